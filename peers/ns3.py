@@ -52,7 +52,7 @@ SPINES = 4
 HOST_BPS = 10_000_000_000
 UPLINK_BPS = 40_000_000_000
 DELAY_US = 16
-"""Delay of every link, one way, as in scenarios/datacenter-dctcp.toml. So are the settings of TCP and of the ports."""
+"""One-way delay of every link. It and the settings of TCP and ports are as in scenarios/datacenter-dctcp.toml."""
 CELL_BYTES = 250
 SEGMENT_BYTES = 1452
 PACKET_CELLS = 6
@@ -60,7 +60,7 @@ PACKET_CELLS = 6
 NS3_PACKET_BYTES = SEGMENT_BYTES + 20 + 20 + 2
 """Bytes of a full segment in ns-3: headers of TCP, IP and PPP."""
 BUFFER_PACKETS = 1000
-"""Packets that a port of a switch holds. In celltrain, EPD loses whole frames beyond them, like a queue of packets."""
+"""Maximum number of packets in a switch port. In celltrain, EPD then loses whole frames, like a queue of packets."""
 MARK_PACKETS = 65
 WINDOW_BYTES = 4_000_000
 INITIAL_WINDOW = 10
@@ -89,11 +89,11 @@ WEB_SEARCH = (
 ALONE_TOLERANCE = 0.01
 SEVERAL_TOLERANCE = 0.06
 PACKETS_TOLERANCE = 0.05
-# CPU time of celltrain below which the time of its set-up hides a ratio to ns-3, in seconds.
+# Minimum CPU time of celltrain, in seconds, for a meaningful ratio to ns-3. In shorter runs, the set-up dominates.
 SHORTEST_SECONDS = 0.2
 LOAD = 0.6
 SEED = 2
-"""The first seed whose flows in 500 ms are within 1 % of this load."""
+"""The first seed for which the load of the flows in 500 ms is within 1 % of the intended load."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class Flow:
 
     @property
     def handshake_ns(self) -> int:
-        """Time that a handshake takes on empty links, without the packets' own."""
+        """Propagation time of a handshake, without the transmission times of its packets."""
         return 2 * (len(self.path) - 1) * DELAY_US * 1000
 
 
@@ -145,7 +145,7 @@ def draw_flows(load: float, seconds: float, seed: int) -> list[Flow]:
     """
     rng = np.random.default_rng(seed)
     sizes, probabilities = np.array(WEB_SEARCH).T
-    # Mean of the rounded sizes by 100,000 quantiles.
+    # Mean of the rounded sizes, from 100,000 quantiles.
     quantiles = np.interp((np.arange(100_000) + 0.5) / 100_000, probabilities, sizes)
     packets = np.ceil(quantiles / SEGMENT_BYTES).mean()
     hosts = LEAVES * HOSTS
@@ -398,7 +398,7 @@ def compare_few(program: Path) -> list[Comparison]:
     alone = {"1 flow of 1 segment": [flow(0, 1, far, 1)]}
     alone |= {f"1 flow of {n:,} segments": [flow(0, 1, far, n)] for n in (10, 100, 1000, 10_000)}
     alone["1 flow of 100 segments at one leaf"] = [flow(0, 1, 2, 100)]
-    # In these cases no packet is lost: a loss more or less makes large differences.
+    # In these cases no packet is lost, because a single additional loss makes a large difference.
     several = {
         "8 flows of 200 segments from one host": [flow(20 * i, 1, far + i, 200, i % SPINES + 1) for i in range(8)],
         "8 flows of 200 segments to one host": [flow(20 * i, 1 + i, far, 200, i % SPINES + 1) for i in range(8)],

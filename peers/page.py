@@ -1,4 +1,4 @@
-"""What the comparisons with other simulators share: a table on a page, and an exit code."""
+"""Common parts of the comparisons with other simulators: a table on a page, and an exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def fill(page: Path, block: str, text: str) -> None:
-    """Replaces what is between the marks of a block on a page."""
+    """Replaces the text between the marks of a block on a page."""
     begin, end = f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
     before, rest = page.read_text(encoding="utf-8").split(begin)
     _, after = rest.split(end)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Fraction of the effective mutants that the tests must catch.
+#: Minimum fraction of the effective mutants that tests must catch.
 CAUGHT = 0.95
 
 

@@ -160,7 +160,7 @@ class Campaign:
 
 
 def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | None = None) -> Counter[str]:
-    """Kills a number of drivers, `each` of them per sweep, and workers if machines are given."""
+    """Kills a number of drivers, `each` per sweep; also kills workers if machines are given."""
     done: Counter[str] = Counter()
     where = () if machines is None else ("--scheduler-file", machines.file)
     for number in range(-(-kills // each)):
@@ -201,7 +201,7 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
         count = max(len(first), kills // len(FILES))
         places = first + campaign.chance.sample(others, min(len(others), count - len(first)))
         for place in places:
-            # Runs are also written after a time, so another sweep may make fewer calls.
+            # Runs are also written when a time has passed, so another sweep may make fewer calls.
             if forced_at(campaign, library, name, str(place)):
                 done[f"{name}: {calls[place - 1]}"] += 1
         print(f"{name}: killed at {len(places)} of {len(calls)} calls", flush=True)

@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def replaced(text: str, block: str, content: str) -> str:
-    """Returns the text with a marked block replaced; `make format` wraps its lines."""
+    """Returns the text with the content of a marked block replaced; `make format` wraps its lines."""
     begin, end = f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
     if text.count(begin) != 1 or text.count(end) != 1:
         sys.exit(f"the page needs one line {begin} and one line {end}")

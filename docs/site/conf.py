@@ -47,7 +47,7 @@ nb_merge_streams = True
 suppress_warnings = [
     # Console blocks also contain output, and some scenarios are shown with their faults.
     "misc.highlighting_failure",
-    # Some settings have the same names as Python types, such as the bytes of a burst.
+    # Some settings, such as a burst's `bytes`, have the same names as Python types.
     "ref.python",
     # Pages may start with a heading of any level.
     "myst.header",

@@ -101,8 +101,8 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
             for row in order[: CONFIRMED + 1]
         ]
         parts += [
-            f"These are the results with the fresh seeds {CONFIRMATION[0]} and {CONFIRMATION[-1]} on "
-            f"{default['fresh numbers']} of {len(space.numbers)} numbers:",
+            f"These are the results for {default['fresh numbers']} of {len(space.numbers)} numbers "
+            f"with the fresh seeds {CONFIRMATION[0]} and {CONFIRMATION[-1]}:",
             grid(heads, body, left=("configuration",)),
         ]
     finished = [row for row in rows if int(row["stages"]) == stages and row[groups[0]]]
@@ -114,8 +114,8 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
     ]
     body.append([name(space, default["answers"]), *(difference(space, default, default, group) for group in groups)])
     parts += [
-        f"This table has the best of the {len(finished)} configurations that were run on all screened rows with seed 1. Of "
-        "equal configurations, it has only the one with the fewest changes:",
+        f"This table shows the best of the {len(finished)} configurations that were run on all screened rows with "
+        "seed 1. Of equal configurations, it shows only the one with the fewest changes:",
         grid(["configuration", *(word(space, group) for group in groups)], body, left=("configuration",)),
         "The next table gives, for every answer, the number of configurations that tried it, the last stage that it reached "
         "alone, its gain over the defaults there, and the best configuration with it that was run on all screened rows:",

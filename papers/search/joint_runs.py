@@ -72,7 +72,7 @@ class Space:
         self.measure: str = declared["measure"]
         self.networks: list[str] = declared["networks"]
         self.duration: str | None = declared.get("duration")
-        """Duration of every screening run, if different from the paper's."""
+        """Duration of every screening run, if it differs from the paper's duration."""
         self.questions = [Question(q["id"], q["name"], tuple(q["answers"])) for q in declared["questions"]]
         self.numbers: list[Number] = [
             number

@@ -63,7 +63,7 @@ class Search:
             str(place): optuna.distributions.CategoricalDistribution(range(len(question.answers)))
             for place, question in enumerate(self.space.questions)
         }
-        #: Scores seen at each stage.
+        #: Scores of the configurations that have reached each stage.
         self.seen: list[list[float]] = [[] for _ in self.space.stages]
 
     def jobs(self) -> int:

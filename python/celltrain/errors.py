@@ -106,7 +106,6 @@ class Fault:
 
 
 def _text(part: object) -> str:
-    """Returns a part of a message as text."""
     return part if isinstance(part, str) else described(part)
 
 
@@ -169,7 +168,8 @@ class ScenarioError(InputError):
             return cls.from_core(json.loads(text)["faults"])
         except json.JSONDecodeError:
             pass
-        # The text is about an option: `step = "5" is no time`, or without the option's name, `"sw9" is not a port`.
+        # The error concerns an option. It starts with the option's name, as in `step = "5" is not a time`, or with its
+        # value, as in `"sw9" is not a port`.
         option = re.match(r'(?:(\w+) = )?("(?:[^"\\]|\\.)*") (.*)', text, re.DOTALL)
         if option is None:
             return cls([Fault.of(text)])

@@ -74,7 +74,7 @@ def is_refused(answer: Answer, words: list[str]) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Starts with the tests of the lab, which take longest, so that they do not run alone at the end."""
+    """Runs the tests of the lab first: they take longest, and at the end would run alone."""
     items.sort(key=lambda item: not item.nodeid.startswith("python/tests/test_lab.py"))
 
 

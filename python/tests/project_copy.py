@@ -38,7 +38,7 @@ COPIED = [
 PAGES = ["congestion_control", "measure", "policy", "topology"]
 ADDING = "crates/celltrain-run/tests/adding"
 SCENARIO = "crates/celltrain-scenario"
-#: Crates whose unit tests neither the pages nor the planted faults need.
+#: Crates whose unit tests are not needed for the pages or the planted faults.
 UNTESTED = [f"crates/celltrain-{name}" for name in ("bench", "capture", "formula", "web")]
 #: Planted faults: each removes one statement from a function.
 FAULTS = list(csv.DictReader((ROOT / "crates/celltrain-core/tests/planted.csv").open()))

@@ -33,7 +33,6 @@ def rows(store: Path) -> bytes:
 
 
 def wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> None:
-    """Waits until the store contains this number of runs."""
     deadline = time.monotonic() + 120
     while stored(store) < count:
         assert process.poll() is None, process.communicate()

@@ -33,7 +33,7 @@ needs_tcptrace = pytest.mark.skipif(
     reason="tcptrace is not installed (the command tcptrace; Debian's package tcptrace)",
 )
 
-#: Shipped scenarios with lost segments, covering every TCP variant, and how much of each is run.
+#: Shipped scenarios with lost segments, covering every TCP variant, and the duration to run of each.
 SCENARIOS = {
     "chain-epd": "250ms",
     "gfr-tagging": "600ms",
@@ -79,7 +79,7 @@ class Seen:
     packets: int = 0
     malformed: int = 0
     bad_checksums: int = 0
-    #: Number of segments reported as never sent or as preceded by missing ones.
+    #: Number of segments reported as never sent, or as preceded by missing segments.
     not_followed: int = 0
     flows: dict[str, Flow] = field(default_factory=lambda: defaultdict(Flow))
     #: Address and port of both ends, from each connection's first packet.

@@ -164,7 +164,7 @@ def assert_warned_of_lock_step(err: str) -> None:
     assert line.startswith("warning: 4 of 4 points may hinge on lock-step: at point 0 (threshold 50.0)"), line
 
 
-# The campaign `kills` covers this too. Tests below lose a worker and a scheduler; test_campaigns.py kills drivers.
+# The campaign `kills` covers this too. The tests below kill a worker and a scheduler; test_campaigns.py kills drivers.
 @pytest.mark.nightly
 def test_drivers_and_workers_killed_at_random_lose_nothing_and_store_nothing_twice(tmp_path, machines, client):
     count, seed = 2000, 20261121

@@ -31,7 +31,7 @@ def compared(lan) -> ct.Compared:
 
 
 def test_the_means_and_differences_are_those_of_the_single_runs(lan, compared):
-    """Computes the values from single runs; 3.182446 is the 97.5 % quantile of Student's t for 3 degrees of freedom."""
+    """Computes values from individual runs; 3.182446 is the 97.5 % quantile of Student's t for 3 degrees of freedom."""
     assert compared.names == ("tail_drop", "epd", "selective_drop")
     port = lan.port["bottleneck"]
     by_hand = [
@@ -86,7 +86,7 @@ def test_conditions_are_crossed_and_each_is_compared_by_itself(lan):
 
 
 def test_as_is_stands_for_what_the_scenario_has_with_its_settings(celltrain, tmp_path):
-    """Regression: `formula` alone lacks its rule, so a custom formula could not be compared with EPD."""
+    """Regression: a custom formula could not be compared with EPD, because `formula` alone lacks its rule."""
     path = tmp_path / "own.toml"
     formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'
     path.write_text(WITHOUT_POLICY + formula)

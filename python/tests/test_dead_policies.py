@@ -288,7 +288,7 @@ NEARLY_DEAD = {"selective_drop": {"threshold": 0}}
 
 
 def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, tmp_path):
-    """The policy admits one frame of each VC at a time: it is fair, but delivers very little."""
+    """The policy admits one frame of each VC at a time. It is fair, but delivers very little."""
     file = tmp_path / "d16.toml"
     file.write_text("[policy]\nselective_drop = { threshold = 0 }\n")
     told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--brief")

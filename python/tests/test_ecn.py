@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 import celltrain as ct
 
-#: Bits of a packet, which is one cell, and packets that the links and the ends' round trip hold without a queue.
+#: Bits of a packet, which is one cell, and the number of packets in a round trip without a queue.
 PACKET = 12_000
 BANDWIDTH_DELAY = 1e10 * 100e-6 / PACKET
 
@@ -47,14 +47,14 @@ def scenario(
 
 
 def queue(network: ct.Scenario) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the queue every 5 us from 0.1 s on, with its least and largest lengths since the sample before."""
+    """Returns the queue every 5 us from 0.1 s on, with its smallest and largest lengths since the previous sample."""
     table = ct.run(network, trace="queue", step="5us", ports="bottleneck").series["queue"].to_pandas()
     table = table[table.time_s > 0.1]
     return tuple(table[f"queue_cells{which}"].to_numpy() for which in ("", "_least", "_largest"))
 
 
 def amplitude(network: ct.Scenario) -> float:
-    """Returns the mean of largest minus least queue over the cycles between upward crossings of the mean."""
+    """Returns the mean amplitude (largest minus smallest queue) of the cycles between upward crossings of the mean."""
     length, least, largest = queue(network)
     mean = length.mean()
     starts = np.flatnonzero((length[:-1] < mean) & (length[1:] >= mean))

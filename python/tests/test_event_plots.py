@@ -237,7 +237,7 @@ def test_a_folder_of_events_knows_the_flows_the_buffers_and_the_tcp(result: ct.R
 
 @pytest.fixture(scope="module")
 def rest(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
-    """A run with PPD: a frame that loses a cell also loses the rest."""
+    """A run with PPD: a frame that loses a cell also loses all later cells."""
     return ct.run(scenario(policy=ct.Ppd()), events=tmp_path_factory.mktemp("rest") / "events")
 
 

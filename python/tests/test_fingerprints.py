@@ -40,7 +40,7 @@ def scenarios(table) -> dict[str, _core.Scenario]:
     return found
 
 
-# The Rust test compares the slow engine with the table too.
+# The Rust test also compares the slow engine with the table.
 @pytest.mark.parametrize(
     "engine, jobs",
     [

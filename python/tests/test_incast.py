@@ -15,10 +15,11 @@ import celltrain as ct
 
 PAGE = ROOT / "docs" / "incast.md"
 PLAN = ct.Plan.load(ROOT / "plans" / "incast.toml")
-#: Cells and bytes of a packet in the plan, and payload of a segment.
+#: In the plan: cells of a packet, bytes of a packet, and payload of a segment.
 CELLS, BYTES, MSS = 16, 4096, 4048
 WINDOW, K = 10, 64
-#: Packets in a round trip: four propagation delays, a packet onto the host's link, and three cells on other links.
+#: Packets in a round trip: four propagation delays, the transmission of a packet on the host's link, and of three cells
+#: on other links.
 BDP = (4 * 2e-6 * 100e9 / 8 + BYTES + 3 * 256) / BYTES
 
 
@@ -44,7 +45,7 @@ def network(senders: int, answer: int, memory: int, alpha: float) -> dict[str, A
 
 
 def refused(scenario: dict[str, Any], queue: str = "leaf1/leaf1->host1/0") -> int:
-    """Returns how many cells of the burst found no place."""
+    """Returns the number of cells of the burst that were refused."""
     table = ct.run(ct.Scenario.model_validate(scenario)).queues.to_pylist()
     return int(next(row["refused_cells"] for row in table if row["name"] == queue))
 

@@ -75,7 +75,7 @@ def file_imports(sources: dict[str, str], root: str) -> dict[str, set[str]]:
         for ups, path in re.findall(r"\b((?:super::)+)([\w:]+)", text):
             if (up := ups.count("super")) <= len(steps):
                 paths.append(steps[: len(steps) - up] + path.split("::"))
-        # A child is named without its parent.
+        # `use` names a child module without its parent.
         paths += [[*steps, child] for child in re.findall(r"\buse (\w+)::", text)]
         modules = {
             max(("::".join(path[:i]) for i in range(len(path) + 1) if "::".join(path[:i]) in sources), key=len)

@@ -36,7 +36,7 @@ def calculated(table: dict, chip: str, *, in_turn: int = 0) -> Thresholds:
 
 
 def tomahawk5(row: dict[str, str]) -> dict:
-    """The configuration of a section: ports with two lossless groups, and management ports without any."""
+    """Returns the configuration of a section: ports with two lossless groups, and management ports without any."""
     ports = 2 * int(row["ports_per_memory"])
     management = 2 * int(row["management_ports_per_memory"])
     table = {
@@ -67,7 +67,7 @@ def tomahawk5(row: dict[str, str]) -> dict:
 
 
 def numbers(found: Thresholds) -> dict[str, int | None]:
-    """The published numbers of the first lossless group and the first lossy queue."""
+    """Returns the published numbers of the first lossless group and the first lossy queue."""
     group = next(row.limits for row in found.rows if row.limits.pause is not None)
     queue = next((row.limits for row in found.rows if row.queue is not None), None)
     return {
@@ -153,7 +153,7 @@ def test_management_ports_take_cells_of_their_memory():
 
 
 def test_a_group_never_gets_more_than_its_alpha_allows():
-    """The last cell up to the threshold still fits, and the next cell does not."""
+    """The cell that reaches the threshold still fits, and the next cell does not."""
     table = tomahawk5({**TH5[2], "pool_bytes": "12000000", "xoff_bytes": "1000000", "ports_per_memory": "2"})
     for chip in ("th5", "td2"):
         for power in range(-7, 4):
@@ -245,10 +245,10 @@ def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
 
 
 def filled_by(engine: str, limits, groups: int, duration: str | None = None) -> list[dict]:
-    """The queues or groups of a run in which sources fill them one after the other."""
+    """Returns the queues or groups of a run in which sources fill them one after another."""
     model = ct.Scenario.model_validate(scenario(limits, groups=groups))
     with warnings.catch_warnings():
-        # That nothing is delivered is the purpose of the run.
+        # It is intended that the run delivers nothing.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         result = ct.run(model if duration is None else model.replace(duration=duration), engine=engine)
     return result.to_dict()["queues"]
@@ -267,7 +267,7 @@ def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(ro
     # Groups use up the headroom one after the other, and the last one gets the rest.
     partial = int(row["headroom_partial_cells"])
     assert [queue["max_headroom_cells"] for queue in queues] == [headroom] * (limits.filling - 1) + [partial]
-    # The pause comes with the published cell, and with none before.
+    # The published cell starts the pause, and no earlier cell does.
     for cells in (pfc - 1, pfc):
         # The first cell is in service and does not count.
         first = filled_by(engine, limits, limits.filling, duration=f"{10 * (cells + 1)}ns")[0]
@@ -287,7 +287,7 @@ def test_groups_filled_in_turn_pause_at_the_published_cells_of_a_run_on_each_eng
 
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
 def test_simulate_agrees_with_the_published_thresholds(row):
-    """The events of the memory say where each group pauses and is full."""
+    """The memory's events contain the cells at which each group pauses and is full."""
     turns = [int(one["pfc_cells"]) for one in IN_TURN if one["topology"] == row["topology"]] or [int(row["pfc_cells"])]
     simulated = simulate(calculated(tomahawk5(row), "th5", in_turn=len(turns)))
     group, queue = simulated.fills[0], simulated.fills[-1]

@@ -224,7 +224,7 @@ def test_a_switch_with_two_speeds_three_pools_and_unusual_alphas(tmp_path, cellt
 
 
 def test_a_speed_without_a_row_of_headroom_is_a_warning(tmp_path, celltrain):
-    """One memory of cells of 256 bytes, from a rendered template; the lookup table lacks two of the speeds."""
+    """One memory with cells of 256 bytes, from a rendered template. The lookup table lacks two of the speeds."""
     folder = tmp_path / "device"
     folder.mkdir()
     (folder / "buffers_defaults_t0.j2").write_text("""\
@@ -397,7 +397,7 @@ def test_a_test_file_that_cannot_be_compared_is_refused(text, words, toml, tmp_p
 
 
 def faulty(table: str, entry: str, **values: str | None) -> dict:
-    """The configuration database with other values in an entry; None removes one."""
+    """Returns the configuration database with changed values in an entry; None removes a value."""
     changed = config_db()
     one = changed.setdefault(table, {}).setdefault(entry, {})
     for key, value in values.items():

@@ -93,7 +93,7 @@ def test_what_the_validation_of_a_models_page_names_exists(name: str):
 
 
 def is_scenario(block: Block) -> bool:
-    """Returns whether a block is a complete scenario, and is not from a page about adding a model."""
+    """Returns whether a block is a complete scenario that is not from a page about adding a model."""
     complete = re.search(r"^duration\s*=", block.text, re.MULTILINE) is not None
     return block.language == "toml" and complete and not block.comment.startswith(("file:", "faulty"))
 

@@ -54,7 +54,7 @@ def test_ranges_are_those_of_every_cell_that_enters_and_leaves(policy: ct.Policy
 
 
 def test_a_port_that_cells_only_pass_has_a_range_too() -> None:
-    """The fast engine keeps no queue for a port like this unless its range is recorded."""
+    """The fast engine stores no queue for this port unless the queue's range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)
         queue = result.series["queue"].to_pydict()

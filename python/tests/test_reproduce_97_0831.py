@@ -23,7 +23,7 @@ def paper() -> Paper:
 
 @pytest.fixture(scope="module")
 def short() -> Reproduction:
-    """Every table with one seed."""
+    """A reproduction of every table with one seed."""
     return reproduce(AF_97_0831, tables=["section2", 1, 2, 3, 4, 5, "section4", "merged", "windows"], seeds=1)
 
 

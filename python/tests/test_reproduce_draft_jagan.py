@@ -20,7 +20,7 @@ from celltrain.papers.score import Scored
 DRAFT_JAGAN = "draft-jagan"
 ROOT = Path(__file__).parents[2]
 
-# Features that the scenarios need; a test below runs if they are available.
+# Marks tests that need edge devices; they run if these are available.
 needs_edge_devices = pytest.mark.skipif(
     any(f'"{word}"' not in _core.schema() for word in ("internetwork", "edge", "abr", "allocator", "measure")),
     reason="scenarios know no edge devices yet",

@@ -84,7 +84,7 @@ def test_spearman_is_undefined_for_too_few_pairs_or_a_side_that_does_not_vary(pa
 
 def test_self_error_is_the_distance_of_a_seed_from_the_mean_of_the_others() -> None:
     assert score.self_error([[0.0, 1.0]]) == pytest.approx(1.0)
-    # The distances are those of 1 from 2.5, 2 from 2, and 3 from 1.5.
+    # The distances are between 1 and 2.5, 2 and 2, and 3 and 1.5.
     assert score.self_error([[1.0, 2.0, 3.0]]) == pytest.approx(1.0)
     assert score.self_error([[0.0, 1.0], [5.0, 5.0]]) == pytest.approx(0.5)
 

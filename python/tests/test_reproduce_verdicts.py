@@ -30,7 +30,7 @@ def of_factor(paper_id: str, factor: float) -> Reproduction:
 
 @pytest.fixture(scope="module")
 def rates() -> Reproduction:
-    """ATM Forum 97-0831 with values 3 % too high: within its tolerances of 5 %, but outside the range of its seeds."""
+    """ATM Forum 97-0831 with values 3 % too high: within the tolerances of 5 %, but outside the range of the seeds."""
     return of_factor("af-97-0831", 1.03)
 
 

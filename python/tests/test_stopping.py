@@ -46,7 +46,6 @@ def large(tmp_path):
 
 
 def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
-    """Starts a thread that cancels the handle."""
     timer = threading.Timer(seconds, handle.cancel)
     timer.start()
     return timer

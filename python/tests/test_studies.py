@@ -34,7 +34,7 @@ def study(request: pytest.FixtureRequest) -> Paper:
 
 @pytest.fixture(scope="module")
 def short() -> Reproduction:
-    """A table with one seed and 0.05 s per scenario."""
+    """A reproduction of a table with one seed and 0.05 s per scenario."""
     return ct.study("tagging", tables=["link"], seeds=1, overrides={"duration": "50ms"})
 
 

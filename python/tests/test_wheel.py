@@ -30,7 +30,6 @@ needs_wheel = pytest.mark.skipif("CELLTRAIN_WHEELS" not in os.environ, reason="n
 
 @pytest.fixture(scope="module")
 def wheel() -> Path:
-    """The wheel for this machine."""
     folder, machines = Path(os.environ["CELLTRAIN_WHEELS"]).resolve(), (platform.machine().lower(), "universal2")
     found = [path for path in folder.glob("celltrain-*.whl") if any(machine in path.name for machine in machines)]
     assert len(found) == 1, f"{folder} has one wheel for {machines[0]}"

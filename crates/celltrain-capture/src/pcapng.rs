@@ -31,9 +31,9 @@ pub(crate) struct PacketBlock<'a> {
 /// Direction of traffic at an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It arrived.
+    /// The traffic arrived.
     Inbound,
-    /// It left.
+    /// The traffic left.
     Outbound,
 }
 

@@ -253,7 +253,7 @@ pub struct Reassembler {
 /// The result of a cell's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reassembled {
-    /// Nothing yet.
+    /// The frame is not yet complete.
     Incomplete,
     /// A whole frame, with its number.
     Whole(FrameNumber),

@@ -204,7 +204,7 @@ pub fn play<P: Copy + Ord>(tournament: &mut [P], vc: usize, player: P) {
     }
 }
 
-/// All turns, or a whole link, in billionths.
+/// The share that is all turns or the whole link, in billionths.
 pub const ONE: u64 = 1_000_000_000;
 
 /// Converts a share from 0 to 1 to billionths.

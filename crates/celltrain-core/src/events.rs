@@ -74,20 +74,20 @@ pub struct SegmentEvent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "bits of headers")]
 pub struct EcnBits {
-    /// Its ends use ECN (ECT).
+    /// The ends of the connection use ECN (ECT).
     pub capable: bool,
-    /// A switch has marked it (CE).
+    /// A switch has marked the segment (CE).
     pub marked: bool,
-    /// It reports a mark to the sender (ECE).
+    /// The segment reports a mark to the sender (ECE).
     pub echo: bool,
-    /// It reports to the receiver that the sender has reduced its window (CWR).
+    /// The segment reports to the receiver that the sender has reduced its window (CWR).
     pub reduced: bool,
 }
 
 /// What happens to a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SegmentStep {
-    /// TCP passes it to its host's port for the first time. Also covers packets without TCP.
+    /// TCP passes the segment to its host's port for the first time. Also covers packets without TCP.
     Sent {
         /// The segment's range of bytes. For packets without TCP, offsets count the payload of all packets sent.
         segment: Segment,
@@ -96,14 +96,14 @@ pub enum SegmentStep {
         /// True if one bit is deliberately corrupted in transit ([`WindowLoss`](crate::tcp::WindowLoss)).
         is_damaged: bool,
     },
-    /// It is retransmitted.
+    /// The segment is retransmitted.
     Retransmitted {
         /// Its bytes.
         segment: Segment,
         /// Reason for the retransmission.
         cause: Cause,
     },
-    /// It reached the receiver.
+    /// The segment reached the receiver.
     Arrived {
         /// Its bytes.
         segment: Segment,
@@ -140,29 +140,29 @@ pub enum HandshakeStep {
     },
     /// A SYN reached the receiver.
     SynArrived,
-    /// The receiver answers with a SYN and ACK.
+    /// The receiver answers with a SYN-ACK.
     SynAckSent,
-    /// A SYN and ACK reached the sender.
+    /// A SYN-ACK reached the sender.
     SynAckArrived,
 }
 
 /// Whether a segment brings new data to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalKind {
-    /// The next bytes expected.
+    /// The bytes that the receiver expects next.
     InOrder,
     /// Bytes beyond a gap.
     OutOfOrder,
-    /// Nothing new.
+    /// Only bytes that arrived before.
     Repeated,
 }
 
-/// The kind of information that an acknowledgement brings.
+/// The kind of information in an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckKind {
-    /// It acknowledges bytes for the first time.
+    /// An acknowledgement of bytes for the first time.
     New,
-    /// It acknowledges the same bytes as the last one, although it may bring news about the window or other segments.
+    /// An acknowledgement of the same bytes as the last one, perhaps with news about the window or other segments.
     Duplicate,
     /// A later acknowledgement arrived before it.
     Old,
@@ -193,19 +193,19 @@ pub enum Timer {
 /// What happens to a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerStep {
-    /// It starts.
+    /// The timer starts.
     Started {
         /// Ticks left.
         left: u64,
     },
-    /// It continues with a different number of ticks left.
+    /// The timer continues with a different number of ticks left.
     Restarted {
         /// Ticks left.
         left: u64,
     },
-    /// It stops.
+    /// The timer stops.
     Stopped,
-    /// It expires.
+    /// The timer expires.
     Expired,
 }
 
@@ -223,11 +223,11 @@ pub struct FrameEvent {
 /// What happens to a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FrameStep {
-    /// Its first cell arrived at a port that admits it.
+    /// The frame's first cell arrived at a port that admits the frame.
     Admitted(Judged),
-    /// Its first cell arrived at a port that refuses all its cells.
+    /// The frame's first cell arrived at a port that refuses all of its cells.
     Refused(Judged),
-    /// It loses a cell at a full port and can no longer be completed.
+    /// The frame loses a cell at a full port and can no longer be completed.
     Cut {
         /// The port's link.
         link: LinkIndex,
@@ -246,7 +246,7 @@ pub enum FrameStep {
         /// Cells waiting there.
         occupancy: u32,
     },
-    /// It arrived complete at an edge device that has no room for it.
+    /// The frame arrived complete at an edge device that has no room for it.
     NoRoom(Judged),
     /// An edge device drops it while it waits there to enter the ATM network.
     Dropped {
@@ -257,9 +257,9 @@ pub enum FrameStep {
         /// True if the frame was dropped because the VC's rate fell, false if it made room for another.
         rate_fell: bool,
     },
-    /// It reached its destination host complete.
+    /// The frame reached its destination host complete.
     Delivered,
-    /// Its last cell reached the host, but the frame was not intact.
+    /// The frame's last cell reached the host, but the frame was not intact.
     Failed(Failure),
 }
 
@@ -365,21 +365,21 @@ pub struct CellEvent {
 /// What happens to a cell at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellStep {
-    /// It arrives.
+    /// The cell arrives.
     Arrived,
-    /// It enters the buffer.
+    /// The cell enters the buffer.
     Admitted,
-    /// It is lost.
+    /// The cell is lost.
     Lost(Loss),
-    /// It leaves the buffer to make room for another, or because its frame cannot be completed.
+    /// The cell leaves the buffer to make room for another, or because its frame cannot be completed.
     PushedOut,
-    /// An edge device drops its packet because the VC's rate fell.
+    /// An edge device drops the cell's packet because the VC's rate fell.
     Dropped,
-    /// Its transmission begins.
+    /// The cell's transmission begins.
     Departed,
-    /// The port marks it (EFCI), as it arrives or as it departs.
+    /// The port marks the cell (EFCI), as it arrives or as it departs.
     Marked,
-    /// The network tags it on arrival (GFR).
+    /// The network tags the cell on arrival (GFR).
     Tagged,
 }
 
@@ -404,9 +404,9 @@ pub enum Loss {
         /// True if this is the first cell that its frame loses in this way.
         cuts: bool,
     },
-    /// Its frame was refused.
+    /// The cell's frame was refused.
     WithFrame,
-    /// Its frame lost a cell before.
+    /// The cell's frame had lost a cell.
     WithRest,
 }
 
@@ -438,9 +438,9 @@ pub struct MemoryEvent {
     pub side: Side,
     /// Its step.
     pub step: MemoryStep,
-    /// Cells that the queue holds, including those in its reserve and its headroom.
+    /// Cells in the queue, including its reserve and its headroom.
     pub held: u32,
-    /// `q_i`: cells of the shared part that the queue holds.
+    /// `q_i`: cells of the queue in the shared part.
     pub shared: u32,
     /// Q: cells of the pool's shared part that are taken.
     pub used: u32,
@@ -484,13 +484,13 @@ pub enum RequestStep {
 pub struct MemoryRefusal {
     /// The memory.
     pub memory: MemoryIndex,
-    /// The queue or priority group for which there was no place.
+    /// The queue or priority group that had no room.
     pub queue: QueueIndex,
     /// The limit that was reached.
     pub limit: Limit,
     /// The rule of the policy, in words.
     pub rule: &'static str,
-    /// `q_i`: cells of the shared part that the queue or group held.
+    /// `q_i`: cells of the queue or group in the shared part.
     pub shared: u32,
     /// Q: cells of the pool's shared part that were taken.
     pub used: u32,
@@ -501,7 +501,7 @@ pub struct MemoryRefusal {
 /// A step at a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryStep {
-    /// The memory has no place for a cell. An event of the cell follows.
+    /// The memory has no room for a cell. The port's event for the cell follows.
     Refused {
         /// The VC that carries the cell.
         vc: VcIndex,

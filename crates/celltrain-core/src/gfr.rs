@@ -292,7 +292,7 @@ pub(crate) mod tests {
             send(&mut policer, 1, 60);
             policer.counters.nonconforming_cells
         };
-        // Of 12 cells at twice PCR, every second one is too fast, so 6 do not conform. If MFS is 11, the eleventh cell
+        // Of 12 cells at twice PCR, every other cell is too fast, so 6 do not conform. If MFS is 11, the eleventh cell
         // exceeds it, because it is not the last. If MFS is 10, the tenth cell also exceeds it, but that cell was
         // already too fast. The last cell never exceeds MFS.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);

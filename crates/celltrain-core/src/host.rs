@@ -21,13 +21,13 @@ pub struct HostOptions {
     pub processing: Duration,
     /// Whether the processing time is always the same, or drawn for each packet.
     pub processing_times: ProcessingTimes,
-    /// Largest offset of a host's clock: each host's ticks are delayed by a time drawn from 0 to this.
+    /// Largest offset of a host's clock: each host's ticks are delayed by a time drawn between 0 and this value.
     pub clock_offset: Duration,
-    /// Largest error of a host's clock: each clock runs slow or fast by a share drawn from minus this to plus this
+    /// Largest error of a host's clock: each clock runs slow or fast by a share drawn between minus and plus this value
     ///
     #[schemars(range(min = 0.0, max = 0.1))]
     pub clock_skew: f64,
-    /// Largest delay of a flow's start: each flow is delayed by a time drawn from 0 to this.
+    /// Largest delay of a flow's start: each flow is delayed by a time drawn between 0 and this value.
     pub start_spread: Duration,
 }
 

@@ -63,12 +63,12 @@ pub enum MarkedAt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
-    /// Those waiting at the port.
+    /// The waiting cells of the port.
     #[default]
     Port,
-    /// Those waiting at the port with the cell's priority. The port must be in a memory.
+    /// The waiting cells of the port with the cell's priority. The port must be in a memory.
     Queue,
-    /// Those in the memory that the port shares.
+    /// The cells in the memory that the port shares.
     Memory,
 }
 
@@ -144,14 +144,14 @@ impl Marker {
         self.at
     }
 
-    /// Returns an arriving cell, marked if it ends a packet that is marked on arrival. `waiting` cells are already
+    /// Marks an arriving cell if marking on arrival requires it, and returns the cell. `waiting` cells are already
     /// waiting.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell, waiting: u32) -> Cell {
         if self.at == MarkedAt::Enqueue { self.mark(cell, waiting) } else { cell }
     }
 
-    /// Returns a cell that starts to leave, marked if it ends a packet that is marked then. `waiting` cells stay behind.
+    /// Marks a departing cell if marking on departure requires it, and returns the cell. `waiting` cells remain.
     #[inline]
     pub(crate) fn on_departure(&mut self, cell: Cell, waiting: u32) -> Cell {
         if self.at == MarkedAt::Dequeue { self.mark(cell, waiting) } else { cell }

@@ -131,7 +131,7 @@ pub struct Vc {
     pub path: Vec<LinkIndex>,
     /// The merge of which it is a branch, if any.
     pub merge: Option<MergeIndex>,
-    /// Its guarantee from the network, enforced at the switch that its first link reaches.
+    /// The network's guarantee to the VC, enforced at the switch at the end of its first link.
     pub contract: Option<Gfr>,
     /// True if the VC's source tags all its cells (CLP = 1).
     pub tagged: bool,
@@ -374,7 +374,7 @@ impl Network {
             routing.input.push(routing.inputs[link.to]);
             routing.inputs[link.to] += 1;
         }
-        // By merge: the labels of its first branch, shared by all branches after the merge.
+        // For each merge: the labels of its first branch, shared by all branches after the merge.
         let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
         for (number, vc) in self.vcs.iter_enumerated() {

@@ -92,7 +92,7 @@ pub struct SeriesChoice {
     pub windows: bool,
     /// Bytes delivered of each flow.
     pub delivered: bool,
-    /// ACR of each flow whose data has one, see [`Recorder::rate_flows`].
+    /// ACR of each flow whose data VC has one, see [`Recorder::rate_flows`].
     pub rates: bool,
     /// Packets waiting to enter the ATM network, see [`Recorder::edge_flows`], and the state of the discard algorithm
     /// there.
@@ -143,9 +143,9 @@ pub struct Recorder {
     pub edge_ld_acr_mbps: Vec<f64>,
     /// The algorithm's `P_CTR`, in the same layout.
     pub edge_p_ctr: Vec<u32>,
-    /// Cells that each queue of a memory holds, one row per sample, one column for each of `queues`.
+    /// Cells in each queue of a memory, one row per sample, one column for each of `queues`.
     pub memory_cells: Vec<u32>,
-    /// Those of these cells that are in the shared part of the queue's pool, in the same layout.
+    /// Cells of each queue in the shared part of its pool, in the same layout.
     pub memory_shared_cells: Vec<u32>,
     /// Threshold of the queue in the shared part, in the same layout; NaN if its policy has none.
     pub memory_threshold_cells: Vec<f64>,

@@ -75,7 +75,7 @@ impl RequestGroup {
 /// How a connection opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opening {
-    /// With a SYN, a SYN and ACK, and then data with the ACK (RFC 9293, 3.5).
+    /// With a SYN, a SYN-ACK, and then data with the ACK (RFC 9293, 3.5).
     #[default]
     Handshake,
     /// Without a handshake: the first data leaves at once, as if the connection had been open already.
@@ -109,7 +109,7 @@ pub enum Arrivals {
         /// For each possible receiver: the pairs that lead to it, at least `senders` of them. For each query, a
         /// receiver is drawn, and then the senders from its pairs.
         receivers: Vec<Vec<PairIndex>>,
-        /// Longest delay of an answer. Each answer starts after a delay drawn from 0 to this.
+        /// Maximum delay before an answer. Each delay is drawn between 0 and this value.
         spread: Duration,
     },
 }

@@ -25,7 +25,7 @@ pub(crate) struct Token<'a> {
     pub(crate) at: Range<usize>,
 }
 
-/// Operators and marks; each comes before its own prefixes.
+/// Operators and punctuation; longer tokens are listed before their prefixes.
 const MARKS: &[&str] = &["<=", ">=", "==", "!=", "<", ">", "=", "+", "-", "*", "/", "(", ")", ",", ";"];
 
 /// Notations of other languages, each with its equivalent here.

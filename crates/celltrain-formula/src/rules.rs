@@ -92,8 +92,8 @@ pub trait Host {
     /// Returns why random numbers are not available at that time, as a clause; `None` if they are.
     fn no_random(&self, on: On) -> Option<&'static str>;
 
-    /// Returns why values of single VCs are not available at that time: a clause that follows the name of a constant by
-    /// VC, and one that follows the name of state to be changed.
+    /// Returns why values of individual VCs are not available at that time: a clause that follows the name of a
+    /// constant by VC, and one that follows the name of state to be changed.
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
         let _ = on;
         None

@@ -38,7 +38,7 @@ pub fn is_name(text: &str) -> Result<(), String> {
 pub enum Meaning {
     /// The value that this register has when a program starts.
     Register(u8),
-    /// This number.
+    /// A fixed number.
     Constant(f64),
     /// A constant that differs between VCs.
     ByVc {

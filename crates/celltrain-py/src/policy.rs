@@ -81,7 +81,6 @@ impl Interpreter for Classes {
     }
 }
 
-/// Converts the settings to Python.
 fn settings<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, setting) in &config.settings {

@@ -49,7 +49,7 @@ pub enum Step {
 /// The names of the kinds of steps, in the order of [`Step`].
 pub const STEPS: [&str; 8] = ["refused", "cut", "admitted", "lost", "discarded", "pushed_out", "dropped", "departed"];
 
-/// Stands for a missing index in a column.
+/// Value of a missing index in a column.
 const NONE: i32 = -1;
 
 /// Events at the buffer of a port in a window, in columns.
@@ -184,7 +184,7 @@ pub struct Buffer<'a> {
     link: LinkIndex,
     clock: Clock,
     window: [Time; 2],
-    /// Largest number of steps kept.
+    /// Maximum number of steps to record.
     most: usize,
     /// Set when `most` steps have been recorded, so that the driver of the run can end it.
     full: &'a Cell<bool>,
@@ -491,7 +491,7 @@ impl<'a> Buffer<'a> {
         self.memory.as_ref().map_or(NONE, |memory| memory.refusal(now, frame))
     }
 
-    /// Returns whether a memory has no place for a cell that crosses this port.
+    /// Returns whether a memory has refused a cell that crosses this port.
     fn is_refusal_here(&self, event: &MemoryEvent) -> bool {
         matches!(event.step, MemoryStep::Refused { vc, .. } if self.places_of[vc].is_some())
     }

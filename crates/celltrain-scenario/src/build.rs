@@ -24,7 +24,7 @@ pub struct ResolvedScenario<'a> {
     pub layout: Layout,
     /// The VCs on these paths.
     pub channels: Channels,
-    /// The scenario's tables that apply to them.
+    /// The scenario's tables that apply to each part of the layout.
     pub tables: Tables<'a>,
     /// The memories that ports share.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,

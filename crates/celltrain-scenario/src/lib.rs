@@ -67,9 +67,9 @@ impl Reading {
 /// A network whose size must be checked.
 #[derive(Clone, Copy)]
 pub enum Candidate<'a> {
-    /// Before it is laid out.
+    /// A network that has not been laid out.
     Planned(Size),
-    /// As it is built.
+    /// A network that has been built.
     Built(&'a Network),
 }
 

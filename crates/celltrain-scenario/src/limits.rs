@@ -8,12 +8,12 @@ pub const MAX_DURATION: Duration = Duration::from_milliseconds(1_000_000_000);
 pub const MAX_RATE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);
 /// One cell per second. A slower rate probably has a wrong unit.
 pub const MIN_RATE: BitRate = BitRate::from_bits_per_second(CELL_BITS);
-/// Half an hour, far more than any satellite link.
+/// Half an hour, far longer than the delay of any satellite link.
 pub const MAX_DELAY: Duration = Duration::from_milliseconds(1_800_000);
 /// Maximum number of links crossed, summed over all VCs in one direction. More would take gigabytes of labels and
 /// counters.
 pub const MAX_CROSSINGS: usize = 10_000_000;
-/// Almost two years at OC-3.
+/// Sending this many bytes takes almost two years at OC-3.
 pub const MAX_FILE: u64 = 1 << 50;
 /// Maximum number of paths of equal length between two hosts that requests use.
 pub const MAX_PATHS: u64 = 64;

@@ -32,7 +32,7 @@ pub struct MemoryOptions {
     /// Queues and priority groups with settings of their own. The first entry that matches one applies to it.
     #[serde(default)]
     pub queue: Vec<QueueOptions>,
-    /// Treatment of a frame whose first cell finds no place.
+    /// Treatment of a frame whose first cell finds no room.
     #[serde(default)]
     pub frames: FrameAdmission,
     /// The buffer that the policies of the ports see.
@@ -80,7 +80,7 @@ pub struct QueueOptions {
     pub threshold: Option<u32>,
     /// Whether the link that feeds a priority group is paused instead of losing cells.
     pub lossless: bool,
-    /// Cells of a lossless group that find a place after its threshold is reached.
+    /// Cells of a lossless group that are still admitted after its threshold is reached.
     pub headroom: Option<u32>,
     /// A pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
     pub xon: Option<u32>,

@@ -56,7 +56,7 @@ pub struct IncastOptions {
     /// Hosts that ask, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each query. All by default.
     #[serde(default = "all_hosts")]
     pub receivers: Vec<String>,
-    /// Each answer starts at a time drawn from 0 to this after the query.
+    /// Each answer starts after a delay drawn between 0 and this value.
     #[serde(default)]
     pub spread: Duration,
     /// True if connections open with a handshake; otherwise, the first data leaves at once.

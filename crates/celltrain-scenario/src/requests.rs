@@ -329,7 +329,7 @@ fn sending_rate(layout: &Layout, channels: &Channels, requests: &Requests, pairs
     first.into_iter().map(|link| layout.graph.links[link].rate.bits_per_second as f64).sum()
 }
 
-/// The cells that requests of a group send over a pair of hosts.
+/// The traffic of a group's requests between a pair of hosts.
 struct Share {
     pair: PairIndex,
     /// Mean number of requests per second.

@@ -40,7 +40,7 @@ pub struct Scenario {
     /// The TCP of every flow.
     #[serde(default = "vanilla")]
     pub tcp: TcpConfig,
-    /// Options of single flows, by the flow's name or a range of names such as `tcp1-5`.
+    /// Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
     /// Connections that open at random times, send a number of bytes and close, in groups with names.
@@ -49,8 +49,8 @@ pub struct Scenario {
     /// Queries that several hosts answer at once, in groups with names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub incast: BTreeMap<String, IncastOptions>,
-    /// Options of single VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; the VC of its
-    /// acknowledgements has the suffix `-acks`. VCs of requests have the names of two hosts: `host1->host2`.
+    /// Options for individual VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; the VC of
+    /// its acknowledgements has the suffix `-acks`. A request's VC is named after its two hosts: `host1->host2`.
     #[serde(default)]
     pub vc: BTreeMap<String, VcOptions>,
     /// Output ports of switches, by name: the name of the link (`sw1->sw2`), `bottleneck`, a pattern of link names
@@ -167,7 +167,7 @@ impl Buffer {
     }
 }
 
-/// Options of all switches, and settings of single switches, by the switch's name or a pattern of names.
+/// Options of all switches, and settings for individual switches, by the switch's name or a pattern of names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SwitchOptions {
@@ -175,7 +175,7 @@ pub struct SwitchOptions {
     pub tie_order: TieOrder,
     /// Whether a port sends a cell before or after it admits the arrivals of the same instant.
     pub service_order: ServiceOrder,
-    /// Settings of individual switches, by the switch's name or a pattern of names.
+    /// Settings for individual switches, by the switch's name or a pattern of names.
     #[serde(flatten)]
     pub own: BTreeMap<String, OwnSwitch>,
 }

@@ -60,7 +60,6 @@ fn is_the_same_as_last_time(runs: &[Run], found: &[RunResult]) {
     assert_eq!(rows(&text), rows(&then), "a run changed: see the head of this file");
 }
 
-/// One run of one scenario.
 #[derive(Debug)]
 struct Run {
     scenario: String,

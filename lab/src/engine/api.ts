@@ -347,7 +347,7 @@ export interface BufferHistory {
   sent(step: number, most: number): CellView[];
   /** Returns the number of waiting cells of each VC after `step` steps. */
   perVc(step: number): Int32Array;
-  /** Returns the memory that the port shares, after the instant of the step; null if it shares none. */
+  /** Returns the memory that the port shares, after the instant of the step; null if the port shares no memory. */
   memory(step: number): MemoryView | null;
   /** Returns the sentence on the shared memory's refusal that caused the step; empty if there was none. */
   refusal(step: number): string;
@@ -360,9 +360,9 @@ export interface BufferHistory {
 /** A memory that ports share, at one instant. */
 export interface MemoryView {
   name: string;
-  /** Cells that fit into it. */
+  /** Capacity in cells. */
   cells: number;
-  /** Its queues: link and priority, cells held, and the most that the queue may hold now (NaN without a threshold). */
+  /** Its queues: link and priority, number of cells, and the current maximum (NaN without a threshold). */
   queues: { name: string; held: number; most: number }[];
 }
 

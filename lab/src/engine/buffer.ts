@@ -246,7 +246,7 @@ function counted(value: number, what: string): string {
   return `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;
 }
 
-/** Returns the limit for which a shared memory had no place, with the same wording as `celltrain why`. */
+/** Returns the limit because of which a shared memory refused a cell, with the same wording as `celltrain why`. */
 function refusalSentence(refusals: RefusalColumns, row: number): string {
   const queue = refusals.queue[row] ?? -1;
   const threshold = refusals.threshold[row] ?? NaN;

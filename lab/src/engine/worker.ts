@@ -6,7 +6,6 @@ import { Core, type ErrorRecord } from "./core.ts";
 /** Messages to a worker: first the compiled simulator, then requests. */
 export type ToWorker = { module: WebAssembly.Module; schema: string } | { request: unknown };
 
-/** Messages from a worker. */
 export type FromWorker =
   | { done: number }
   | { value: unknown; bytes: number }

@@ -100,7 +100,6 @@ export const linkFault = signal("");
 /** Message for the status line and screen readers. */
 export const said = signal("");
 
-/** Returns the name of the shipped scenario with this text, or null. */
 export function shippedName(text: string): string | null {
   return Object.entries(scenarios.value).find(([, t]) => t === text)?.[0] ?? null;
 }

@@ -1,4 +1,4 @@
-/** The parts of a story. The text is data; the player in `page/learn` shows them. */
+/** The parts of a story. Stories are data; the player in `page/learn` displays them. */
 
 import type { Answer } from "../engine/api.ts";
 import { differences, estimate, mean } from "../engine/statistics.ts";
@@ -130,7 +130,6 @@ export function listed(words: readonly string[]): string {
   return words.length < 2 ? (words[0] ?? "") : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`;
 }
 
-/** Returns a measure of the bottleneck port. */
 export function atBottleneck(answer: Answer, measure: string): number {
   const port = answer.ports.find((p) => p.name === answer.bottleneck);
   return Number(port?.[measure] ?? Number.NaN);

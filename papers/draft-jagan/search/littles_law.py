@@ -33,8 +33,8 @@ TABLE = ROOT / "papers" / PAPER / "outstanding.csv"
 PAGE = ROOT / "docs" / "papers" / f"{PAPER}.md"
 #: L, the bytes of a file (A-39); header bytes of a packet (A-43); number of connections.
 FILE_BYTES, HEADER_BYTES, CONNECTIONS = 100_000, 40, 10
-#: Rows of the search's first stage, as table and service: one in which the defaults match R but not D, and the one with
-#: the largest error of R.
+#: Rows of the search's first stage, as table and service: in one, the defaults match R but not D; the other has the
+#: largest error of R.
 SEARCHED = (("1", "ubr+epd"), ("6", "abr-er"))
 #: Allowed relative difference of R from the printed value, as in the paper's file.
 R_TOLERANCE = 0.25
@@ -181,7 +181,7 @@ def seen(row: Line, printed: Mapping[tuple[str, str], Seen]) -> Seen:
 
 
 def recovery(space: Space, configuration: str) -> str:
-    """Returns a configuration's answer to the question `recovery`, in words."""
+    """Describes a configuration's answer to the question `recovery`."""
     [(question, answer)] = [
         (question, int(digit))
         for question, digit in zip(space.questions, configuration, strict=True)

@@ -1,4 +1,4 @@
-"""`celltrain new` and `import` make a scenario, from a shipped one or a graph; `check` finds what is wrong with one.
+"""`celltrain new` and `import` make a scenario from a shipped one or a graph; `check` finds faults in scenarios.
 
 `celltrain import sonic` makes the buffer configuration of a switch for `celltrain mmu`.
 """
@@ -283,7 +283,6 @@ class _Checked:
 
 
 def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
-    """Checks a scenario or a policy file."""
     name = shown(file)
     if is_policy_file(file):
         from celltrain.ensemble.vetting.standard import check_file

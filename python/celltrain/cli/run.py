@@ -301,7 +301,7 @@ STATISTICS = {"mean": "mean", "median": "median", "p95": "95 %", "p99": "99 %", 
 
 
 def _sizes(group: dict[str, Any]) -> Grid:
-    """Returns the table of a group: completion times and slowdowns, a line for each class of sizes that occurs."""
+    """Returns the table of a group: completion times and slowdowns, with a line for each size class that occurs."""
     times = [f"{heading} ms" for heading in STATISTICS.values()]
     slowdowns = [f"slowdown {heading}" if name == "mean" else heading for name, heading in STATISTICS.items()]
     grid = shell.grid(group["name"], "completed", *times, *slowdowns, left=(group["name"],))
@@ -343,7 +343,6 @@ def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], row
 
 
 def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Measure]:
-    """Returns the measures to print for these rows."""
 
     def says_something(measure: Measure) -> bool:
         if measure.printed == "differs":

@@ -1,4 +1,4 @@
-"""`celltrain store` shows, verifies, exports and converts stores, and `celltrain report` writes a page about one."""
+"""`celltrain store` shows, verifies, exports and converts stores; `celltrain report` writes a page about a store."""
 
 from __future__ import annotations
 

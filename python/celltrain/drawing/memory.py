@@ -1,4 +1,4 @@
-"""A memory that ports share, as one block divided by queue over time."""
+"""Draws a memory that ports share over time, as one block divided by queue."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 #: Maximum number of queues with an area of their own, and the colour of the area for the others.
 _MOST_QUEUES = len(COLOURS)
 _REST = "#DDDDDD"
-#: A queue has an area of its own if it once held this share of the memory: thinner areas cannot be seen.
+#: A queue has an area of its own if its cells once took this share of the memory: thinner areas cannot be seen.
 _THIN = 0.01
 #: Maximum number of thresholds with lines of their own.
 _MOST_THRESHOLDS = 4
 #: Maximum length of a queue's name in the legend.
 _LONGEST = 24
-#: A memory that is larger than this multiple of its largest content is not drawn whole.
+#: A memory larger than this multiple of its largest content is not drawn completely.
 _VISIBLE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A memory, and the places of its queues among the recorded ones."""
+    """A memory, and the positions of its queues among the recorded queues."""
 
     name: str
     cells: int
     queues: Sequence[int]
-    """Places of the memory's queues; if both sides count its cells, only those of the egress side."""
+    """Positions of the memory's queues; if both sides count its cells, only queues of the egress side."""
     labels: Sequence[str]
 
 

@@ -121,8 +121,8 @@ class Plot:
     def memory(self, name: str | None = None, *, side: str | None = None, ax: Axes | None = None) -> Axes:
         """Draws a memory that ports share over time: one block, divided by queue.
 
-        Areas are the cells that each queue holds, on top of each other. A dashed line is the threshold of a queue: the
-        cells of the shared part that it may hold. A dotted line is the size of the memory.
+        The stacked areas are the cells in each queue. A dashed line is the threshold of a queue: the cells of the
+        shared part that it may hold. A dotted line is the size of the memory.
 
         Args:
             name: The memory, which has the name of its switch; the one that was fullest when None.

@@ -42,8 +42,8 @@ _CARRIED = (DELIVERED, "goodput_mbps", "flows.sum(*).delivered_bytes", "efficien
 LITTLE = 0.1
 #: Seeds hardly change a case if there are at least three, and no standard deviation exceeds this fraction of its mean.
 LEAST_SEEDS, NARROW = 3, 0.003
-#: Only the first of these measures that the plan has is tested, because counts, such as those of cells, vary with the
-#: order of ties. If the plan has none of them, all its measures are tested.
+#: Only the first of these measures that the plan has is tested, because counts, such as lost cells, vary with the order
+#: of ties. If the plan has none of them, all its measures are tested.
 DECISIVE = ("efficiency", "fairness", "fairness_max_min", "goodput_mbps")
 #: Maximum runs of a store to check for indistinct seeds and lock-step, and maximum points to check for lock-step.
 MOST_RUNS, MOST_JUDGED = 1_000_000, 1000
@@ -93,7 +93,7 @@ def check_warnings(plans: Mapping[str, Plan], thresholds: Sequence[str] = ()) ->
 
 
 def tried(plan: Plan) -> list[str]:
-    """Returns warnings about axes that seem to change nothing: tries short pairs of runs that differ in one axis."""
+    """Returns warnings about axes that change nothing in short pairs of runs that differ in one axis."""
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
         outcomes = []

@@ -75,7 +75,7 @@ class Checked(Carded):
         return pa.Table.from_pylist(self.to_dict()["entries"]).to_pandas()
 
     def lines(self) -> list[str]:
-        """Returns a line for each entry that does not follow from the configuration, and a last one with the counts."""
+        """Returns a line for each entry that does not follow from the configuration, then a line with the counts."""
         found = []
         for entry in self.wrong:
             place = f"{self.file}:{entry.line}: {entry.key} = {entry.expected}"
@@ -178,7 +178,7 @@ class Document:
 
     @property
     def tables(self) -> dict[str, Document]:
-        """The tables of a table."""
+        """The inner tables of a table."""
         inner = self.value if isinstance(self.value, dict) else {}
         return {key: one for key, one in inner.items() if isinstance(one.value, dict)}
 

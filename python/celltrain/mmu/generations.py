@@ -68,7 +68,7 @@ class QueueRule(Table):
     """Lossy queues on the egress side."""
 
     pool: Literal["own", "ingress"]
-    """The cells that lossy queues share: those of their own pool, or those of the ingress pool if that gives fewer."""
+    """The cells that lossy queues share: the cells of their own pool, or of the ingress pool if these are fewer."""
     reserve_rounding: Rounding
     drop: Count
     """Number of the first cell lost, counted from the last cell below the threshold."""

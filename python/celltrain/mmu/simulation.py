@@ -1,7 +1,7 @@
 """Runs that fill priority groups and queues of a switch cell by cell, to compare them with the arithmetic.
 
-A source sends packets of one cell to an output port that does not drain. Events of the memory say at which cell the group
-pauses, and at which cell it is full.
+A source sends packets of one cell to an output port that does not drain. The memory's events contain the cell at which
+the group pauses, and the cell at which it is full.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Fill:
     pause: int | None
     pause_simulated: int | None
     full: int
-    """Cells that the group or queue holds when its first cell is lost."""
+    """Cells in the group or queue when its first cell is lost."""
     full_simulated: int | None
     engines_agree: bool
     """True if both engines gave the same result."""

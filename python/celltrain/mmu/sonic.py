@@ -90,7 +90,7 @@ class Tables:
         return Place(file, text.count("\n", 0, position) + 1 if position else None, key)
 
     def fault(self, problem: str, value: object, table: str, *keys: str) -> None:
-        """Adds the fault of a value."""
+        """Adds a fault in a value."""
         place = self.place(table, *keys)
         text = value if isinstance(value, str) else json.dumps(value)
         self.faults.append(Fault.of(problem, file=place.file, line=place.line, key=place.key, value=text))
@@ -198,7 +198,7 @@ def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any],
 
 
 def numbers(text: str, most: int) -> range | None:
-    """Returns the priorities or queues of a key such as `3` or `3-4`; None if it is not one.
+    """Returns the priorities or queues of a key such as `3` or `3-4`; None for other keys.
 
     >>> numbers("3-4", 7), numbers("4-3", 7)
     (range(3, 5), None)

@@ -114,7 +114,6 @@ class _MismatchError(Exception):
 
 @functools.cache
 def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
-    """Returns a function's signature and the types of its parameters."""
     own = inspect.unwrap(function).__globals__
     annotations = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
     texts = [hint for hint in annotations.values() if isinstance(hint, str)]

@@ -150,9 +150,9 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path, *, kept: tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
-    """Opens a temporary file; once complete, it gets the name `path` and replaces the file of that name.
+    """Opens a temporary file. Once complete, it is renamed to `path`, replacing any existing file.
 
-    The file also gets this name if the block raises one of the exceptions in `kept`.
+    It is also renamed if the block raises one of the exceptions in `kept`.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     created = False
@@ -201,7 +201,7 @@ def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def making(folder: Path) -> Iterator[None]:
-    """Makes a folder and its parents; removes the ones it made if the block fails."""
+    """Makes a folder and its parents; removes the folders it made if the block fails."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -276,7 +276,6 @@ _MARKDOWN = re.compile(r"(^>|[\\`*_{}\[\]<#|~&])")
 
 
 def _for_markdown(text: str) -> str:
-    """Escapes the Markdown characters in a text."""
     return _MARKDOWN.sub(r"\\\1", shown(text))
 
 

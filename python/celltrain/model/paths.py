@@ -223,7 +223,6 @@ def _alternatives(place: list[Schema]) -> list[Schema]:
 
 
 def _below(schema: Schema, step: str) -> list[Schema]:
-    """Returns the schemas below a step."""
     if step in schema.get("properties", {}):
         return [schema["properties"][step]]
     if isinstance(schema.get("additionalProperties"), dict):

@@ -637,7 +637,8 @@ class HostOptions(Model):
     clock_offset: str = Field(
         default="0s",
         description=(
-            "Largest offset of a host's clock: each host's ticks are delayed by a time drawn from 0 to this (A-61)."
+            "Largest offset of a host's clock: each host's ticks are delayed by a time drawn between 0 and this "
+            "value (A-61)."
         ),
         examples=["5us"],
     )
@@ -646,8 +647,8 @@ class HostOptions(Model):
         le=0.1,
         ge=0.0,
         description=(
-            "Largest error of a host's clock: each clock runs slow or fast by a share drawn from minus this to "
-            "plus this (A-61)."
+            "Largest error of a host's clock: each clock runs slow or fast by a share drawn between minus and "
+            "plus this value (A-61)."
         ),
     )
     processing: str = Field(
@@ -663,7 +664,9 @@ class HostOptions(Model):
     )
     start_spread: str = Field(
         default="0s",
-        description="Largest delay of a flow's start: each flow is delayed by a time drawn from 0 to this (A-62).",
+        description=(
+            "Largest delay of a flow's start: each flow is delayed by a time drawn between 0 and this value (A-62)."
+        ),
         examples=["5us"],
     )
 
@@ -690,7 +693,7 @@ class Incast(Model):
     )
     senders: int = Field(le=1000000, ge=1, description="n: number of hosts that answer, drawn for each query.")
     spread: str = Field(
-        default="0s", description="Each answer starts at a time drawn from 0 to this after the query.", examples=["5us"]
+        default="0s", description="Each answer starts after a delay drawn between 0 and this value.", examples=["5us"]
     )
     tcp: Tcp | None = Field(default=None, description="TCP of the answers; the TCP of all flows when absent.")
     times: Times = Field(default="fixed", description="Fixed or random intervals.")
@@ -1524,7 +1527,7 @@ class Requests(Model):
 
 
 FrameAdmission: TypeAlias = Literal["cells", "whole"]
-"""The treatment of a frame whose first cell finds no place."""
+"""The treatment of a frame whose first cell finds no room."""
 
 Pauses: TypeAlias = Literal["counted", "links"]
 """The effect of pauses."""
@@ -1661,7 +1664,7 @@ class MemoryFormula(Model):
     """
 
     admit: str = Field(
-        description="A cell may enter if this condition holds and the pool has a place: `q_i + 1 <= alpha * (B - Q)`."
+        description="A cell may enter if this condition holds and the pool has room: `q_i + 1 <= alpha * (B - Q)`."
     )
     constants: dict[str, FormulaStart] = Field(
         default_factory=dict, description="Constants, by name: each a number or a formula of constants."
@@ -1729,7 +1732,9 @@ class QueueOptions(Model):
 
     alpha: float | None = Field(default=None, description="Alpha of a queue, if the policy has one.")
     headroom: int | None = Field(
-        default=None, ge=0, description="Cells of a lossless group that find a place after its threshold is reached."
+        default=None,
+        ge=0,
+        description="Cells of a lossless group that are still admitted after its threshold is reached.",
     )
     lossless: bool = Field(
         default=False, description="Whether the link that feeds a priority group is paused instead of losing cells."
@@ -1768,7 +1773,7 @@ class MemoryOptions(Model):
     """A memory that output ports of one switch share."""
 
     cells: int = Field(ge=1, description="Cells that fit into it, reserves and headrooms included.")
-    frames: FrameAdmission = Field(default="cells", description="Treatment of a frame whose first cell finds no place.")
+    frames: FrameAdmission = Field(default="cells", description="Treatment of a frame whose first cell finds no room.")
     pauses: Pauses = Field(default="counted", description="Effect of the pauses of lossless groups.")
     policies_see: PolicyScope = Field(default="port", description="The buffer that the policies of the ports see.")
     pool: dict[str, PoolOptions] = Field(description="Its pools by name, at least one.")
@@ -1807,7 +1812,7 @@ TieOrder: TypeAlias = Literal["random", "rotating", "fixed"]
 
 
 class SwitchOptions(Model):
-    """Options of all switches, and settings of single switches, by the switch's name or a pattern of names."""
+    """Options of all switches, and settings for individual switches, by the switch's name or a pattern of names."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, OwnSwitch]
@@ -1821,9 +1826,9 @@ class SwitchOptions(Model):
 
 
 class NSource(Model):
-    """N sources send through two switches to N destinations. All links are alike, except that the links of single
-    sources may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on.
-    The port `bottleneck` is `sw1->sw2`.
+    """N sources send through two switches to N destinations. All links are alike, except that individual sources'
+    links may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on. The
+    port `bottleneck` is `sw1->sw2`.
 
     Source: ATM Forum 96-1269, Figure 2.
     """
@@ -1831,7 +1836,7 @@ class NSource(Model):
     access_delays: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "One-way propagation delays of the links between single sources and `sw1`, with keys as in "
+            "One-way propagation delays of the links between individual sources and `sw1`, with keys as in "
             "`access_rates`. Different delays give unequal round trips. Sources without an entry use "
             "`link_delay`."
         ),
@@ -1839,7 +1844,7 @@ class NSource(Model):
     access_rates: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Rates of the links between single sources and `sw1`, by the source's name, a range such as "
+            "Rates of the links between individual sources and `sw1`, by the source's name, a range such as "
             "`source1-5`, or `default`; `link_rate` for sources without an entry."
         ),
     )
@@ -1958,7 +1963,7 @@ class Star(Model):
     access_rates: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; "
+            "Rates of individual hosts' links, by the host's name, a range such as `host2-5`, or `default`; "
             "`link_rate` for hosts without an entry."
         ),
     )
@@ -1967,7 +1972,7 @@ class Star(Model):
         description="Propagation delay of every link, one way; each connection crosses two links.", examples=["5us"]
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
-    pattern: StarPattern = Field(default="to_one", description="Who sends to whom.")
+    pattern: StarPattern = Field(default="to_one", description="Pattern of connections.")
 
 
 class LeafSpine(Model):
@@ -2278,7 +2283,7 @@ class Scenario(Experiment):
     )
     flow: dict[str, FlowOptions] = Field(
         default_factory=dict,
-        description="Options of single flows, by the flow's name or a range of names such as `tcp1-5`.",
+        description="Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.",
     )
     host: HostOptions = Field(default_factory=HostOptions, description="Options of all hosts.")
     incast: dict[str, Incast] = Field(
@@ -2307,9 +2312,9 @@ class Scenario(Experiment):
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
         description=(
-            "Options of single VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; "
-            "the VC of its acknowledgements has the suffix `-acks`. VCs of requests have the names of two hosts: "
-            "`host1->host2`."
+            "Options for individual VCs, by the VC's name or a range of names. A flow's data VC has the flow's "
+            "name; the VC of its acknowledgements has the suffix `-acks`. A request's VC is named after its two "
+            "hosts: `host1->host2`."
         ),
     )
 

@@ -1,6 +1,6 @@
 """Papers as data: printed numbers, and the scenario behind each of them. A study has no printed numbers.
 
-The folder of a paper, or of a study, holds `paper.toml` or `study.toml`, `published/*.csv`, `scenarios/*.toml` and
+The folder of a paper, or of a study, contains `paper.toml` or `study.toml`, `published/*.csv`, `scenarios/*.toml` and
 `claims.toml`. papers/af-96-1269/README.md explains the format.
 """
 
@@ -219,7 +219,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A scenario that some numbers need. No scenario is listed twice."""
+    """A scenario that one or more numbers need. Each scenario is listed once."""
 
     network: str | None
     scenario: dict[str, Any]

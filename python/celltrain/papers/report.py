@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Number of seeds that a reproduction runs by default.
 USUAL_SEEDS = 30
-#: Maximum number of tolerances that the sentence on all numbers lists.
+#: Maximum number of tolerances listed in the sentence about all numbers.
 MOST_TOLERANCES = 4
 #: Columns that are meaningless with few seeds.
 OF_SEEDS = ("middle PIT", "expected", "KS", "p", "p by seeds")
@@ -315,7 +315,7 @@ def footnotes(members: Sequence[Scored]) -> list[str]:
 
 
 def footnote(scored: Scored) -> str:
-    """Returns the note on a number, with the tolerance that decides whether it agrees; empty if there is neither."""
+    """Returns the note on a number, with the tolerance that decides whether it agrees; empty without either."""
     number = scored.number
     if not number.scored or not number.allowed or "allowed" in number.note:
         return number.note
@@ -416,7 +416,7 @@ def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
 def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     """Yields every claim: whether it holds in our runs, for how many single seeds, and in print."""
     held = sum(claim.holds for claim in reproduction.claims)
-    # A study follows no text.
+    # A study has no text to quote.
     text = "" if reproduction.paper.kind is STUDY else "of the text "
     yield Line(text=f"{held} of {len(reproduction.claims)} claims {text}hold", style="bold")
     in_print = ["in print"] if reproduction.paper.has_print else []

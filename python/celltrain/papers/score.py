@@ -217,7 +217,7 @@ def share_of_seeds(draws: Sequence[Scored], distance: float) -> float | None:
 
 
 def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
-    """Returns the mean distance of one seed from the mean of the others, over all numbers and seeds."""
+    """Returns the mean distance of a seed from the mean of the other seeds, over all numbers and seeds."""
     misses = []
     for values in numbers:
         array = np.asarray(values, dtype=np.float64)

@@ -163,7 +163,6 @@ def block_of(kind: str, columns: Sequence[Values]) -> pa.Table:
 
 
 def _table_writer(kind: str, file: IO[bytes], run: Mapping[str, str]) -> Any:
-    """Returns Arrow's writer for the file of a kind."""
     import pyarrow.parquet as pq
 
     columns = EVENTS[kind].columns

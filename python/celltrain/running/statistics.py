@@ -147,7 +147,7 @@ def half_width(n: int, sd: float) -> float:
 
 
 def means(groups: Ints, values: Floats, count: int) -> Means:
-    """Computes means of known values by group. Groups are numbered from 0 to `count` - 1; empty ones are NaN."""
+    """Computes means of known values by group. Groups are numbered from 0 to `count` - 1; empty groups are NaN."""
     known = ~np.isnan(values)
     groups, values = groups[known], values[known]
     n = np.bincount(groups, minlength=count)
@@ -399,7 +399,7 @@ def mser(values: Floats) -> int | None:
 
 
 def batch_means(values: Floats) -> tuple[float, float, float]:
-    """Returns the mean, half its 95 % interval by the means of 20 equal batches, and the correlation of adjacent ones.
+    """Returns the mean, half its 95 % interval by the means of 20 equal batches, and adjacent batches' correlation.
 
     Observations left over are dropped at the beginning, which is nearest to the warm-up.
     """

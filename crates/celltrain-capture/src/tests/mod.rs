@@ -141,7 +141,7 @@ fn the_first_blocks_are_these_bytes() {
 fn a_handshake_tells_segment_size_scale_and_selective_acknowledgements_and_says_it_is_made_up() {
     let packets = read(&ip().finish().expect("memory takes it")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
-    // SYN, SYN and ACK, ACK: each leaves at one end and arrives at the other.
+    // SYN, SYN-ACK, ACK: each leaves at one end and arrives at the other.
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
     for packet in &packets {
         let comment = packet.comment.as_ref().expect("it has a comment");

@@ -50,13 +50,13 @@ pub struct PacketOutcome {
 /// A step in the life of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketStep {
-    /// It enters the buffer.
+    /// The packet enters the buffer.
     Admitted,
-    /// It finds no room.
+    /// The packet finds no room.
     Refused,
-    /// It is dropped to make room for another.
+    /// The packet is dropped to make room for another.
     DroppedForRoom,
-    /// It is dropped because its VC's rate fell.
+    /// The packet is dropped because its VC's rate fell.
     DroppedByRate,
 }
 
@@ -75,7 +75,7 @@ pub struct Packets {
     pub(super) outcomes: Option<Vec<PacketOutcome>>,
 }
 
-/// One VC.
+/// The packets and the state of one VC.
 struct Queue {
     packets: VecDeque<Packet>,
     /// Cells taken from the first packet; 0 if it is not under way.
@@ -340,8 +340,8 @@ impl Packets {
         state
     }
 
-    /// Returns the number of waiting cells in the buffer that a VC uses: its own cells, or everybody's if the buffer is
-    /// shared.
+    /// Returns the number of waiting cells in the buffer that a VC uses: its own cells, or the cells of all VCs if the
+    /// buffer is shared.
     fn occupied(&self, vc: Label) -> u32 {
         match self.memory {
             Memory::PerVc => self.queue(vc).cells,

@@ -27,7 +27,7 @@ pub(super) enum ClockKind {
     DelayedAck,
 }
 
-/// The clocks of hosts, in the order of the first connection of each.
+/// The clocks of hosts, in the order of each clock's first connection.
 #[derive(Default)]
 pub(super) struct HostClocks {
     pub(super) all: Vec<HostClock>,
@@ -104,7 +104,7 @@ impl HostClocks {
         clocks
     }
 
-    /// Adds a connection to the clock with its ticks.
+    /// Adds a connection to the clock with these ticks.
     fn join(&mut self, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
         let place = self.place(kind, ticks);
         self.all[place].flows.push(flow);

@@ -26,11 +26,11 @@ pub(super) struct OpenRequest {
     pub(super) delivered: u64,
 }
 
-/// A table of the open connections. It has a place for every connection since the oldest open one.
+/// A table of the open connections. It has an entry for every connection since the oldest open connection.
 struct Open {
     /// Number of the first connection in `places`.
     first: u32,
-    /// By connection: its index in `slots`, or [`CLOSED`].
+    /// For each connection: its index in `slots`, or [`CLOSED`].
     places: VecDeque<u32>,
     slots: Vec<Option<OpenRequest>>,
     /// Indices of empty slots.

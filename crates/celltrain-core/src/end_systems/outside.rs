@@ -18,10 +18,8 @@ pub struct Delivered {
     pub tag: u64,
 }
 
-/// A frame to be injected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InjectedFrame {
-    /// The VC on which it is sent.
     pub(crate) vc: VcIndex,
     pub(crate) cells: u32,
     /// The tag that identifies it when it arrives.

@@ -10,7 +10,7 @@ use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::SackBlocks;
 
-/// By flow: which ends of its connection this partition simulates.
+/// For each flow: which ends of its connection this partition simulates.
 pub(crate) struct Ends {
     pub(crate) senders: TiVec<FlowIndex, bool>,
     pub(crate) receivers: TiVec<FlowIndex, bool>,

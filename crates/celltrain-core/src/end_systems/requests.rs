@@ -1,7 +1,7 @@
 //! Opens the connections of requests when they are due, closes them, and keeps a record of each request.
 //!
 //! Source: RFC 9293 (3.5) for the handshake; RFC 6298 for its timer; RFC 3168 (6.1.1): a SYN is not ECN-capable.
-//! Differences from the source: a SYN and ACK is repeated only when another SYN arrives, and there are no FIN segments.
+//! Differences from the source: a SYN-ACK is repeated only when another SYN arrives, and there are no FIN segments.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -40,7 +40,7 @@ struct Group {
     schedule: Schedule,
     clocks: GroupClocks,
     path_key: u64,
-    /// By number: a record of each request that has opened.
+    /// A record of each request that has opened, by number.
     records: Vec<RequestRecord>,
     queries: Vec<QueryRecord>,
     completed: u64,
@@ -222,7 +222,7 @@ impl EndSystems {
         }
     }
 
-    /// Delivers a SYN: the receiver answers every one.
+    /// Delivers a SYN. The receiver answers every SYN.
     pub(super) fn deliver_syn(
         &mut self,
         flow: FlowIndex,
@@ -240,7 +240,7 @@ impl EndSystems {
         self.emit_handshake((flow, departure.frame), ack_vc, HandshakeStep::SynAckSent, now, observer);
     }
 
-    /// Delivers a SYN and ACK. The first one opens the connection at the sender, whose data then carries the ACK.
+    /// Delivers a SYN-ACK. The first one opens the connection at the sender, whose data then carries the ACK.
     pub(super) fn deliver_syn_ack(
         &mut self,
         flow: FlowIndex,

@@ -65,7 +65,7 @@ impl Engine {
     /// how long the run takes.
     ///
     /// # Errors
-    /// As [`Engine::run`].
+    /// The same as for [`Engine::run`].
     #[doc(hidden)]
     pub fn run_by(
         self,
@@ -83,7 +83,7 @@ impl Engine {
     /// earlier.
     ///
     /// # Errors
-    /// As [`Engine::run`].
+    /// The same as for [`Engine::run`].
     pub fn observe(
         self,
         network: &Network,
@@ -104,7 +104,7 @@ impl Engine {
     /// controlled rates, edge devices, policies outside the core, or all nodes close together.
     ///
     /// # Errors
-    /// As [`Engine::run`].
+    /// The same as for [`Engine::run`].
     pub fn run_parallel(
         self,
         options: ParallelOptions,
@@ -142,7 +142,7 @@ impl Engine {
     /// be partitioned.
     ///
     /// # Errors
-    /// As [`Engine::run`].
+    /// The same as for [`Engine::run`].
     #[doc(hidden)]
     pub fn run_in_partitions(
         mode: PortMode,

@@ -30,9 +30,9 @@ pub(super) fn predictions(
 /// Records which of the cells that arrive at a memory are lost.
 #[derive(Default)]
 pub(super) struct LossRecorder {
-    /// By arrival: true if the cell was lost on arrival or removed later.
+    /// For each arrival: true if the cell was lost on arrival or removed later.
     losses: Vec<bool>,
-    /// By queue on the egress side: the arrivals of the cells that wait, in order.
+    /// For each queue on the egress side: the arrivals of the cells that wait, in order.
     waiting: BTreeMap<QueueIndex, VecDeque<usize>>,
 }
 

@@ -49,12 +49,12 @@ pub(super) struct Engine<'a> {
     markers: TiVec<LinkIndex, Option<Marker>>,
     memories: SharedMemories<'a>,
     transmitting: TiVec<LinkIndex, bool>,
-    /// By link: the priorities that pause frames have stopped, one bit each.
+    /// For each link: the priorities that pause frames have stopped, one bit each.
     stopped: TiVec<LinkIndex, u8>,
     /// The first deadlock found.
     deadlock: Option<(Time, Vec<PausedGroup>)>,
     rate_control: RateControl,
-    /// By link: the time of the shaped port's next event, if it is on the event list.
+    /// For each link: the time of the shaped port's next event, if it is on the event list.
     looked_after: TiVec<LinkIndex, Option<Time>>,
     edge: Edge,
     end_systems: EndSystems,

@@ -511,7 +511,7 @@ fn a_contract_is_in_the_results_with_the_frames_its_edge_saw() {
     let all = EdgeCounters { frames, eligible_frames: frames, ..EdgeCounters::default() };
     let contract = |name: &str, edge| ContractResult { name: name.into(), edge, discarded_frames: 0, cut_frames: 0 };
     assert_eq!(result.contracts[0], contract("vc1", all));
-    // Every second frame of the third source is eligible, and additional ones while the bucket fills. F-GCRA's bucket
+    // Every other frame of the third source is eligible, and additional ones while the bucket fills. F-GCRA's bucket
     // holds 23 (1/MCR - 1/PCR), which is 20.125 cells at MCR. While all frames are eligible, frame k finds 6 k cells in
     // it: 6 at the second, then 12, 18, and 24 at the fifth, the first that is not eligible. From then on it drains by
     // 6 per frame and fills by 12.

@@ -1,6 +1,6 @@
 //! The counts that a memory keeps: reserves, shared parts, headrooms and pauses.
 //!
-//! [`Memory::offer`] finds a place for a cell that arrives, and [`Memory::leave`] frees one. The cells of a queue are
+//! [`Memory::offer`] finds room for a cell that arrives, and [`Memory::leave`] frees the room. The cells of a queue are
 //! not distinguished: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless
 //! group has a cell in its headroom, its next cells go there too until the headroom is empty.
 
@@ -31,7 +31,7 @@ pub struct CellClass {
 /// The queues of the cells of every VC that crosses a memory.
 #[derive(Clone, Debug)]
 pub struct CellClasses {
-    /// By output port and label; empty for ports outside the memory.
+    /// The queues by output port and label; empty for ports outside the memory.
     classes: TiVec<LinkIndex, TiVec<Label, CellClass>>,
 }
 
@@ -51,9 +51,9 @@ impl CellClasses {
 /// The answer of a memory to an arriving cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Offer {
-    /// The cell has a place and is counted.
+    /// There is room for the cell, which has been counted.
     Entered,
-    /// The cell has no place.
+    /// There is no room for the cell.
     Refused(Refusal),
     /// A waiting cell must be removed first. The caller removes it from its port, reports that with
     /// [`Memory::leave`], and offers the arriving cell again.
@@ -64,12 +64,12 @@ pub enum Offer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     Entered,
-    /// There is no place for a cell of this queue.
+    /// There is no room for a cell of this queue.
     Refused(QueueIndex, Limit),
     PushOut(Removal),
 }
 
-/// The reason why a queue has no place for a cell.
+/// The reason why there is no room for a cell of a queue.
 #[derive(Clone, Copy)]
 enum Obstacle {
     Limit(Limit),
@@ -89,7 +89,7 @@ pub struct Removal {
 /// The limit that kept a cell out, with the numbers at that instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refusal {
-    /// The queue for which there was no place.
+    /// The queue that had no room.
     pub queue: QueueIndex,
     /// The limit that was reached.
     pub limit: Limit,
@@ -138,15 +138,15 @@ pub struct PauseChange {
 /// The counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounters {
-    /// Cells that found a place.
+    /// Cells that found room.
     pub entered: u64,
-    /// Cells that found no place.
+    /// Cells that found no room.
     pub refused: u64,
     /// Waiting cells that were removed.
     pub pushed_out: u64,
     /// Number of pauses.
     pub pauses: u64,
-    /// The largest number of cells held, with those in the reserve and the headroom.
+    /// The largest number of cells in the queue, including its reserve and its headroom.
     pub max_cells: u32,
     /// The largest number of cells in the headroom.
     pub max_headroom: u32,
@@ -163,16 +163,16 @@ pub struct MemoryState {
     pub occupancy: OccupancyTimes,
     /// Its pools.
     pub pools: TiVec<PoolIndex, PoolState>,
-    /// Its queues: the cells that each holds, and its counters.
+    /// Its queues, each with its number of cells and its counters.
     pub queues: TiVec<QueueIndex, (u32, QueueCounters)>,
 }
 
 /// The state of the shared part of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolState {
-    /// Q: cells that are taken.
+    /// Q: cells of the shared part that are taken.
     pub used: u32,
-    /// The largest number of cells that were ever taken.
+    /// The largest Q so far.
     pub max_used: u32,
 }
 
@@ -310,7 +310,7 @@ impl Memory {
         }
     }
 
-    /// Finds a place for an arriving cell, and counts the cell if there is one.
+    /// Counts an arriving cell if there is room for it.
     pub fn offer(&mut self, class: CellClass, now: Time) -> Offer {
         match self.try_enter(class, now) {
             Attempt::Entered => Offer::Entered,
@@ -365,7 +365,7 @@ impl Memory {
         self.occupancy.rise(self.used, now);
     }
 
-    /// Counts a cell that finds no place, unless another makes room for it.
+    /// Counts a cell that finds no room, unless another cell makes room for it.
     #[cold]
     fn count_out_of_place(&mut self, queue: QueueIndex, obstacle: Obstacle) -> Attempt {
         match obstacle {
@@ -377,7 +377,7 @@ impl Memory {
         }
     }
 
-    /// Finds the part of the memory that has a place for a cell of a queue.
+    /// Finds the part of the memory that has room for a cell of a queue.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
     fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
@@ -601,13 +601,13 @@ impl Memory {
         self.pools[pool].max_used
     }
 
-    /// Returns the cells that a queue holds, with those in its reserve and its headroom.
+    /// Returns the number of cells in a queue, including its reserve and its headroom.
     pub fn held(&self, queue: QueueIndex) -> u32 {
         let Queue { pool, place, in_reserve, in_headroom, .. } = self.queues[queue];
         in_reserve + self.pools[pool].shared[place] + in_headroom
     }
 
-    /// Returns `q_i`, the cells of the shared part that a queue holds.
+    /// Returns `q_i`, the number of a queue's cells in the shared part.
     pub fn shared(&self, queue: QueueIndex) -> u32 {
         self.pools[self.queues[queue].pool].shared[self.queues[queue].place]
     }

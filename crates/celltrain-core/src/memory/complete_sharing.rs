@@ -1,4 +1,4 @@
-//! Complete sharing: a cell enters while the pool has a place.
+//! Complete sharing: a cell enters while the pool has room.
 //!
 //! Source: Irland, "Buffer Management in a Packet Switch", IEEE Transactions on Communications 26(3), 1978, section II.
 //! Differences from the source: none known.

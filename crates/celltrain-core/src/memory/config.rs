@@ -20,7 +20,7 @@ pub struct MemoryConfig {
     pub pools: TiVec<PoolIndex, PoolConfig>,
     /// Its queues and priority groups. If a side has a pool, every cell that crosses the memory has a queue there.
     pub queues: TiVec<QueueIndex, QueueConfig>,
-    /// Decides how a frame whose first cell finds no place is treated.
+    /// Decides how to treat a frame whose first cell finds no room.
     pub frames: FrameAdmission,
     /// Selects the buffer that the policies of the ports see.
     pub policies_see: PolicyScope,
@@ -32,10 +32,10 @@ pub struct MemoryConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pauses {
-    /// They are counted and reported, and nothing stops.
+    /// Pauses are counted and reported, and nothing stops.
     #[default]
     Counted,
-    /// They stop the port that feeds the group for cells of its priority, after the propagation delay of the link and
+    /// Pauses stop the port that feeds the group for cells of its priority, after the propagation delay of the link and
     /// one cell time.
     Links,
 }
@@ -88,7 +88,7 @@ pub struct QueueConfig {
 /// The headroom of a lossless priority group, and the conditions for pausing the link that feeds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lossless {
-    /// Cells that arrive after the threshold is reached and still find a place.
+    /// Cells that are still admitted after the threshold is reached.
     pub headroom: u32,
     /// The pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
     pub xon: u32,
@@ -105,11 +105,11 @@ pub enum PauseAt {
     /// The first cell in the headroom.
     #[default]
     Headroom,
-    /// The last cell before the headroom: the next cell would find no place in the shared part.
+    /// The last cell before the headroom: the next cell would find no room in the shared part.
     Threshold,
 }
 
-/// The treatment of a frame whose first cell finds no place.
+/// The treatment of a frame whose first cell finds no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameAdmission {

@@ -76,7 +76,7 @@ impl Credence {
         for _ in 0..cells {
             let sum: u32 = self.thresholds.iter().sum();
             if sum >= most {
-                // Of several longest queues, the first.
+                // If several queues are longest, takes the first of them.
                 let longest = self.thresholds.keys().rev().max_by_key(|&other| self.thresholds[other]);
                 let Some(longest) = longest.filter(|&longest| self.thresholds[longest] > 0) else { return };
                 self.thresholds[longest] -= 1;

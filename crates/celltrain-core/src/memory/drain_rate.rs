@@ -14,7 +14,7 @@ pub(super) struct DrainRates {
     left: TiVec<PoolQueue, u64>,
     /// Cells that a port sends in an interval.
     most: TiVec<PoolQueue, f64>,
-    /// The least share: 1 / the number of priorities of the port.
+    /// The smallest share: 1 divided by the port's number of priorities.
     least: TiVec<PoolQueue, f64>,
     shares: TiVec<PoolQueue, f64>,
 }

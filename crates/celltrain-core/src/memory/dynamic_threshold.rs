@@ -30,12 +30,12 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivingCell {
-    /// It does not count: a cell enters if `q_i` + 1 <= alpha (B - Q). A queue alone stops at
-    /// alpha (B + 1) / (1 + alpha), rounded down.
+    /// The arriving cell does not count: a cell enters if `q_i` + 1 <= alpha (B - Q). A queue alone stops at alpha (B +
+    /// 1) / (1 + alpha), rounded down.
     #[default]
     NotCounted,
-    /// It counts: a cell enters if `q_i` + 1 <= alpha (B - Q - 1). A queue alone stops at alpha B / (1 + alpha), rounded
-    /// down, as in chips of the Tomahawk series.
+    /// The arriving cell counts: a cell enters if `q_i` + 1 <= alpha (B - Q - 1). A queue alone stops at alpha B / (1 +
+    /// alpha), rounded down, as in chips of the Tomahawk series.
     Counted,
 }
 
@@ -48,7 +48,6 @@ impl Default for Config {
 /// Dynamic Threshold.
 #[derive(Debug)]
 pub struct DynamicThreshold {
-    /// `alpha_i`.
     alphas: TiVec<PoolQueue, f64>,
     arriving_cell: ArrivingCell,
 }

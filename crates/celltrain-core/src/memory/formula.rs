@@ -21,7 +21,7 @@ use crate::error::Fault;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "MemoryFormula")]
 pub struct Config {
-    /// A cell may enter if this condition holds and the pool has a place: `q_i + 1 <= alpha * (B - Q)`.
+    /// A cell may enter if this condition holds and the pool has room: `q_i + 1 <= alpha * (B - Q)`.
     #[schemars(extend("x-expect" = "a formula, such as \"q_i + 1 <= B - Q\""))]
     pub admit: String,
     /// Constants, by name: each a number or a formula of constants.

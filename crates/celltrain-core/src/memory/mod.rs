@@ -2,14 +2,14 @@
 //!
 //! Source: `docs/design/shared-memory.md`. A [`MemoryConfig`] describes a memory, [`Memory`] keeps its counts, and a
 //! [`MemoryPolicy`] decides which cells enter the shared part of a pool. Ports keep their own queues, frames and
-//! policies. A port in a memory is full if the memory has no place for the cell that arrives there.
+//! policies. A port in a memory is full if the memory has no room for the cell that arrives there.
 //!
 //! A *queue* is an output port and a priority, and is counted on the egress side. A *priority group* is an input port
-//! and a priority, and is counted on the ingress side. Both are called queues here. A cell must find a place on every
-//! side that counts. First, it takes a place in its queue's reserve, then one in the pool's shared part, and then, if
-//! the queue is lossless, one in its headroom. The cell in service does not count (A-02).
+//! and a priority, and is counted on the ingress side. Both are called queues here. A cell must find room on every side
+//! that counts: first in its queue's reserve, then in the pool's shared part, and then, if the queue is lossless, in
+//! its headroom. The cell in service does not count (A-02).
 //!
-//! A new policy is one file next to these, two lines below, one page under `docs/models/` and one scenario.
+//! A new policy needs one file next to these, two lines below, one page under `docs/models/` and one scenario.
 
 mod accounting;
 mod config;
@@ -201,7 +201,7 @@ impl View<'_> {
         self.cells - self.used
     }
 
-    /// Returns whether the shared part has places for this many cells.
+    /// Returns whether the shared part has room for this many cells.
     pub fn fits(&self, cells: u32) -> bool {
         cells <= self.free()
     }
@@ -221,9 +221,9 @@ impl View<'_> {
 /// The decision about arriving cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// They enter, if the shared part has places for them.
+    /// The cells enter, if the shared part has room for them.
     Admit,
-    /// They do not enter.
+    /// The cells do not enter.
     Refuse,
     /// One waiting cell is removed first; then the policy decides again.
     PushOut(PushOut),
@@ -287,8 +287,9 @@ pub enum QueueEnd {
 /// }
 /// ```
 pub trait MemoryPolicy: Any + Send {
-    /// Decides about `cells` cells that arrive together for `queue`, and find no place in its reserve. The cells are
-    /// not yet counted in `view`. Called once for an arrival, and again after each cell that is pushed out for it.
+    /// Decides whether to admit `cells` cells that arrive together for `queue` and find no room in its reserve. The
+    /// cells are not yet counted in `view`. Called once for an arrival, and again after each cell that is pushed out
+    /// for it.
     fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict;
 
     /// Returns the number of cells of the shared part that `queue` may hold at present, if the policy has such a
@@ -298,13 +299,13 @@ pub trait MemoryPolicy: Any + Send {
         None
     }
 
-    /// Returns whether `cells` more cells of `queue` would find places, without changing the policy. Used for pauses.
+    /// Returns whether `cells` more cells of `queue` would find room, without changing the policy. Used for pauses.
     fn has_room(&self, view: &View<'_>, queue: PoolQueue, cells: u32) -> bool {
         let is_below = |threshold| view.queues[queue].saturating_add(cells) <= whole_cells(threshold);
         view.fits(cells) && self.threshold(view, queue).is_none_or(is_below)
     }
 
-    /// Records that cells arrive together for `queue`, before it is known where they find a place.
+    /// Records that cells arrive together for `queue`, before it is known where they find room.
     fn arrived(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         let _ = (view, queue, cells);
     }

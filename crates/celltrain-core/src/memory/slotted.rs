@@ -5,9 +5,9 @@
 //! Then every port that has a cell sends one. M cells fit into the memory. After the last arrival the memory empties,
 //! so the number of cells sent is the number that entered and were not pushed out.
 //!
-//! The *ratio* of an arrival sequence is the number of cells of the [`optimum`] over the number of cells of the policy.
-//! The competitive ratio of a policy is the largest ratio of any sequence. [`game`] computes it for two ports, and
-//! [`search`] finds bad sequences for more.
+//! The *ratio* of an arrival sequence is the number of cells that the [`optimum`] sends divided by the number that the
+//! policy sends. The competitive ratio of a policy is the largest ratio of any sequence. [`game`] computes it for two
+//! ports, and [`search`] finds bad sequences for more.
 //!
 //! ```
 //! use celltrain_core::memory::complete_sharing;

@@ -145,7 +145,7 @@ fn memory(config: &MemoryConfig) -> Memory {
 /// A model of a memory that stores only the parts of every queue, and computes everything else when it is needed.
 struct Model {
     config: MemoryConfig,
-    /// By queue: cells in the reserve, the shared part and the headroom.
+    /// For each queue: cells in the reserve, the shared part and the headroom.
     parts: TiVec<QueueIndex, [u32; 3]>,
     paused: TiVec<QueueIndex, bool>,
     policies: TiVec<PoolIndex, Box<dyn MemoryPolicy>>,
@@ -177,7 +177,7 @@ impl Model {
         question(&mut *self.policies[pool], &View { cells, used, queues: &queues, now: Time::default() })
     }
 
-    /// Returns the part in which a cell of a queue finds a place: 0 for the reserve, 1 for the shared part, 2 for the
+    /// Returns the part that has room for a cell of a queue: 0 for the reserve, 1 for the shared part, 2 for the
     /// headroom.
     fn part(&mut self, queue: QueueIndex) -> Option<usize> {
         let QueueConfig { pool, reserve, lossless, .. } = self.config.queues[queue].clone();

@@ -308,7 +308,7 @@ fn every_policy_answers_as_its_page_says() {
         let mut policy = config.build(Some(100), &NAMES);
         let said = (policy.admits_up_to(), policy.follower().is_some());
         assert_eq!(said, (admits_up_to, follows_cells), "{name}");
-        // These policies have thresholds for single VCs, not for the buffer.
+        // These policies have thresholds for individual VCs, not for the buffer.
         let is_of_buffer = admits_up_to != ALL && !["dfba", "virtual_queuing_threshold"].contains(&name);
         assert_eq!(config.threshold_cells(Some(100)), admits_up_to.filter(|_| is_of_buffer), "{name}");
 

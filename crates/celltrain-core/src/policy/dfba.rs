@@ -47,7 +47,6 @@ fn z() -> f64 {
 /// The policy; it has no state.
 #[derive(Debug)]
 pub struct Dfba {
-    /// `R_i`, by label.
     r_i: TiVec<Label, f64>,
     r: f64,
     z: f64,

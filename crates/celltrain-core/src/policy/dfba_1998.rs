@@ -64,7 +64,6 @@ pub struct Dfba1998 {
     l: f64,
     h: f64,
     alpha: f64,
-    /// `Z_i`, by label.
     z: TiVec<Label, f64>,
     weights: Weights,
 }

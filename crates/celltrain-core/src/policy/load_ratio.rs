@@ -1,4 +1,4 @@
-//! Policies that compare a VC's load ratio with a bound, past a threshold: Selective Drop and FBA, with and without
+//! Policies that, above a threshold, compare a VC's load ratio with a bound: Selective Drop and FBA, with and without
 //! weights.
 //!
 //! Source: ATM Forum 96-1269, sections 6 and 7, and 97-0607; `docs/mechanisms.md` 2.5, 2.6 and 2.12, whose symbols are

@@ -151,8 +151,8 @@ impl PolicyConfig {
     }
 
     /// Returns the threshold of a buffer of `capacity` cells (`None`: infinite): the occupancy up to which every frame
-    /// is admitted. `None` for policies that admit every frame, for thresholds of single VCs, and for policies of your
-    /// own.
+    /// is admitted. `None` for policies that admit every frame, for thresholds of individual VCs, and for policies of
+    /// your own.
     pub fn threshold_cells(&self, capacity: Option<u32>) -> Option<u32> {
         if matches!(self, Self::Dfba(_) | Self::VirtualQueuingThreshold(_) | Self::Formula(_) | Self::Python(_)) {
             return None;
@@ -321,7 +321,7 @@ pub enum Overflow {
     PushOutFront,
 }
 
-/// A policy that admits every frame, and only decides about cells that find no room.
+/// A policy that admits every frame, and only decides what happens to cells that find no room.
 #[derive(Debug)]
 pub struct AdmitAll {
     overflow: Overflow,
@@ -356,13 +356,13 @@ pub trait Configure {
     }
 
     /// Checks the settings for a buffer of `capacity` cells (`None`: infinite). Called first without VCs, then for each
-    /// port with the names of its VCs, by label, to check their values together. Each fault is reported once.
+    /// port to check the values of all its VCs together; `vcs` has their names, by label. Each fault is reported once.
     fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         check_thresholds(self, capacity)
     }
 
-    /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite), crossed by VCs with these names, by
+    /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite). `vcs` has the names of its VCs, by
     /// label.
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
 }

@@ -35,7 +35,7 @@ pub struct Config {
     pub k: f64,
 }
 
-/// This policy and `virtual_queuing_threshold`.
+/// The state of this policy and of `virtual_queuing_threshold`.
 #[derive(Debug)]
 pub struct VirtualQueuing {
     th: u32,

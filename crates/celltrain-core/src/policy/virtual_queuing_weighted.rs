@@ -133,7 +133,7 @@ mod tests {
         bench.offer_frame(0, 8);
         bench.take(8);
         assert_eq!(bench.port.per_vc().raw, [8, 0], "the FIFO has sent all of VC 1");
-        // Every second turn goes to VC 0 for its minimum share. The turns in between go to VCs 1, 0, 1 and 0, round
+        // Every other turn goes to VC 0 for its minimum share. The turns in between go to VCs 1, 0, 1 and 0, round
         // robin.
         assert_eq!(bench.virtual_queues(), [2, 6]);
     }

@@ -56,11 +56,11 @@ impl Refused {
 /// What happens to a VC's next cells, as long as there is room for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
-    /// They are admitted.
+    /// The cells are admitted.
     Admitted,
-    /// They are discarded, up to and including the last cell of their frame.
+    /// The cells are discarded, up to and including the last cell of their frame.
     Refused,
-    /// They may be treated differently, so each must be offered.
+    /// The cells may be treated differently, so each cell must be offered.
     CellByCell,
 }
 
@@ -246,7 +246,7 @@ impl Admission {
         }
     }
 
-    /// Decides about a cell that has arrived. `holds` is true if its VC merges with others, so that its frame waits
+    /// Decides whether to admit an arriving cell. `holds` is true if its VC merges with others, so that its frame waits
     /// until it is complete.
     pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
         let vc = cell.label();
@@ -267,7 +267,7 @@ impl Admission {
         self.final_verdict(cell, is_full)
     }
 
-    /// Decides about a cell if no room can be made for it, or none is needed.
+    /// Decides whether to admit a cell if no room can be made for it, or none is needed.
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
         let refused = &mut self.refused[vc];

@@ -141,7 +141,7 @@ pub struct Port {
     fifo: VecDeque<Cell>,
     /// The queues used in place of `fifo` by other schedulers.
     queues: Option<CellQueues>,
-    /// By label: the cells of an incomplete frame; `None` for a VC that does not merge.
+    /// For each label: the cells of an incomplete frame; `None` for a VC that does not merge.
     held: TiVec<Label, Option<Vec<Cell>>>,
     per_vc: TiVec<Label, u32>,
     /// Cells of each VC handed to the transmitter, by label.
@@ -312,8 +312,8 @@ impl Port {
         self.admission.on_pushed_out(victim, cells, arriving);
     }
 
-    /// Removes the first or the last waiting cell of the VCs that `is_in` selects. There must be such a cell, and this
-    /// port must be first in, first out.
+    /// Removes the first or the last waiting cell of the VCs that `is_in` selects. There must be such a cell, and the
+    /// port must have a single FIFO queue.
     pub(crate) fn remove(&mut self, end: QueueEnd, is_in: impl Fn(Label) -> bool) -> Cell {
         assert!(self.queues.is_none(), "cells are removed only where one queue holds all");
         let mut own = self.fifo.iter().enumerate().filter(|(_, cell)| is_in(cell.label())).map(|(place, _)| place);
@@ -345,7 +345,7 @@ impl Port {
         Some(cell)
     }
 
-    /// Hands the next cell whose VC satisfies `may_go` to the transmitter. The port must be first in, first out.
+    /// Hands the next cell whose VC satisfies `may_go` to the transmitter. The port must be a FIFO.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
         assert!(self.queues.is_none(), "links pause only ports whose cells wait in one queue");
         // A stopped port may hold very many cells, none of which may be sent.

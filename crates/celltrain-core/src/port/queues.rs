@@ -1,4 +1,5 @@
-//! The queues of a port that is not first in, first out. They hold single cells, and a scheduler selects the next one.
+//! The queues of a port that is not first in, first out. They contain single cells, and a scheduler selects the next
+//! cell.
 
 use std::collections::VecDeque;
 

@@ -6,11 +6,11 @@
 /// Treatment of a frame's cells from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// They are admitted as long as there is room.
+    /// The cells are admitted as long as there is room.
     Pass,
-    /// They are refused because the policy refused the frame.
+    /// The cells are refused because the policy refused the frame.
     RefuseFrame,
-    /// They are refused because one of them was lost.
+    /// The cells are refused because one of them was lost.
     RefuseRest { keep_last_cell: bool },
 }
 
@@ -42,7 +42,7 @@ const MODE: u8 = 0b0011;
 const REFUSE_FRAME: u8 = 1;
 const REFUSE_REST: u8 = 2;
 const REFUSE_REST_BUT_LAST_CELL: u8 = 3;
-/// The next cell starts a frame. Frames have no start marker, so a frame starts after the last cell of another one.
+/// The next cell starts a frame. Frames have no start marker: a frame starts after the last cell of the previous one.
 const AT_START: u8 = 0b0100;
 /// The frame has been counted as cut.
 const CUT: u8 = 0b1000;

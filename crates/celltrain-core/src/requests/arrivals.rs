@@ -69,7 +69,7 @@ struct Incast {
     receivers: Vec<(NodeIndex, Vec<PairIndex>)>,
     receiver_draws: Stream,
     sender_draws: Stream,
-    /// Longest delay of an answer, in picoseconds.
+    /// Maximum delay before an answer, in picoseconds.
     spread: Span,
     spread_draws: Stream,
     /// Answers that have not started, by time, query and order of drawing.

@@ -19,7 +19,7 @@ pub struct GroupResult {
     pub completed: u64,
     /// Bytes that receivers have passed to their applications, for all requests of the group.
     pub delivered_bytes: u64,
-    /// Those of these bytes whose data VC crosses the network's bottleneck.
+    /// Bytes of these that arrived over data VCs across the network's bottleneck.
     pub bottleneck_bytes: u64,
     /// A record for each request that opened, in the order of opening.
     pub records: Vec<RequestRecord>,
@@ -57,7 +57,7 @@ pub struct RequestRecord {
     pub timeouts: u32,
     /// Index of the data VC among the pair's VCs.
     data_path: u16,
-    /// Index of the VC of its acknowledgements among the VCs of the pair back.
+    /// Index of the VC of its acknowledgements among the VCs of the reverse pair.
     ack_path: u16,
 }
 
@@ -70,7 +70,7 @@ const NO_QUERY: u32 = u32::MAX;
 
 impl RequestRecord {
     /// Creates the record of a request that opens now. `paths` has the index of its data VC among the VCs of its pair,
-    /// and of its acknowledgements' VC among those of the pair back.
+    /// and of its acknowledgements' VC among the VCs of the reverse pair.
     pub(crate) fn new(opened: Time, pair: PairIndex, bytes: u64, query: Option<u32>, paths: [usize; 2]) -> Self {
         let [data_path, ack_path] = paths.map(|path| u16::try_from(path).expect("a pair has fewer than 2^16 VCs"));
         Self {

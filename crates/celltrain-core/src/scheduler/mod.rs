@@ -197,7 +197,7 @@ impl<S: Scheduler> AnyScheduler for S {
 /// next cell is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogSensitivity {
-    /// Nothing else matters.
+    /// The times at which queues fill do not matter.
     Insensitive,
     /// The order in which queues fill matters, but not whether a queue was empty for less than a cell time.
     Order,

@@ -77,7 +77,6 @@ pub(crate) struct Sent {
     pub(crate) after: u32,
 }
 
-/// Granularity of departure reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReportGranularity {
     /// Runs of consecutive cells, each with the number of cells sent before its first.

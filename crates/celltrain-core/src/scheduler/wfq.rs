@@ -78,7 +78,6 @@ struct Vc<N> {
 /// An integer that represents a tag or a player in the tournament. A player is a VC with the F of its first waiting
 /// cell. F is in the bits above the label, so players are compared as integers, and ties go to the lower label.
 trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'static {
-    /// Zero.
     const ZERO: Self;
     /// The player of a VC without waiting cells.
     const NO_PLAYER: Self;
@@ -91,11 +90,8 @@ trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'sta
     fn step(step: u128) -> Self;
     /// Shifts a tag to its position in a player.
     fn raised(self) -> Self;
-    /// Creates the player of a VC with this tag.
     fn player(self, vc: usize) -> Self;
-    /// Returns a player's tag.
     fn tag(self) -> Self;
-    /// Returns a player's VC.
     fn vc(self) -> usize;
 }
 

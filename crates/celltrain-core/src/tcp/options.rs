@@ -165,12 +165,12 @@ pub enum SsthreshArithmetic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowGrowth {
-    /// It may, as ATM Forum 96-1269 says.
+    /// cwnd grows beyond the receive window, as ATM Forum 96-1269 says.
     #[default]
     Uncapped,
-    /// It stops at the receive window.
+    /// cwnd stops at the receive window.
     Capped,
-    /// It stops at the largest window that could be advertised, 65535 bytes shifted by the window scale, as in BSD.
+    /// cwnd stops at the largest window that could be advertised, 65535 bytes shifted by the window scale, as in BSD.
     CappedByField,
 }
 
@@ -211,11 +211,11 @@ pub enum OutOfOrder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayedAcks {
-    /// Each segment at once.
+    /// Acknowledges each segment at once.
     #[default]
     Off,
-    /// Every second segment at once, a single one at the next tick of the 200 ms timer (RFC 1122, 4.2.3.2); segments
-    /// out of order and segments that fill a gap at once (RFC 5681, 4.2).
+    /// Acknowledges every other segment at once, and a single segment at the next tick of the 200 ms timer (RFC 1122,
+    /// 4.2.3.2). Acknowledges segments out of order and segments that fill a gap at once (RFC 5681, 4.2).
     #[serde(rename = "200ms")]
     #[schemars(rename = "200ms")]
     On,
@@ -275,10 +275,10 @@ pub enum WindowArithmetic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DuplicateAcks {
-    /// It has no effect.
+    /// The acknowledgement has no effect.
     #[default]
     Ignored,
-    /// It grows cwnd like an acknowledgement of new data, before the variant reacts to it.
+    /// The acknowledgement grows cwnd like an acknowledgement of new data, before the variant reacts to it.
     GrowWindow,
 }
 
@@ -287,11 +287,12 @@ pub enum DuplicateAcks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialAcks {
-    /// It shrinks the window by the amount it acknowledges, less a segment (RFC 6582, 3.2, step 3).
+    /// A partial acknowledgement shrinks the window by the amount it acknowledges, less a segment (RFC 6582, 3.2, step
+    /// 3).
     #[default]
     Deflate,
-    /// It leaves the window as it is, and that window is kept when the recovery ends. The text that requires otherwise
-    /// is from 1999.
+    /// A partial acknowledgement leaves the window as it is, and that window is kept when the recovery ends. The text
+    /// that requires otherwise is from 1999.
     KeepWindow,
 }
 
@@ -326,10 +327,10 @@ pub enum EstimateForgotten {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedWindow {
-    /// Its whole window, counted from the next byte expected, as in RFC 793.
+    /// The receiver's whole window, counted from the next byte expected, as in RFC 793.
     #[default]
     Whole,
-    /// Its window less the bytes that it keeps.
+    /// The receiver's window less the bytes that it keeps.
     LessKept,
 }
 

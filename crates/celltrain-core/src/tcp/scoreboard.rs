@@ -6,7 +6,7 @@
 /// RFC 2018 (3): next to timestamps, there is room for three blocks. More would help little.
 pub const MAX_BLOCKS: usize = 3;
 
-/// The blocks of one acknowledgement, the newest first; each consists of its first byte and the byte after its last.
+/// The blocks of one acknowledgement, the newest first. A block is given by its first byte and the byte after its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u64, u64); MAX_BLOCKS],

@@ -138,7 +138,7 @@ impl Player {
         ack.map_or(Ok(()), |ack| self.acknowledged(ack))
     }
 
-    /// Notes an acknowledgement that the receiver sends.
+    /// Records an acknowledgement that the receiver sends.
     fn acknowledged(&mut self, ack: Ack) -> Result<(), String> {
         let mss = self.options.mss.bytes;
         let (ack, blocks) = as_read(ack, &self.receiver.blocks(), ack.ack);

@@ -593,7 +593,7 @@ impl Sender {
             self.rtt.back_off();
         }
         if self.pending == Pending::Opening {
-            // RFC 5681 (3.1): after a lost SYN, or SYN and ACK, the initial window is one segment.
+            // RFC 5681 (3.1): after a lost SYN or SYN-ACK, the initial window is one segment.
             self.windows.cwnd = 1.0;
             self.timing = (self.sampling == RttSampling::IncludeRetransmissions).then_some(Timing {
                 until: 0,

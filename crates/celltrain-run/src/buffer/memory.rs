@@ -1,4 +1,4 @@
-//! The shared memory of an observed port: its state after each instant, and the cells for which it had no place.
+//! The shared memory of an observed port: its state after each instant, and the cells that it refused.
 
 use typed_index_collections::TiVec;
 
@@ -11,27 +11,28 @@ use celltrain_core::units::Time;
 
 use super::{NONE, whole};
 
-/// A memory that ports share, after each instant with a step. If cells are counted on two sides, the queues are those of
-/// the egress side.
+/// The state of a memory that ports share, after each instant with a step. If cells are counted on two sides, the
+/// queues are those of the egress side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharedMemory {
     /// Its name.
     pub name: String,
     /// Number of its cells.
     pub cells: u32,
-    /// Names of its queues. Each consists of the link and, unless it is 0, the priority.
+    /// Names of its queues: the link, followed by the priority unless it is 0.
     pub queues: Vec<String>,
     /// Number of steps up to each instant.
     pub steps: Vec<i32>,
-    /// Cells that each queue holds, one row per instant, one column per queue.
+    /// Cells in each queue, one row per instant and one column per queue.
     pub held: Vec<i32>,
-    /// The most cells that the queue may hold at that instant, in the same layout; NaN if its policy has no threshold.
+    /// Maximum number of cells allowed in the queue at that instant, in the same layout; NaN if its policy has no
+    /// threshold.
     pub most: Vec<f64>,
-    /// Cells that arrived for the port and found no place.
+    /// Cells for the port that the memory refused.
     pub refusals: Refusals,
 }
 
-/// Cells for which a memory had no place, one per row.
+/// Cells that a memory refused, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refusals {
     /// Index into [`Self::queues`].
@@ -52,7 +53,6 @@ pub struct Refusals {
     pub pools: Vec<String>,
 }
 
-/// Observer of the memory of one port.
 pub(super) struct MemoryObserver {
     number: MemoryIndex,
     /// The queues of [`SharedMemory::queues`].
@@ -126,7 +126,7 @@ impl MemoryObserver {
         }
     }
 
-    /// Records a cell for which this memory has no place. An event of the cell follows.
+    /// Records a cell that this memory refuses. The port's event for the cell follows.
     pub(super) fn on_event(&mut self, now: Time, event: &MemoryEvent) {
         let MemoryStep::Refused { vc, frame, limit, rule } = event.step else { return };
         if event.memory != self.number {

@@ -34,7 +34,7 @@ pub enum Accessor<E: 'static> {
     PortVc(fn(&Row<E>) -> Option<PortVc>),
     /// A port's name, looked up by the index of its link.
     Port(fn(&Row<E>) -> Option<LinkIndex>),
-    /// A pool's name, by its index among the pools of all memories.
+    /// A pool's name, looked up by its index among the pools of all memories.
     Pool(fn(&Row<E>) -> u32),
     /// A word; empty if there is none.
     Word(fn(&Row<E>) -> &'static str),
@@ -53,7 +53,7 @@ pub enum Accessor<E: 'static> {
 pub enum PortVc {
     /// A VC that has not merged with others.
     Own(VcIndex),
-    /// It has merged.
+    /// The VC into which VCs have merged.
     Merged(MergeIndex),
 }
 
@@ -132,7 +132,7 @@ pub(super) struct Names {
     /// Names of VCs, then names of merges.
     pub(super) port_vcs: Arc<[String]>,
     pub(super) ports: Arc<[String]>,
-    /// Names of the pools of all memories, each made of the names of the memory and the pool.
+    /// Names of all pools, in the form `memory/pool`.
     pub(super) pools: Arc<[String]>,
 }
 
@@ -167,7 +167,7 @@ struct BlockRequests {
 }
 
 impl BlockRequests {
-    /// Returns the value that stands for a request until the block is complete.
+    /// Returns the placeholder for a request until the block is complete.
     fn value(&mut self, group: GroupIndex, number: u32) -> i32 {
         let place = *self.places.entry((group, number)).or_insert_with(|| {
             self.list.push((group, number));

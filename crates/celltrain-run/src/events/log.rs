@@ -35,7 +35,7 @@ pub struct Log<'a> {
     ticks: TiVec<FlowIndex, f64>,
     /// For each group of requests, the tick of its retransmission clocks, in seconds.
     group_ticks: TiVec<GroupIndex, f64>,
-    /// The open connections of requests: group and number in it.
+    /// The open connections of requests, each with its group and its number in the group.
     requests: BTreeMap<FlowIndex, (GroupIndex, u32)>,
     flow_of: TiVec<VcIndex, Option<FlowIndex>>,
     /// For each VC that merges, the merge and the links after it.
@@ -47,7 +47,7 @@ pub struct Log<'a> {
     cells: Rows<CellEvent>,
     rates: Rows<RateEvent>,
     memories: Rows<InPool>,
-    /// By memory and queue: the index of the queue's pool, and the number of cells in the pool's shared part.
+    /// For each memory and queue: the index of the queue's pool, and the number of cells in the pool's shared part.
     pools: TiVec<MemoryIndex, TiVec<QueueIndex, (u32, u32)>>,
     sink: &'a mut dyn FnMut(Block) -> bool,
     has_failed: bool,

@@ -383,7 +383,7 @@ pub const RATES: &[Column<RateEvent>] = &[
 pub struct InPool {
     /// The event.
     pub event: MemoryEvent,
-    /// Index of the pool among those of all memories.
+    /// Index of the pool among the pools of all memories.
     pub pool: u32,
     /// B: cells of the pool's shared part.
     pub cells: u32,

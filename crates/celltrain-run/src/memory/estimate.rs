@@ -104,22 +104,22 @@ fn in_units(bytes: u64) -> String {
     format!("{:.1} {unit}", bytes as f64 / whole as f64)
 }
 
-/// A node: its description.
+/// Bytes per node: its description.
 const NODE: u64 = 150;
-/// A link: its description, port and results.
+/// Bytes per link: its description, port and results.
 const LINK: u64 = 700;
-/// A flow: its sender, receiver, timers and results.
+/// Bytes per flow: its sender, receiver, timers and results.
 const FLOW: u64 = 1000;
-/// A VC: both ends.
+/// Bytes per VC: both ends.
 const VC: u64 = 250;
-/// A VC on a link: its label, next hop, counters and state at the port.
+/// Bytes per hop (a VC on a link): its label, next hop, counters and state at the port.
 const HOP: u64 = 60;
 /// Largest ratio of the memory before anything is in flight to the lower bound. The largest measured ratio is 3.3, in
 /// networks with ABR.
 const LARGEST: u64 = 4;
-/// A request: its record, in a list whose capacity has doubled, and in the results.
+/// Bytes per request: its record in a list whose capacity has doubled, and in the results.
 const REQUEST: u64 = 150;
-/// A frame in flight, in lists whose capacity has doubled.
+/// Bytes per frame in flight, in lists whose capacity has doubled.
 const FRAME: u64 = 150;
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn left(limit: &str, has: &str) -> Option<u64> {
 /// Returns one of the process's limits, or `None` if it is unlimited.
 fn soft_limit(name: &str) -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
-    // The soft limit comes first.
+    // The first number is the soft limit.
     limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 

@@ -30,7 +30,7 @@ pub struct Alone<'a> {
     simulated: Vec<Arrived>,
 }
 
-/// The arrivals of a connection that is alone.
+/// The arrivals of segments on a connection that is alone on its path.
 struct Arrived {
     clock: Clock,
     /// For each number of segments, from 1 on, the time from the opening until all have arrived.
@@ -51,7 +51,8 @@ impl<'a> Alone<'a> {
     ) -> Result<Self, Interrupted> {
         let describer = Describer::of(network);
         let mut places = BTreeMap::new();
-        // By kind of path: its place, the group and path that represent it, and the most segments of a request.
+        // The index in `needed` of each kind of path. `needed` has the group and path that represent the kind, and the
+        // largest number of segments of a request.
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         let mut needed: Vec<(GroupIndex, Vcs, u64)> = Vec::new();
         for (number, group) in groups.iter_enumerated() {
@@ -130,7 +131,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
     let groups = vec![RequestGroup { arrivals, ..own.clone() }];
     Network {
         seed: network.seed,
-        // The end comes before a second query.
+        // The run ends before a second query.
         duration: Duration { picoseconds: network.duration.picoseconds.saturating_mul(2) },
         nodes: network.nodes.clone(),
         links: network.links.clone(),
@@ -198,7 +199,7 @@ impl Observer for Recorder {
 
 impl Probe for Recorder {}
 
-/// Describes paths, so that those with the same text take the same time.
+/// Describes paths: a request takes the same time on all paths with the same description.
 struct Describer<'a> {
     network: &'a Network,
     memories: TiVec<LinkIndex, Option<MemoryIndex>>,

@@ -25,7 +25,7 @@ pub struct GroupMeasures {
     pub name: String,
     /// Bytes passed to applications in the measured time.
     pub delivered_bytes: u64,
-    /// These bytes, in megabits per second.
+    /// The rate of these bytes, in megabits per second.
     pub goodput_mbps: f64,
     /// Requests of any size.
     pub all: SizeMeasures,
@@ -52,7 +52,7 @@ pub struct SizeMeasures {
     pub timeouts: u64,
     /// Completion times in milliseconds.
     pub completion_ms: Statistics,
-    /// Slowdowns. They are missing if they were not wanted.
+    /// Slowdowns; missing unless requested.
     pub slowdown: Statistics,
 }
 
@@ -62,7 +62,7 @@ impl SizeMeasures {
         self.opened - self.completed
     }
 
-    /// Returns a number of events per request that opened; `None` if none did.
+    /// Returns the number of events per opened request; `None` if no request opened.
     pub fn per_request(&self, events: u64) -> Option<f64> {
         (self.opened > 0).then(|| events as f64 / self.opened as f64)
     }

@@ -18,8 +18,7 @@ fn lan(more: &str) -> String {
 
 #[test]
 fn a_burst_of_two_longest_frames_is_counted_in_more_than_32_bits() {
-    // 2 MFS used to wrap to 2 in 32 bits, so every second frame was not eligible. Such a large contract admits all
-    // frames.
+    // 2 MFS used to wrap to 2 in 32 bits, so every other frame was ineligible. A contract this large admits all frames.
     let of_mfs = |mfs: &str| {
         let text = lan(&format!("vc.tcp1.gfr = {{ mcr = \"1Mbps\", {mfs} }}"));
         let network = build::network(&scenario(&text), 1);

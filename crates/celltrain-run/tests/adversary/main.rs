@@ -216,7 +216,6 @@ fn whole(read: Result<Estimated, Interrupted>) -> Estimated {
     read.expect("nobody stops it")
 }
 
-/// Reads the scenario in a valid text.
 fn scenario(text: &str) -> Scenario {
     let reading = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.toml(text))).reading;
     reading.scenario.unwrap_or_else(|| panic!("{:?}\n{text}", reading.faults))

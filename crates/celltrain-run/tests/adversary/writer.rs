@@ -20,13 +20,11 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 
 /// A scenario's text.
 pub(crate) struct Written {
-    /// As TOML.
     pub(crate) toml: String,
     /// The same scenario as JSON, if JSON can express it.
     pub(crate) json: Option<String>,
 }
 
-/// Writes the scenario for a seed.
 pub(crate) fn scenario(seed: u64) -> Written {
     let mut writer = Writer { rng: Stream::new(seed, "adversary"), names: Vec::new() };
     let mut document = match writer.rng.below(10) {

@@ -44,7 +44,7 @@ pub(super) fn check<'a>(
     let meant = names(resolved, root, token)?;
     vcs(resolved, &crossing, root);
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
-    // Numbers of VCs already checked, for tables that depend only on this number.
+    // VC counts already checked, for tables that depend only on the count.
     let mut counted: BTreeSet<(&str, usize)> = BTreeSet::new();
     for (((number, table), vcs), (link, &frame)) in resolved
         .tables
@@ -327,7 +327,7 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             *if is_abr { some } else { others } = true;
         }
     }
-    // By table: one of its ports, and whether several classes cross at least one of its ports.
+    // For each table, one of its ports, and whether several classes cross at least one of its ports.
     let mut tables: BTreeMap<&str, (LinkIndex, bool)> = BTreeMap::new();
     for (index, table) in found.ports.iter_enumerated().filter(|(index, _)| !crossing[*index].is_empty()) {
         if let Some((name, _)) = table.filter(|(_, port)| port.scheduler.config().by_class()) {

@@ -158,7 +158,7 @@ fn loops(
     if scenario.vc.values().all(|own| own.abr.is_none()) {
         return Ok(());
     }
-    // By data VC: the VC of its acknowledgements.
+    // For each data VC, the VC of its acknowledgements.
     let mut way_back: TiVec<VcIndex, Option<VcIndex>> = ti_vec![None; channels.vcs.len()];
     for &[data_vc, ack_vc] in &channels.of_flow {
         way_back[data_vc] = Some(ack_vc);

@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn oversubscription_divides_the_rate_of_the_hosts_among_the_uplinks() {
-        // Two hosts of 155.52 Mb/s, half of which is 155.52 Mb/s for three uplinks.
+        // Two hosts send at 155.52 Mb/s each; three uplinks share half of the sum.
         assert_eq!(sample().rate_of_uplinks(), BitRate::from_bits_per_second(51_840_000));
         assert_eq!(Config { oversubscription: None, ..sample() }.rate_of_uplinks(), sample().host_rate);
     }

@@ -1,4 +1,4 @@
-//! Rates and delays of links, and tables with the values for single hosts.
+//! Rates and delays of links, and tables with the values for individual hosts.
 
 use std::collections::BTreeMap;
 

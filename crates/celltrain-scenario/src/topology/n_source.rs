@@ -15,7 +15,7 @@ use super::links::{Access, check_delay, check_rate, oc3};
 use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// N sources send through two switches to N destinations. All links are alike, except that the links of single sources
+/// N sources send through two switches to N destinations. All links are alike, except that individual sources' links
 /// may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on. The port
 /// `bottleneck` is `sw1->sw2`.
 ///
@@ -32,11 +32,11 @@ pub struct Config {
     pub link_rate: BitRate,
     /// Propagation delay of every link, one way; each connection crosses three links.
     pub link_delay: Duration,
-    /// Rates of the links between single sources and `sw1`, by the source's name, a range such as `source1-5`, or
+    /// Rates of the links between individual sources and `sw1`, by the source's name, a range such as `source1-5`, or
     /// `default`; `link_rate` for sources without an entry.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,
-    /// One-way propagation delays of the links between single sources and `sw1`, with keys as in `access_rates`.
+    /// One-way propagation delays of the links between individual sources and `sw1`, with keys as in `access_rates`.
     /// Different delays give unequal round trips. Sources without an entry use `link_delay`.
     #[serde(default)]
     pub access_delays: BTreeMap<String, Duration>,

@@ -139,7 +139,7 @@ impl<'a> EqualPaths<'a> {
         Self { search: Search::new(graph), arriving, root: None, distance, ways }
     }
 
-    /// Searches from a host, unless the last search serves it too. Returns the number of links looked at.
+    /// Searches from a host, unless the last search serves it too. Returns the number of links visited.
     pub(crate) fn search(&mut self, from: NodeIndex) -> usize {
         let root = self.search.only_switch(from).unwrap_or(from);
         if self.root.replace(root) == Some(root) {

@@ -25,7 +25,7 @@ pub struct Config {
     /// n: hosts.
     #[schemars(range(min = 2, max = 1_000_000))]
     pub hosts: u32,
-    /// Who sends to whom.
+    /// Pattern of connections.
     #[serde(default)]
     pub pattern: Pattern,
     /// Rate of every link.
@@ -33,7 +33,7 @@ pub struct Config {
     pub link_rate: BitRate,
     /// Propagation delay of every link, one way; each connection crosses two links.
     pub link_delay: Duration,
-    /// Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; `link_rate` for
+    /// Rates of individual hosts' links, by the host's name, a range such as `host2-5`, or `default`; `link_rate` for
     /// hosts without an entry.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,

@@ -93,7 +93,6 @@ fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Res
     Ok(())
 }
 
-/// Port modes and numbers of threads.
 pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
     [(PortMode::Streams, 2), (PortMode::Streams, 3), (PortMode::Planned, 2)];
 

@@ -595,7 +595,6 @@ fn vc() -> BoxedStrategy<VcOptions> {
         .boxed()
 }
 
-/// Draws the ABR parameters of a VC.
 fn abr() -> BoxedStrategy<Parameters> {
     let factor = select(&[0.0625, 1.0, 1.0 / 32.0, 1.0 / 1024.0][..]);
     let rates = (select(&[None, Some(15_552_000u64), Some(1_000_000)][..]), select(&[0u64, 1_000_000, 7_776_000][..]));

@@ -13,7 +13,6 @@ pub(crate) const KINDS: &[&str] = &[
     "RFC 3168", "DCTCP", "an initial window",
 ];
 
-/// Returns the kinds that occur in a network.
 pub(crate) fn kinds(network: &Network) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     for marking in network.links.iter().filter_map(|link| link.marking.as_ref()) {

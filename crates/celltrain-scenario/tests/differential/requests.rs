@@ -19,7 +19,6 @@ pub(crate) const KINDS: &[&str] = &[
     "SACK", "delayed ACKs", "ECN", "pacing", "a timeout", "a retransmission", "completed", "not completed", "no flows",
 ];
 
-/// Returns the kinds that occur in a network and its result.
 pub(crate) fn kinds(network: &Network, result: &RunResult) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     for group in &network.requests.groups {

@@ -11,7 +11,6 @@ use celltrain_core::units::{Duration, Span, Time};
 
 use super::compare::{ON_THREADS, on_threads, same_results};
 
-/// An action on a simulation.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Advance(Time),

@@ -95,7 +95,7 @@ const LEAST = 420;
 const SWATCH = 10;
 const GAP = 16;
 
-/** Texts around an exported picture. */
+/** Lines of text around an exported picture. */
 export interface Head {
   /** Lines above the picture; the first is its title. */
   readonly lines: readonly string[];

@@ -12,7 +12,6 @@ export const CLASSICS = [
   { name: "Selective Drop", base: "lan-selective-drop" },
 ] as const;
 
-/** Returns the classic policies as settings. */
 export function classics(): Setting[] {
   return CLASSICS.map(({ name, base }) => ({ name, toml: scenarios.peek()[base] ?? "" }));
 }

@@ -21,7 +21,6 @@ export function forget(): void {
   write(null);
 }
 
-/** Returns the number of finished steps of a story. */
 export function finishedSteps(story: Story): number {
   return story.steps.filter((_, i) => finished.value.has(`${story.id}/${String(i + 1)}`)).length;
 }

@@ -23,7 +23,7 @@ export function readEmbed(search: string, hash: string): { readonly embed: Embed
   };
 }
 
-/** Returns whether an embedded page stays in its frame when it goes from one place to another. */
+/** Returns whether an embedded page stays in its frame when it navigates from one place in the lab to another. */
 export function staysInFrame(from: string, to: string): boolean {
   const story = (place: string): string => /^learn\/[^/]+/.exec(place)?.[0] ?? "";
   return to === "inside" || (story(to) !== "" && (story(from) === story(to) || from === "inside"));

@@ -16,7 +16,7 @@ export interface Outcome {
   readonly runs: readonly Done[];
 }
 
-/** A failure of runs; `setting` is the name of the setting, empty if the failure affects all. */
+/** A failure of runs; `setting` is the name of the setting, empty if the failure affects all settings. */
 export interface Failed {
   readonly setting: string;
   readonly fault: EngineError;

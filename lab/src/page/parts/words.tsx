@@ -102,7 +102,7 @@ const LINK = /(\S*->\S*[^\s.,:;)])/;
 
 /** Shows text in which link names and short formulas, such as `X < 0.8 * K`, do not break. */
 export function Prose(props: { readonly text: string }): JSX.Element {
-  // Every second part is a link.
+  // Every other part is a link.
   return (
     <>{props.text.split(LINK).map((part, i) => (i % 2 === 1 ? <Name key={i}>{part}</Name> : unbroken(part)))}</>
   );

@@ -18,7 +18,7 @@ export function Memory(props: { readonly memory: MemoryView | null; readonly por
     const kind = name === port || name.startsWith(`${port}, `) ? "own" : "other";
     return { name, kind, left: share(start), width: share(held), mark: share(Math.min(start + most, memory.cells)) };
   });
-  // An empty queue has no place in the block.
+  // An empty queue does not appear in the block.
   const held = parts.filter(({ width }) => width !== "0%");
   return (
     <>

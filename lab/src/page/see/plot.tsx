@@ -15,7 +15,6 @@ export interface Canvas {
   readonly y: (value: number) => number;
   readonly from: number;
   readonly to: number;
-  /** Number of pixel columns. */
   readonly columns: number;
   readonly bottom: number;
   readonly top: number;

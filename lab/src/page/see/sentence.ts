@@ -76,10 +76,9 @@ function reason(judgement: Judgement, bad: boolean, places: number, { policy, fo
     .replace("N_a =", "N =");
 }
 
-/** Queues of a memory that a sentence names. */
+/** Maximum number of queues of a memory in a sentence. */
 const NAMED = 8;
 
-/** Describes a memory that ports share. */
 export function describeMemory({ cells, queues }: MemoryView): string {
   const held = queues.reduce((sum, queue) => sum + queue.held, 0);
   const named = queues.filter((queue) => queue.held > 0).slice(0, NAMED);
@@ -89,7 +88,6 @@ export function describeMemory({ cells, queues }: MemoryView): string {
   return `The shared memory: ${[`${count(held)} of ${count(cells)} cells`, ...parts].join("; ")}.`;
 }
 
-/** Describes a waiting cell. */
 export function describeCell(history: BufferHistory, step: number, place: number): string {
   const cell = history.at(step)[place];
   if (cell === undefined) {

@@ -146,7 +146,6 @@ export async function shipped(page: Page, name: string): Promise<string> {
   return (await page.evaluate(() => window.celltrain.scenarios()))[name] ?? "";
 }
 
-/** Types the number of seeds, and optionally the first one. */
 export async function typeSeeds(page: Page, count: number, first?: number): Promise<void> {
   for (const [label, value] of [
     ["Seeds", count],

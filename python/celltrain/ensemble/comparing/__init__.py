@@ -181,7 +181,6 @@ def wrong_seeds(seeds: int, first_seed: int) -> Iterator[Fault]:
 
 
 def _plans(scenarios: Sequence[Any], names: Sequence[str] | None, document: Mapping[str, Any]) -> dict[str, Plan]:
-    """Returns a plan for each scenario, by name."""
     called = _names(scenarios) if names is None else list(names)
     if again := next((name for name in called if called.count(name) > 1), None):
         problem = "is the name of two scenarios" if names else "is given twice"

@@ -36,7 +36,7 @@ Lines = Mapping[str, int]
 #: Keys of tables and indices of lists, from the top of the plan to a value.
 Place = tuple[str | int, ...]
 
-#: Maximum bits of a whole number: a larger one is out of every range and does not fit in a float.
+#: Maximum bits of a whole number. A larger number is out of every range and does not fit in a float.
 MOST_BITS = 1023
 #: Maximum number of faults that are reported.
 MOST_FAULTS = 100

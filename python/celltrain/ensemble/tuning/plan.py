@@ -217,7 +217,6 @@ class TunePlan(Planned):
 
     @classmethod
     def _read(cls, reader: _TuneReader, *, check: bool = True) -> Self:
-        """Checks a plan."""
         if reader.document.get("tune") is None:
             reader.refuse("", "lacks a table [tune], which says what to search; without one, use celltrain sweep")
             reader.finish()

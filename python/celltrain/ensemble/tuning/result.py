@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: Margin around the confirmed settings in a panel, as a fraction of the measure.
 MARGIN = 0.12
-#: Markers of references, for styles with too few colours to distinguish them.
+#: Markers for references, for styles with too few colours to distinguish them.
 MARKS = "D^vsPX"
 
 

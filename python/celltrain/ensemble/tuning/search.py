@@ -143,7 +143,7 @@ class Runs:
 
 
 class Search:
-    """Runs a tuning plan into its folder."""
+    """Runs a tuning plan and writes the results to its folder."""
 
     def __init__(
         self, plan: TunePlan, folder: Folder, worker: Worker, progress: Callable[[TuneProgress], object] | None = None

@@ -221,7 +221,7 @@ def _engines_agree(mine: Named, named: Sequence[str], seed: int) -> dict[str, An
     for name in named:
         scenario = Scenario.model_validate(standard.scenario(name, mine.table, duration=BY_BOTH))
         with warnings.catch_warnings():
-            # The check of an empty buffer reports the same problem.
+            # The check for an empty buffer reports the same problem.
             warnings.simplefilter("ignore", CelltrainWarning)
             fast, reference = (run(scenario, seed=seed, engine=engine).fingerprint for engine in ("fast", "reference"))
         if fast != reference:
@@ -241,7 +241,7 @@ def _every_run_ends(compared: Mapping[str, Compared]) -> dict[str, Any]:
 
 
 def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dict[str, Any]:
-    """Returns the check of an empty buffer, which also fails if the policy carries nothing in some runs."""
+    """Returns the check for an empty buffer, which also fails if the policy carries nothing in some runs."""
     empty = {name: each.carried_nothing[0] for name, each in compared.items()}
     nothing = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
     if not nothing:
@@ -295,7 +295,7 @@ def _doubts(compared: Compared) -> Iterator[str]:
 def _estimates(
     compared: Mapping[str, Compared], place: int, *, of_differences: bool = False
 ) -> dict[str, dict[str, float | None]]:
-    """Returns means with intervals, over all scenarios and in each: of a policy, or of the vetted one minus it."""
+    """Returns means with intervals, over all scenarios and per scenario: of a policy, or of the vetted one minus it."""
     found = {}
     for number, share in enumerate(standard.MEASURES):
         if share in standard.SHARES:

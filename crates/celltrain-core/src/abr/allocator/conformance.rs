@@ -11,7 +11,7 @@ use crate::units::{Clock, Duration, Span, Time};
 /// The link's rate, in cells per second.
 pub(super) const C: f64 = 100_000.0;
 
-/// Returns a port with `vcs` ABR VCs with a clock of one microsecond.
+/// Returns a port with `vcs` ABR VCs and a clock of one microsecond.
 pub(super) fn port(vcs: usize) -> PortKind<'static> {
     const VCS: [VcKind; 16] = [VcKind { is_abr: true, above_abr: false, mcr: 0.0, share: C / 16.0 }; 16];
     PortKind { clock: Clock::exact(1_000_000), rate: C, capacity: 1000, vcs: &VCS[..vcs] }

@@ -61,7 +61,7 @@ pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
 /// Number of intervals whose counts are kept: the current one, and the two before it, on which its rates depend.
 const KEPT: usize = 3;
 
-/// The rest of a run of cells.
+/// The remaining cells of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ahead {
     /// Arrival of its first cell.

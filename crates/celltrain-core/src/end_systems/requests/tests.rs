@@ -218,7 +218,7 @@ fn without_a_handshake_data_leaves_at_once() {
 
 #[test]
 fn the_round_trip_of_the_handshake_is_a_sample_unless_the_syn_was_repeated() {
-    // Frame 0 is the SYN, frame 1 the SYN and ACK or, if the first SYN was lost, the second SYN.
+    // Frame 0 is the SYN, frame 1 the SYN-ACK or, if the first SYN was lost, the second SYN.
     for (lost, rto) in [(&[][..], 3), (&[0][..], 6), (&[1][..], 6)] {
         let options = TcpOptions { initial_window: 10, ..fast_timer() };
         let mut wires = Wires::losing(&network(1, options, HowOpened::Handshake, rare(512 * 10)), lost);
@@ -268,7 +268,7 @@ fn a_lost_syn_is_sent_again_after_the_first_timeout_and_then_after_twice_the_tim
 
 #[test]
 fn the_answer_to_a_syn_is_repeated_when_the_syn_is() {
-    // The SYN and ACK is lost.
+    // The SYN-ACK is lost.
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[1]);
     let script = wires.run(1);
     assert_eq!(times(&script, "SynAckSent").len(), 2);
@@ -322,7 +322,7 @@ fn frames_that_arrive_after_the_end_are_ignored_at_both_ends() {
 
 #[test]
 fn several_connections_share_a_vc() {
-    // 200 requests, a millisecond apart on average, over one VC each way; every one takes five milliseconds.
+    // 200 requests, a millisecond apart on average, over one VC each way; each takes five milliseconds.
     let mut arrivals = rare(1000);
     if let Arrivals::Poisson { mean, .. } = &mut arrivals {
         *mean = Duration::from_milliseconds(1);
@@ -381,7 +381,7 @@ fn answers_are_spread_over_the_time_after_a_query() {
 fn a_syn_is_not_ecn_capable_and_marks_on_it_are_ignored() {
     let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(1000)));
-    // The SYN, the SYN and ACK, and the first segment.
+    // The SYN, the SYN-ACK, and the first segment.
     wires.marked = vec![0, 1, 2];
     let script = wires.run(1);
     let with = |bits: &str| script.iter().filter(|line| line.ends_with(bits)).cloned().collect::<Vec<_>>();

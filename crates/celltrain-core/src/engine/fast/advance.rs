@@ -30,8 +30,8 @@ const PIECES_OF_AN_EVENT: usize = 4;
 const EVENTS_AT_ONCE: usize = 8;
 
 impl<'a> Engine<'a> {
-    /// Creates the engine of a whole network at the start of a run. If queues are looked at during the run, `traced` has
-    /// the ports whose ranges are read.
+    /// Creates the engine of a whole network at the start of a run. If queues are looked at during the run, `traced`
+    /// contains the ports whose ranges are read.
     pub(in crate::engine) fn start(
         network: &'a Network,
         mode: PortMode,

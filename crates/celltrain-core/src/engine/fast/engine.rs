@@ -40,7 +40,7 @@ pub(in crate::engine) struct Engine<'a> {
     pub(super) end: Time,
     pub(super) fabric: Fabric,
     pub(super) nics: TiVec<NicIndex, Nic>,
-    /// By VC; `None` if the host's own port shapes the VC.
+    /// The way in which each VC's frames leave their host; `None` if the host's own port shapes the VC.
     pub(super) exits: TiVec<VcIndex, Option<Exit>>,
     pub(super) ports: TiVec<PortIndex, ContendedPort>,
     pub(super) links: Links,
@@ -49,8 +49,8 @@ pub(in crate::engine) struct Engine<'a> {
     pub(super) batch: Batch,
     pub(super) starts: VecDeque<(Time, FlowIndex)>,
     pub(super) edge: Edge,
-    /// By shaped port: the longest lead of its cells, or `None` if a cell sent early could not be taken back. The port
-    /// may send cells early if they arrive by the horizon.
+    /// For each shaped port: the longest lead of its cells, or `None` if a cell sent early could not be taken back. The
+    /// port may send cells early if they arrive by the horizon.
     pub(super) ahead: TiVec<ShapedIndex, Option<Span>>,
     pub(super) departures: Vec<Departure>,
     /// The partition simulated here; `None` for the whole network.
@@ -58,8 +58,8 @@ pub(in crate::engine) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Creates the engine at the start of a run. If queues are looked at during the run, `traced` has the ports whose
-    /// ranges are read. `partition` is `None` for the whole network.
+    /// Creates the engine at the start of a run. If queues are looked at during the run, `traced` contains the ports
+    /// whose ranges are read. `partition` is `None` for the whole network.
     pub(super) fn new(
         network: &'a Network,
         mode: PortMode,
@@ -181,7 +181,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Polices those cells of a run that reach the switch after `from` and by the horizon. Returns the run with the tag
-    /// of the last of them.
+    /// of the last of these cells.
     #[inline(never)]
     pub(super) fn police(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span, from: Time) -> Run {
         let vc = self.routing.vcs[link][run.last.label()];

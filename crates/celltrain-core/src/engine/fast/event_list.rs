@@ -1,4 +1,4 @@
-//! The event list: the next event of each source.
+//! The event list, with the next event of each source.
 
 use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, ShapedIndex};
 use crate::index::LinkIndex;
@@ -109,7 +109,7 @@ const KIND: u32 = LINK + u32::BITS;
 const TIME: u32 = 64;
 
 impl Key {
-    /// Stands for "no event", and sorts after all events.
+    /// The key of no event, which sorts after all events.
     pub(super) const NEVER: Key = Key(u128::MAX);
     pub(super) const MAX_LEAVES: usize = 1 << LINK;
 

@@ -21,7 +21,7 @@ pub(super) struct CellIngress {
     pub(super) next_to_matter: Option<Time>,
     /// Everything before this instant is settled.
     reached: Time,
-    /// A duration in which all inputs together bring at most as many cells as a batch holds.
+    /// A duration in which at most as many cells arrive, on all inputs together, as fit in a batch.
     most_in_one_go: Span,
     /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
@@ -31,13 +31,13 @@ pub(super) struct CellIngress {
 const MOST: u64 = if cfg!(test) { 1 << 9 } else { BATCH_CELLS as u64 / 2 };
 /// Maximum number of inputs for which batches are used.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
-/// With more inputs than this, two cells from each would not fit in a batch.
+/// With more inputs than this, two cells from each input would not fit in a batch.
 pub(super) const MOST_MEMORY_INPUTS: usize = BATCH_CELLS / 2;
 
 impl CellIngress {
-    /// Creates the ingress for the streams from `first_stream` on. `at_node` has the numbers of their links at the
-    /// node, in order. The fastest link brings a cell every `least_spacing`. If `every_cell_matters`, cells that do not
-    /// end a frame also have an effect elsewhere.
+    /// Creates the ingress for the streams from `first_stream` on. `at_node` contains the numbers of their links at the
+    /// node, in order. The fastest link delivers a cell every `least_spacing`. If `every_cell_matters`, cells that do
+    /// not end a frame also have an effect elsewhere.
     pub(super) fn new(
         ties: TieBreaker,
         first_stream: StreamIndex,

@@ -1,5 +1,5 @@
-//! Lanes: frames on their way to hosts and shaped ports, and RM cells that will have an effect. The event list has the
-//! first of each lane.
+//! Lanes: frames on their way to hosts and shaped ports, and RM cells that will have an effect. The event list contains
+//! the first event of each lane.
 
 use std::collections::VecDeque;
 

@@ -16,8 +16,8 @@ pub(super) struct Late {
     pub(super) held_back: Vec<HeldBack>,
     /// RM cells that reach the end of their loop after the horizon.
     pub(super) rm_cells: Vec<RmDeparture>,
-    /// By link and label: RM cells that have left their VC within the stage, by the horizon. Empty if no VC's rate is
-    /// controlled.
+    /// For each link and label: RM cells that have left their VC within the stage, by the horizon. Empty if no VC's
+    /// rate is controlled.
     rm_cells_left: TiVec<LinkIndex, TiVec<Label, u64>>,
     /// The end of the run. Once the horizon is at the end, nothing is held back.
     pub(super) end: Time,

@@ -25,8 +25,8 @@ indices! {
 pub(super) struct Links {
     pub(super) ingress: TiVec<PortIndex, Ingress>,
     bounds: TiVec<PortIndex, EffectBound>,
-    /// By stream: the arrival of its next cell, or [`Time::NEVER`]. Stored contiguously because a port checks all its streams
-    /// for each batch, and most of them have no cell.
+    /// For each stream: the arrival of its next cell, or [`Time::NEVER`]. Stored contiguously because a port checks all
+    /// its streams for each batch, and most of them have no cell.
     next: TiVec<StreamIndex, Time>,
     /// All streams, grouped by port and in the order of the port's inputs.
     pub(super) streams: TiVec<StreamIndex, Stream>,

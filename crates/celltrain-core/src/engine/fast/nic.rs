@@ -1,4 +1,4 @@
-//! A host's own port: an infinite queue for a link, whose state is computed arithmetically.
+//! A host's own port: an infinite queue in front of a link. The state of the queue is calculated instead of simulated.
 //!
 //! Frames are queued whole and cells leave in order, one per cell time, so the start of each cell is known when its
 //! frame is queued. The queue length is exactly the reference engine's: the number of cells that have not started.

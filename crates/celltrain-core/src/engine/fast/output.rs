@@ -17,7 +17,7 @@ use crate::units::{Span, Time};
 
 /// The queue of a contended port, as probes and results see it. All methods require that everything up to the present is settled.
 pub(super) trait PortQueue {
-    /// Returns a probe's view.
+    /// Returns the queue as probes see it.
     fn view(&self) -> BufferView<'_>;
 
     /// Starts a new range for a sample.

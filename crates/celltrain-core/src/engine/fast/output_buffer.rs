@@ -35,7 +35,7 @@ pub(super) struct OutputBuffer {
     pub(super) counts: Counts,
     pub(super) admission: Admission,
     pub(super) reassembly: Reassembly,
-    /// Queues that hold the waiting cells instead of `fifo`, if the port is not first in, first out.
+    /// Queues that contain the waiting cells instead of `fifo`, if the port is not first in, first out.
     queues: Option<Box<RunQueues>>,
     /// True if queuing a cell takes more than appending it to `fifo`: VCs merge, there are several queues, or the
     /// policy follows cells.

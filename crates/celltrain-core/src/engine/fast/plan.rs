@@ -3,9 +3,10 @@
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
 //! port is only a delay. This requires that a single link feeds it, that this link is no faster than the port's own,
-//! that no VCs merge there, that the port has no allocator, that its buffer has a place, and that its policy admits
-//! every frame if the buffer is empty. All other ports are hosts' own ports, whose queues are computed arithmetically
-//! ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended* ports ([`super::contended_port`]).
+//! that no VCs merge there, that the port has no allocator, that its buffer has room for a cell, and that its policy
+//! admits every frame if the buffer is empty. All other ports are hosts' own ports, whose queues are calculated instead
+//! of simulated ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended* ports
+//! ([`super::contended_port`]).
 //!
 //! A *stage* is the path of a VC from one of these ports to the next, or to its host. Its *lead* is the time from the
 //! start of a cell's transmission to its arrival at the end. A *lane* is a queue of frames in transit: either the
@@ -168,18 +169,18 @@ pub(super) struct Plan {
     pub(super) hosts: TiVec<NicIndex, LinkIndex>,
     pub(super) contended: TiVec<PortIndex, LinkIndex>,
     pub(super) memories: TiVec<MemoryIndex, MemoryPlan>,
-    /// By link: the memory of the link's port, and the port's place in it. Empty if there are no memories.
+    /// For each link: the memory of the link's port, and the port's place in it. Empty if there are no memories.
     in_memory: TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>>,
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
     /// By link and label; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
-    /// By link and label: the transparent ports on the path of a stage, in order.
+    /// For each link and label: the transparent ports on the path of a stage, in order.
     pub(super) passed: TiVec<LinkIndex, TiVec<Label, Vec<Passed>>>,
     pub(super) controls: bool,
     pub(super) marks: bool,
-    /// By link and label: the path of RM cells, if there are any; empty if no VC's rate is controlled.
+    /// For each link and label: the path of RM cells, if there are any; empty if no VC's rate is controlled.
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
-    /// By lane: the shaped port to which its packets go, if they go to one.
+    /// For each lane: the shaped port to which its packets go, if they go to one.
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
     /// Number of lanes of RM events. RM cells from one port with the same lead share a lane.
     pub(super) rm_event_lanes: usize,

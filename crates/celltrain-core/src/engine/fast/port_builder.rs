@@ -46,7 +46,8 @@ pub(super) struct PortBuilder<'a> {
 }
 
 impl<'a> PortBuilder<'a> {
-    /// Makes the plan of a run. If queues are looked at during the run, `traced` has the ports whose ranges are read.
+    /// Makes the plan of a run. If queues are looked at during the run, `traced` contains the ports whose ranges are
+    /// read.
     pub(super) fn new(
         network: &'a Network,
         mode: PortMode,

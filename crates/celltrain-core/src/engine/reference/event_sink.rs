@@ -20,7 +20,8 @@ use crate::units::Time;
 
 use super::shared_memory::AtMemory;
 
-/// By link and label: the latest frame reported as lost on arrival, and the latest reported as lost while waiting.
+/// For each link and label: the latest frame reported as lost on arrival, and the latest reported as lost while
+/// waiting.
 pub(super) type ReportedLosses = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
 
 /// Reports the events of an instant. If the probe does not observe events, every method does nothing.

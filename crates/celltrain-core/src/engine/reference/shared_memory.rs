@@ -27,7 +27,7 @@ pub(super) enum AtMemory<'a> {
     Port(LinkIndex, u32, PortEvent<'a>),
     /// An event of the memory.
     Memory(MemoryEvent),
-    /// The memory has a place for the first cell of a frame, or refuses the frame whole.
+    /// The memory has room for the first cell of a frame, or refuses the frame whole.
     Frame { admitted: bool, judged: Judged },
 }
 
@@ -112,7 +112,7 @@ pub(super) struct SharedMemory<'a> {
 /// The result of making room for an arriving cell.
 #[derive(Clone, Copy, PartialEq)]
 enum Room {
-    /// The cell has a place in the memory, and is counted there.
+    /// The memory has room for the cell, and has counted it.
     Found,
     NotFound(Refusal),
     /// A cell of the same frame was removed, and the port's policy refuses the rest of the frame.
@@ -222,7 +222,7 @@ impl<'a> SharedMemory<'a> {
         self.memory.counted(of, self.classes.get(link, cell.label()), at_port)
     }
 
-    /// Finds a place for an arriving cell, and removes others if the policy decides to.
+    /// Finds room for an arriving cell, and removes other cells if the policy decides to.
     fn make_room(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
@@ -286,7 +286,7 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Reports pauses that began or ended, and notes them for the links.
+    /// Reports pauses that began or ended, and records them for the links.
     fn emit_pauses(&mut self, now: Time, emit: &mut impl FnMut(AtMemory<'_>)) {
         while let Some(change) = self.memory.next_pause_change() {
             let PauseChange { queue, paused } = change;
@@ -356,7 +356,7 @@ impl<'a> SharedMemory<'a> {
         self.pause_frames.drain(..).map(frame).collect()
     }
 
-    /// Returns the paused groups that hold cells, as links and priorities, each with the output ports at which its
+    /// Returns the paused groups that have cells, as links and priorities, each with the output ports at which its
     /// cells wait.
     pub(super) fn paused_groups(&self, ports: &TiSlice<LinkIndex, Port>) -> BTreeMap<PausedGroup, BTreeSet<LinkIndex>> {
         let mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>> = BTreeMap::new();

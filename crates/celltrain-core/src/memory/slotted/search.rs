@@ -5,10 +5,10 @@
 //! fills its memory with the last bursts, and sends them long afterwards.
 //!
 //! For longest queue drop let M / t ports be saturated t slots after some origin. In the limit of many cells and ports,
-//! its saturated queues hold (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t cells of each
-//! last burst. While t grows by a factor of e, longest queue drop sends x M cells and the best schedule e M. So the
-//! ratio of one long round tends to e / x = 1.5417. With more or fewer ports than M / t, and the same calculation, it
-//! is at most the r for which r ln r - (r - 1) ln (r - 1) = 1, which is 1.5422.
+//! the saturated queues of this policy contain (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t
+//! cells of each last burst. While t grows by a factor of e, longest queue drop sends x M cells and the best schedule e
+//! M. So the ratio of one long round tends to e / x = 1.5417. With more or fewer ports than M / t, and the same
+//! calculation, it is at most the r for which r ln r - (r - 1) ln (r - 1) = 1, which is 1.5422.
 
 use super::{Burst, Ratio, ratio};
 use crate::memory::MemoryPolicyConfig;
@@ -18,7 +18,7 @@ use crate::rng::Stream;
 const SATURATION: u32 = 2;
 
 /// Rounds of saturated ports that stop one after the other. The rounds use two sets of ports alternately, so that ports
-/// can send what they hold during the next round.
+/// can send their cells during the next round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// M: cells that fit into the memory.

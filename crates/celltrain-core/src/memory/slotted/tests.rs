@@ -25,7 +25,7 @@ struct Exhaustive<'a> {
 }
 
 impl Exhaustive<'_> {
-    /// Returns the largest number of cells of the bursts from the n-th on that find a place.
+    /// Returns the largest number of cells that a schedule can take from the n-th burst on.
     fn most(&mut self, n: usize, queues: Vec<u32>) -> u32 {
         let Some(&burst) = self.bursts.get(n) else { return 0 };
         if let Some(&known) = self.known.get(&(n, queues.clone())) {
@@ -59,7 +59,7 @@ proptest! {
         prop_assert_eq!(optimum(cells, ports, &bursts), u64::from(most), "{:?}", bursts);
     }
 
-    /// The arrivals of the best schedule are among those offered, and all of them find a place.
+    /// The arrivals of the best schedule are among the offered arrivals, and all of them find room.
     #[test]
     fn the_best_schedule_can_be_carried_out(cells in 1..40u32, bursts in bursts(60, 6, 40, 60)) {
         let schedule = best_schedule(cells, 6, &bursts);

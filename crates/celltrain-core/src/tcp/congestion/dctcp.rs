@@ -62,7 +62,7 @@ impl Dctcp {
 mod tests {
     use super::*;
 
-    /// Returns alpha after windows of ten segments, of which these many are marked.
+    /// Returns alpha after windows of ten segments with these numbers of marked segments.
     fn alpha(windows: &[u32]) -> f64 {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         for &marked in windows {

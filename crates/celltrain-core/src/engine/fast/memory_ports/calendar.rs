@@ -7,10 +7,10 @@ use crate::units::{Span, Time};
 
 /// The busy ports, by the time when they will be free, then by place.
 ///
-/// A port that starts a cell is free a cell time later. So ports of the same rate become free in the order in which
-/// they start, and the list for each rate stays sorted.
+/// A port that starts a cell is free again one cell time later. So ports of the same rate become free in the order in
+/// which they start, and the list for each rate stays sorted.
 pub(super) struct Calendar {
-    /// By place: the index in `rates` of the port's rate.
+    /// For each place: the index in `rates` of the port's rate.
     rate_of: TiVec<MemoryPlace, u32>,
     rates: Vec<Rate>,
 }

@@ -2,8 +2,8 @@
 //!
 //! A cell that leaves one port makes room for a cell of another, and the memory may remove a cell of any port. So all
 //! arrivals and departures at these ports are processed one by one, in order of time; `docs/design/shared-memory.md`
-//! defines the order within an instant. The unit takes the cells of all its ports from its own streams. It passes on a
-//! departure once everything up to that instant is known.
+//! defines the order within an instant. The ports take their cells from streams of their own. A departure is passed on
+//! once everything up to that instant is known.
 
 mod calendar;
 mod port;
@@ -49,9 +49,9 @@ pub(super) struct MemoryPorts {
 struct Switch {
     memory: Memory,
     ports: TiVec<MemoryPlace, MemoryPort>,
-    /// By label among the VCs of all ports.
+    /// The VCs by their label among the VCs of all ports.
     vcs: TiVec<Label, ArrivingVc>,
-    /// By queue of the memory: its port, if it is on the egress side.
+    /// For each queue of the memory: its port, if it is on the egress side.
     port_of_queue: Vec<Option<MemoryPlace>>,
     calendar: Calendar,
     /// Idle ports at which a cell has arrived in this instant, and ports that are served in this instant. Empty between
@@ -71,7 +71,7 @@ pub(super) struct ArrivingVc {
     /// The VC's label at its port.
     pub(super) label: Label,
     pub(super) class: CellClass,
-    /// True if the VC's arrivals are noted, because the port has an allocator.
+    /// True if the VC's arrivals are recorded, because the port has an allocator.
     pub(super) is_noted: bool,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct ArrivingVc {
 pub(super) struct Rules {
     /// True if departures precede the arrivals at the same instant.
     pub(super) serve_first: bool,
-    /// True if a frame whose first cell finds no place is refused whole.
+    /// True if a frame whose first cell finds no room is refused whole.
     pub(super) refuses_whole_frames: bool,
     pub(super) policies_see_memory: bool,
 }
@@ -95,10 +95,10 @@ impl Rules {
     }
 }
 
-/// Result of the search for a place.
+/// Result of the search for room in the memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// The cell has a place in the memory, and is counted there.
+    /// The memory has room for the cell, and has counted it.
     Found,
     NotFound,
     /// A cell of the same frame was removed, and the port's policy refuses the rest of the frame.
@@ -154,7 +154,7 @@ impl MemoryPorts {
             }
         });
         switch.settle(until, downstream);
-        // The fast engine does not use changes of pauses.
+        // The fast engine ignores pause changes.
         while switch.memory.next_pause_change().is_some() {}
     }
 
@@ -164,7 +164,7 @@ impl MemoryPorts {
         Some(calendar.first_of(|place| ports[place].occupancy > 0)? + self.least_lead)
     }
 
-    /// Passes on the arrivals noted for the ports' allocators since the last call.
+    /// Passes on the arrivals recorded for the ports' allocators since the last call.
     pub(super) fn take_arrivals(&mut self, mut note: impl FnMut(LinkIndex, Arrival)) {
         self.switch.arrivals.drain(..).for_each(|(link, arrival)| note(link, arrival));
     }
@@ -303,7 +303,7 @@ impl Switch {
         }
     }
 
-    /// Puts a cell that has a place in the memory into its port's queue.
+    /// Puts a cell that the memory has counted into its port's queue.
     #[inline(always)]
     fn enqueue(&mut self, place: MemoryPlace, cell: Cell) {
         let port = &mut self.ports[place];
@@ -342,7 +342,7 @@ impl Switch {
         port.admission.judge_frame(&view, cell.label())
     }
 
-    /// Finds a place for a cell that has just arrived, as [`Switch::find_place`] does.
+    /// Finds room for a cell that has just arrived, as [`Switch::find_place`] does.
     #[inline(always)]
     fn make_room(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         self.memory.arrive(class, now);
@@ -353,7 +353,7 @@ impl Switch {
         room
     }
 
-    /// Finds a place for a cell, and removes others if the memory's policy decides to.
+    /// Finds room for a cell, and removes other cells if the memory's policy decides to.
     #[inline(always)]
     fn find_place(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         match self.memory.try_enter(class, now) {
@@ -363,7 +363,7 @@ impl Switch {
         }
     }
 
-    /// Removes waiting cells until an arriving cell has a place, or none can be removed.
+    /// Removes waiting cells until there is room for an arriving cell, or no cell can be removed.
     #[inline(never)]
     fn push_out(&mut self, mut removal: Removal, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         loop {
@@ -379,7 +379,7 @@ impl Switch {
         }
     }
 
-    /// Returns whether a cell that has arrived enters its port if there is a place for it.
+    /// Returns whether a cell that has arrived enters its port if there is room for it.
     fn wants(&self, place: MemoryPlace, cell: Cell) -> bool {
         self.ports[place].admission.fate(cell) != FrameOutcome::Refused
     }
@@ -404,7 +404,7 @@ impl Switch {
         self.refuse(now, place, cell, class, room == Room::NotFound);
     }
 
-    /// Decides about a cell that finds no place (`is_full`) or whose frame is refused.
+    /// Decides what happens to a cell that finds no room (`is_full`) or whose frame is refused.
     #[cold]
     fn refuse(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass, is_full: bool) {
         let port = &mut self.ports[place];

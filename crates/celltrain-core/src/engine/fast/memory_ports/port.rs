@@ -32,11 +32,11 @@ pub(in crate::engine::fast) struct MemoryPort {
     tracker: QueueTracker,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
-    /// By label: the queues that count a VC's cells.
+    /// For each label: the queues that count a VC's cells.
     classes: TiVec<Label, CellClass>,
     /// True if the memory may remove waiting cells.
     pub(super) tracks_cuts: bool,
-    /// By label: frames that have lost a cell for lack of room and may still have cells waiting.
+    /// For each label: frames that have lost a cell for lack of room and may still have cells waiting.
     cut_frames: TiVec<Label, Vec<FrameNumber>>,
     pub(super) capacity: u32,
     pub(in crate::engine::fast) egress: Egress,
@@ -89,7 +89,7 @@ impl MemoryPort {
         self.classes[label]
     }
 
-    /// Puts a cell that has a place in the memory into its queue.
+    /// Puts a cell that the memory has counted into its queue.
     #[inline]
     pub(super) fn enqueue(&mut self, cell: Cell) {
         self.occupancy += 1;

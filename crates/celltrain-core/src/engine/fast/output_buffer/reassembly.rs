@@ -10,7 +10,7 @@ use crate::index::Label;
 /// The frames that wait until they are whole.
 #[derive(Default)]
 pub(in crate::engine::fast) struct Reassembly {
-    /// By label: the VC's frame; `None` for a VC that does not merge. Empty if no VCs merge.
+    /// For each label: the VC's frame; `None` for a VC that does not merge. Empty if no VCs merge.
     frames: TiVec<Label, Option<PartialFrame>>,
     /// Number of cells in all frames.
     pub(super) cells: u32,

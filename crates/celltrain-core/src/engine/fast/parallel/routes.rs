@@ -24,7 +24,7 @@ pub(super) struct Routes {
     pub(super) frames: Vec<Frames>,
     /// Flows whose receiving ends are here, each with the partition of its sending end.
     pub(super) flows: Vec<(FlowIndex, u32)>,
-    /// By flow: true if the receiving end precedes the sending end within an instant.
+    /// For each flow: true if the receiving end precedes the sending end within an instant.
     pub(super) data_goes_first: TiVec<FlowIndex, bool>,
 }
 

@@ -65,7 +65,8 @@ pub(in crate::engine::fast) struct TrainPort {
     pub(super) counted: Vec<(u32, u32)>,
     pub(in crate::engine::fast) plan: TrainPlan,
     pub(super) stretch: Vec<StretchTrain>,
-    /// By label: cells of the current frame whose departure is known but not yet reported, because it has no effect.
+    /// For each label: cells of the current frame whose departure is known but not yet reported, because it has no
+    /// effect.
     pub(in crate::engine::fast) partial_frames: PartialFrames,
     /// Inputs with interleaved cells.
     pub(super) touched: Vec<u32>,
@@ -80,7 +81,7 @@ pub(in crate::engine::fast) struct TrainPort {
 pub(super) struct StretchTrain {
     pub(super) input: u32,
     pub(super) cells: u32,
-    /// Arrival of the first.
+    /// Arrival of the first cell.
     pub(super) first: Time,
     /// The arrival within a period. Trains of equal phase tie in every round they share.
     pub(super) phase: Span,

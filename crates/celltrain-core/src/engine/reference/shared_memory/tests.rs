@@ -151,7 +151,7 @@ fn the_ports_of_a_memory_are_settled_together_in_the_fast_engine() {
 
 #[test]
 fn a_whole_frame_is_refused_as_by_epd_at_a_full_memory() {
-    // If its threshold is the last place, EPD refuses exactly the frames whose first cell finds no place.
+    // If its threshold is the last place, EPD refuses exactly the frames whose first cell finds no room.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
     let epd = epd::Config { threshold }.into();
