@@ -151,8 +151,8 @@ def tables(space: Space, rows: Sequence[Line]) -> str:
         where = f"{service} in Table {table}, printed as {goal}, and all {len(searched)} configurations"
         parts += [
             f"The next table is for {where} of the joint search that have a result there (seed 1, 5 s). It gives the lowest "
-            f"R, the most packets outstanding, the number of configurations within {100 * R_TOLERANCE:.0f} % of the printed "
-            "R, and the most packets outstanding in these:"
+            f"R, the most packets outstanding, the number of configurations whose R is {1 - R_TOLERANCE:g} to "
+            f"{1 + R_TOLERANCE:g} times the printed one, and the most packets outstanding in these:"
             if (table, service) == SEARCHED[0]
             else f"This table is for {where}:",
             grid(
