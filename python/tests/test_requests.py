@@ -7,6 +7,7 @@ from conftest import ROOT
 
 import celltrain as ct
 from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.plan.axes import OF_FLOWS, OF_GROUPS
 
 NETWORK = """duration = "2ms"
 topology.leaf_spine = { leaves = 2, spines = 2, hosts_per_leaf = 2, host_rate = "10Gbps", host_delay = "1us" }
@@ -61,8 +62,9 @@ def test_a_plan_compares_distributions_and_sizes(tmp_path):
         ("10,0.5\n20\n", 2, "is not a size in bytes, a comma and the probability"),
         ("10,0.5\n20,one\n", 2, "is not a size in bytes, a comma and the probability"),
         ("10,0.5\n20,nan\n", 2, "is not a size in bytes, a comma and the probability"),
-        ("bytes,probability\n", None, "has no rows"),
-        ("", None, "has no rows"),
+        ("10,nan\n20,1\n", 1, "is not a size in bytes, a comma and the probability"),
+        ("10;0.5\n20;1\n", 1, "is not a size in bytes, a comma and the probability"),
+        ("10kB,0.5\n20000,1\n", 1, "is not a size in bytes, a comma and the probability"),
     ],
 )
 def test_a_file_that_is_no_distribution_is_refused_with_its_line(celltrain, tmp_path, cdf, line, words):
@@ -78,10 +80,20 @@ def test_a_file_that_is_no_distribution_is_refused_with_its_line(celltrain, tmp_
     assert (answer.code, "Traceback" in answer.err) == (2, False)
 
 
+@pytest.mark.parametrize("cdf", ["bytes,probability\n", ""])
+def test_a_file_without_rows_is_refused_where_the_scenario_names_it(tmp_path, cdf):
+    path = written(tmp_path, cdf)
+    [fault] = ct.check(path)
+    assert (fault.file, fault.line, fault.key) == (str(path), 7, "requests.web.sizes")
+    assert "mine.csv: has no rows" in fault.problem
+    with pytest.raises(ct.PlanError):
+        Plan.of(path, {"axes": {"requests.web.load": [0.1, 0.2]}})
+
+
 def test_a_file_of_sizes_that_is_not_there_is_refused_and_other_faults_keep_their_lines(tmp_path):
     [fault] = ct.check(written(tmp_path, name="other.csv"))
-    assert fault.message.startswith(str(tmp_path / "other.csv"))
-    assert "no such file" in fault.problem
+    assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 7, "requests.web.sizes")
+    assert fault.problem == f"cannot be used: {tmp_path / 'other.csv'}: there is no such file"
     [fault] = ct.check(written(tmp_path, requests=WEB.replace("0.3", "30")))
     assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 6, "requests.web.load")
 
@@ -195,3 +207,27 @@ def test_the_shipped_scenario_is_read(celltrain):
     assert ct.check(path) == []
     [network] = celltrain("check", path, "--json").json["networks"]
     assert network["flows"] == []
+
+
+INCAST = """[incast.query]
+senders = 2
+bytes = "40kB"
+interval = "500us"
+"""
+
+
+def test_default_measures_are_those_that_a_scenario_of_requests_has(celltrain, tmp_path):
+    path = written(tmp_path, requests=WEB + INCAST)
+    of_requests = {
+        *(f"requests.web.{measure}" for measure in OF_GROUPS["requests"]),
+        *(f"requests.query.{measure}" for measure in OF_GROUPS["incast"]),
+    }
+    names = {measure.name for measure in ct.compare(path, seeds=2).measures}
+    assert names > of_requests
+    assert not any(name.startswith(OF_FLOWS) for name in names)
+    assert celltrain("run", path, "--seeds", 2).code == 0
+    plan = Plan.of(path, {"axes": {"requests.web.load": [0.1, 0.2]}})
+    assert set(plan.measures) > of_requests
+    assert not any(name.startswith(OF_FLOWS) for name in plan.measures)
+    shown = celltrain("compare", path, "lan-epd", "--vary", "duration=2ms", "--seeds", 2)
+    assert (shown.code, "requests." in shown.out) == (0, False)

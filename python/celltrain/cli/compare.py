@@ -15,7 +15,7 @@ from celltrain.model.overrides import as_options, of_options, single
 if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
 
-#: Measures that are printed and drawn by default.
+#: Measures that are printed and drawn by default, and those of requests.
 USUAL = ("efficiency", "fairness")
 
 
@@ -117,7 +117,10 @@ def finish(
     """
     from celltrain.ensemble.comparing.compared import blocks
 
-    usual = [place for place, measure in enumerate(compared.measures) if measure.name in USUAL] if is_brief else None
+    usual = None
+    if is_brief:
+        names = [measure.name for measure in compared.measures]
+        usual = [place for place, name in enumerate(names) if name in USUAL or name.startswith("requests.")]
     written = [] if out is None else compared.write(shell.folder(out))
     if plot is not None:
         drawn = None if usual is None else [compared.measures[place].name for place in usual]

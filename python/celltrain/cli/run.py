@@ -203,13 +203,13 @@ def _ensemble(
 ) -> int:
     """Runs a scenario with several seeds, as a comparison with a single scenario."""
     from celltrain.cli.compare import finish
-    from celltrain.ensemble.comparing import compare
+    from celltrain.ensemble.comparing import compare, default_measures
     from celltrain.ensemble.comparing.compared import check
     from celltrain.ensemble.plan.axes import MEASURES
 
     if plot is not None:
         check(plot, "page", None)
-    measures = list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES]))
+    measures = default_measures([scenario], list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES])))
     with shell.waiting("simulating") as tell:
         compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, progress=tell)
     return finish(compared, output, plot=plot, out=out, fingerprints=fingerprints or output.form == "json")
@@ -264,6 +264,8 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("group", REQUESTS, answer["requests"], answer["requests"])
     for group in answer["requests"]:
         yield _sizes(group)
+    if _lacks_percentiles(answer["requests"]):
+        yield Line(text=f"Percentiles without a value have too few requests or queries: {_needed()}.", is_note=True)
     grid = shell.grid("port", *(port["name"] for port in ports[:MOST_PORTS]), left=("port",))
     for measure in _printed(PORTS, answer["ports"]):
         grid.add_row(measure.heading, *(_text(measure, port) for port in ports[:MOST_PORTS]))
@@ -298,6 +300,21 @@ def blocks(result: RunResult) -> Iterator[Block]:
 
 #: Statistics of completion times and slowdowns, with their headings.
 STATISTICS = {"mean": "mean", "median": "median", "p95": "95 %", "p99": "99 %", "p999": "99.9 %"}
+#: Classes of requests in a table, in its order.
+CLASSES = ("short", "medium", "long", "all", "queries")
+
+
+def _needed() -> str:
+    """Returns the number of requests that each percentile needs."""
+    from celltrain.model.expressions import NEEDED
+
+    return ", ".join(f"{STATISTICS[name]} needs {count:,}" for name, count in NEEDED.items())
+
+
+def _lacks_percentiles(groups: Sequence[dict[str, Any]]) -> bool:
+    """Returns whether a class of requests that occurs has too few of them for a percentile."""
+    rows = [group[name] for group in groups for name in CLASSES if group[name] is not None]
+    return any(row["completed"] and row["completion_ms_p999"] is None for row in rows)
 
 
 def _sizes(group: dict[str, Any]) -> Grid:
@@ -310,7 +327,7 @@ def _sizes(group: dict[str, Any]) -> Grid:
         value = row.get(name)
         return "" if value is None else f"{value:.4g}"
 
-    for name in ("short", "medium", "long", "all", "queries"):
+    for name in CLASSES:
         row = group[name]
         if row is None or not row["completed"]:
             continue

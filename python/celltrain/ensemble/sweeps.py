@@ -67,7 +67,7 @@ def sweep(
         sample: Axes drawn together, as in a plan's `[sample]`.
         seeds: Number of seeds for each setting, or a table as in a plan's `[seeds]`.
         measures: Measures to store for every run; efficiency, fairness, losses, the largest queue, timeouts,
-        retransmissions and the smallest goodput of a flow when None.
+        retransmissions and the smallest goodput of a flow, and measures of requests, when None.
         series: Series that every run records, as in a plan's `[series]`.
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         store: The folder, new or empty. When None, a temporary one that is deleted with the returned store.

@@ -52,7 +52,7 @@ class Reading:
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
         """Reads a scenario from a table; `name` is its name in faults. Files of sizes are relative to this folder."""
         try:
-            made, files = size_files.with_rows(scenario, Path())
+            made, files = size_files.with_rows(scenario, Path(), shown(name))
             text = as_json(made, name)
         except InputError as error:
             return cls(faults=error.faults)
@@ -68,7 +68,7 @@ class Reading:
             answer = json.loads(_core.toml(text, file))
             root, lines = answer["root"] or {}, answer["lines"]
             try:
-                made, files = size_files.with_rows(root, Path(file).parent)
+                made, files = size_files.with_rows(root, Path(file).parent, file, lines)
             except InputError as error:
                 return cls(faults=error.faults)
             if files:
@@ -201,7 +201,7 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         (root, lines), stem = shipped.toml(text, file), Path(file).stem
         if (other := other_kind(root, file)) is not None:
             raise ScenarioError([other])
-        root = dict(size_files.with_rows(root, Path(file).parent)[0])
+        root = dict(size_files.with_rows(root, Path(file).parent, file, lines)[0])
     else:
         root, lines, file, stem = _table_of(scenario), {}, name_of(scenario), ""
     made, found = overrides.applied(root, settings)

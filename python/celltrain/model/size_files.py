@@ -16,6 +16,8 @@ from celltrain.text import shown
 
 #: Ending of the names of such files.
 ENDING = ".csv"
+#: A cell that begins like a number.
+_NUMBER = re.compile(r"(?:^|[,;\t])\s*[\"']?[-+.]?[0-9]")
 #: Form of a row, for messages.
 FORM = "a size in bytes, a comma and the probability of sizes up to it, such as 20000,0.6"
 
@@ -39,11 +41,14 @@ class SizeFile:
         return fault.changed(file=self.file, line=self.lines[int(match[1])])
 
 
-def read(name: str, folder: Path) -> SizeFile:
-    """Reads a file of sizes; raises `InputError`. Comments start with `#`, and the first row may be a heading."""
+def read(name: str, folder: Path, key: str) -> SizeFile:
+    """Reads the file of sizes that the setting at `key` names; raises `InputError`.
+
+    Comments start with `#`, and the first row may be a heading, which has no numbers.
+    """
     path = folder / name
     file = shown(path)
-    text = read_text(path, what="file of sizes")
+    text = read_text(path, what="size")
     rows: list[list[float]] = []
     lines: list[int] = []
     is_first = True
@@ -54,20 +59,26 @@ def read(name: str, folder: Path) -> SizeFile:
         if numbers is not None:
             rows.append(numbers)
             lines.append(line)
-        elif not is_first:
-            raise InputError.of(f"is not {FORM}", file=file, line=line, value=json.dumps(row))
+        elif not is_first or _NUMBER.search(row):
+            raise InputError.of(
+                f"is not {FORM}", file=file, line=line, key=f"{key}[{len(rows)}]", value=json.dumps(row)
+            )
         is_first = False
     if not rows:
         raise InputError.of_file(file, f"has no rows; each is {FORM}")
     return SizeFile(file=file, rows=rows, lines=lines)
 
 
-def with_rows(scenario: Mapping[str, Any], folder: Path) -> tuple[Mapping[str, Any], dict[str, SizeFile]]:
+def with_rows(
+    scenario: Mapping[str, Any], folder: Path, file: str, lines: Mapping[str, int] | None = None
+) -> tuple[Mapping[str, Any], dict[str, SizeFile]]:
     """Replaces the files that a scenario names with their rows.
 
     Args:
         scenario: The table of the scenario.
         folder: The folder to which the names are relative.
+        file: Name of the scenario in messages.
+        lines: Line numbers of the settings of the scenario.
 
     Returns:
         The scenario, and the files by the key of the setting.
@@ -83,12 +94,16 @@ def with_rows(scenario: Mapping[str, Any], folder: Path) -> tuple[Mapping[str, A
         sizes = group.get("sizes") if isinstance(group, Mapping) else None
         if not isinstance(sizes, str) or not sizes.endswith(ENDING):
             continue
+        key = _key(name)
         try:
-            found = read(sizes, folder)
+            found = read(sizes, folder, key)
         except InputError as error:
-            faults += error.faults
+            faults += [
+                fault if fault.key else _unreadable(fault, key, sizes).changed(file=file, line=(lines or {}).get(key))
+                for fault in error.faults
+            ]
             continue
-        files[_key(name)] = found
+        files[key] = found
         made["requests"] = {**made["requests"], name: {**group, "sizes": found.rows}}
     if faults:
         raise InputError(faults)
@@ -101,6 +116,11 @@ def placed(fault: Fault, files: Mapping[str, SizeFile]) -> Fault:
         if (moved := file.placed(fault, key)) is not fault:
             return moved
     return fault
+
+
+def _unreadable(fault: Fault, key: str, name: str) -> Fault:
+    """Returns a fault of a whole file as one of the setting that names it."""
+    return Fault.of(f"cannot be used: {fault.message}", key=key, value=json.dumps(name))
 
 
 def _key(group: str) -> str:

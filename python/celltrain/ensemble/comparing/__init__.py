@@ -34,6 +34,8 @@ from celltrain.ensemble.comparing.data import (
 )
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
+from celltrain.ensemble.plan.axes import defaults
+from celltrain.ensemble.plan.reader import Reader
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel
@@ -94,7 +96,8 @@ def compare(
             `celltrain.Epd(threshold=800)`. A table is as in a plan's `[axes]`. A single value is set in all scenarios.
         seeds: Number of runs of each case; all cases have the same seeds.
         first_seed: The first seed; the others follow.
-        measures: Measures as in a plan; efficiency, fairness, goodput, losses and timeouts when None.
+        measures: Measures as in a plan. When None, efficiency, fairness, goodput, losses and timeouts of flows, and
+            completion times, slowdowns and timeouts of requests.
         limit: Real time that a run may take, such as `"60s"`.
         jobs: Threads; one for each core when None.
         client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
@@ -115,7 +118,7 @@ def compare(
     ['name', 'measure', 'n', 'mean', 'sd']
     """
     flat = [one for each in scenarios for one in (each if isinstance(each, list | tuple) else [each])]
-    wanted = list(MEASURES if measures is None else measures)
+    wanted = list(default_measures(flat) if measures is None else measures)
     faults = [*_wrong_scenarios(flat, names), *wrong_seeds(seeds, first_seed)]
     if SCENARIO in (vary or {}) and not faults:
         faults.append(Fault.of_option("vary", SCENARIO, "is a reserved name; choose another name for the axis"))
@@ -156,6 +159,16 @@ def compare(
     compared = _compared(layout, plans, cases, table, len(wanted), (warnings, of_check))
     warn(compared.warnings)
     return compared
+
+
+def default_measures(scenarios: Sequence[Any], measures: Sequence[str] = MEASURES) -> list[str]:
+    """Returns the default measures that all scenarios have; `measures` if a scenario cannot be read."""
+    try:
+        of_each = [defaults(Reader.of_values(one, {}, "scenario").scenario, measures) for one in scenarios]
+    except InputError:
+        return list(measures)
+    first, *others = of_each or [tuple(measures)]
+    return [text for text in first if all(text in other for other in others)]
 
 
 def _wrong_scenarios(scenarios: Sequence[Any], names: Sequence[str] | None) -> Iterator[Fault]:

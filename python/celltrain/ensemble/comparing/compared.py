@@ -208,7 +208,9 @@ def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Itera
         yield grid
     for note in _notes(compared):
         yield Line(text=note, is_note=True)
-    if hidden := [one for i, one in enumerate(compared.measures) if i not in chosen]:
+    # The table of a single scenario has all measures.
+    hidden = [one for i, one in enumerate(compared.measures) if i not in chosen and not _is_single(compared)]
+    if hidden:
         names = ", ".join(words.measure(one.name) for one in hidden)
         yield Line(text=f"Not shown: {names}. Choose with --measures, or show all with --all.")
 

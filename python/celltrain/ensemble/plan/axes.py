@@ -6,7 +6,7 @@ import copy
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -35,11 +35,40 @@ MEASURES = (
     "flows.sum(*).retransmitted_segments",
     "flows.least(*).goodput_mbps",
 )
+#: Default measures of each group of requests, by the table of the group.
+OF_GROUPS = {
+    "requests": ("all.completion_ms_mean", "all.slowdown_mean", "timeouts_per_request"),
+    "incast": ("queries.completion_ms_mean", "all.slowdown_mean", "timeouts_per_request"),
+}
+#: Beginnings of the default measures that need flows.
+OF_FLOWS = ("fairness", "flows.")
 #: Default number of seeds.
 SEEDS = 10
 #: Significant digits of values on a logarithmic scale and in a sample. The last digits of computed powers differ from
 #: machine to machine, but runs must not.
 DIGITS = 9
+
+
+def defaults(scenario: Mapping[str, Any], measures: Sequence[str] = MEASURES) -> tuple[str, ...]:
+    """Returns the default measures of a scenario: some of `measures`, and those of its requests.
+
+    >>> defaults({"topology": {"leaf_spine": {}}, "requests": {"web": {}}}, ["efficiency", "fairness"])[:2]
+    ('efficiency', 'requests.web.all.completion_ms_mean')
+    """
+    topology = _table(scenario.get("topology"))
+    has_flows = "leaf_spine" not in topology and _table(topology.get("network")).get("flows") != []
+    own = [text for text in measures if has_flows or not text.startswith(OF_FLOWS)]
+    for kind, of_group in OF_GROUPS.items():
+        for name in _table(scenario.get(kind)):
+            # A measure is a path, in which a name cannot contain these characters.
+            if name and not set(name) & set(".()"):
+                own += [f"requests.{name}.{measure}" for measure in of_group]
+    return tuple(own)
+
+
+def _table(given: Any) -> Mapping[str, Any]:
+    """Returns a table, or an empty one in place of anything else."""
+    return given if isinstance(given, Mapping) else {}
 
 
 def rounded(number: float) -> Fraction:

@@ -145,7 +145,8 @@ class Document:
 
     def _use_text(self, file: str, text: str) -> None:
         """Reads the scenario from a file; raises `PlanError`."""
-        scenario, _ = size_files.with_rows(parse(text, file)[0], Path(file).parent)
+        root, lines = parse(text, file)
+        scenario, _ = size_files.with_rows(root, Path(file).parent, file, lines)
         self.scenario, self.scenario_file, self.scenario_text = dict(scenario), file, text
 
     def _find_scenario(self, given: Any, folder: Path | None) -> None:

@@ -79,11 +79,11 @@ class Reader(Document):
         limit_s = None if time is None else seconds(time)
         return {"name": name, "limit_s": limit_s, "document": {**document, "name": name, "scenario": self.scenario}}
 
-    def measures(self, default: tuple[str, ...] = MEASURES) -> tuple[str, ...]:
-        """Returns the measures."""
+    def measures(self, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """Returns the measures; `default` when the plan has none, or those of the scenario."""
         texts = self.form.measures
         if texts is None:
-            return default
+            return plan_axes.defaults(self.scenario) if default is None else default
         if not texts:
             self.refuse("measures", forms.MEASURES, texts)
         elif len(texts) > MOST_MEASURES:
