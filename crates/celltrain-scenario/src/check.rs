@@ -6,6 +6,7 @@
 
 mod cells;
 mod edges;
+mod marks;
 mod memories;
 mod ports;
 mod refusals;
@@ -100,6 +101,7 @@ pub fn check(
     traffic::rates(&resolved, &mut verdict.warnings, token)?;
     traffic::timeouts(&resolved, &mut verdict.warnings, token)?;
     requests::loads(&resolved, &mut verdict.warnings);
+    marks::without_effect(scenario, &mut verdict.warnings);
     beyond(&resolved, &mut verdict.warnings, token)?;
     unused(scenario, &mut verdict.warnings);
     thresholds(scenario, &mut verdict.warnings);

@@ -1,0 +1,40 @@
+//! Warnings about marks without effect.
+
+use celltrain_core::tcp::{Ecn, TcpConfig};
+
+use crate::document::join;
+use crate::fault::Warning;
+use crate::requests::Table;
+use crate::scenario::Scenario;
+
+/// Warns of ports that mark packets if no TCP uses ECN, and of a TCP that uses ECN if nothing marks packets.
+pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
+    // ABR uses the marks too, and edge devices copy those of its switches into packets.
+    if scenario.vc.values().any(|vc| vc.abr.is_some()) {
+        return;
+    }
+    let marking = scenario.port.iter().find(|(_, port)| port.marking.is_some());
+    let ecn = tcps(scenario).into_iter().find(|(_, tcp)| tcp.options().ecn == Ecn::On);
+    match (marking, ecn) {
+        (Some((port, _)), None) => {
+            let key = join(&join("port", port), "marking");
+            let tcp = scenario.tcp.name();
+            let message = format!("{key} has no effect, because no TCP uses ECN; set tcp.{tcp}.ecn = \"on\"");
+            warnings.push(Warning { key, message });
+        }
+        (None, Some((table, tcp))) => {
+            let key = join(&join(&table, tcp.name()), "ecn");
+            let advice = "no port marks packets; add a table [port.NAME.marking]";
+            warnings.push(Warning { message: format!("{key} = \"on\" has no effect, because {advice}"), key });
+        }
+        _ => {}
+    }
+}
+
+/// Returns every TCP of a scenario with its path.
+fn tcps(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
+    let flows = scenario.flow.iter().map(|(name, flow)| (join("flow", name), flow.tcp.as_ref()));
+    let requests = Table::all(scenario).map(|(kind, name, table)| (join(kind, name), table.tcp()));
+    let own = flows.chain(requests).filter_map(|(path, tcp)| Some((join(&path, "tcp"), tcp?)));
+    own.chain([("tcp".to_string(), &scenario.tcp)]).collect()
+}
