@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +21,7 @@ from celltrain.model.files import replace, writing
 from celltrain.model.grids import Block, Card, Carded, Grid, Line
 from celltrain.papers import claims, figures, score
 from celltrain.papers.claims import Claim
+from celltrain.papers.paired import ratio
 from celltrain.papers.paper import STUDY, Paper, Table, grouped, seed_count
 from celltrain.papers.score import FEWEST_SEEDS, Scored
 from celltrain.running.tables import Column, write_csv, write_parquet
@@ -87,6 +88,21 @@ class Reproduction(Carded):
         """The ids of claims that need rows that were not run."""
         return self._judged[1]
 
+    @property
+    def ratios(self) -> list[dict[str, Any]]:
+        """Paired ratios of the rows of each experiment to the row that its `against` selects."""
+        ratios = []
+        for table in self.paper.tables:
+            members = [s for s in self.scored if s.number.table == table.number and table.against]
+            rows = {(s.number.quantity.name, _row_key(s.number.row)): s for s in members}
+            for one in members:
+                name, other = one.number.quantity.name, {**one.number.row, **table.against}
+                base = rows.get((name, _row_key(other)))
+                if base is not None and base is not one and min(*one.values, *base.values) > 0:
+                    found = ratio([one.by_seed], [base.by_seed])
+                    ratios.append({"table": table.number, "row": one.number.row, "quantity": name, **asdict(found)})
+        return ratios
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """Counts of the numbers that agree, in total and by table, network and quantity."""
@@ -107,6 +123,7 @@ class Reproduction(Carded):
             "seeds_by_network": dict(self.seeds),
             "experiments": [scored.to_dict() for scored in self.experiments],
             "claims_left_out": self.claims_left_out,
+            **({"ratios": ratios} if (ratios := self.ratios) else {}),
             "overrides": self.paper.overrides,
             **{name: getattr(self, name) for name in ("interrupted", "cell_hops", "elapsed_seconds")},
             "build": _core.build(),
@@ -163,12 +180,16 @@ class Reproduction(Carded):
         return Card.of(repr(self), blocks(self, brief=True), notes)
 
     def __repr__(self) -> str:
-        held = sum(claim.holds for claim in self.claims)
+        held = sum(claim.holds is True for claim in self.claims)
         inside = f"{self.summary['inside']} of {self.summary['scored']} numbers inside"
         return (
             f"Reproduction({self.paper.id!r}, {inside if self.paper.has_print else f'{len(self.scored)} numbers'}, "
             f"{held} of {len(self.claims)} claims hold{', interrupted' if self.interrupted else ''})"
         )
+
+
+def _row_key(row: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(row.items()))
 
 
 def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
@@ -179,7 +200,7 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
     if drawings:
         drawn = [Inlined.of_svg(file.stem, titles[file.stem], file.read_bytes()) for file in drawings]
         parts.append(Section(id="figures", title="Figures", parts=[*drawn]))
-    held = sum(claim.holds for claim in reproduction.claims)
+    held = sum(claim.holds is True for claim in reproduction.claims)
     build = _core.build()
     facts = [
         (f"{len(reproduction.scored):,}", "numbers"),
@@ -415,7 +436,7 @@ def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
 
 def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     """Yields every claim: whether it holds in our runs, for how many single seeds, and in print."""
-    held = sum(claim.holds for claim in reproduction.claims)
+    held = sum(claim.holds is True for claim in reproduction.claims)
     # A study follows no text.
     text = "" if reproduction.paper.kind is STUDY else "of the text "
     yield Line(text=f"{held} of {len(reproduction.claims)} claims {text}hold", style="bold")
@@ -432,8 +453,8 @@ def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
         yield grid
 
 
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
+def _yes(holds: bool | None) -> str:
+    return "undecided" if holds is None else "yes" if holds else "no"
 
 
 def _words(name: str) -> str:
