@@ -241,7 +241,8 @@ def across(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
 def ratios(table: Table, members: list[dict[str, Any]], order: list[dict[str, Any]], paper: Paper) -> str:
     """Returns the paired ratios of one quantity of a study's table, in bold if the interval excludes 1."""
     down = [key for key in table.keys if key != table.across]
-    values = list(dict.fromkeys(number["row"][table.across] for number in order)) if table.across else [None]
+    # The row of `against` may be a column; it has no ratios.
+    values = list(dict.fromkeys(r["row"][table.across] for r in members)) if table.across else [None]
     cells = {json.dumps(r["row"], sort_keys=True): r for r in members}
     rows = []
     for left in dict.fromkeys(tuple(number["row"][key] for key in down) for number in order):

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from celltrain.papers.paper import PaperError
+from celltrain.papers.paper import PaperError, Row, Table, Value
+from celltrain.papers.score import Scored
 from celltrain.running.statistics import half_width
 
 
@@ -55,3 +56,23 @@ def ratio(a: Sequence[Mapping[int, float]], b: Sequence[Mapping[int, float]]) ->
     mean = float(np.mean(differences))
     half = half_width(len(common), float(np.std(differences, ddof=1))) if len(common) > 1 else 0.0
     return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(common))
+
+
+def against(table: Table, scored: Sequence[Scored]) -> list[tuple[Scored, Ratio]]:
+    """Returns the numbers of an experiment with their ratios to the row that its `against` selects.
+
+    Numbers of this row itself are left out, and so are ratios with a value that is not positive.
+    """
+    members = [one for one in scored if one.number.table == table.number] if table.against else []
+    rows = {(one.number.quantity.name, _key(one.number.row)): one for one in members}
+    found = []
+    for one in members:
+        base = rows.get((one.number.quantity.name, _key({**one.number.row, **table.against})))
+        if base is None or base is one or min(*one.values, *base.values) <= 0 or not {*one.seeds} & {*base.seeds}:
+            continue
+        found.append((one, ratio([one.by_seed], [base.by_seed])))
+    return found
+
+
+def _key(row: Row) -> tuple[tuple[str, Value], ...]:
+    return tuple(sorted(row.items()))

@@ -21,7 +21,7 @@ from celltrain.model.files import replace, writing
 from celltrain.model.grids import Block, Card, Carded, Grid, Line
 from celltrain.papers import claims, figures, score
 from celltrain.papers.claims import Claim
-from celltrain.papers.paired import ratio
+from celltrain.papers.paired import against
 from celltrain.papers.paper import STUDY, Paper, Table, grouped, seed_count
 from celltrain.papers.score import FEWEST_SEEDS, Scored
 from celltrain.running.tables import Column, write_csv, write_parquet
@@ -90,18 +90,12 @@ class Reproduction(Carded):
 
     @property
     def ratios(self) -> list[dict[str, Any]]:
-        """Paired ratios of the rows of each experiment to the row that its `against` selects."""
-        ratios = []
-        for table in self.paper.tables:
-            members = [s for s in self.scored if s.number.table == table.number and table.against]
-            rows = {(s.number.quantity.name, _row_key(s.number.row)): s for s in members}
-            for one in members:
-                name, other = one.number.quantity.name, {**one.number.row, **table.against}
-                base = rows.get((name, _row_key(other)))
-                if base is not None and base is not one and min(*one.values, *base.values) > 0:
-                    found = ratio([one.by_seed], [base.by_seed])
-                    ratios.append({"table": table.number, "row": one.number.row, "quantity": name, **asdict(found)})
-        return ratios
+        """Ratios of the rows of each experiment to the row that its `against` selects, paired by seed."""
+        return [
+            {"table": table.number, "row": one.number.row, "quantity": one.number.quantity.name, **asdict(found)}
+            for table in self.paper.tables
+            for one, found in against(table, self.scored)
+        ]
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -186,10 +180,6 @@ class Reproduction(Carded):
             f"Reproduction({self.paper.id!r}, {inside if self.paper.has_print else f'{len(self.scored)} numbers'}, "
             f"{held} of {len(self.claims)} claims hold{', interrupted' if self.interrupted else ''})"
         )
-
-
-def _row_key(row: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(row.items()))
 
 
 def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
