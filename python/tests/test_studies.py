@@ -305,7 +305,7 @@ def test_a_figure_shows_ratios_with_intervals(compared: Reproduction) -> None:
     figure = figures.ratios(figures.Source(paper=compared.paper, scored=compared.scored, spec=spec))
     assert figure is not None
     [axes] = figure.axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["double_epd", "dfba", "dfba_1998"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["double epd", "dfba", "dfba 1998"]
     dots = [x for dots in axes.collections for x, _ in dots.get_offsets() if len(dots.get_offsets()) > 1]
     assert sorted(dots) == pytest.approx(sorted(one["mean"] for one in compared.to_dict()["ratios"]))
     assert figures.ratios(figures.Source(paper=compared.paper, scored=[], spec=spec)) is None

@@ -272,7 +272,7 @@ def ratios(source: Source) -> Figure | None:
     names = _values([one for one, _ in found], spec["y"])
     values = _values([one for one, _ in found], spec["colour"])
     title = f"{spec['title']} ({_seeds(numbers)}: 95 % intervals)"
-    size = 1.6 + 3.2 * len(spec["quantities"]), 1.4 + 0.36 * len(names)
+    size = 1.6 + 2.3 * len(spec["quantities"]), 1.4 + 0.36 * len(names)
     figure, [panels] = source.grid(1, len(spec["quantities"]), *size, title, size="medium", sharey=True)
     for axes, quantity in zip(panels, spec["quantities"], strict=True):
         for index, value in enumerate(values):
@@ -294,7 +294,7 @@ def ratios(source: Source) -> Figure | None:
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel(str(spec.get("labels", {}).get(quantity, quantity.replace("_", " "))))
-        axes.set_yticks(range(len(names)), [str(name) for name in names])
+        axes.set_yticks(range(len(names)), [str(name).replace("_", " ") for name in names])
         axes.grid(visible=False, axis="y")
     panels[0].invert_yaxis()
     _legend(figure, figure.axes[0], 6)
