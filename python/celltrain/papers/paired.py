@@ -61,16 +61,17 @@ def ratio(a: Sequence[Mapping[int, float]], b: Sequence[Mapping[int, float]]) ->
 def against(table: Table, scored: Sequence[Scored]) -> list[tuple[Scored, Ratio]]:
     """Returns the numbers of an experiment with their ratios to the row that its `against` selects.
 
-    Numbers of this row itself are left out, and so are ratios with a value that is not positive.
+    Numbers of this row itself are left out, and so are quantities with values that are not positive.
     """
     members = [one for one in scored if one.number.table == table.number] if table.against else []
+    without = {one.number.quantity.name for one in members if min(one.values) <= 0}
+    members = [one for one in members if one.number.quantity.name not in without]
     rows = {(one.number.quantity.name, _key(one.number.row)): one for one in members}
     found = []
     for one in members:
         base = rows.get((one.number.quantity.name, _key({**one.number.row, **table.against})))
-        if base is None or base is one or min(*one.values, *base.values) <= 0 or not {*one.seeds} & {*base.seeds}:
-            continue
-        found.append((one, ratio([one.by_seed], [base.by_seed])))
+        if base is not None and base is not one and {*one.seeds} & {*base.seeds}:
+            found.append((one, ratio([one.by_seed], [base.by_seed])))
     return found
 
 
