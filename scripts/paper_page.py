@@ -212,7 +212,10 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
             parts += [f"**{words(name).capitalize()}**:{meaning}", across(table, members, paper)]
             of = [r for r in answer.get("ratios", []) if (r["table"], r["quantity"]) == (table.number, name)]
             if of:
-                base = " and ".join(f"`{value}`" for value in table.against.values())
+                base = " and ".join(
+                    f"`{value}`" if isinstance(value, str) else f"{words(key)} {value}"
+                    for key, value in table.against.items()
+                )
                 parts += [f"Ratio to {base}, seed by seed, with its 95 % interval:", ratios(table, of, members, paper)]
     return "\n\n".join(parts)
 

@@ -276,6 +276,11 @@ def test_rows_are_compared_with_the_row_of_against(short: Reproduction, compared
         assert (one["low"], one["high"], one["seeds"]) == (one["mean"], one["mean"], 1)
 
 
+def test_a_quantity_that_is_zero_somewhere_has_no_ratios(compared: Reproduction) -> None:
+    first, *rest = compared.scored
+    assert "ratios" not in replace(compared, scored=[replace(first, values=(0.0,)), *rest]).to_dict()
+
+
 def test_the_page_prints_ratios_below_the_means(compared: Reproduction) -> None:
     answer = compared.to_dict()
     text = paper_page.own_numbers(answer, compared.paper)
