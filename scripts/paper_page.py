@@ -242,25 +242,25 @@ def across(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
 
 
 def ratios(table: Table, members: list[dict[str, Any]], order: list[dict[str, Any]], paper: Paper) -> str:
-    """Returns the paired ratios of one quantity of a study's table, in bold if the interval excludes 1."""
+    """Returns the paired ratios of one quantity of a study's table, in bold if the interval excludes 1.
+
+    The last column has the geometric mean over the other columns.
+    """
     down = [key for key in table.keys if key != table.across]
+    cells = {json.dumps(ratio["row"], sort_keys=True): ratio for ratio in members}
     # The row of `against` may be a column; it has no ratios.
-    values = list(dict.fromkeys(r["row"][table.across] for r in members)) if table.across else [None]
-    cells = {json.dumps(r["row"], sort_keys=True): r for r in members}
+    values = list(dict.fromkeys(ratio["row"][table.across] for ratio in members if table.across in ratio["row"]))
+    columns: list[dict[str, Any]] = [{str(table.across): value} for value in values]
+    heads = [str(value) if isinstance(value, str) else f"{words(str(table.across))} {value}" for value in values]
+    if any(table.across not in ratio["row"] for ratio in members):
+        columns, heads = [*columns, {}], [*heads, "all" if values else "ratio"]
     rows = []
     for left in dict.fromkeys(tuple(number["row"][key] for key in down) for number in order):
         row = dict(zip(down, left, strict=True))
-        found = [
-            cells.get(json.dumps(row | ({table.across: value} if table.across else {}), sort_keys=True))
-            for value in values
-        ]
+        found = [cells.get(json.dumps(row | column, sort_keys=True)) for column in columns]
         if any(found):
             rows.append([*map(str, left), *map(interval, found)])
-    heads = [headed(key, paper) for key in down]
-    heads += (
-        [f"{words(table.across)} {v}" if not isinstance(v, str) else v for v in values] if table.across else ["ratio"]
-    )
-    return grid(heads, rows)
+    return grid([*(headed(key, paper) for key in down), *heads], rows)
 
 
 def interval(ratio: dict[str, Any] | None) -> str:

@@ -29,6 +29,8 @@ from celltrain.running import RunRecord
 from celltrain.running.statistics import half_width
 
 STUDIES = ROOT / "studies"
+#: A figure of the kind `ratios`.
+FIGURE = {"table": "link", "quantities": ["utilisation"], "y": "backbone", "colour": "mcr_sum", "title": "Ratios"}
 
 
 @pytest.fixture(scope="module", params=STUDY.ids())
@@ -270,10 +272,27 @@ def test_rows_are_compared_with_the_row_of_against(short: Reproduction, compared
     ratios = compared.to_dict()["ratios"]
     means = {json.dumps(one.number.row, sort_keys=True): one.mean for one in compared.numbers}
     assert len(ratios) == len(means) * 3 // 4, "the rows of wfq themselves are left out"
+    assert compared.paper.tables[0].across == "backbone", "a column has no row for all columns"
     for one in ratios:
         mean, base = (means[json.dumps(row, sort_keys=True)] for row in (one["row"], {**one["row"], "backbone": "wfq"}))
         assert one["mean"] == pytest.approx(mean / base)
         assert (one["low"], one["high"], one["seeds"]) == (one["mean"], one["mean"], 1)
+
+
+def test_ratios_for_all_columns_are_geometric_means(compared: Reproduction) -> None:
+    table = replace(compared.paper.tables[0], across="mcr_sum")
+    run = replace(compared, paper=compared.paper.model_copy(update={"tables": (table,)}))
+    answer = run.to_dict()
+    [pooled] = [one for one in answer["ratios"] if one["row"] == {"contract": "GFR.1", "backbone": "dfba"}]
+    single = [
+        one["mean"] for one in answer["ratios"] if {**one["row"], "mcr_sum": 0} == {**pooled["row"], "mcr_sum": 0}
+    ]
+    assert len(single) == 5, "four and the pooled one"
+    assert pooled["mean"] == pytest.approx(math.prod(single[:4]) ** 0.25)
+    text = paper_page.own_numbers(answer, run.paper).split("seed by seed")[1]
+    assert "| mcr sum 100 | all |" in text
+    figure = figures.ratios(figures.Source(paper=run.paper, scored=run.scored, spec={**FIGURE, "colour": "mcr_sum"}))
+    assert figure is not None
 
 
 def test_a_quantity_that_is_zero_somewhere_has_no_ratios(compared: Reproduction) -> None:
@@ -306,14 +325,13 @@ def test_an_undecided_claim_is_neither_held_nor_failed(compared: Reproduction) -
 
 def test_a_figure_shows_ratios_with_intervals(compared: Reproduction) -> None:
     pytest.importorskip("matplotlib")
-    spec = {"table": "link", "quantities": ["utilisation"], "y": "backbone", "colour": "mcr_sum", "title": "Ratios"}
-    figure = figures.ratios(figures.Source(paper=compared.paper, scored=compared.scored, spec=spec))
+    figure = figures.ratios(figures.Source(paper=compared.paper, scored=compared.scored, spec=FIGURE))
     assert figure is not None
     [axes] = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["double epd", "dfba", "dfba 1998"]
     dots = [x for dots in axes.collections for x, _ in dots.get_offsets() if len(dots.get_offsets()) > 1]
     assert sorted(dots) == pytest.approx(sorted(one["mean"] for one in compared.to_dict()["ratios"]))
-    assert figures.ratios(figures.Source(paper=compared.paper, scored=[], spec=spec)) is None
+    assert figures.ratios(figures.Source(paper=compared.paper, scored=[], spec=FIGURE)) is None
 
 
 def test_a_measure_without_a_value_in_some_run_is_left_out_with_the_reason(short: Reproduction) -> None:

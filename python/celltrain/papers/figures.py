@@ -268,9 +268,8 @@ def ratios(source: Source) -> Figure | None:
     numbers = [one for one in source.scored if one.number.table == spec["table"]]
     if not numbers:
         return None
-    found = against(source.paper.table(spec["table"]), numbers)
-    names = _values([one for one, _ in found], spec["y"])
-    values = _values([one for one, _ in found], spec["colour"])
+    found = [one for one in against(source.paper.table(spec["table"]), numbers) if spec["colour"] in one.row]
+    names, values = (list(dict.fromkeys(one.row[spec[key]] for one in found)) for key in ("y", "colour"))
     title = f"{spec['title']} ({_seeds(numbers)}: 95 % intervals)"
     size = 1.6 + 2.3 * len(spec["quantities"]), 1.4 + 0.36 * len(names)
     figure, [panels] = source.grid(1, len(spec["quantities"]), *size, title, size="medium", sharey=True)
@@ -278,9 +277,9 @@ def ratios(source: Source) -> Figure | None:
         for index, value in enumerate(values):
             shift = (index - (len(values) - 1) / 2) * 0.7 / len(values)
             own = [
-                (names.index(one.number.keys[spec["y"]]) + shift, ratio)
-                for one, ratio in found
-                if one.number.quantity.name == quantity and one.number.keys[spec["colour"]] == value
+                (names.index(one.row[spec["y"]]) + shift, one.ratio)
+                for one in found
+                if one.quantity == quantity and one.row[spec["colour"]] == value
             ]
             places = [place for place, _ in own]
             colour = COLOURS[index % len(COLOURS)]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from celltrain.papers.paper import PaperError, Row, Table, Value
+from celltrain.papers.paper import PaperError, Row, Table, Value, grouped
 from celltrain.papers.score import Scored
 from celltrain.running.statistics import half_width
 
@@ -58,20 +59,47 @@ def ratio(a: Sequence[Mapping[int, float]], b: Sequence[Mapping[int, float]]) ->
     return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(common))
 
 
-def against(table: Table, scored: Sequence[Scored]) -> list[tuple[Scored, Ratio]]:
-    """Returns the numbers of an experiment with their ratios to the row that its `against` selects.
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A ratio of a row of an experiment to the row that its `against` selects.
 
-    Numbers of this row itself are left out, and so are quantities with values that are not positive.
+    Attributes:
+        row: Values of the keys, without that of `across` if the ratio is for all its values together.
+    """
+
+    table: str
+    row: Row
+    quantity: str
+    ratio: Ratio
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the ratio as `celltrain study --json` prints it."""
+        return {"table": self.table, "row": self.row, "quantity": self.quantity, **asdict(self.ratio)}
+
+
+def against(table: Table, scored: Sequence[Scored]) -> list[Compared]:
+    """Returns the ratios of an experiment to the row that its `against` selects, row by row and for all columns.
+
+    The row itself is left out, and so are quantities with values that are not positive.
     """
     members = [one for one in scored if one.number.table == table.number] if table.against else []
     without = {one.number.quantity.name for one in members if min(one.values) <= 0}
     members = [one for one in members if one.number.quantity.name not in without]
-    rows = {(one.number.quantity.name, _key(one.number.row)): one for one in members}
-    found = []
+    rows = {(one.number.quantity.name, _key(one.number.row)): one.by_seed for one in members}
+    pairs = []
     for one in members:
-        base = rows.get((one.number.quantity.name, _key({**one.number.row, **table.against})))
-        if base is not None and base is not one and {*one.seeds} & {*base.seeds}:
-            found.append((one, ratio([one.by_seed], [base.by_seed])))
+        name, row = one.number.quantity.name, one.number.row
+        base = rows.get((name, _key({**row, **table.against})))
+        if base is not None and base is not rows[name, _key(row)] and {*one.by_seed} & {*base}:
+            pairs.append((name, row, one.by_seed, base))
+    found = [Compared(table=table.number, row=row, quantity=name, ratio=ratio([a], [b])) for name, row, a, b in pairs]
+    if table.across is None or table.across in table.against:
+        return found
+    together = grouped(pairs, lambda pair: (pair[0], _key({k: v for k, v in pair[1].items() if k != table.across})))
+    for (name, key), some in together.items():
+        if set.intersection(*({*a} & {*b} for _, _, a, b in some)):
+            pooled = ratio([a for _, _, a, _ in some], [b for _, _, _, b in some])
+            found.append(Compared(table=table.number, row=dict(key), quantity=name, ratio=pooled))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -91,11 +91,7 @@ class Reproduction(Carded):
     @property
     def ratios(self) -> list[dict[str, Any]]:
         """Ratios of the rows of each experiment to the row that its `against` selects, paired by seed."""
-        return [
-            {"table": table.number, "row": one.number.row, "quantity": one.number.quantity.name, **asdict(found)}
-            for table in self.paper.tables
-            for one, found in against(table, self.scored)
-        ]
+        return [one.to_dict() for table in self.paper.tables for one in against(table, self.scored)]
 
     @cached_property
     def summary(self) -> dict[str, Any]:
