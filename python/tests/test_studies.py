@@ -224,6 +224,17 @@ def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: P
     assert all((ROOT / "docs" / "images" / image).stat().st_size < 200_000 for image in images)
 
 
+def test_the_summary_of_shared_memories_quotes_ratios_of_its_tables() -> None:
+    text = flowing(ROOT / "docs" / "studies" / "shared-memory-incast.md")
+    summary, tables = text.split("## Setting")[0], text.split("<!-- numbers:begin -->")[1]
+    quoted = re.findall(
+        r"(\d\.\d\d)(?: of the time for queries)? \((?:95 % interval )?(\d\.\d\d) to (\d\.\d\d)\)", summary
+    )
+    assert len(quoted) >= 12
+    for mean, low, high in quoted:
+        assert f"{mean} ({low} to {high})" in tables
+
+
 def test_a_measure_may_be_a_sum() -> None:
     answer: dict[str, Any] = {"a": 2.0, "flows": [{"name": "x", "v": 3.0}, {"name": "y", "v": 1.0}]}
     assert measure("a * 3 - flows.x.v / 2 + 1", answer) == pytest.approx(5.5)
