@@ -210,6 +210,13 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
             meaning = f" {quantity.meaning}{unit}." if name not in defined else ""
             defined.add(name)
             parts += [f"**{words(name).capitalize()}**:{meaning}", across(table, members, paper)]
+            of = [r for r in answer.get("ratios", []) if (r["table"], r["quantity"]) == (table.number, name)]
+            if of:
+                base = " and ".join(
+                    f"`{value}`" if isinstance(value, str) else f"{words(key)} {value}"
+                    for key, value in table.against.items()
+                )
+                parts += [f"Ratio to {base}, seed by seed, with its 95 % interval:", ratios(table, of, members, paper)]
     return "\n\n".join(parts)
 
 
@@ -234,6 +241,36 @@ def across(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
     return grid(heads, list(rows.values()))
 
 
+def ratios(table: Table, members: list[dict[str, Any]], order: list[dict[str, Any]], paper: Paper) -> str:
+    """Returns the paired ratios of one quantity of a study's table, in bold if the interval excludes 1.
+
+    The last column has the geometric mean over the other columns.
+    """
+    down = [key for key in table.keys if key != table.across]
+    cells = {json.dumps(ratio["row"], sort_keys=True): ratio for ratio in members}
+    # The row of `against` may be a column; it has no ratios.
+    values = list(dict.fromkeys(ratio["row"][table.across] for ratio in members if table.across in ratio["row"]))
+    columns: list[dict[str, Any]] = [{str(table.across): value} for value in values]
+    heads = [str(value) if isinstance(value, str) else f"{words(str(table.across))} {value}" for value in values]
+    if any(table.across not in ratio["row"] for ratio in members):
+        columns, heads = [*columns, {}], [*heads, "all" if values else "ratio"]
+    rows = []
+    for left in dict.fromkeys(tuple(number["row"][key] for key in down) for number in order):
+        row = dict(zip(down, left, strict=True))
+        found = [cells.get(json.dumps(row | column, sort_keys=True)) for column in columns]
+        if any(found):
+            rows.append([*map(str, left), *map(interval, found)])
+    return grid([*(headed(key, paper) for key in down), *heads], rows)
+
+
+def interval(ratio: dict[str, Any] | None) -> str:
+    """Formats a ratio with its interval; "-" if there is none."""
+    if ratio is None:
+        return "-"
+    text = f"{ratio['mean']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
+    return text if ratio["low"] <= 1 <= ratio["high"] else f"**{text}**"
+
+
 def headed(key: str, paper: Paper) -> str:
     """Returns a key with its unit, unless its name ends in the unit."""
     unit, name = paper.keys[key].unit, words(key)
@@ -242,15 +279,19 @@ def headed(key: str, paper: Paper) -> str:
 
 def study_claims(answer: dict[str, Any], paper: Paper) -> str:
     """Returns every claim of a study with its reason and verdict. Quotations are from the study's source."""
-    held = sum(claim["holds"] for claim in answer["claims"])
+    verdicts = [claim["holds"] for claim in answer["claims"]]
     text = paper.follows.split(",")[0]
     rows = []
     for claim in answer["claims"]:
         quoted = f' {text}, {place(claim)}: "{claim["quote"]}"' if claim["quote"] else ""
-        holds = verdict(claim["holds"], claim["evidence"])
+        holds = (
+            f"undecided: {claim['evidence']}" if claim["holds"] is None else verdict(claim["holds"], claim["evidence"])
+        )
         rows.append([f"`{claim['id']}`: {claim['text']}", f"{claim['reason']}{quoted}", holds])
     heads = ["claim", "expected because", "holds"]
-    return f"{held} of {len(answer['claims'])} claims hold.\n\n{grid(heads, rows, left=tuple(heads))}"
+    undecided = f"; {count} undecided" if (count := verdicts.count(None)) else ""
+    held = f"{verdicts.count(True)} of {len(verdicts)} claims hold{undecided}."
+    return f"{held}\n\n{grid(heads, rows, left=tuple(heads))}"
 
 
 def notes(members: list[dict[str, Any]]) -> list[str]:

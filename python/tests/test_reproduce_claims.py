@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from celltrain.papers import claims
 from celltrain.papers.claims import FORMS, Point
+from celltrain.papers.paired import ratio
 from celltrain.papers.paper import Paper, PaperError, load
 from celltrain.papers.score import Scored
+from celltrain.running.statistics import half_width
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +152,89 @@ def test_best_compares_the_means_of_settings() -> None:
     assert holds({**test, "setting": {"z": 0.9}}, rows) is True
     assert holds({**test, "setting": {"z": 0.8}}, rows) is False
     assert holds({**test, "setting": {"z": 0.8}, "within": 0.01}, rows) is True
+
+
+def by_seed(policy: str, load: float, *values: float) -> Point:
+    """Returns a row with a value for each seed from 1 on."""
+    keys = {"policy": policy, "load": load}
+    return Point("2", keys, "efficiency", sum(values) / len(values), dict(enumerate(values, start=1)))
+
+
+#: At a load of 0.2 the ratio of `epd` to `ubr` is 1/2 for every seed; at 0.8 it is 1/2 or 2.
+PAIRED = [
+    by_seed("epd", 0.2, 0.1, 0.3, 0.4),
+    by_seed("ubr", 0.2, 0.2, 0.6, 0.8),
+    by_seed("epd", 0.8, 0.2, 0.8, 0.2),
+    by_seed("ubr", 0.8, 0.4, 0.4, 0.4),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"high": 0.6}, None),  # all rows together: the interval of their geometric mean contains 0.6
+        ({"high": 0.4, "on": ["load"], "rows": "some"}, None),
+        ({"high": 0.4, "on": ["load"]}, False),
+        ({"high": 0.6, "on": ["load"], "rows": "some"}, True),
+        ({"high": 0.6, "on": ["load"]}, None),
+        ({"low": 0.4, "high": 100, "on": ["load"], "rows": "some"}, True),
+        ({"low": 1000, "on": ["load"], "rows": "some"}, False),
+    ],
+)
+def test_paired_ratios_are_decided_by_their_intervals(options: dict[str, Any], expected: bool | None) -> None:
+    test = {"form": "paired", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
+    assert claims.apply(test, PAIRED)[0] is expected
+
+
+def test_paired_pairs_the_seeds() -> None:
+    # Unpaired, the intervals of the two rows overlap; each seed halves.
+    test = {
+        "form": "paired",
+        "quantity": "efficiency",
+        "a": {**EPD, "load": 0.2},
+        "b": {**UBR, "load": 0.2},
+        "high": 0.51,
+    }
+    holds, evidence = claims.apply(test, PAIRED)
+    assert holds is True
+    assert evidence == "ratio of efficiency 0.50 (0.50 to 0.50), allowed 0.51 or less"
+    # A seed that one of the rows lacks does not count.
+    more = [*PAIRED[1:], by_seed("epd", 0.2, 0.1, 0.3, 0.4, 7.0)]
+    assert claims.apply(test, more) == (holds, evidence)
+    # Rows that several tables share count once.
+    shared = Point("3", PAIRED[0].keys, "efficiency", PAIRED[0].value, PAIRED[0].by_seed)
+    test |= {"a": {"table": ["2", "3"], "policy": "epd", "load": 0.2}}
+    assert claims.apply(test, [*PAIRED, shared]) == (holds, evidence)
+
+
+def test_a_ratio_has_the_interval_of_the_logarithms() -> None:
+    found = ratio([{1: 2.0, 2: 8.0, 3: 4.0}], [{1: 1.0, 2: 1.0, 3: 1.0, 4: 9.0}])
+    half = half_width(3, math.log(2))
+    assert (found.mean, found.seeds) == (pytest.approx(4.0), 3)
+    assert (found.low, found.high) == (pytest.approx(4 * math.exp(-half)), pytest.approx(4 * math.exp(half)))
+    assert (one := ratio([{1: 3.0}], [{1: 2.0}])).low == one.high == one.mean
+
+
+def test_a_claim_with_an_undecided_test_is_undecided_unless_another_fails() -> None:
+    undecided = {"form": "paired", "quantity": "efficiency", "a": EPD, "b": UBR, "high": 0.6}
+    holding, failing = {**undecided, "high": 1000}, {**undecided, "low": 1000}
+    assert claims.verdict([undecided, holding], PAIRED)[0] is None
+    assert claims.verdict([undecided, failing], PAIRED)[0] is False
+    assert claims.verdict([holding, holding], PAIRED)[0] is True
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([by_seed("epd", 0.2, 0.1), by_seed("ubr", 0.2, 0.0)], "positive"),
+        ([by_seed("epd", 0.2, 0.1), by_seed("ubr", 0.8, 0.2)], "matches"),
+        ([PAIRED[0], Point("2", PAIRED[1].keys, "efficiency", 0.2, {9: 0.2})], "seed in common"),
+    ],
+)
+def test_ratios_without_a_value_are_refused(rows: list[Point], words: str) -> None:
+    test = {"form": "paired", "quantity": "efficiency", "a": EPD, "b": UBR, "on": ["load"], "high": 1}
+    with pytest.raises(PaperError, match=words):
+        claims.apply(test, rows)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,21 @@ from conftest import ROOT, Command
 from pages import flowing
 
 import celltrain as ct
+import paper_page
 from celltrain import _core
 from celltrain.model.expressions import MeasureError, NoValueError, measure
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
-from celltrain.papers import PAPER, STUDY, Paper, PaperError, Reproduction, load
+from celltrain.papers import PAPER, STUDY, Paper, PaperError, Reproduction, figures, load
+from celltrain.papers import _scored as scored_of
 from celltrain.papers.claims import FORMS
 from celltrain.papers.paper import matches
+from celltrain.running import RunRecord
 from celltrain.running.statistics import half_width
 
 STUDIES = ROOT / "studies"
+#: A figure of the kind `ratios`.
+FIGURE = {"table": "link", "quantities": ["utilisation"], "y": "backbone", "colour": "mcr_sum", "title": "Ratios"}
 
 
 @pytest.fixture(scope="module", params=STUDY.ids())
@@ -218,6 +224,17 @@ def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: P
     assert all((ROOT / "docs" / "images" / image).stat().st_size < 200_000 for image in images)
 
 
+def test_the_summary_of_shared_memories_quotes_ratios_of_its_tables() -> None:
+    text = flowing(ROOT / "docs" / "studies" / "shared-memory-incast.md")
+    summary, tables = text.split("## Setting")[0], text.split("<!-- numbers:begin -->")[1]
+    quoted = re.findall(
+        r"(\d\.\d\d)(?: of the time for queries)? \((?:95 % interval )?(\d\.\d\d) to (\d\.\d\d)\)", summary
+    )
+    assert len(quoted) >= 12
+    for mean, low, high in quoted:
+        assert f"{mean} ({low} to {high})" in tables
+
+
 def test_a_measure_may_be_a_sum() -> None:
     answer: dict[str, Any] = {"a": 2.0, "flows": [{"name": "x", "v": 3.0}, {"name": "y", "v": 1.0}]}
     assert measure("a * 3 - flows.x.v / 2 + 1", answer) == pytest.approx(5.5)
@@ -252,6 +269,93 @@ def test_the_interval_is_that_of_the_seeds() -> None:
     one = max(run.numbers, key=lambda number: number.sd or 0)
     assert one.sd
     assert one.interval == pytest.approx(4.302652729911275 * one.sd / math.sqrt(3))
+
+
+@pytest.fixture(scope="module")
+def compared(short: Reproduction) -> Reproduction:
+    """The same runs, in a table whose rows are compared with those of `wfq`."""
+    table = replace(short.paper.table("link"), against={"backbone": "wfq"})
+    return replace(short, paper=short.paper.model_copy(update={"tables": (table,), "claims": []}))
+
+
+def test_rows_are_compared_with_the_row_of_against(short: Reproduction, compared: Reproduction) -> None:
+    assert "ratios" not in short.to_dict()
+    ratios = compared.to_dict()["ratios"]
+    means = {json.dumps(one.number.row, sort_keys=True): one.mean for one in compared.numbers}
+    assert len(ratios) == len(means) * 3 // 4, "the rows of wfq themselves are left out"
+    assert compared.paper.tables[0].across == "backbone", "a column has no row for all columns"
+    for one in ratios:
+        mean, base = (means[json.dumps(row, sort_keys=True)] for row in (one["row"], {**one["row"], "backbone": "wfq"}))
+        assert one["mean"] == pytest.approx(mean / base)
+        assert (one["low"], one["high"], one["seeds"]) == (one["mean"], one["mean"], 1)
+
+
+def test_ratios_for_all_columns_are_geometric_means(compared: Reproduction) -> None:
+    table = replace(compared.paper.tables[0], across="mcr_sum")
+    run = replace(compared, paper=compared.paper.model_copy(update={"tables": (table,)}))
+    answer = run.to_dict()
+    [pooled] = [one for one in answer["ratios"] if one["row"] == {"contract": "GFR.1", "backbone": "dfba"}]
+    single = [
+        one["mean"] for one in answer["ratios"] if {**one["row"], "mcr_sum": 0} == {**pooled["row"], "mcr_sum": 0}
+    ]
+    assert len(single) == 5, "four and the pooled one"
+    assert pooled["mean"] == pytest.approx(math.prod(single[:4]) ** 0.25)
+    text = paper_page.own_numbers(answer, run.paper).split("seed by seed")[1]
+    assert "| mcr sum 100 | all |" in text
+    figure = figures.ratios(figures.Source(paper=run.paper, scored=run.scored, spec={**FIGURE, "colour": "mcr_sum"}))
+    assert figure is not None
+
+
+def test_a_quantity_that_is_zero_somewhere_has_no_ratios(compared: Reproduction) -> None:
+    first, *rest = compared.scored
+    assert "ratios" not in replace(compared, scored=[replace(first, values=(0.0,)), *rest]).to_dict()
+
+
+def test_the_page_prints_ratios_below_the_means(compared: Reproduction) -> None:
+    answer = compared.to_dict()
+    text = paper_page.own_numbers(answer, compared.paper)
+    means, ratios = text.split("Ratio to `wfq`, seed by seed, with its 95 % interval:")
+    assert means.count("| dfba |") == ratios.count("| dfba |") == 1
+    [head, _, *rows] = [line for line in ratios.splitlines() if line.startswith("|")]
+    assert len(rows) == 8
+    first = answer["ratios"][0]["mean"]
+    assert f"{first:.2f} ({first:.2f} to {first:.2f})" in rows[0]
+    assert head.endswith("| double_epd | dfba | dfba_1998 |"), head
+    assert paper_page.interval({"mean": 0.5, "low": 0.4, "high": 0.6}) == "**0.50 (0.40 to 0.60)**"
+    assert paper_page.interval({"mean": 0.5, "low": 0.4, "high": 1.6}) == "0.50 (0.40 to 1.60)"
+
+
+def test_an_undecided_claim_is_neither_held_nor_failed(compared: Reproduction) -> None:
+    entry = {"id": "x", "text": "A claim.", "reason": "A theory.", "holds": None, "evidence": "ratio 1", "quote": ""}
+    told = {"claims": [entry, {**entry, "holds": True}, {**entry, "holds": False}]}
+    text = paper_page.study_claims(told, compared.paper)
+    assert text.startswith("1 of 3 claims hold; 1 undecided.\n")
+    assert text.count("| undecided: ratio 1 |") == text.count("| yes: ratio 1 |") == 1
+    assert text.count("| **no**: ratio 1 |") == 1
+
+
+def test_a_figure_shows_ratios_with_intervals(compared: Reproduction) -> None:
+    pytest.importorskip("matplotlib")
+    figure = figures.ratios(figures.Source(paper=compared.paper, scored=compared.scored, spec=FIGURE))
+    assert figure is not None
+    [axes] = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["double epd", "dfba", "dfba 1998"]
+    dots = [x for dots in axes.collections for x, _ in dots.get_offsets() if len(dots.get_offsets()) > 1]
+    assert sorted(dots) == pytest.approx(sorted(one["mean"] for one in compared.to_dict()["ratios"]))
+    assert figures.ratios(figures.Source(paper=compared.paper, scored=[], spec=FIGURE)) is None
+
+
+def test_a_measure_without_a_value_in_some_run_is_left_out_with_the_reason(short: Reproduction) -> None:
+    numbers = short.paper.numbers(tables=["link"])[:1]
+    measures = {numbers[0].configuration: (numbers[0].result,)}
+    of = {"point": numbers[0].configuration, "run_key": "", "configuration": ""}
+    records = [
+        RunRecord(**of, seed=1, values=(2.0,), problems=(None,)),
+        RunRecord(**of, seed=2, values=(None,), problems=("needs 100 values; this run has 99",)),
+    ]
+    with pytest.warns(ct.CelltrainWarning, match="undefined in 1 run of 2.*needs 100 values; this run has 99"):
+        [scored] = scored_of(numbers, measures, records)
+    assert (scored.seeds, scored.values) == ((1,), (2.0,))
 
 
 def _list(value: Any) -> list[Any]:

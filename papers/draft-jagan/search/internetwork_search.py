@@ -89,7 +89,7 @@ def judge(text: str, overrides: dict[str, Any], duration: str, seeds: int, jobs:
         "delay_error": f"{delay[0]:.3f}",
         "goodput_inside": str(goodput[1]),
         "delay_inside": str(delay[1]),
-        "claims_hold": str(sum(claim.holds for claim in result.claims)),
+        "claims_hold": str(sum(claim.holds is True for claim in result.claims)),
         "claims": str(len(result.claims)),
         "goodput_mbps": goodput[2],
         "delay_ms": delay[2],

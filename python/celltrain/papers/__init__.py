@@ -183,9 +183,6 @@ def _run(
         for record in rows.runs:
             if record.error is not None:
                 raise ScenarioError.of(f"a run with seed {record.seed} has no result: {record.error}")
-            for why in record.problems or ():
-                if why is not None:
-                    raise PaperError(why)
             records.append(record)
             if progress is not None:
                 elapsed, count = time.monotonic() - started, len(records)
@@ -226,15 +223,20 @@ def _scored(
     """Returns the numbers that have a value for at least one seed; warns of runs in which a measure is undefined."""
     values: dict[tuple[int, str], dict[int, float]] = {}
     undefined: Counter[str] = Counter()
+    reasons: dict[str, str] = {}
     for record in sorted(records, key=lambda record: record.seed):
-        for text, value in zip(measures[record.point], record.values, strict=True):
+        names = measures[record.point]
+        for text, value, why in zip(names, record.values, record.problems or [None] * len(names), strict=True):
             if value is None:
-                # The measure divides by zero, as fairness does for a run that carried nothing.
+                # The measure divides by zero, as fairness does for a run that carried nothing, or a percentile has too
+                # few values.
                 undefined[text] += 1
+                if why is not None:
+                    reasons.setdefault(text, f" ({why})")
             else:
                 values.setdefault((record.point, text), {})[record.seed] = value
     warn(
-        f"{text} is undefined in {counted(count, 'run')} of {len(records):,}; they do not count for it"
+        f"{text} is undefined in {counted(count, 'run')} of {len(records):,}; they do not count for it{reasons.get(text, '')}"
         for text, count in undefined.items()
     )
     by_number = [(number, values.get((number.configuration, number.result))) for number in numbers]

@@ -21,6 +21,11 @@ forms:
 `spread`       in at least `share` of the `groups`, largest minus smallest value is at least `at_least`.
 `best`         of all values of some keys (a `setting`), the stated one has the highest mean of the `quantities`, or
                comes within `within` of it.
+`paired`       the ratio of `a` to `b`, seed by seed, lies in [`low`, `high`]: its 95 % interval is inside (holds),
+               outside (fails), or contains a limit (undecided). With `on`, rows of `a` and `b` that match in these keys
+               are compared one by one, and `rows` says whether `every` row, the default, or `some` row is inside.
+
+A claim with a failing test fails; otherwise it is undecided if one of its tests is.
 """
 
 from __future__ import annotations
@@ -28,19 +33,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from celltrain.papers.paired import Ratio, ratio
 from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, evaluate, grouped, matches
 from celltrain.papers.score import SLACK, Scored
 from celltrain.running.statistics import rank_correlation
 
 #: A test: an entry of `claims.toml`.
 Entry = Mapping[str, Any]
-#: Result of a test: True if it passes, and the figures as evidence.
-Verdict = tuple[bool, str]
+#: Result of a test: True if it passes, None if the seeds do not decide, and the figures as evidence.
+Verdict = tuple[bool | None, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +54,7 @@ class Claim:
     """A claim and the verdict on it.
 
     Attributes:
+        holds: None if the seeds do not decide.
         reason: Theory from which a study derives the claim; empty for a paper.
         published_holds: Verdict on the printed numbers; None if the paper prints none.
         seeds_share: Share of single seeds for which the claim holds; None if its rows have no seed in common.
@@ -56,7 +63,7 @@ class Claim:
 
     id: str
     text: str
-    holds: bool
+    holds: bool | None
     evidence: str
     reason: str
     quote: str
@@ -73,22 +80,27 @@ class Claim:
 
 @dataclass(frozen=True)
 class Point:
-    """The value of a quantity in a row, for tests."""
+    """The value of a quantity in a row, for tests.
+
+    Attributes:
+        by_seed: Value of each seed; empty if there is only `value`.
+    """
 
     table: str
     keys: Row
     quantity: str
     value: float
+    by_seed: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, number: Number, value: float) -> Point:
+    def of(cls, number: Number, value: float, by_seed: Mapping[int, float] | None = None) -> Point:
         """Makes a point from a number and a value."""
-        return cls(number.table, number.keys, number.quantity.name, value)
+        return cls(number.table, number.keys, number.quantity.name, value, by_seed or {})
 
 
 def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str]]:
     """Returns the verdict on every claim whose rows were all run, and the ids of the other claims."""
-    ours = [Point.of(s.number, s.mean) for s in scored]
+    ours = [Point.of(s.number, s.mean, s.by_seed) for s in scored]
     printed = [Point.of(s.number, s.number.published) for s in scored if s.number.published is not None]
     claims, left_out = [], []
     for entry in paper.claims:
@@ -98,10 +110,10 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
             if len(_rows(ours, tests)) < needed:
                 left_out.append(entry["id"])
                 continue
-            holds, evidence = _verdict(tests, ours)
+            holds, evidence = verdict(tests, ours)
             by_seed = _by_seed(tests, scored)
             is_printed = len(_rows(printed, tests)) == needed
-            published_holds, published_evidence = _verdict(tests, printed) if is_printed else (None, "")
+            published_holds, published_evidence = verdict(tests, printed) if is_printed else (None, "")
             claims.append(
                 Claim(
                     id=entry["id"],
@@ -241,9 +253,45 @@ def _best(entry: Entry, points: Sequence[Point]) -> Verdict:
     return means[stated] >= means[top] - entry.get("within", 0.0) - SLACK, evidence
 
 
+def _paired(entry: Entry, points: Sequence[Point]) -> Verdict:
+    # Tables may share rows.
+    sides = [{tuple(sorted(p.keys.items())): p for p in side}.values() for side in _sides(entry, points)]
+    a, b = (_by_keys(_some(list(side)), entry.get("on", [])) for side in sides)
+    rows = {key: ratio(_seeds(a[key]), _seeds(b[key])) for key in a if key in b}
+    if not rows:
+        raise PaperError("no row of `a` matches a row of `b`")
+    verdicts = [_decided(entry, row) for row in rows.values()]
+    if len(rows) == 1:
+        [row] = rows.values()
+        return verdicts[0], f"ratio of {entry['quantity']} {row}, allowed {_range(entry)}"
+    inside, outside = verdicts.count(True), verdicts.count(False)
+    ends = [min(rows.values(), key=lambda row: row.mean), max(rows.values(), key=lambda row: row.mean)]
+    evidence = (
+        f"ratio of {entry['quantity']} from {ends[0]} to {ends[1]}; {inside} of {len(rows)} rows inside, "
+        f"{outside} outside {_range(entry)}"
+    )
+    needs_all = entry.get("rows", "every") == "every"
+    return (_all(verdicts) if needs_all else _any(verdicts)), evidence
+
+
+def _decided(entry: Entry, row: Ratio) -> bool | None:
+    low, high = _limits(entry, {})
+    if low - SLACK <= row.low and row.high <= high + SLACK:
+        return True
+    return False if row.high < low or row.low > high else None
+
+
+def _all(verdicts: Sequence[bool | None]) -> bool | None:
+    return False if False in verdicts else None if None in verdicts else True
+
+
+def _any(verdicts: Sequence[bool | None]) -> bool | None:
+    return True if True in verdicts else None if None in verdicts else False
+
+
 FORMS: dict[str, Callable[[Entry, Sequence[Point]], Verdict]] = {
     form.__name__.removeprefix("_"): form
-    for form in (_greater, _difference, _ratio, _bound, _trend, _correlation, _steady, _spread, _best)
+    for form in (_greater, _difference, _ratio, _bound, _trend, _correlation, _steady, _spread, _best, _paired)
 }
 
 
@@ -258,18 +306,20 @@ def _everything(paper: Paper) -> list[Point]:
     return [Point.of(number, 0.0) for table in paper.tables for number in table.numbers]
 
 
-def _verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
+def verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
+    """Applies all tests of a claim."""
     verdicts = [apply(entry, points) for entry in tests]
-    return all(holds for holds, _ in verdicts), "; ".join(evidence for _, evidence in verdicts)
+    return _all([holds for holds, _ in verdicts]), "; ".join(evidence for _, evidence in verdicts)
 
 
 def _by_seed(tests: Sequence[Entry], scored: Sequence[Scored]) -> list[bool]:
     """Returns the verdict for each seed that is present in every row of these tests."""
     numbers = [one for one in scored if _rows([Point.of(one.number, 0.0)], tests)]
-    values = [(one.number, dict(zip(one.seeds, one.values, strict=True))) for one in numbers]
+    values = [(one.number, one.by_seed) for one in numbers]
     common = set.intersection(*(set(of_seed) for _, of_seed in values)) if values else set()
     return [
-        _verdict(tests, [Point.of(number, of_seed[seed]) for number, of_seed in values])[0] for seed in sorted(common)
+        bool(verdict(tests, [Point.of(number, of_seed[seed]) for number, of_seed in values])[0])
+        for seed in sorted(common)
     ]
 
 
@@ -305,6 +355,11 @@ def _by_keys(points: Sequence[Point], keys: Sequence[str]) -> dict[tuple[Value, 
 
 def _groups(entry: Entry, points: Sequence[Point]) -> list[list[Point]]:
     return list(_by_keys(_some(select(points, entry["over"], entry["quantity"])), entry["groups"]).values())
+
+
+def _seeds(points: Sequence[Point]) -> list[Mapping[int, float]]:
+    """Returns the values of each point by seed; a point without seeds has one value."""
+    return [point.by_seed or {0: point.value} for point in points]
 
 
 def _mean(points: Sequence[Point]) -> float:

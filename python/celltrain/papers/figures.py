@@ -19,6 +19,7 @@ from celltrain import _core
 from celltrain.drawing.figure import COLOURS, MARKERS, label_outer, require_matplotlib, save, styled
 from celltrain.drawing.words import measure
 from celltrain.model.expressions import named
+from celltrain.papers.paired import against
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
 from celltrain.papers.score import Scored
 
@@ -255,9 +256,53 @@ def ranges(source: Source) -> Figure | None:
     return figure
 
 
+def ratios(source: Source) -> Figure | None:
+    """Draws the ratios of an experiment's rows to the row of its `against`, with their intervals.
+
+    There is a panel for each of the `quantities`, a line for each value of the key `y`, and a colour for each value of
+    `colour`.
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    spec = source.spec
+    numbers = [one for one in source.scored if one.number.table == spec["table"]]
+    if not numbers:
+        return None
+    found = [one for one in against(source.paper.table(spec["table"]), numbers) if spec["colour"] in one.row]
+    names, values = (list(dict.fromkeys(one.row[spec[key]] for one in found)) for key in ("y", "colour"))
+    title = f"{spec['title']} ({_seeds(numbers)}: 95 % intervals)"
+    size = 1.6 + 2.3 * len(spec["quantities"]), 1.4 + 0.36 * len(names)
+    figure, [panels] = source.grid(1, len(spec["quantities"]), *size, title, size="medium", sharey=True)
+    for axes, quantity in zip(panels, spec["quantities"], strict=True):
+        for index, value in enumerate(values):
+            shift = (index - (len(values) - 1) / 2) * 0.7 / len(values)
+            own = [
+                (names.index(one.row[spec["y"]]) + shift, one.ratio)
+                for one in found
+                if one.quantity == quantity and one.row[spec["colour"]] == value
+            ]
+            places = [place for place, _ in own]
+            colour = COLOURS[index % len(COLOURS)]
+            axes.hlines(places, [r.low for _, r in own], [r.high for _, r in own], color=colour, linewidth=1.6)
+            axes.scatter(
+                [r.mean for _, r in own], places, color=colour, s=16, zorder=3, label=source.worded("colour", value)
+            )
+        axes.axvline(1, color="black", linewidth=0.8, linestyle=":")
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel(str(spec.get("labels", {}).get(quantity, quantity.replace("_", " "))))
+        axes.set_yticks(range(len(names)), [str(name).replace("_", " ") for name in names])
+        axes.grid(visible=False, axis="y")
+    panels[0].invert_yaxis()
+    _legend(figure, figure.axes[0], 6)
+    return figure
+
+
 KINDS: dict[str, Callable[[Source], Figure | None]] = {
     **dict.fromkeys(("cwnd", "windows", "goodput"), over_time),
-    **{kind.__name__: kind for kind in (along, scatter, ranges)},
+    **{kind.__name__: kind for kind in (along, scatter, ranges, ratios)},
 }
 
 

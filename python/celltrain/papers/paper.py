@@ -14,7 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
@@ -201,6 +201,7 @@ class Table:
 
     Attributes:
         across: Key of an experiment whose values are the columns of the table on its page.
+        against: Values of keys that select the row with which the page compares each row of an experiment.
     """
 
     number: str
@@ -210,6 +211,7 @@ class Table:
     numbers: tuple[Number, ...]
     experiment: bool
     across: str | None = None
+    against: Row = field(default_factory=dict)
 
     @property
     def heading(self) -> str:
@@ -391,6 +393,7 @@ class _Rows(Entry):
     grid: dict[str, list[Any]] = Field(default_factory=dict)
     columns: dict[str, Any] | str | None = None
     fixed: dict[str, Any] = Field(default_factory=dict)
+    against: dict[str, Any] = Field(default_factory=dict)
     rules: Sequence[_Rule] = ()
     most_seeds: int | None = None
 
@@ -469,6 +472,7 @@ class _Expansion:
             numbers=tuple(self.number(entry, *cell) for cell in self.cells(entry)),
             experiment=not entry.csv,
             across=entry.columns if isinstance(entry.columns, str) else None,
+            against=entry.against,
         )
 
     def cells(self, entry: _Rows) -> Iterator[tuple[Row, str, float | None]]:

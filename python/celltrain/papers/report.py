@@ -21,6 +21,7 @@ from celltrain.model.files import replace, writing
 from celltrain.model.grids import Block, Card, Carded, Grid, Line
 from celltrain.papers import claims, figures, score
 from celltrain.papers.claims import Claim
+from celltrain.papers.paired import against
 from celltrain.papers.paper import STUDY, Paper, Table, grouped, seed_count
 from celltrain.papers.score import FEWEST_SEEDS, Scored
 from celltrain.running.tables import Column, write_csv, write_parquet
@@ -87,6 +88,11 @@ class Reproduction(Carded):
         """The ids of claims that need rows that were not run."""
         return self._judged[1]
 
+    @property
+    def ratios(self) -> list[dict[str, Any]]:
+        """Ratios of the rows of each experiment to the row that its `against` selects, paired by seed."""
+        return [one.to_dict() for table in self.paper.tables for one in against(table, self.scored)]
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """Counts of the numbers that agree, in total and by table, network and quantity."""
@@ -107,6 +113,7 @@ class Reproduction(Carded):
             "seeds_by_network": dict(self.seeds),
             "experiments": [scored.to_dict() for scored in self.experiments],
             "claims_left_out": self.claims_left_out,
+            **({"ratios": ratios} if (ratios := self.ratios) else {}),
             "overrides": self.paper.overrides,
             **{name: getattr(self, name) for name in ("interrupted", "cell_hops", "elapsed_seconds")},
             "build": _core.build(),
@@ -163,7 +170,7 @@ class Reproduction(Carded):
         return Card.of(repr(self), blocks(self, brief=True), notes)
 
     def __repr__(self) -> str:
-        held = sum(claim.holds for claim in self.claims)
+        held = sum(claim.holds is True for claim in self.claims)
         inside = f"{self.summary['inside']} of {self.summary['scored']} numbers inside"
         return (
             f"Reproduction({self.paper.id!r}, {inside if self.paper.has_print else f'{len(self.scored)} numbers'}, "
@@ -179,7 +186,7 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
     if drawings:
         drawn = [Inlined.of_svg(file.stem, titles[file.stem], file.read_bytes()) for file in drawings]
         parts.append(Section(id="figures", title="Figures", parts=[*drawn]))
-    held = sum(claim.holds for claim in reproduction.claims)
+    held = sum(claim.holds is True for claim in reproduction.claims)
     build = _core.build()
     facts = [
         (f"{len(reproduction.scored):,}", "numbers"),
@@ -415,7 +422,7 @@ def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
 
 def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     """Yields every claim: whether it holds in our runs, for how many single seeds, and in print."""
-    held = sum(claim.holds for claim in reproduction.claims)
+    held = sum(claim.holds is True for claim in reproduction.claims)
     # A study has no text to quote.
     text = "" if reproduction.paper.kind is STUDY else "of the text "
     yield Line(text=f"{held} of {len(reproduction.claims)} claims {text}hold", style="bold")
@@ -432,8 +439,8 @@ def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
         yield grid
 
 
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
+def _yes(holds: bool | None) -> str:
+    return "undecided" if holds is None else "yes" if holds else "no"
 
 
 def _words(name: str) -> str:

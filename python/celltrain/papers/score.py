@@ -44,6 +44,11 @@ class Scored:
         return self.number.published
 
     @property
+    def by_seed(self) -> dict[int, float]:
+        """Value of each finished seed."""
+        return dict(zip(self.seeds, self.values, strict=True))
+
+    @property
     def mean(self) -> float:
         """Mean over the seeds."""
         return float(np.mean(self.values))
