@@ -5,7 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # These files are compiled into the core.
-SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/glossary.md docs/models plans scenarios -type f)
+SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/glossary.md docs/models plans scenarios -type f \
+    ! -name '*.pyc')
 SOURCES := $(shell find python/celltrain -name '*.py')
 LOCK := requirements/use.lock
 DEV_LOCK := requirements/dev.lock
