@@ -360,3 +360,10 @@ def test_a_measure_without_a_value_in_some_run_is_left_out_with_the_reason(short
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def test_a_shortened_run_is_measured_to_its_end():
+    paper = load("shared-memory-incast", kind=STUDY, overrides={"duration": "30ms"})
+    assert all("to" not in one.scenario["measure"] for one in paper.configurations)
+    longer = load("shared-memory-incast", kind=STUDY, overrides={"duration": "200ms"})
+    assert all("to" in one.scenario["measure"] for one in longer.configurations)

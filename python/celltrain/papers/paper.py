@@ -547,12 +547,25 @@ class _Expansion:
         settings += [(path, value) for path, value in self.overrides.items() if _has_names(path, names)]
         for path, value in settings:
             set_key(scenario, str(substitute(path, names)), substitute(value, names))
+        if "duration" in self.overrides:
+            _end_measuring_in_time(scenario)
         return scenario
 
     def base(self, name: str) -> dict[str, Any]:
         if name not in self.bases:
             self.bases[name] = self.toml(name)
         return self.bases[name]
+
+
+def _end_measuring_in_time(scenario: dict[str, Any]) -> None:
+    """Measures up to the end of a run that was shortened to less than its measured time."""
+    measure = scenario.get("measure", {})
+    try:
+        ends_late = "to" in measure and seconds(str(measure["to"])) > seconds(str(scenario["duration"]))
+    except ValueError:
+        return  # The check of the scenario reports it.
+    if ends_late:
+        del measure["to"]
 
 
 def _cell(text: str) -> Value:
