@@ -515,7 +515,7 @@ simulators. In ns-3 a handshake opens each connection. In celltrain each connect
 arrivals of [requests](requests.md) are random and cannot be given. Its data starts later by the time of a handshake on
 empty links."""
     paragraphs = [textwrap.fill(" ".join(text.split()), 120) for text in (network, times)]
-    command = f"```sh\npython peers/ns3.py --load {milliseconds:g}\n```"
+    command = f"```text\npython peers/ns3.py --load {milliseconds:g}\n```"
     return "\n\n".join([paragraphs[0], benchmark_table(benchmarks, version), paragraphs[1], command])
 
 
