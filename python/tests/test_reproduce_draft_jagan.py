@@ -221,7 +221,7 @@ def test_every_configuration_is_accepted(paper: Paper) -> None:
         assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_edge_devices
 def test_alternatives_change_something_and_are_accepted(paper: Paper) -> None:
     before = {configuration.text for configuration in paper.configurations}

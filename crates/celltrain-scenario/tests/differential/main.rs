@@ -343,7 +343,7 @@ const RAREST: u32 = 100;
 
 /// Returns the number of random scenarios. The jobs for each change, the nightly job and campaigns use more.
 fn cases() -> u32 {
-    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(120)
+    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(90)
 }
 
 fn config(cases: u32, rng_seed: RngSeed) -> Config {
