@@ -109,6 +109,22 @@ def test_busy_ports_need_up_to_a_fortieth_more_than_the_memory_of_the_formula(
     assert refused(with_busy_ports(senders, busy, round(needed), alpha, seed), "sw/sw->receiver/0") > 0
 
 
+def longest(senders: int, *, seed: int = 1, **query: Any) -> float:
+    """Returns the longest queue of an incast without loss, in packets."""
+    scenario = network(senders, WINDOW, 60_000, 1.0) | {"seed": seed}
+    scenario["incast"]["query"] |= query
+    table = ct.run(ct.Scenario.model_validate(scenario)).queues.to_pylist()
+    return next(float(row["max_cells"]) for row in table if row["name"] == "leaf1/leaf1->host1/0") / CELLS
+
+
+def test_answers_that_do_not_start_at_once_need_less() -> None:
+    queue = largest_queue(32, WINDOW, WINDOW, K, BDP)
+    assert longest(32) == queue
+    assert round(queue - longest(32, handshake=True)) == 2
+    less = [queue - longest(32, seed=seed, spread="25us") for seed in range(1, 13)]
+    assert [round(min(less)), math.ceil(max(less))] == [64, 75]
+
+
 def test_the_table_of_sizes_is_that_of_the_formulas() -> None:
     rows = [
         [float(cell) for cell in line.strip("|").split("|")]

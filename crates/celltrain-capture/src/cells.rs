@@ -19,7 +19,7 @@ use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell
 
 /// The cells of the chosen VCs at the chosen ports.
 pub(crate) struct Cells {
-    /// Whether departing cells are written, and whether arriving cells are.
+    /// True if departing cells are written, and true if arriving cells are.
     ways: [bool; 2],
     /// For each link: the number of its interface in the capture; `None` if the port is not chosen.
     interfaces: TiVec<LinkIndex, Option<u32>>,
