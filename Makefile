@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Excludes the pytest tests of the nightly job, which sets NIGHTLY=1.
 LATER := $(if $(NIGHTLY),,-m "not nightly")
 
-.PHONY: help demo test check lint lint-rust lint-python format setup setup-dev models docs wheel lab lab-test lock campaign clean
+.PHONY: help demo test test-rust test-python check lint lint-rust lint-python format setup setup-dev models docs wheel lab lab-test lock campaign clean
 .DELETE_ON_ERROR:
 
 help:
@@ -47,9 +47,17 @@ out/demo/report.txt: .make/built $(SOURCES)
 
 test: ## Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
 	@$(MAKE) --no-print-directory --jobs 2 $(DEV) compiled-tests
-	$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500) cargo test --workspace --quiet $(if $(NIGHTLY),-- --include-ignored)
-	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(LATER)
+	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
 	$(if $(NIGHTLY),$(BIN)/python scripts/instruction_guard.py)
+
+# Runs at the same time as the Python tests, so its output comes at the end.
+test-rust:
+	@mkdir -p out
+	@$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500) cargo test --workspace --quiet \
+	    $(if $(NIGHTLY),-- --include-ignored) > out/rust-tests.txt 2>&1; passed=$$?; cat out/rust-tests.txt; exit $$passed
+
+test-python: $(DEV)
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
 
 check: lint ## before each commit: lints, types, unit tests and the fast Python tests
 	cargo test --workspace --lib --quiet

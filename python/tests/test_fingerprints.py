@@ -62,8 +62,9 @@ def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, 
     assert found == table
 
 
-# The Rust test covers observers on the slow engine.
-@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.nightly), 2])
+# The Rust test covers observers too.
+@pytest.mark.nightly
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_watched_runs_give_the_fingerprints_of_the_table(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:
         scenario, seed = run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -14,13 +15,17 @@ from pages import ROOT, blocks, prose, section
 import celltrain as ct
 
 PAGE = ROOT / "docs" / "incast.md"
-PLAN = ct.Plan.load(ROOT / "plans" / "incast.toml")
 #: In the plan: cells of a packet, bytes of a packet, and payload of a segment.
 CELLS, BYTES, MSS = 16, 4096, 4048
 WINDOW, K = 10, 64
 #: Packets in a round trip: four propagation delays, the transmission of a packet on the host's link, and of three cells
 #: on other links.
 BDP = (4 * 2e-6 * 100e9 / 8 + BYTES + 3 * 256) / BYTES
+
+
+@functools.cache
+def plan() -> ct.Plan:
+    return ct.Plan.load(ROOT / "plans" / "incast.toml")
 
 
 def formulas() -> tuple[Callable[..., float], Callable[..., float]]:
@@ -36,7 +41,7 @@ largest_queue, smallest_memory = formulas()
 
 def network(senders: int, answer: int, memory: int, alpha: float) -> dict[str, Any]:
     """Returns the plan's scenario with these settings."""
-    scenario: dict[str, Any] = copy.deepcopy(PLAN.points[0].scenario)
+    scenario: dict[str, Any] = copy.deepcopy(plan().points[0].scenario)
     scenario["incast"]["query"] |= {"senders": senders, "bytes": f"{senders * answer * MSS}B"}
     shared = scenario["switch"]["*"]["memory"]
     shared["cells"] = memory

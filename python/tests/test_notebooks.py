@@ -186,14 +186,9 @@ def test_a_notebook_holds_no_outputs(path):
         assert cell["cell_type"] == "markdown" or (cell["outputs"], cell["execution_count"]) == ([], None)
 
 
-# Each notebook starts its own kernel; the nightly job runs all of them.
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=[] if path.stem == "first-figure" else [pytest.mark.nightly])
-        for path in NOTEBOOKS
-    ],
-)
+# Each notebook starts its own kernel.
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatch):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")

@@ -28,7 +28,7 @@ duration = ["500ms"]
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("empty_figures")
 def test_an_axis_that_changes_nothing_is_said_in_dry_run_end_and_report(celltrain, tmp_path):
     """EPD with a threshold of 800 cells never queues more than 1000, so a buffer of 5000 gives identical runs."""

@@ -369,6 +369,7 @@ def test_a_point_all_of_whose_runs_failed_is_shown_without_values(tmp_path):
     json.loads(report.to_json())
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("without_pdf")
 def test_many_points_are_drawn_as_an_image_and_cut_in_the_table(tmp_path):
     rng = np.random.default_rng(1)

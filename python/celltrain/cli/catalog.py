@@ -125,11 +125,11 @@ def _model(kind: str, name: str, summary: str, table: Schema, page: str) -> Entr
 
 
 def _documents(kind: str) -> Iterator[Entry]:
-    from celltrain.papers.paper import PAPER, STUDY, load
+    from celltrain.papers.paper import PAPER, STUDY, describe
 
     of_kind = PAPER if kind == "papers" else STUDY
     for name in of_kind.ids():
-        paper = load(name, kind=of_kind)
+        paper = describe(name, of_kind)
         where, question = (f" ({paper.published_in})", "") if of_kind is PAPER else ("", paper.question)
         page = _core.data(f"{kind}/{name}/README.md")
         yield Entry(kind=kind, name=name, summary=f"{paper.title}{where}", description=question, page=page)

@@ -325,6 +325,11 @@ def load(
     return _Expansion(folder, kind, overrides or {}, read).paper()
 
 
+def describe(paper_id: str, kind: Kind) -> Description:
+    """Returns what a shipped paper, or a study, says of itself, without expanding its tables."""
+    return _Expansion(f"{kind.folder}/{paper_id}", kind, {}, _core.data).source
+
+
 def evaluate(expression: str, names: Mapping[str, Value]) -> Value:
     """Evaluates a name, or a sum, difference or product such as `buffer_cells - 200`."""
     if expression.strip() in names:
