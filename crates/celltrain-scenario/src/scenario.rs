@@ -57,6 +57,9 @@ pub struct Scenario {
     /// (`local*->sw1`), or `default` for all others.
     #[serde(default)]
     pub port: BTreeMap<String, PortConfig>,
+    /// Options of links, by name, such as `sw1->sw2`. The opposite direction is a link of its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub link: BTreeMap<String, LinkOptions>,
     /// Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a pattern such
     /// as `*`.
     #[serde(default)]
@@ -126,6 +129,64 @@ pub struct PortConfig {
     /// When it marks packets as a sign of congestion, for TCPs with `ecn = "on"`; no marks when absent.
     #[serde(default)]
     pub marking: Option<MarkingConfig>,
+}
+
+/// Options of a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkOptions {
+    /// Rules by which the link loses packets or cells. Lost cells take their time on the link and do not arrive.
+    pub lose: Vec<LossOptions>,
+}
+
+/// A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`, `every`
+/// and `probability`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Loss")]
+pub struct LossOptions {
+    /// The flow that loses: its data on the links to its destination, its acknowledgements on the links back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
+    /// The VC that loses, if the rule names no flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vc: Option<String>,
+    /// Numbers of the packets that are lost with all their cells. Packets are counted from 0, in the order in which they
+    /// enter the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<Vec<u64>>,
+    /// Numbers of the cells that are lost, counted from 0. RM cells count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cells: Option<Vec<u64>>,
+    /// How many packets or cells there are to each one that is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<Every>,
+    /// Number of the first loss of `every`; the last of the first group when absent: 99 for every 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// Probability with which each packet or cell is lost, independently of all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability: Option<LossProbability>,
+}
+
+/// A number of packets or cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Every {
+    /// Packets.
+    Packets(#[schemars(range(min = 1))] u64),
+    /// Cells.
+    Cells(#[schemars(range(min = 1))] u64),
+}
+
+/// A probability for each packet or for each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LossProbability {
+    /// For each packet.
+    Packets(#[schemars(range(min = 0, max = 1))] f64),
+    /// For each cell.
+    Cells(#[schemars(range(min = 0, max = 1))] f64),
 }
 
 /// Places for waiting cells.
