@@ -65,7 +65,6 @@ fn selected(
     rule: &LossOptions,
     scope: &mut Scope<'_>,
 ) -> Option<VcIndex> {
-    let crosses = |vc: VcIndex| channels.vcs[vc].path.contains(&link);
     let (key, name, vcs) = match (&rule.flow, &rule.vc) {
         (Some(name), None) => {
             let Some((place, _)) = layout.flows.iter().enumerate().find(|(_, flow)| flow.name == *name) else {
@@ -102,56 +101,55 @@ fn selected(
             return None;
         }
     };
-    let found = vcs.iter().copied().find(|&vc| crosses(vc));
+    let found = vcs.iter().copied().find(|&vc| channels.vcs[vc].path.contains(&link));
     if found.is_none() {
-        let links =
-            vcs.iter().flat_map(|&vc| &channels.vcs[vc].path).map(|&link| layout.graph.links[link].name.as_str());
-        let links: Vec<&str> = links.collect();
-        scope.at(key).refuse_text(name, format!("does not cross this link; it crosses {}", links.join(", ")));
+        let links = |&vc: &VcIndex| {
+            let names: Vec<&str> = channels.vcs[vc].path.iter().map(|&link| &*layout.graph.links[link].name).collect();
+            names.join(", ")
+        };
+        let ways: Vec<String> = vcs.iter().map(links).collect();
+        let problem = format!("does not cross this link; it crosses {}", ways.join("; its acknowledgements cross "));
+        scope.at(key).refuse_text(name, problem);
     }
     found
 }
 
 /// Returns what a rule counts, and which of it is lost.
 fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossPattern)> {
-    let LossOptions { packets, cells, every, first, probability, .. } = rule;
-    let written = [
-        ("packets", packets.is_some()),
-        ("cells", cells.is_some()),
-        ("every", every.is_some()),
-        ("probability", probability.is_some()),
+    let numbers = |list: &Vec<u64>| {
+        let mut numbers = list.clone();
+        numbers.sort_unstable();
+        LossPattern::Numbers(numbers)
+    };
+    let every = |every: Every| {
+        let (unit, period) = match every {
+            Every::Packets(period) => (LossUnit::Packets, period),
+            Every::Cells(period) => (LossUnit::Cells, period),
+        };
+        (unit, LossPattern::Every { period, first: rule.first.unwrap_or(period.saturating_sub(1)) })
+    };
+    let probability = |probability: LossProbability| match probability {
+        LossProbability::Packets(share) => (LossUnit::Packets, LossPattern::Probability(share)),
+        LossProbability::Cells(share) => (LossUnit::Cells, LossPattern::Probability(share)),
+    };
+    let keys = [
+        ("packets", rule.packets.as_ref().map(|list| (LossUnit::Packets, numbers(list)))),
+        ("cells", rule.cells.as_ref().map(|list| (LossUnit::Cells, numbers(list)))),
+        ("every", rule.every.map(every)),
+        ("probability", rule.probability.map(probability)),
     ];
-    let keys: Vec<&str> = written.into_iter().filter_map(|(key, is_there)| is_there.then_some(key)).collect();
-    let &[key] = keys.as_slice() else {
-        scope.refuse(match keys.as_slice() {
-            [] => "does not say what is lost; add one of packets, cells, every, probability".to_string(),
-            several => format!("has {}; a rule has one of them", several.join(" and ")),
-        });
+    let mut found: Vec<_> = keys.into_iter().filter_map(|(key, selected)| Some((key, selected?))).collect();
+    let Some((key, selected)) = found.pop().filter(|_| found.is_empty()) else {
+        scope.refuse("does not have exactly one of packets, cells, every and probability; write a rule for each");
         return None;
     };
-    if let Some(first) = first.filter(|_| every.is_none()) {
+    if let Some(first) = rule.first.filter(|_| key != "every") {
         scope.at("first").refuse_value(first, format!("has no effect with {key}; it is the first loss of every"));
         return None;
     }
-    let lists = [(packets, LossUnit::Packets), (cells, LossUnit::Cells)];
-    if let Some((numbers, unit)) = lists.into_iter().find_map(|(list, unit)| Some((list.clone()?, unit))) {
-        if numbers.is_empty() {
-            scope.at(key).refuse_value("[]", "is empty; list the numbers of what is lost, from 0");
-            return None;
-        }
-        let mut numbers = numbers;
-        numbers.sort_unstable();
-        return Some((unit, LossPattern::Numbers(numbers)));
+    if selected.1 == LossPattern::Numbers(Vec::new()) {
+        scope.at(key).refuse_value("[]", "is empty; list numbers from 0 on, such as [14, 26]");
+        return None;
     }
-    Some(match (*every, *probability) {
-        (Some(Every::Packets(period)), _) => (LossUnit::Packets, one_in(period, *first)),
-        (Some(Every::Cells(period)), _) => (LossUnit::Cells, one_in(period, *first)),
-        (_, Some(LossProbability::Packets(share))) => (LossUnit::Packets, LossPattern::Probability(share)),
-        (_, Some(LossProbability::Cells(share))) => (LossUnit::Cells, LossPattern::Probability(share)),
-        (None, None) => return None,
-    })
-}
-
-fn one_in(period: u64, first: Option<u64>) -> LossPattern {
-    LossPattern::Every { period, first: first.unwrap_or(period.saturating_sub(1)) }
+    Some(selected)
 }

@@ -172,6 +172,7 @@ pub struct LossOptions {
 /// A number of packets or cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(extend("x-expect" = "a table such as { packets = 100 } or { cells = 1000 }"))]
 pub enum Every {
     /// Packets.
     Packets(#[schemars(range(min = 1))] u64),
@@ -182,11 +183,12 @@ pub enum Every {
 /// A probability for each packet or for each cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(extend("x-expect" = "a table such as { packets = 0.01 } or { cells = 1e-6 }"))]
 pub enum LossProbability {
     /// For each packet.
-    Packets(#[schemars(range(min = 0, max = 1))] f64),
+    Packets(#[schemars(range(min = 0, max = 1), extend("x-expect" = "a probability (0 to 1)"))] f64),
     /// For each cell.
-    Cells(#[schemars(range(min = 0, max = 1))] f64),
+    Cells(#[schemars(range(min = 0, max = 1), extend("x-expect" = "a probability (0 to 1)"))] f64),
 }
 
 /// Places for waiting cells.
