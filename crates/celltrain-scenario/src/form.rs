@@ -135,7 +135,7 @@ impl<'a> Form<'a> {
     fn choice(&mut self, value: &mut Value, schema: &'a Value, choices: &'a [Value], path: &str) -> bool {
         let keys: Vec<&str> = choices.iter().filter_map(only_key).collect();
         if keys.len() == choices.len() {
-            return self.keyed_choice(value, schema, choices, &keys, path);
+            return self.keyed_choice(value, choices, &keys, path);
         }
         if choices.iter().any(|choice| self.fits_quietly(value, choice)) {
             return true;
@@ -158,19 +158,9 @@ impl<'a> Form<'a> {
     }
 
     /// Checks a choice written as a table with one key, its name: a policy, a TCP variant, a topology.
-    fn keyed_choice(
-        &mut self,
-        value: &mut Value,
-        schema: &'a Value,
-        choices: &'a [Value],
-        keys: &[&str],
-        path: &str,
-    ) -> bool {
+    fn keyed_choice(&mut self, value: &mut Value, choices: &'a [Value], keys: &[&str], path: &str) -> bool {
         let list = keys.join(", ");
         let Value::Object(map) = value else {
-            if let Some(expect) = schema["x-expect"].as_str() {
-                return self.refuse(value, format!("is not {expect}"), path);
-            }
             let example = keys[0];
             let hint = match value.as_str() {
                 Some(given) if keys.contains(&given) => format!("; write the table [{path}.{given}]"),

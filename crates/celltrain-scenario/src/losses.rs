@@ -8,7 +8,7 @@ use celltrain_core::network::NodeKind;
 
 use crate::channels::Channels;
 use crate::hints::{closest, did_you_mean};
-use crate::scenario::{Every, LossOptions, LossProbability, Scenario};
+use crate::scenario::{LossOptions, Scenario};
 use crate::scope::Scope;
 use crate::topology::Layout;
 
@@ -116,40 +116,40 @@ fn selected(
 
 /// Returns what a rule counts, and which of it is lost.
 fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossPattern)> {
-    let numbers = |list: &Vec<u64>| {
-        let mut numbers = list.clone();
-        numbers.sort_unstable();
-        LossPattern::Numbers(numbers)
-    };
-    let every = |every: Every| {
-        let (unit, period) = match every {
-            Every::Packets(period) => (LossUnit::Packets, period),
-            Every::Cells(period) => (LossUnit::Cells, period),
-        };
-        (unit, LossPattern::Every { period, first: rule.first.unwrap_or(period.saturating_sub(1)) })
-    };
-    let probability = |probability: LossProbability| match probability {
-        LossProbability::Packets(share) => (LossUnit::Packets, LossPattern::Probability(share)),
-        LossProbability::Cells(share) => (LossUnit::Cells, LossPattern::Probability(share)),
-    };
-    let keys = [
-        ("packets", rule.packets.as_ref().map(|list| (LossUnit::Packets, numbers(list)))),
-        ("cells", rule.cells.as_ref().map(|list| (LossUnit::Cells, numbers(list)))),
-        ("every", rule.every.map(every)),
-        ("probability", rule.probability.map(probability)),
-    ];
-    let mut found: Vec<_> = keys.into_iter().filter_map(|(key, selected)| Some((key, selected?))).collect();
-    let Some((key, selected)) = found.pop().filter(|_| found.is_empty()) else {
-        scope.refuse("does not have exactly one of packets, cells, every and probability; write a rule for each");
-        return None;
-    };
-    if let Some(first) = rule.first.filter(|_| key != "every") {
-        scope.at("first").refuse_value(first, format!("has no effect with {key}; it is the first loss of every"));
-        return None;
+    let LossOptions { packets, cells, every, probability, .. } = rule;
+    match (packets.is_some() || cells.is_some(), every, probability) {
+        (true, None, None) => {
+            let (unit, mut numbers) = one_of(packets.clone(), cells.clone(), scope)?;
+            if numbers.is_empty() {
+                scope.at(unit.name()).refuse_value("[]", "is empty; list numbers from 0 on, such as [14, 26]");
+            }
+            numbers.sort_unstable();
+            Some((unit, LossPattern::Numbers(numbers)))
+        }
+        (false, Some(every), None) => {
+            let (unit, period) = one_of(every.packets, every.cells, &mut scope.at("every"))?;
+            let first = every.first.unwrap_or(period.saturating_sub(1));
+            Some((unit, LossPattern::Every { period, first }))
+        }
+        (false, None, Some(probability)) => {
+            let (unit, share) = one_of(probability.packets, probability.cells, &mut scope.at("probability"))?;
+            Some((unit, LossPattern::Probability(share)))
+        }
+        _ => {
+            scope.refuse("does not have exactly one of packets, cells, every and probability; write a rule for each");
+            None
+        }
     }
-    if selected.1 == LossPattern::Numbers(Vec::new()) {
-        scope.at(key).refuse_value("[]", "is empty; list numbers from 0 on, such as [14, 26]");
-        return None;
+}
+
+/// Returns the value for packets or the value for cells, of which a table has one.
+fn one_of<T>(packets: Option<T>, cells: Option<T>, scope: &mut Scope<'_>) -> Option<(LossUnit, T)> {
+    match (packets, cells) {
+        (Some(packets), None) => Some((LossUnit::Packets, packets)),
+        (None, Some(cells)) => Some((LossUnit::Cells, cells)),
+        _ => {
+            scope.refuse("does not have exactly one of packets and cells");
+            None
+        }
     }
-    Some(selected)
 }

@@ -158,37 +158,45 @@ pub struct LossOptions {
     /// Numbers of the cells that are lost, counted from 0. RM cells count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<Vec<u64>>,
-    /// How many packets or cells there are to each one that is lost.
+    /// Loses one in so many packets or cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Every>,
-    /// Number of the first loss of `every`; the last of the first group when absent: 99 for every 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first: Option<u64>,
     /// Probability with which each packet or cell is lost, independently of all others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<LossProbability>,
 }
 
-/// A number of packets or cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(extend("x-expect" = "a table such as { packets = 100 } or { cells = 1000 }"))]
-pub enum Every {
-    /// Packets.
-    Packets(#[schemars(range(min = 1))] u64),
-    /// Cells.
-    Cells(#[schemars(range(min = 1))] u64),
+/// The distance between two losses: a number of packets, or a number of cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("x-expect" = "a table such as { packets = 100 }"))]
+pub struct Every {
+    /// In packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub packets: Option<u64>,
+    /// In cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub cells: Option<u64>,
+    /// Number of the first loss; the last of the first group when absent, such as 99 for every 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
 }
 
-/// A probability for each packet or for each cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(extend("x-expect" = "a table such as { packets = 0.01 } or { cells = 1e-6 }"))]
-pub enum LossProbability {
+/// A probability for each packet, or for each cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("x-expect" = "a table such as { cells = 1e-6 }"))]
+pub struct LossProbability {
     /// For each packet.
-    Packets(#[schemars(range(min = 0, max = 1), extend("x-expect" = "a probability (0 to 1)"))] f64),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
+    pub packets: Option<f64>,
     /// For each cell.
-    Cells(#[schemars(range(min = 0, max = 1), extend("x-expect" = "a probability (0 to 1)"))] f64),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
+    pub cells: Option<f64>,
 }
 
 /// Places for waiting cells.
