@@ -99,6 +99,7 @@ from .model.types import Erica as Erica
 from .model.types import EricaPlus as EricaPlus
 from .model.types import EstimateForgotten as EstimateForgotten
 from .model.types import EvaluatedAt as EvaluatedAt
+from .model.types import Every as Every
 from .model.types import Fba as Fba
 from .model.types import Fifo as Fifo
 from .model.types import File as File
@@ -119,8 +120,11 @@ from .model.types import Infinite as Infinite
 from .model.types import Internetwork as Internetwork
 from .model.types import LeafSpine as LeafSpine
 from .model.types import Link as Link
+from .model.types import LinkOptions as LinkOptions
 from .model.types import LongestQueueDrop as LongestQueueDrop
 from .model.types import LongestQueueDropVariant as LongestQueueDropVariant
+from .model.types import Loss as Loss
+from .model.types import LossProbability as LossProbability
 from .model.types import MarkedAt as MarkedAt
 from .model.types import Marking as Marking
 from .model.types import MaxMin as MaxMin

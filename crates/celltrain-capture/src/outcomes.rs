@@ -115,12 +115,15 @@ impl Names {
             FrameStep::Refused(_) => "refused: ",
             FrameStep::Cut { .. } | FrameStep::NoRoom(_) | FrameStep::Dropped { rate_fell: false, .. } => "cut: ",
             FrameStep::Dropped { rate_fell: true, .. } => "dropped: ",
-            FrameStep::LostJoined { .. } | FrameStep::Failed(_) => "",
+            FrameStep::LostJoined { .. } | FrameStep::LostOnLink { .. } | FrameStep::Failed(_) => "",
         };
         let reason = event.step.reason();
         let Some(link) = event.step.link() else {
             return Some(format!("not delivered at {}: {how}{reason}", self.hosts[event.vc]));
         };
+        if let FrameStep::LostOnLink { loss, .. } = event.step {
+            return Some(format!("lost on {}: {} (number {})", self.ports[link], loss.reason(), loss.number));
+        }
         let mut text = format!("lost at {}: {how}{reason}", self.ports[link]);
         if let Some(occupancy) = event.step.occupancy() {
             write!(text, " (X = {occupancy} cells").expect("a text takes all that is written");

@@ -102,6 +102,11 @@ impl CellTracker {
                 }
                 (place, is_gone)
             }
+            CellStep::LostOnLink(_) => {
+                // After the last port, the cell is already gone.
+                let behind = hops.get_mut(hop + 1)?;
+                (behind.on_the_way.pop_front().expect("what is lost on a link has left the port"), true)
+            }
             CellStep::Marked | CellStep::Tagged => return None,
         };
         Some(Followed { index, hop, is_gone })

@@ -7,6 +7,7 @@ use crate::abr::RmCell;
 pub use crate::abr::Rule;
 use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::link_loss::LinkLoss;
 use crate::memory::{Limit, QueueIndex, Side};
 use crate::policy::{Decision, View};
 use crate::requests::{GroupIndex, PairIndex};
@@ -246,6 +247,13 @@ pub enum FrameStep {
         /// Cells waiting there.
         occupancy: u32,
     },
+    /// The frame loses a cell, its first on this link, to a loss rule.
+    LostOnLink {
+        /// The link.
+        link: LinkIndex,
+        /// What the rule selected.
+        loss: LinkLoss,
+    },
     /// The frame arrived complete at an edge device that has no room for it.
     NoRoom(Judged),
     /// An edge device drops it while it waits there to enter the ATM network.
@@ -264,23 +272,26 @@ pub enum FrameStep {
 }
 
 impl FrameStep {
-    /// Returns the link of the port where the step happened; `None` at a host.
+    /// Returns the link on which or at whose port the step happened; `None` at a host.
     pub fn link(&self) -> Option<LinkIndex> {
         match *self {
             Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.link),
-            Self::Cut { link, .. } | Self::LostJoined { link, .. } | Self::Dropped { link, .. } => Some(link),
+            Self::Cut { link, .. }
+            | Self::LostJoined { link, .. }
+            | Self::LostOnLink { link, .. }
+            | Self::Dropped { link, .. } => Some(link),
             Self::Delivered | Self::Failed(_) => None,
         }
     }
 
-    /// Returns X: the cells waiting at the port where the step happened.
+    /// Returns X: the cells waiting at the port where the step happened; `None` on a link and at a host.
     pub fn occupancy(&self) -> Option<u32> {
         match *self {
             Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.occupancy),
             Self::Cut { occupancy, .. } | Self::LostJoined { occupancy, .. } | Self::Dropped { occupancy, .. } => {
                 Some(occupancy)
             }
-            Self::Delivered | Self::Failed(_) => None,
+            Self::LostOnLink { .. } | Self::Delivered | Self::Failed(_) => None,
         }
     }
 
@@ -298,6 +309,7 @@ impl FrameStep {
             Self::LostJoined { .. } | Self::Failed(Failure::Joined) => {
                 "joined with the frame before, whose last cell was lost"
             }
+            Self::LostOnLink { loss, .. } => loss.reason(),
             Self::Dropped { rate_fell: true, .. } => RATE_FELL,
             Self::Failed(Failure::Incomplete) => "cells are missing",
             Self::Failed(Failure::Damaged) => "a bit was changed on purpose",
@@ -371,6 +383,8 @@ pub enum CellStep {
     Admitted,
     /// The cell is lost.
     Lost(Loss),
+    /// The cell does not arrive at the end of the link behind the port.
+    LostOnLink(LinkLoss),
     /// The cell leaves the buffer to make room for another, or because its frame cannot be completed.
     PushedOut,
     /// An edge device drops the cell's packet because the VC's rate fell.
@@ -390,6 +404,7 @@ impl CellStep {
             Self::Lost(Loss::NoRoom { .. }) => NO_ROOM,
             Self::Lost(Loss::WithFrame) => "its frame was refused",
             Self::Lost(Loss::WithRest) => "its frame had lost a cell",
+            Self::LostOnLink(loss) => loss.reason(),
             Self::Dropped => RATE_FELL,
             _ => "",
         }

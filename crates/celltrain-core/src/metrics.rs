@@ -13,6 +13,7 @@ use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::gfr::EdgeCounters;
 use crate::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
+use crate::link_loss::{LinkLosses, LossCounters, LossyIndex};
 use crate::max_min;
 use crate::memory::{
     MemoryConfig, MemoryState, OccupancyTimes, PoolConfig, PoolIndex, PoolState, QueueConfig, QueueCounters,
@@ -58,6 +59,8 @@ pub struct RunResult {
     pub memories: TiVec<MemoryIndex, MemoryResult>,
     /// The first cycle of priority groups that paused each other for ever, if there was one.
     pub deadlock: Option<Deadlock>,
+    /// Links with loss rules.
+    pub losses: TiVec<LossyIndex, LossResult>,
     /// VCs with a contract.
     pub contracts: Vec<ContractResult>,
     /// VCs whose rate is controlled (ABR).
@@ -201,6 +204,15 @@ pub struct QueueResult {
     pub counters: QueueCounters,
 }
 
+/// Results for a link with loss rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LossResult {
+    /// The link's name.
+    pub name: String,
+    /// Counters of the cells at its end.
+    pub counters: LossCounters,
+}
+
 /// Results for the frames of a VC with a contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractResult {
@@ -239,7 +251,7 @@ pub struct CellTotals {
     pub offered: u64,
     /// Reached the host at the end of their VC, or, for RM cells, the end of their loop.
     pub delivered: u64,
-    /// Lost for lack of room.
+    /// Lost for lack of room, or on a link with loss rules.
     pub lost: u64,
     /// Discarded by policies.
     pub discarded: u64,
@@ -268,6 +280,8 @@ pub struct FinalState<'a> {
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
     pub on_links: &'a TiSlice<VcIndex, u64>,
+    /// Its links with loss rules.
+    pub losses: &'a TiSlice<LossyIndex, LinkLosses>,
     /// The contracts at the network's edge.
     pub edge: &'a Edge,
     /// Its shaped ports and the loops of its ABR VCs.
@@ -324,6 +338,7 @@ impl FinalState<'_> {
                     .map(|&(link, priority)| (self.network.links[link].name.clone(), priority))
                     .collect(),
             }),
+            losses: self.losses(),
             contracts,
             abr: self.abr(),
             cells,
@@ -339,7 +354,8 @@ impl FinalState<'_> {
         let first_branches = self.network.first_branches();
         let first = |vc: VcIndex| first_branches[vc];
         let mut within: TiVec<VcIndex, _> = ti_vec![PortCounters::default(); self.network.vcs.len()];
-        let mut in_flight: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
+        let [mut in_flight, mut lost_on_links]: [TiVec<VcIndex, u64>; 2] =
+            [(); 2].map(|()| ti_vec![0; self.network.vcs.len()]);
         let mut at_ends: TiVec<VcIndex, _> = ti_vec![VcCounters::default(); self.network.vcs.len()];
         for (port, vcs) in self.ports.iter().zip(&self.routing.vcs) {
             for ((counters, &held), &vc) in port.counters.iter().zip(&port.waiting).zip(vcs) {
@@ -347,6 +363,11 @@ impl FinalState<'_> {
                 assert_eq!(counters.offered, accounted, "a port forwards, loses, discards or holds every cell offered");
                 within[first(vc)].add(counters);
                 in_flight[first(vc)] += u64::from(held);
+            }
+        }
+        for losses in self.losses {
+            for (counters, &vc) in losses.counters().zip(&self.routing.vcs[losses.link]) {
+                lost_on_links[first(vc)] += counters.lost;
             }
         }
         for (vc, &on_links) in self.on_links.iter_enumerated() {
@@ -359,14 +380,17 @@ impl FinalState<'_> {
             ends.damaged += damaged;
         }
         let mut totals = CellTotals::default();
-        for ((counters, in_flight), ends) in within.iter().zip(in_flight).zip(at_ends) {
+        for (((counters, lost_on_links), in_flight), ends) in
+            within.iter().zip(lost_on_links).zip(in_flight).zip(at_ends)
+        {
+            let lost = counters.lost() + lost_on_links;
             assert!(
-                !is_whole || ends.offered == ends.delivered + counters.lost() + counters.discarded() + in_flight,
+                !is_whole || ends.offered == ends.delivered + lost + counters.discarded() + in_flight,
                 "every cell of a VC is delivered, lost, discarded or in flight"
             );
             totals.offered += ends.offered;
             totals.delivered += ends.delivered;
-            totals.lost += counters.lost();
+            totals.lost += lost;
             totals.discarded += counters.discarded();
             totals.in_flight += in_flight;
         }
@@ -409,6 +433,14 @@ impl FinalState<'_> {
         let connections = self.end_systems.connections().iter();
         let delays: Vec<Span> = connections.filter_map(Connection::file_delays).flatten().copied().collect();
         FileDelay::of(delays, self.clock)
+    }
+
+    fn losses(&self) -> TiVec<LossyIndex, LossResult> {
+        let one = |losses: &LinkLosses| LossResult {
+            name: self.network.links[losses.link].name.clone(),
+            counters: losses.counters().fold(LossCounters::default(), LossCounters::plus),
+        };
+        self.losses.iter().map(one).collect()
     }
 
     fn contracts(&self) -> Vec<ContractResult> {
@@ -529,6 +561,9 @@ impl FinalState<'_> {
                 fingerprint.fold_all([entered, refused, pushed_out, pauses]);
                 fingerprint.fold_all([held, max_cells, max_headroom].map(u64::from));
             }
+        }
+        for LossCounters { came, lost, cut_frames } in self.losses.iter().flat_map(LinkLosses::counters) {
+            fingerprint.fold_all([came, lost, cut_frames]);
         }
         for vc in self.network.vcs.keys() {
             let Some(home) = self.rate_control.home(vc) else { continue };

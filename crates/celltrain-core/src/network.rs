@@ -16,6 +16,7 @@ use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
 use crate::host::{HostOptions, ProcessingTimes};
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeIndex, VcIndex};
+use crate::link_loss::LossRule;
 use crate::marking::{Marker, MarkingConfig};
 use crate::memory::MemoryConfig;
 use crate::policy::{PolicyConfig, tail_drop};
@@ -120,6 +121,8 @@ pub struct Link {
     pub marking: Option<MarkingConfig>,
     /// The packet buffer, if the link leads from an edge device into the ATM network.
     pub edge: Option<EdgeConfig>,
+    /// Cells and packets that it does not deliver.
+    pub losses: Vec<LossRule>,
 }
 
 /// A virtual channel: the links its cells cross, in order.
@@ -485,8 +488,21 @@ impl Graph {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
             let scheduler = SchedulerConfig::default();
-            let (buffer, allocator, marking, edge) = (None, None, None, None);
-            self.links.push(Link { name, from, to, rate, delay, buffer, policy, scheduler, allocator, marking, edge });
+            let (buffer, allocator, marking, edge, losses) = (None, None, None, None, Vec::new());
+            self.links.push(Link {
+                name,
+                from,
+                to,
+                rate,
+                delay,
+                buffer,
+                policy,
+                scheduler,
+                allocator,
+                marking,
+                edge,
+                losses,
+            });
         }
         first
     }

@@ -10,7 +10,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::{Network, Vc};
 
 use crate::measure::{Measure, object, outline};
-use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, MEMORY, PORT, QUEUE, REQUEST, RUN};
+use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, LINK, MEMORY, PORT, QUEUE, REQUEST, RUN};
 
 /// Version and build profile of the program.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -77,11 +77,13 @@ impl Serialize for Answer<'_> {
         whole.insert("format".into(), json!(FORMAT));
         // Adds placeholders for the lists, so that they are written in alphabetical order.
         whole.extend(LISTS.map(|list| (list.to_owned(), Value::Null)));
+        whole.extend((!result.losses.is_empty()).then(|| ("links".to_owned(), Value::Null)));
         let mut map = serializer.serialize_map(Some(whole.len()))?;
         for (name, value) in &whole {
             match name.as_str() {
                 "flows" => map.serialize_entry(name, &self.rows(name, FLOW, &result.flows.raw))?,
                 "ports" => map.serialize_entry(name, &ports)?,
+                "links" => map.serialize_entry(name, &self.rows(name, LINK, &result.losses.raw))?,
                 "contracts" => map.serialize_entry(name, &self.rows(name, CONTRACT, &result.contracts))?,
                 "abr" => map.serialize_entry(name, &self.rows(name, ABR, &result.abr))?,
                 "memories" => map.serialize_entry(name, &self.rows(name, MEMORY, &result.memories.raw))?,
@@ -97,6 +99,7 @@ impl Serialize for Answer<'_> {
     }
 }
 
+/// The lists of every answer. `links` is written only if a link has loss rules.
 const LISTS: [&str; 7] = ["flows", "ports", "contracts", "abr", "memories", "queues", "requests"];
 
 /// Returns the outline of an answer for this network: every row by name, with every measure. Shows which measures exist
@@ -121,6 +124,11 @@ pub fn outlined(network: &Network) -> Value {
         ("requests", outlines(REQUEST, network.requests.groups.iter().map(|group| group.name.as_str()))),
     ];
     answer.extend(lists.map(|(name, list)| (name.to_owned(), list)));
+    let lossy = network.links.iter().filter(|link| !link.losses.is_empty()).map(|link| link.name.as_str());
+    let links = outlines(LINK, lossy);
+    if links != json!([]) {
+        answer.insert("links".into(), links);
+    }
     Value::Object(answer)
 }
 
@@ -201,6 +209,8 @@ mod tests {
         mcr = "1Mbps"
         mfs = 20
         [vc.tcp2.abr]
+        [link."sw2->destination1"]
+        lose = [{ flow = "tcp1", packets = [1] }]
     "#;
 
     fn network() -> Network {
@@ -255,6 +265,7 @@ mod tests {
         paths(&outlined(&network), "", &mut outlined_paths);
         assert_eq!(found, outlined_paths);
         assert!(found.iter().any(|path| path == ".contracts.tcp1.eligible_frames"), "{found:?}");
+        assert!(found.iter().any(|path| path == ".links.sw2->destination1.lost_cells"), "{found:?}");
     }
 
     #[test]
@@ -297,6 +308,7 @@ mod tests {
         check(RUN);
         check(FLOW);
         check(PORT);
+        check(LINK);
         check(CONTRACT);
         check(ABR);
         check(MEMORY);

@@ -398,7 +398,7 @@ impl<'a> Buffer<'a> {
         let CellEvent { vc, frame: number, last, step, .. } = event;
         let is_rm = event.rm.is_some();
         let kind = match step {
-            CellStep::Arrived | CellStep::Tagged | CellStep::Marked => return,
+            CellStep::Arrived | CellStep::Tagged | CellStep::Marked | CellStep::LostOnLink(_) => return,
             CellStep::Admitted => Step::Admitted,
             CellStep::Lost(Loss::NoRoom { .. }) => Step::Lost,
             CellStep::Lost(Loss::WithFrame | Loss::WithRest) => Step::Discarded,
@@ -454,7 +454,7 @@ impl<'a> Buffer<'a> {
             forget(&mut self.segments, frame);
             return;
         };
-        let here = link == self.link;
+        let here = link == self.link && !matches!(event.step, FrameStep::LostOnLink { .. });
         let is_in_window = now < self.window[1] && !self.full.get();
         let is_damaged = !matches!(event.step, FrameStep::Admitted(_));
         if is_damaged && is_in_window {

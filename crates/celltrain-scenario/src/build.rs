@@ -1,7 +1,10 @@
 //! Builds the network for the engines from a checked scenario.
 
+use std::collections::BTreeMap;
+
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::link_loss::LossRule;
 use celltrain_core::memory::MemoryConfig;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
 use celltrain_core::requests::Requests;
@@ -10,9 +13,11 @@ use typed_index_collections::TiVec;
 
 use crate::channels::{Channels, channels};
 use crate::fault::Faults;
+use crate::losses;
 use crate::memories;
 use crate::requests;
 use crate::scenario::Scenario;
+use crate::scope::Scope;
 use crate::tables::Tables;
 use crate::topology::{Layout, Route};
 
@@ -28,6 +33,8 @@ pub struct ResolvedScenario<'a> {
     pub tables: Tables<'a>,
     /// The memories that ports share.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
+    /// The loss rules of links. Incomplete if their tables have faults.
+    pub losses: BTreeMap<LinkIndex, Vec<LossRule>>,
     /// Connections that open during the run. Incomplete if their tables have faults.
     pub requests: Requests,
     pub(crate) request_faults: Faults,
@@ -58,7 +65,9 @@ impl<'a> ResolvedScenario<'a> {
         let (requests, request_faults) = requests::resolve(scenario, &layout, &mut channels, token)?;
         let tables = Tables::of(scenario, &layout, &channels, token)?;
         let memories = memories::of(scenario, &layout, &channels, &tables);
-        Ok(Self { scenario, layout, channels, tables, memories, requests, request_faults })
+        let losses =
+            losses::resolve(scenario, &layout, &channels, &mut Scope::root(&mut Faults::default(), &[], token));
+        Ok(Self { scenario, layout, channels, tables, memories, losses, requests, request_faults })
     }
 
     /// Returns the memory of a port.
@@ -74,7 +83,9 @@ impl<'a> ResolvedScenario<'a> {
 
     /// Builds the network for a run with `seed`.
     pub fn network(self, seed: u64) -> Network {
-        let Self { scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables, memories, .. } = self;
+        let Self {
+            scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables, memories, losses, ..
+        } = self;
         for (link, port) in graph.links.iter_mut().zip(&tables.ports) {
             if let Some((_, port)) = port {
                 link.buffer = port.buffer.cells();
@@ -86,6 +97,9 @@ impl<'a> ResolvedScenario<'a> {
             if graph.nodes[link.to].kind != NodeKind::Host {
                 link.edge = tables.edges[link.from].cloned();
             }
+        }
+        for (link, rules) in losses {
+            graph.links[link].losses = rules;
         }
         for memory in &memories {
             for &port in &memory.ports {

@@ -26,6 +26,7 @@ use crate::build::ResolvedScenario;
 use crate::document::join;
 use crate::fault::{Faults, KeyFault, Warning};
 use crate::limits::MAX_DURATION;
+use crate::losses;
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::topology::Topology;
@@ -88,6 +89,7 @@ pub fn check(
             traffic::files(resolved, &mut root);
             vcs::check(resolved, &mut root, token)?;
             memories::check(resolved, &mut root);
+            losses::resolve(scenario, &resolved.layout, &resolved.channels, &mut root);
             ports::check(resolved, &mut root, token)?
         }
         None => BTreeMap::new(),

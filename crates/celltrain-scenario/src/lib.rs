@@ -19,6 +19,7 @@ pub mod form;
 mod hints;
 pub mod limits;
 pub mod liveness;
+mod losses;
 pub mod memories;
 pub mod memory_options;
 pub mod request_options;

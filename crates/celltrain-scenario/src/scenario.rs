@@ -57,6 +57,9 @@ pub struct Scenario {
     /// (`local*->sw1`), or `default` for all others.
     #[serde(default)]
     pub port: BTreeMap<String, PortConfig>,
+    /// Options of links, by name, such as `sw1->sw2`. The opposite direction is a link of its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub link: BTreeMap<String, LinkOptions>,
     /// Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a pattern such
     /// as `*`.
     #[serde(default)]
@@ -126,6 +129,74 @@ pub struct PortConfig {
     /// When it marks packets as a sign of congestion, for TCPs with `ecn = "on"`; no marks when absent.
     #[serde(default)]
     pub marking: Option<MarkingConfig>,
+}
+
+/// Options of a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkOptions {
+    /// Rules by which the link loses packets or cells. Lost cells take their time on the link and do not arrive.
+    pub lose: Vec<LossOptions>,
+}
+
+/// A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`, `every`
+/// and `probability`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Loss")]
+pub struct LossOptions {
+    /// The flow that loses: its data on the links to its destination, its acknowledgements on the links back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
+    /// The VC that loses, if the rule names no flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vc: Option<String>,
+    /// Numbers of the packets that are lost with all their cells. Packets are counted from 0, in the order in which they
+    /// enter the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<Vec<u64>>,
+    /// Numbers of the cells that are lost, counted from 0. RM cells count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cells: Option<Vec<u64>>,
+    /// Loses one in so many packets or cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<Every>,
+    /// Probability with which each packet or cell is lost, independently of all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability: Option<LossProbability>,
+}
+
+/// The distance between two losses: a number of packets, or a number of cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("x-expect" = "a table such as { packets = 100 }"))]
+pub struct Every {
+    /// In packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub packets: Option<u64>,
+    /// In cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub cells: Option<u64>,
+    /// Number of the first loss; the last of the first group when absent, such as 99 for every 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+}
+
+/// A probability for each packet, or for each cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("x-expect" = "a table such as { cells = 1e-6 }"))]
+pub struct LossProbability {
+    /// For each packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
+    pub packets: Option<f64>,
+    /// For each cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
+    pub cells: Option<f64>,
 }
 
 /// Places for waiting cells.

@@ -93,6 +93,7 @@ def _listed(kind: str) -> list[dict[str, str]]:
     members = {
         "flows": "tcp1",
         "ports": "bottleneck",
+        "links": "LINK",
         "contracts": "VC",
         "abr": "VC",
         "memories": "SWITCH",

@@ -17,7 +17,7 @@ from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
 from celltrain.model.files import making
 from celltrain.model.grids import Block, Grid, Line
-from celltrain.model.measures import ABR, CONTRACTS, FLOWS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
+from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
 from celltrain.running.events import Capture, Events
 from celltrain.running.results import RunResult, balance, share
 from celltrain.running.results import run as simulate
@@ -272,6 +272,8 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield grid
     if len(ports) > MOST_PORTS:
         yield Line(text=f"{len(ports) - MOST_PORTS} more ports, which lost less, are in the answer of --json")
+    if answer.get("links"):
+        yield _rows("link", LINKS, answer["links"], answer["links"])
     for what, measures, vcs in (
         ("contracts", CONTRACTS, answer["contracts"]),
         ("VCs whose rate is controlled", ABR, answer["abr"]),

@@ -256,7 +256,7 @@ _COLOURS = {"timeout": LOSS, "third duplicate ACK": INK, "partial ACK": "#6A3D9A
 _BAR = 0.012
 #: Maximum number of losses drawn as large crosses.
 _FEW = 40
-_LOST = ("refused", "cut", "joined", "dropped")
+_LOST = ("refused", "cut", "joined", "dropped", "lost")
 
 
 def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float) -> None:

@@ -95,7 +95,7 @@ def measure(name: str, unit: str = "1") -> str:
     elif several := re.fullmatch(r"(\w+)\.(sum|mean|least|largest)\(\*\)\.(.+)", name):
         text = f"{_UNITS.sub('', several[3])} of all {several[1]}"
         text = text if several[2] == "sum" else f"{several[2]} {text}"
-    elif one := re.fullmatch(r"(flows|ports|contracts|abr|memories|queues)\.([^.()]+)\.([a-z_]+)", name):
+    elif one := re.fullmatch(r"(flows|ports|links|contracts|abr|memories|queues)\.([^.()]+)\.([a-z_]+)", name):
         text = f"{_UNITS.sub('', one[3])} of {one[2]}"
     else:
         text = _UNITS.sub("", name).replace("cells.", "cells ")

@@ -199,8 +199,8 @@ class History:
         return Rows("timers", self.timers, places)
 
 
-#: Events that mean the loss of a frame, at a port or at its host.
-_ENDS = ("refused", "cut", "joined", "dropped", "failed")
+#: Events that mean the loss of a frame, at a port, on a link or at its host.
+_ENDS = ("refused", "cut", "joined", "dropped", "lost", "failed")
 
 
 class Fates:

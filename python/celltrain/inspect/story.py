@@ -19,6 +19,7 @@ DONE = {
     "cut": "lost for want of room",
     "joined": "lost with the frame before",
     "dropped": "dropped by the edge device",
+    "lost": "lost to rules of the link",
     "failed": "not whole at the host",
 }
 #: Sentences on the loss of a single frame, by event and reason.
@@ -29,6 +30,10 @@ _LOSSES = {
     "cut": "{port} threw a waiting cell of {what} away to make room for another: {waiting}.",
     "cut: the packet made room for another": "the edge device dropped {what} at {port}, to make room for another.",
     "cut: no room for the packet": "the edge device had no room for {what} at {port}: {waiting}.",
+    "lost": "the link {port} lost a cell of {what} to a loss rule: it was cell {number} of its VC there.",
+    "lost: packet chosen by a loss rule": (
+        "the link {port} lost {what} to a loss rule: it was packet {number} of its VC there."
+    ),
     "cut: no room": "the buffer of {port} had no room for a cell of {what}: {waiting}.",
     "failed": "{what} reached its host with cells missing.",
 }
@@ -77,7 +82,8 @@ def loss(row: Mapping[str, Any], what: str) -> str:
     else:
         end = _LOSSES.get(f"{row['event']}: {reason}", _LOSSES[row["event"]])
     waiting = f"{counted(row['occupancy'] or 0, 'cell')} were waiting"
-    return f"At {instant(row['time_s'])} {end.format(what=what, port=shown(row['port'] or ''), waiting=waiting)}"
+    place = {"port": shown(row["port"] or ""), "waiting": waiting, "number": row["lost_number"]}
+    return f"At {instant(row['time_s'])} {end.format(what=what, **place)}"
 
 
 def pool(row: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from celltrain import _core
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ABR", "CONTRACTS", "EVENTS", "FLOWS", "PORTS", "ROWS", "RUN", "SERIES", "Kind", "Measure", "Series"]
+__all__ = ["ABR", "CONTRACTS", "EVENTS", "FLOWS", "LINKS", "PORTS", "ROWS", "RUN", "SERIES", "Kind", "Measure", "Series"]
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,11 @@ def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
 
 _TABLES = json.loads(_core.measures())
 
-#: The lists of an answer by name, with the measures of their rows: flows, ports, VCs with a contract (GFR), VCs with a
-#: controlled rate (ABR), memories that ports share, their queues, and groups of requests.
-LISTS = ("flows", "ports", "contracts", "abr", "memories", "queues", "requests")
+#: The lists of an answer by name, with the measures of their rows: flows, ports, links with loss rules, VCs with a
+#: contract (GFR), VCs with a controlled rate (ABR), memories that ports share, their queues, and groups of requests.
+LISTS = ("flows", "ports", "links", "contracts", "abr", "memories", "queues", "requests")
 ROWS = {name: _measures(_TABLES[name]) for name in LISTS}
-FLOWS, PORTS, CONTRACTS, ABR, MEMORIES, QUEUES, REQUESTS = ROWS.values()
+FLOWS, PORTS, LINKS, CONTRACTS, ABR, MEMORIES, QUEUES, REQUESTS = ROWS.values()
 #: The measures of a whole run.
 RUN = _measures(_TABLES["run"])
 SERIES = {line["name"]: Series(**{**line, "columns": _measures(line["columns"])}) for line in _TABLES["series"]}
@@ -119,7 +119,8 @@ def result_schema() -> dict[str, Any]:
         "format": {"const": _TABLES["format"], "description": shape},
     }
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "The result of a run"}
-    return {**head, **whole, "required": sorted(whole["properties"])}
+    # An answer has links only if a link has loss rules.
+    return {**head, **whole, "required": sorted(set(whole["properties"]) - {"links"})}
 
 
 _JSON_TYPES = {"string": "string", "int64": "integer", "float64": "number"}

@@ -51,6 +51,7 @@ __all__ = [
     "EricaPlus",
     "EstimateForgotten",
     "EvaluatedAt",
+    "Every",
     "Fba",
     "Fifo",
     "File",
@@ -71,8 +72,11 @@ __all__ = [
     "Internetwork",
     "LeafSpine",
     "Link",
+    "LinkOptions",
     "LongestQueueDrop",
     "LongestQueueDropVariant",
+    "Loss",
+    "LossProbability",
     "MarkedAt",
     "Marking",
     "MaxMin",
@@ -697,6 +701,64 @@ class Incast(Model):
     )
     tcp: Tcp | None = Field(default=None, description="TCP of the answers; the TCP of all flows when absent.")
     times: Times = Field(default="fixed", description="Fixed or random intervals.")
+
+
+class Every(Model):
+    """The distance between two losses: a number of packets, or a number of cells."""
+
+    cells: int | None = Field(default=None, ge=1, description="In cells.")
+    first: int | None = Field(
+        default=None,
+        ge=0,
+        description="Number of the first loss; the last of the first group when absent, such as 99 for every 100.",
+    )
+    packets: int | None = Field(default=None, ge=1, description="In packets.")
+
+
+class LossProbability(Model):
+    """A probability for each packet, or for each cell."""
+
+    cells: float | None = Field(default=None, le=1.0, ge=0.0, description="For each cell.")
+    packets: float | None = Field(default=None, le=1.0, ge=0.0, description="For each packet.")
+
+
+class Loss(Model):
+    """A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`,
+    `every` and `probability`.
+    """
+
+    cells: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
+        default=None, description="Numbers of the cells that are lost, counted from 0. RM cells count."
+    )
+    every: Every | None = Field(default=None, description="Loses one in so many packets or cells.")
+    flow: str | None = Field(
+        default=None,
+        description=(
+            "The flow that loses: its data on the links to its destination, its acknowledgements on the links back."
+        ),
+    )
+    packets: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
+        default=None,
+        description=(
+            "Numbers of the packets that are lost with all their cells. Packets are counted from 0, in the order "
+            "in which they enter the link."
+        ),
+    )
+    probability: LossProbability | None = Field(
+        default=None, description="Probability with which each packet or cell is lost, independently of all others."
+    )
+    vc: str | None = Field(default=None, description="The VC that loses, if the rule names no flow.")
+
+
+class LinkOptions(Model):
+    """Options of a link."""
+
+    lose: tuple[Loss, ...] = Field(
+        default=(),
+        description=(
+            "Rules by which the link loses packets or cells. Lost cells take their time on the link and do not arrive."
+        ),
+    )
 
 
 class MeasureOptions(Model):
@@ -2288,6 +2350,10 @@ class Scenario(Experiment):
     host: HostOptions = Field(default_factory=HostOptions, description="Options of all hosts.")
     incast: dict[str, Incast] = Field(
         default_factory=dict, description="Queries that several hosts answer at once, in groups with names."
+    )
+    link: dict[str, LinkOptions] = Field(
+        default_factory=dict,
+        description="Options of links, by name, such as `sw1->sw2`. The opposite direction is a link of its own.",
     )
     measure: MeasureOptions = Field(default_factory=MeasureOptions, description="Additional measurements.")
     name: str = Field(default="", description="Description, shown in results and figures.")

@@ -293,6 +293,11 @@ class RunResult(Carded):
         return self._table("ports")
 
     @cached_property
+    def links(self) -> pa.Table:
+        """The links with loss rules, one row each."""
+        return self._table("links")
+
+    @cached_property
     def contracts(self) -> pa.Table:
         """The VCs with a contract, one row each: verdicts on frames at the network's edge, and losses."""
         return self._table("contracts")
@@ -331,7 +336,7 @@ class RunResult(Carded):
         return self._table("requests")
 
     def _table(self, name: str) -> pa.Table:
-        return tables.table(self._answer[name], [measure.as_column() for measure in ROWS[name]])
+        return tables.table(self._answer.get(name, []), [measure.as_column() for measure in ROWS[name]])
 
     @checked()
     def steady(self, flow: str | None = None) -> Steady:

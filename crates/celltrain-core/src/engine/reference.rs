@@ -23,6 +23,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::link_loss::{LinkLosses, LossyIndex};
 use crate::marking::Marker;
 use crate::memory::Memory;
 use crate::metrics::FinalState;
@@ -57,6 +58,9 @@ pub(super) struct Engine<'a> {
     /// For each link: the time of the shaped port's next event, if it is on the event list.
     looked_after: TiVec<LinkIndex, Option<Time>>,
     edge: Edge,
+    losses: TiVec<LossyIndex, LinkLosses>,
+    /// For each link: its losses, if it has any.
+    lossy: TiVec<LinkIndex, Option<LossyIndex>>,
     end_systems: EndSystems,
     events: BinaryHeap<Reverse<Event>>,
     now: Instant,
@@ -155,6 +159,11 @@ impl<'a> Engine<'a> {
             let time = Time::default() + clock.span(flow.start);
             Reverse(Event { time, what: What::Start(index), cell: Cell::NONE })
         };
+        let losses = LinkLosses::of(network, &routing);
+        let mut lossy = ti_vec![None; network.links.len()];
+        for (number, of_link) in losses.iter_enumerated() {
+            lossy[of_link.link] = Some(number);
+        }
         let mut engine = Self {
             network,
             times: LinkTimes::of(network, clock),
@@ -168,6 +177,8 @@ impl<'a> Engine<'a> {
             rate_control: RateControl::new(network, &routing, clock, token)?,
             looked_after: ti_vec![None; network.links.len()],
             edge: Edge::new(network, clock),
+            losses,
+            lossy,
             end_systems: EndSystems::new(network, &routing, clock),
             events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
@@ -297,6 +308,10 @@ impl<'a> Engine<'a> {
 
     /// Handles a cell that reaches the end of a link.
     fn arrive(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
+        if let Some(loss) = self.lossy[link].and_then(|number| self.losses[number].take(cell)) {
+            self.event_sink(now, probe).lost_on_link(link, cell, loss);
+            return;
+        }
         let vc = self.routing.vcs[link][cell.label()];
         if self.rate_control.ends(vc, link) {
             if cell.is_rm() {
@@ -639,7 +654,7 @@ impl<'a> Engine<'a> {
         let memories: TiVec<MemoryIndex, _> =
             self.memories.memories.iter().map(|shared| shared.memory.state(end)).collect();
         let (ports, on_links, memories) = (&ports, &on_links, &memories);
-        let &Self { network, ref routing, clock, ref end_systems, ref edge, ref rate_control, .. } = self;
+        let &Self { network, ref routing, clock, ref end_systems, ref edge, ref losses, ref rate_control, .. } = self;
         FinalState {
             network,
             routing,
@@ -650,6 +665,7 @@ impl<'a> Engine<'a> {
             deadlock: self.deadlock.as_ref(),
             end_systems,
             on_links,
+            losses,
             edge,
             rate_control,
             token,

@@ -1,5 +1,6 @@
 //! Tests of both engines on short complete runs.
 
+mod losses;
 mod requests;
 
 use std::cell::Cell;

@@ -56,6 +56,7 @@ impl Stage {
             deadlock: None,
             end_systems: &self.end_systems,
             on_links: TiSlice::from_ref(&[0; 4]),
+            losses: (&[] as &[_]).as_ref(),
             edge: &self.edge,
             rate_control: &self.rate_control,
             token: &self.token,

@@ -1,6 +1,6 @@
 //! The measuring window: the results of a part of a run, between two snapshots.
 
-use super::{AbrResult, CellTotals, ContractResult, FlowResult, PortResult, QueueResult, Rates, RunResult};
+use super::{AbrResult, CellTotals, ContractResult, FlowResult, LossResult, PortResult, QueueResult, Rates, RunResult};
 use crate::network::Network;
 use crate::requests::GroupResult;
 
@@ -38,6 +38,9 @@ impl RunResult {
                 let before = before.map(|before| &before.memories[index].queues[queue]);
                 own.count_between(before, &until.memories[index].queues[queue]);
             }
+        }
+        for (index, own) in self.losses.iter_mut_enumerated() {
+            own.count_between(before.map(|before| &before.losses[index]), &until.losses[index]);
         }
         for (index, own) in self.contracts.iter_mut().enumerate() {
             own.count_between(before.map(|before| &before.contracts[index]), &until.contracts[index]);
@@ -82,6 +85,7 @@ impl RunResult {
         let queues = self.memories.iter_mut().flat_map(|memory| &mut memory.queues);
         let others = other.memories.iter().flat_map(|memory| &memory.queues);
         queues.zip(others).for_each(|(own, other)| own.combine(other, add));
+        self.losses.iter_mut().zip(&other.losses).for_each(|(own, other)| own.combine(other, add));
         self.contracts.iter_mut().zip(&other.contracts).for_each(|(own, other)| own.combine(other, add));
         self.abr.iter_mut().zip(&other.abr).for_each(|(own, other)| own.combine(other, add));
         self.cells.combine(&other.cells, add);
@@ -165,5 +169,6 @@ counters!(
     discarded_frames,
     cut_frames,
 );
+counters!(LossResult: counters.came, counters.lost, counters.cut_frames);
 counters!(AbrResult: forward_rm_cells, out_of_rate_rm_cells, returned_rm_cells);
 counters!(CellTotals: offered, delivered, lost, discarded);

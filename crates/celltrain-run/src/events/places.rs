@@ -25,7 +25,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Returns the index of the cell of this event; `None` for an RM cell, which belongs to no frame.
+    /// Returns the index of the cell of this event; `None` for an RM cell, which belongs to no frame, and for a cell lost
+    /// on the link.
     pub(crate) fn of(&mut self, event: &CellEvent) -> Option<u32> {
         if event.rm.is_some() {
             return None;
@@ -50,6 +51,8 @@ impl Places {
             CellStep::Lost(_) => came.pop_front()?.1,
             CellStep::PushedOut | CellStep::Dropped => remove(waiting, frame)?.1,
             CellStep::Departed => waiting.pop_front()?.1,
+            // Its place is not kept once it has left the port.
+            CellStep::LostOnLink(_) => return None,
         };
         Some(place)
     }

@@ -202,22 +202,29 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
         "event",
         "",
         "at a port admitted, refused, cut (it loses a cell for want of room, or at an edge device all), joined (it loses one \
-         with the frame before) or, at an edge device, dropped; at its host delivered or failed",
+         with the frame before) or, at an edge device, dropped; on a link with losses lost (its first cell there); at its \
+         host delivered or failed",
         Word(|row| match row.event.step {
             FrameStep::Admitted(_) => "admitted",
             FrameStep::Refused(_) => "refused",
             FrameStep::Cut { .. } | FrameStep::NoRoom(_) | FrameStep::Dropped { rate_fell: false, .. } => "cut",
             FrameStep::LostJoined { .. } => "joined",
+            FrameStep::LostOnLink { .. } => "lost",
             FrameStep::Dropped { rate_fell: true, .. } => "dropped",
             FrameStep::Delivered => "delivered",
             FrameStep::Failed(_) => "failed",
         }),
     ),
-    column("port", "", "the output port, named after its link; none at a host", Port(|row| row.event.step.link())),
+    column(
+        "port",
+        "",
+        "the link, or the output port named after it; none at a host",
+        Port(|row| row.event.step.link()),
+    ),
     column(
         "reason",
         "",
-        "when the port's policy refuses a frame, or why this one was cut, joined, dropped or failed",
+        "when the port's policy refuses a frame, or why this one was cut, joined, dropped, lost or failed",
         Word(|row| row.event.step.reason()),
     ),
     column(
@@ -275,6 +282,15 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
         "Q: cells of the shared memory's pool that were taken, if it had no place",
         Count(|row| refusal(&row.event).map(|refusal| refusal.used.into())),
     ),
+    column(
+        "lost_number",
+        "1",
+        "the number that a loss rule of the link selected: the packet's or the cell's, from 0",
+        Count(|row| match row.event.step {
+            FrameStep::LostOnLink { loss, .. } => Some(loss.number),
+            _ => None,
+        }),
+    ),
 ];
 
 fn refusal(event: &FrameEvent) -> Option<MemoryRefusal> {
@@ -319,11 +335,12 @@ pub const CELLS: &[Column<CellEvent>] = &[
         "event",
         "",
         "arrived, tagged (CLP, as it arrives), admitted, lost (as it comes), pushed_out, dropped (at an edge device), marked \
-         (EFCI, as it departs) or departed",
+         (EFCI, as it departs), departed or, on a link with losses, lost_on_link",
         Word(|row| match row.event.step {
             CellStep::Arrived => "arrived",
             CellStep::Admitted => "admitted",
             CellStep::Lost(_) => "lost",
+            CellStep::LostOnLink(_) => "lost_on_link",
             CellStep::PushedOut => "pushed_out",
             CellStep::Dropped => "dropped",
             CellStep::Departed => "departed",

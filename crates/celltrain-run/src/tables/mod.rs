@@ -8,6 +8,7 @@ use crate::{events, series};
 mod abr;
 mod contract;
 mod flow;
+mod link;
 mod memory;
 mod port;
 mod queue;
@@ -17,6 +18,7 @@ mod run;
 pub use abr::ABR;
 pub use contract::CONTRACT;
 pub use flow::FLOW;
+pub use link::LINK;
 pub use memory::MEMORY;
 pub use port::PORT;
 pub use queue::QUEUE;
@@ -32,6 +34,7 @@ pub fn described_all() -> Value {
         "run": described(RUN),
         "flows": described(FLOW),
         "ports": described(PORT),
+        "links": described(LINK),
         "contracts": described(CONTRACT),
         "abr": described(ABR),
         "memories": described(MEMORY),

@@ -88,7 +88,9 @@ pub const RUN: &[Run] = &[
     }),
     Run::count("cells.offered", "cells", "cells put in", |run| Some(run.result.cells.offered)),
     Run::count("cells.delivered", "cells", "cells that arrived", |run| Some(run.result.cells.delivered)),
-    Run::count("cells.lost", "cells", "cells lost for want of room", |run| Some(run.result.cells.lost)),
+    Run::count("cells.lost", "cells", "cells lost for want of room, or on links with loss rules", |run| {
+        Some(run.result.cells.lost)
+    }),
     Run::count("cells.discarded", "cells", "cells discarded by policies", |run| Some(run.result.cells.discarded)),
     Run::count("cells.in_flight", "cells", "cells under way at the end", |run| Some(run.result.cells.in_flight)),
     Run::count("cell_hops", "1", "cells that crossed a link, counted once a link", |run| Some(run.result.cell_hops)),

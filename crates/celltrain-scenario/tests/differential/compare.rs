@@ -129,6 +129,7 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     same("memories", &fast.memories.raw, &reference.memories.raw)?;
     same("deadlocks", fast.deadlock.as_slice(), reference.deadlock.as_slice())?;
     same("ports", &fast.ports.raw, &reference.ports.raw)?;
+    same("losses", &fast.losses.raw, &reference.losses.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;
     same("ABR", &fast.abr, &reference.abr)?;
     // Compare the remaining fields, which are short.

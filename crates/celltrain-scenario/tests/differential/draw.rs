@@ -419,6 +419,7 @@ impl Rest {
             topology: Topology::Network(network),
             tcp: self.tcp.clone(),
             port: ports.collect(),
+            link: BTreeMap::new(),
             edge: edge.collect(),
             cell: CellOptions::default(),
             switch: self.switch.clone(),

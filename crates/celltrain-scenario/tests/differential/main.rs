@@ -8,6 +8,7 @@ mod beginning;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
+mod losses;
 mod marks;
 mod memories;
 mod requests;
@@ -279,6 +280,57 @@ fn drawn_requests_are_of_all_kinds() {
         let network = Drawn { scenario, added: Some((requests::add, seed)) }.network();
         let kinds: BTreeSet<_> = requests::kinds(&network, &Engine::Fast.run_to_end(&network)).into_iter().collect();
         for kind in kinds {
+            *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += 1;
+        }
+    }
+    let rare: Vec<_> = drawn.iter().filter(|&(_, &times)| times < 10).collect();
+    assert!(rare.is_empty(), "too rarely drawn: {rare:?} of {drawn:?}");
+}
+
+#[test]
+fn both_engines_agree_where_links_lose_cells() {
+    check_with(draw::any_network(), cases() / 2, RngSeed::Fixed(33), losses::add, compare);
+}
+
+#[test]
+fn both_engines_agree_where_the_links_of_a_mesh_lose_cells() {
+    check_with(draw::meshes::meshes(), cases() / 10, RngSeed::Fixed(34), losses::add, compare);
+}
+
+#[test]
+fn both_engines_agree_where_links_lose_cells_at_ports_with_memories_marks_and_requests() {
+    let all = |network: &mut Network, rng: &mut Stream| {
+        requests::add(network, rng);
+        memories::add(network, rng);
+        marks::add(network, rng);
+        losses::add(network, rng);
+    };
+    check_with(draw::any_network(), cases() / 6, RngSeed::Fixed(35), all, compare);
+}
+
+#[test]
+fn any_steps_and_injections_are_the_same_run_where_links_lose_cells() {
+    check_with(draw::any_network(), cases() / 10, RngSeed::Fixed(36), losses::add, steps::agree);
+}
+
+#[test]
+fn any_steps_and_injections_are_the_same_run_where_the_links_of_a_mesh_lose_cells() {
+    check_with(draw::meshes::meshes(), cases() / 15, RngSeed::Fixed(37), losses::add, steps::agree);
+}
+
+#[test]
+fn events_add_up_to_results_where_links_lose_cells() {
+    check_with(draw::any_network(), cases() / 4, RngSeed::Fixed(38), losses::add, watch::adds_up);
+}
+
+#[test]
+fn drawn_losses_are_of_all_kinds() {
+    let mut runner = TestRunner::new(config(200, RngSeed::Fixed(39)));
+    let mut drawn: BTreeMap<&str, u64> = losses::KINDS.iter().map(|&kind| (kind, 0)).collect();
+    for seed in 0..200 {
+        let scenario = draw::any_network().new_tree(&mut runner).expect("a scenario is drawn").current();
+        let network = Drawn { scenario, added: Some((losses::add, seed)) }.network();
+        for kind in losses::kinds(&network, &Engine::Fast.run_to_end(&network)) {
             *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += 1;
         }
     }

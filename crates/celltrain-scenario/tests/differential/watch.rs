@@ -37,6 +37,12 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             same(&format!("{}: first cells of lost packets", port.name), &events.no_room_frames, &events.first_lost)?;
         }
     }
+    for losses in &result.losses {
+        let link = network.links.position(|link| link.name == losses.name).expect("it is one of the network's");
+        let AtPort { lost_on_link, cut_on_link, .. } = told.ports[link];
+        let counted = (losses.counters.lost, losses.counters.cut_frames);
+        same(&format!("{}: lost on the link", losses.name), &counted, &(lost_on_link, cut_on_link))?;
+    }
     for (flow, (result, events)) in result.flows.iter().zip(&told.flows).enumerate() {
         let counted = OfFlow {
             sent: result.segments_sent + result.packets_sent,
@@ -139,6 +145,9 @@ struct AtPort {
     /// Packets that an edge device has no room for, and cells reported as the first lost one of their frame.
     no_room_frames: u64,
     first_lost: u64,
+    /// Cells and frames that the link behind the port loses.
+    lost_on_link: u64,
+    cut_on_link: u64,
 }
 
 impl AtPort {
@@ -329,6 +338,10 @@ impl ReportedEvents {
                 self.ports[judged.link].no_room_frames += 1;
             }
             FrameStep::LostJoined { .. } => fate.lost = true,
+            FrameStep::LostOnLink { link, .. } => {
+                fate.lost = true;
+                self.ports[link].cut_on_link += 1;
+            }
             FrameStep::Dropped { link, rate_fell, .. } => {
                 fate.lost = true;
                 let port = &mut self.ports[link];
@@ -361,6 +374,7 @@ impl ReportedEvents {
             }
             CellStep::Lost(Loss::WithFrame) => port.with_frame += 1,
             CellStep::Lost(Loss::WithRest) => port.with_rest += 1,
+            CellStep::LostOnLink(_) => port.lost_on_link += 1,
             CellStep::Marked | CellStep::Tagged => {}
         }
         if let Some(&memory) = self.memory_of.get(&link) {

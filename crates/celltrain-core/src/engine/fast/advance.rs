@@ -169,13 +169,16 @@ impl<'a> Engine<'a> {
         }
         self.fabric.late.move_horizon(&self.fabric.plan, before, horizon);
         // A port may have taken cells at once that are now held back on their way to hosts. They precede the cells held
-        // back on their way to that port, so they are released first.
-        let is_to_host = |held: &HeldBack| {
-            matches!(self.fabric.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. })
+        // back on their way to that port, so they are released first. Cells behind losses precede those before them.
+        let plan = &self.fabric.plan;
+        let way_left = |held: &HeldBack| {
+            let (link, label) = (held.link, held.run.last.label());
+            let is_to_host = matches!(plan.stages[link][label].end, StageEnd::Host { .. });
+            (!is_to_host, plan.stages_from(link, label).count())
         };
-        let (to_hosts, others): (Vec<HeldBack>, Vec<HeldBack>) =
-            std::mem::take(&mut self.fabric.late.held_back).into_iter().partition(is_to_host);
-        for held in to_hosts.into_iter().chain(others) {
+        let mut held_back = std::mem::take(&mut self.fabric.late.held_back);
+        held_back.sort_by_key(way_left);
+        for held in held_back {
             self.release(held, before);
         }
     }
@@ -183,8 +186,9 @@ impl<'a> Engine<'a> {
     /// Releases cells that were held back at the horizon `before`.
     fn release(&mut self, held: HeldBack, before: Time) {
         let HeldBack { link, mut run, first_start, period } = held;
-        let vc = self.routing.vcs[link][run.last.label()];
-        if self.edge.polices_at(vc, link) {
+        // Cells that have passed losses have been policed.
+        let vc = self.routing.vcs.get(link).map(|vcs| vcs[run.last.label()]);
+        if vc.is_some_and(|vc| self.fabric.polices_departures(vc, link)) {
             run = self.police(link, run, first_start, period, before);
         }
         update_waiting(&self.fabric.plan, &mut self.ports, held, before);
@@ -231,7 +235,7 @@ impl<'a> Engine<'a> {
 
 /// Updates which of the held-back cells wait at their port after the horizon has moved from `before`.
 fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: HeldBack, before: Time) {
-    if let Role::Contended(number) = plan.roles[held.link]
+    if let Some(&Role::Contended(number)) = plan.roles.get(held.link)
         && let ContendedPort::Trains(port) = &mut ports[number]
     {
         port.output.update_waiting(held.run, held.first_start, held.period, before);

@@ -11,8 +11,10 @@ use super::fifo::Fifo;
 use super::links::{Ingress, Links, StreamIndex};
 use super::output::{Depart, Timing};
 use super::plan::AtOnceIndex;
+use super::train::Train;
 use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
+use crate::link_loss::LossyIndex;
 use crate::units::{Span, Time};
 
 /// The cells of each VC's current frame collected so far, by label.
@@ -171,9 +173,36 @@ impl Downstream<'_> {
                 }
                 return;
             }
+            &mut Ingress::Losses(number) => return self.lose(number, train),
         };
         if let Some(arrival) = arrival {
             self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
+        }
+    }
+
+    /// Takes cells that reach the end of a link with losses, and sends on those that are not lost.
+    #[inline(never)]
+    fn lose(&mut self, number: LossyIndex, train: Train) {
+        let behind = self.fabric.plan.behind(number);
+        let mut time = train.next;
+        let mut kept: Option<(Run, Time)> = None;
+        for cell in train.run().iter() {
+            let cell = self.fabric.keep(number, cell, time).map(|last| Run { last, cells: 1 });
+            match (&mut kept, cell) {
+                (Some((run, _)), Some(next)) if run.goes_on_with(next) => {
+                    *run = Run { last: next.last, cells: run.cells + 1 };
+                }
+                _ => {
+                    let next = cell.map(|run| (run, time));
+                    if let Some((run, first)) = std::mem::replace(&mut kept, next) {
+                        self.go(behind, run, first, train.period);
+                    }
+                }
+            }
+            time += train.period;
+        }
+        if let Some((run, first)) = kept {
+            self.go(behind, run, first, train.period);
         }
     }
 

@@ -25,7 +25,8 @@ use crate::cell::{Cell, Run};
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
-use crate::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::link_loss::LinkLosses;
 use crate::network::{Network, Routing};
 use crate::probe::Probe;
 use crate::rate_control::Place;
@@ -48,7 +49,6 @@ pub(in crate::engine) struct Engine<'a> {
     /// Cells that the current port takes from its streams.
     pub(super) batch: Batch,
     pub(super) starts: VecDeque<(Time, FlowIndex)>,
-    pub(super) edge: Edge,
     /// For each shaped port: the longest lead of its cells, or `None` if a cell sent early could not be taken back. The
     /// port may send cells early if they arrive by the horizon.
     pub(super) ahead: TiVec<ShapedIndex, Option<Span>>,
@@ -73,6 +73,7 @@ impl<'a> Engine<'a> {
         let exits = builder.exits(&edge);
         let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
         let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
+        let losses = LinkLosses::of(network, &routing);
         let mut starts: Vec<_> = network
             .flows
             .iter_enumerated()
@@ -93,8 +94,10 @@ impl<'a> Engine<'a> {
             starts: starts.into(),
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
-            edge,
             fabric: Fabric {
+                edge,
+                lossy_vcs: losses.iter().map(|losses| routing.vcs[losses.link].clone()).collect(),
+                losses,
                 horizon: end,
                 lanes: Lanes::new(&plan),
                 rate_control,
@@ -189,7 +192,7 @@ impl<'a> Engine<'a> {
         let cells = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + period * i));
         let mut tagged = run.last.tagged();
         for (cell, arrival) in cells.filter(|&(_, arrival)| from < arrival && arrival <= self.fabric.horizon) {
-            tagged = self.edge.on_cell(vc, arrival, cell).tagged();
+            tagged = self.fabric.edge.on_cell(vc, arrival, cell).tagged();
         }
         Run { last: run.last.with_tag(tagged), ..run }
     }
@@ -295,10 +298,12 @@ impl<'a> Engine<'a> {
         let ahead = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
         if let Some((mut run, period)) = port.send(now, ahead) {
             let vc = self.routing.vcs[link][run.last.label()];
-            if self.edge.polices_at(vc, link) && now + period + self.fabric.plan.delays[link] <= self.fabric.horizon {
+            if self.fabric.polices_departures(vc, link)
+                && now + period + self.fabric.plan.delays[link] <= self.fabric.horizon
+            {
                 // A VC with a contract sends at the link's rate. Its cells are never sent early.
                 let at_switch = now + period + self.fabric.plan.delays[link];
-                run.last = self.edge.on_cell(vc, at_switch, run.last);
+                run.last = self.fabric.edge.on_cell(vc, at_switch, run.last);
             }
             self.go(link, run, now, period);
         }
@@ -367,8 +372,9 @@ pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory has it";
 /// ports, from which they can be taken back. None may be policed, because policing cannot be undone.
 fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, link: LinkIndex) -> Option<Span> {
     let stages = &plan.stages[link];
-    let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
+    let is_port = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
+    let can_come_back = |label: Label| plan.stages_from(link, label).count() == 1 && is_port(&stages[label]);
     let policed = routing.vcs[link].iter().any(|&vc| edge.polices(vc));
     let longest = stages.iter().map(|stage| stage.lead).max()?;
-    (!policed && stages.iter().all(can_come_back)).then_some(longest)
+    (!policed && stages.keys().all(can_come_back)).then_some(longest)
 }

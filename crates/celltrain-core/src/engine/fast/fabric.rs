@@ -1,14 +1,18 @@
 //! The fabric between ports: computes where and when cells that leave a port arrive, and which end system, shaped port
 //! or contended port receives them.
 
+use typed_index_collections::TiVec;
+
 use super::event_list::EventList;
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::{HeldBack, Late, RmDeparture};
 use super::plan::{Plan, PortIndex, StageEnd};
 use super::train::Train;
-use crate::cell::Run;
+use crate::cell::{Cell, Run};
+use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, VcIndex};
+use crate::link_loss::{LinkLosses, LossyIndex};
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 
@@ -20,6 +24,10 @@ pub(super) struct Fabric {
     pub(super) event_list: EventList,
     pub(super) late: Late,
     pub(super) rate_control: RateControl,
+    pub(super) edge: Edge,
+    pub(super) losses: TiVec<LossyIndex, LinkLosses>,
+    /// For each link with losses: its VCs, by label.
+    pub(super) lossy_vcs: TiVec<LossyIndex, TiVec<Label, VcIndex>>,
     /// The instant up to which the run is currently advanced. Later arrivals are held back until the horizon moves.
     pub(super) horizon: Time,
 }
@@ -81,6 +89,22 @@ impl Fabric {
                 Some(Onward { port, input, train: Train::of(run, arrival, period, label) })
             }
         }
+    }
+
+    /// Takes a cell that reaches the end of a link with losses. Returns it, perhaps tagged, unless it is lost.
+    pub(super) fn keep(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Option<Cell> {
+        let losses = &mut self.losses[number];
+        if losses.take(cell).is_some() {
+            return None;
+        }
+        let vc = self.lossy_vcs[number][cell.label()];
+        Some(if self.edge.polices_at(vc, losses.link) { self.edge.on_cell(vc, now, cell) } else { cell })
+    }
+
+    /// Returns whether the contract of a VC is enforced on the cells that leave for this link. If the link has losses,
+    /// the contract is enforced on those that are kept.
+    pub(super) fn polices_departures(&self, vc: VcIndex, link: LinkIndex) -> bool {
+        self.edge.polices_at(vc, link) && self.plan.losses_on(link).is_none()
     }
 
     /// Schedules RM events for RM cells, and reports data cells that pass the end of a loop. Returns whether the cells

@@ -13,6 +13,7 @@ use super::plan::{AtOnceIndex, PortIndex};
 use super::train::{Arriving, Train, TrainIngress};
 use crate::cell::Cell;
 use crate::index::indices;
+use crate::link_loss::LossyIndex;
 use crate::units::{Span, Time};
 
 indices! {
@@ -40,6 +41,8 @@ pub(super) enum Ingress {
     Streams(StreamIndex),
     /// From a single port, which passes on each cell at once.
     AtOnce(AtOnceIndex),
+    /// At the end of a link with losses. The cells that are not lost go on at once.
+    Losses(LossyIndex),
 }
 
 /// The earliest start of a cell that arrives at a port from now on, and how soon after its start the cell can have an
@@ -157,7 +160,7 @@ impl Links {
                     self.next[stream] = Time::NEVER;
                 }
             }
-            Ingress::AtOnce(_) => unreachable!("only shaped ports take cells back"),
+            Ingress::AtOnce(_) | Ingress::Losses(_) => unreachable!("only shaped ports take cells back"),
         }
     }
 

@@ -138,21 +138,25 @@ impl Connectivity {
         let mut connectivity =
             Self { together: Vec::new(), apart: BTreeMap::new(), work: ti_vec![0; network.nodes.len()] };
         for (link, stages) in plan.stages.iter_enumerated() {
-            let from = network.links[link].from;
-            let comes_in_cells = matches!(plan.roles[link], Role::Contended(_));
+            let beginning = plan.beginning(link);
+            let from = network.links[beginning].from;
+            let comes_in_cells = matches!(plan.roles[beginning], Role::Contended(_));
             connectivity.work[from] += stages.len() as u64;
             for stage in stages {
+                let lead = plan.lead_to(link) + stage.lead;
                 match stage.end {
                     StageEnd::Port { port, .. } => {
-                        let to = network.links[plan.contended[port]].from;
+                        // Losses belong to the partition from which their cells come.
+                        let Some(&to) = plan.contended.get(port) else { continue };
+                        let to = network.links[to].from;
                         if comes_in_cells && takes_cells[port] {
-                            connectivity.may_separate(from, to, stage.lead);
+                            connectivity.may_separate(from, to, lead);
                         } else {
                             connectivity.together.push((from, to));
                         }
                     }
                     StageEnd::Host { link, .. } if comes_in_cells => {
-                        connectivity.may_separate(from, network.links[link].to, stage.lead);
+                        connectivity.may_separate(from, network.links[link].to, lead);
                     }
                     StageEnd::Host { link, .. } | StageEnd::Shaped { link, .. } => {
                         connectivity.together.push((from, network.links[link].to));

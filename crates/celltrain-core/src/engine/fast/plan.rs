@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::index::{Label, LinkIndex, MemoryIndex, NodeIndex, VcIndex, indices};
+use crate::link_loss::LossyIndex;
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
 use crate::units::Span;
@@ -126,6 +127,14 @@ pub(super) struct RmEnd {
     pub(super) lane: RmLaneIndex,
 }
 
+/// A link with losses. The stages that cross it end at its end, and others begin there: those of an additional link
+/// behind it, which has the same labels.
+pub(super) struct LossPlan {
+    pub(super) link: LinkIndex,
+    /// Time from the start of transmission at [`Plan::beginning`] to the end of the link.
+    lead: Span,
+}
+
 /// The ports of one memory. Admission at one of them depends on the others, so they are settled together. The first
 /// port has the events of all ports, and the cells for all ports arrive on its inputs.
 pub(super) struct MemoryPlan {
@@ -172,7 +181,8 @@ pub(super) struct Plan {
     /// For each link: the memory of the link's port, and the port's place in it. Empty if there are no memories.
     in_memory: TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>>,
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
-    /// By link and label; empty for transparent ports.
+    pub(super) losses: TiVec<LossyIndex, LossPlan>,
+    /// By link and label, with the additional links behind losses at the end; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
     /// For each link and label: the transparent ports on the path of a stage, in order.
     pub(super) passed: TiVec<LinkIndex, TiVec<Label, Vec<Passed>>>,
@@ -208,6 +218,7 @@ impl Plan {
             memories: TiVec::new(),
             in_memory: in_memory(network),
             shaped: TiVec::new(),
+            losses: TiVec::new(),
             stages: TiVec::with_capacity(network.links.len()),
             passed: TiVec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
@@ -243,10 +254,65 @@ impl Plan {
             };
             plan.memories.push(MemoryPlan::new(routing, &plan.upstream, memory.ports.clone(), lead));
         }
-        for link in network.links.keys() {
+        let lossy = network.links.iter_enumerated().filter(|(_, link)| !link.losses.is_empty());
+        let lead = |link: LinkIndex| {
+            plan.way_to(link).fold(Span(0), |lead, link| lead + times[link].cell_time + times[link].delay)
+        };
+        plan.losses = lossy.map(|(link, _)| LossPlan { link, lead: lead(link) }).collect();
+        for link in (0..network.links.len() + plan.losses.len()).map(LinkIndex::from) {
             plan.add_stages(routing, rate_control, times, link, &partition_of);
         }
         plan
+    }
+
+    /// Returns the additional link behind the losses of a link.
+    pub(super) fn behind(&self, number: LossyIndex) -> LinkIndex {
+        LinkIndex::from(self.roles.len() + usize::from(number))
+    }
+
+    /// Returns the losses of a link, if it has any.
+    pub(super) fn losses_on(&self, link: LinkIndex) -> Option<LossyIndex> {
+        self.losses.binary_search_by_key(&link, |losses| losses.link).ok()
+    }
+
+    /// Returns the losses behind which an additional link lies; `None` for any other link.
+    fn losses_before(&self, link: LinkIndex) -> Option<LossyIndex> {
+        usize::from(link).checked_sub(self.roles.len()).map(LossyIndex::from)
+    }
+
+    /// Returns the number under which stages and [`Links`](super::links::Links) know the end of a link with losses. It
+    /// follows those of the contended ports.
+    fn port_of_losses(&self, number: LossyIndex) -> PortIndex {
+        PortIndex::from(self.contended.len() + usize::from(number))
+    }
+
+    /// Returns a VC's stage that begins at a link, and those that begin where it meets losses.
+    pub(super) fn stages_from(&self, link: LinkIndex, label: Label) -> impl Iterator<Item = &Stage> {
+        std::iter::successors(Some(&self.stages[link][label]), |stage| {
+            let StageEnd::Port { port, label, .. } = stage.end else { return None };
+            let number = usize::from(port).checked_sub(self.contended.len())?;
+            Some(&self.stages[self.behind(LossyIndex::from(number))][label])
+        })
+    }
+
+    /// Returns the links on the way to the end of a link, back to the last port where its cells can wait. A single link
+    /// feeds a transparent port.
+    fn way_to(&self, link: LinkIndex) -> impl Iterator<Item = LinkIndex> {
+        std::iter::successors(Some(link), |&link| match (self.roles[link], self.upstream.of(link)) {
+            (Role::Transparent, &[feeder]) => Some(feeder),
+            _ => None,
+        })
+    }
+
+    /// Returns the link of the last port where cells could wait before they came to this link.
+    pub(super) fn beginning(&self, link: LinkIndex) -> LinkIndex {
+        let link = self.losses_before(link).map_or(link, |number| self.losses[number].link);
+        self.way_to(link).last().expect("the way contains the link")
+    }
+
+    /// Returns the time from the start of transmission at [`Plan::beginning`] to the beginning of a stage.
+    pub(super) fn lead_to(&self, link: LinkIndex) -> Span {
+        self.losses_before(link).map_or(Span(0), |number| self.losses[number].lead)
     }
 
     pub(super) fn in_memory(&self, link: LinkIndex) -> Option<(MemoryIndex, MemoryPlace)> {
@@ -271,25 +337,34 @@ impl Plan {
         let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
         // By lead, and by whether the RM cells' loop ends there.
         let mut rm_event_lanes: BTreeMap<(Span, bool), RmLaneIndex> = BTreeMap::new();
-        let all_rm_event_lanes = &mut self.rm_event_lanes;
+        let mut all_rm_event_lanes = self.rm_event_lanes;
         let mut rm_event_lane = |of: (Span, bool)| {
             *rm_event_lanes.entry(of).or_insert_with(|| {
-                *all_rm_event_lanes += 1;
-                RmLaneIndex::from(*all_rm_event_lanes - 1)
+                all_rm_event_lanes += 1;
+                RmLaneIndex::from(all_rm_event_lanes - 1)
             })
         };
+        let losses_before = self.losses_before(start);
+        let first = losses_before.map_or(start, |number| self.losses[number].link);
         // No stage begins at a transparent port.
-        let vcs = if self.roles[start] == Role::Transparent { 0 } else { routing.next[start].len() };
+        let is_passed = losses_before.is_none() && self.roles[first] == Role::Transparent;
+        let vcs = if is_passed { 0 } else { routing.next[first].len() };
         let mut stages = TiVec::with_capacity(vcs);
         let mut all_passed = TiVec::with_capacity(vcs);
         let mut rm_ways = TiVec::with_capacity(if self.controls { vcs } else { 0 });
-        for label in routing.next[start].keys().take(vcs) {
-            let (mut link, mut at) = (start, label);
+        for label in routing.next[first].keys().take(vcs) {
+            let (mut link, mut at) = (first, label);
             let (mut lead, mut passed) = (Span(0), Vec::new());
-            let vc = routing.vcs[start][label];
+            let vc = routing.vcs[first][label];
             let mut rm_way = RmWay { vc, passes: Vec::new(), end: None };
+            let mut has_crossed = losses_before.is_some();
             let end = loop {
-                lead = lead + times[link].cell_time + times[link].delay;
+                if !std::mem::take(&mut has_crossed) {
+                    lead = lead + times[link].cell_time + times[link].delay;
+                    if let Some(number) = self.losses_on(link) {
+                        break StageEnd::Port { port: self.port_of_losses(number), input: 0, label: at };
+                    }
+                }
                 if rate_control.ends(vc, link) {
                     let lane = rm_event_lane((lead, true));
                     rm_way.end = Some(RmEnd { lead, link, passed: passed.len(), lane });
@@ -333,6 +408,7 @@ impl Plan {
                 rm_ways.push(rate_control.home(vc).map(|_| rm_way));
             }
         }
+        self.rm_event_lanes = all_rm_event_lanes;
         self.stages.push(stages);
         self.passed.push(all_passed);
         if self.controls {

@@ -92,6 +92,9 @@ impl PortBuilder<'_> {
             }
             self.add_port(&mut set, link, self.draft(link)?);
         }
+        for number in self.plan.losses.keys() {
+            set.links.add_port(Ingress::Losses(number), Span(0));
+        }
         // The next port can be any port, so all of them must exist first.
         for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
             match port {
@@ -139,7 +142,7 @@ impl PortBuilder<'_> {
 
     fn port_plan(&self, link: LinkIndex, timing: &Timing, is_plain: bool) -> (PortPlan, String) {
         let upstream = self.plan.upstream.of(link);
-        let are_here = upstream.iter().all(|&from| self.are_together(self.beginning(from), link));
+        let are_here = upstream.iter().all(|&from| self.are_together(self.plan.beginning(from), link));
         let properties = PortProperties {
             timing,
             vcs: self.routing.vcs[link].len(),
@@ -161,19 +164,9 @@ impl PortBuilder<'_> {
         (PortPlan::Memory, why)
     }
 
-    /// Returns whether the cells on a link come one by one from a contended port. A single link feeds a transparent
-    /// port, so the port's cells come from the place where that link's stage begins.
+    /// Returns whether the cells on a link come one by one from a contended port.
     fn brings_cells(&self, link: LinkIndex) -> bool {
-        matches!(self.plan.roles[self.beginning(link)], Role::Contended(_))
-    }
-
-    /// Returns the link at which the stage that ends with this link begins.
-    fn beginning(&self, link: LinkIndex) -> LinkIndex {
-        let mut from = link;
-        while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.upstream.of(from)) {
-            from = feeder;
-        }
-        from
+        matches!(self.plan.roles[self.plan.beginning(link)], Role::Contended(_))
     }
 
     /// Returns whether the same partition simulates the ports of both links. The answer is the same in every partition,
@@ -346,7 +339,7 @@ impl PortBuilder<'_> {
     ) -> (StreamIndex, CellIngress) {
         let port = set.ports.next_key();
         let first = set.links.add_streams(upstream.iter().map(|&from| {
-            if self.has(self.beginning(from)) && !self.has(link) {
+            if self.has(self.plan.beginning(from)) && !self.has(link) {
                 return Stream::elsewhere(port);
             }
             Stream::new(port, !self.brings_cells(from), every_cell_matters)
@@ -382,7 +375,8 @@ impl PortBuilder<'_> {
             let link = of_vc.path[0];
             match self.plan.roles[link] {
                 Role::Host(nic) => {
-                    Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed: edge.polices_at(vc, link) })
+                    let is_policed = edge.polices_at(vc, link) && self.plan.losses_on(link).is_none();
+                    Some(Exit { nic, cell_time: self.times[link].cell_time, is_policed })
                 }
                 Role::Shaped(_) => None,
                 Role::Contended(_) | Role::Transparent => unreachable!("a VC starts at a host"),

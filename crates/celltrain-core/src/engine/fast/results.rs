@@ -9,7 +9,8 @@ use super::output::PortEnd;
 use super::plan::{Passed, Role, StageEnd};
 use crate::cancellation::CancellationToken;
 use crate::engine::Outcome;
-use crate::index::{LinkIndex, MemoryIndex, VcIndex};
+use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::link_loss::LossCounters;
 use crate::memory::{Memory, MemoryState};
 use crate::metrics::FinalState;
 use crate::port::{PortCounters, PortState};
@@ -65,6 +66,40 @@ impl Engine<'_> {
         self.fabric.plan.roles.iter_enumerated().map(end).collect()
     }
 
+    /// Counts the cells of a VC at the ports that they pass in a stage, given how many have begun it and how many are
+    /// known to begin it. Returns how many are on the links of the stage.
+    fn follow(
+        &self,
+        link: LinkIndex,
+        label: Label,
+        [begun, known]: [u64; 2],
+        ends: &mut TiSlice<LinkIndex, PortEnd>,
+    ) -> u64 {
+        let Fabric { plan, late, rate_control, .. } = &self.fabric;
+        let late_cells = &late.counts[link][label];
+        for (Passed { link, label, .. }, late) in plan.passed[link][label].iter().zip(late_cells) {
+            let passed = known - late;
+            let port = &mut ends[*link].state;
+            // Several branches of a merge may have the same label here.
+            port.counters[*label].offered += passed;
+            port.counters[*label].forwarded += passed;
+            // The cell arrives and leaves in the same instant, but counts as waiting in between.
+            port.max_queue = port.max_queue.max(u32::from(passed > 0));
+        }
+        let arrived = known - late_cells.last().expect("every way has an end");
+        if let StageEnd::Shaped { lane, .. } = plan.stages[link][label].end {
+            // Cells of a packet that is not yet whole wait for the rest.
+            let place = plan.lanes[lane].expect("the lane of a shaped port");
+            let port = rate_control.port(place.link).expect("the lane of a shaped port");
+            let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
+            let port = &mut ends[place.link].state;
+            let came = came.expect("fewer than a packet has");
+            port.counters[place.label].offered += u64::from(came);
+            port.waiting[place.label] += came;
+        }
+        begun - arrived - late.rm_cells_left(link, label)
+    }
+
     /// Computes the results up to the horizon from the states of the ports and memories. `is_whole` is false if only one
     /// partition is covered.
     pub(super) fn result(
@@ -80,40 +115,24 @@ impl Engine<'_> {
                 continue;
             }
             for label in self.fabric.plan.stages[link].keys() {
-                let late = &self.fabric.late.counts[link][label];
                 let PortEnd { state, leave_later } = &ends[link];
                 let forwarded = state.counters[label].forwarded;
                 // Cells whose departure is known.
                 let known = forwarded + leave_later.get(label).map_or(0, |&cells| u64::from(cells));
-                for (Passed { link, label, .. }, late) in self.fabric.plan.passed[link][label].iter().zip(late) {
-                    let passed = known - late;
-                    let port = &mut ends[*link].state;
-                    // Several branches of a merge may have the same label here.
-                    port.counters[*label].offered += passed;
-                    port.counters[*label].forwarded += passed;
-                    // The cell arrives and leaves in the same instant, but counts as waiting in between.
-                    port.max_queue = port.max_queue.max(u32::from(passed > 0));
-                }
-                let arrived = known - late.last().expect("every way has an end");
-                on_links[self.routing.vcs[link][label]] +=
-                    forwarded - arrived - self.fabric.late.rm_cells_left(link, label);
-                if let StageEnd::Shaped { lane, .. } = self.fabric.plan.stages[link][label].end {
-                    // Cells of a packet that is not yet whole wait for the rest.
-                    let place = self.fabric.plan.lanes[lane].expect("the lane of a shaped port");
-                    let port = self.fabric.rate_control.port(place.link).expect("the lane of a shaped port");
-                    let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
-                    let port = &mut ends[place.link].state;
-                    let came = came.expect("fewer than a packet has");
-                    port.counters[place.label].offered += u64::from(came);
-                    port.waiting[place.label] += came;
-                }
+                on_links[self.routing.vcs[link][label]] += self.follow(link, label, [forwarded, known], &mut ends);
+            }
+        }
+        for (number, losses) in self.fabric.losses.iter_enumerated() {
+            for (label, &vc) in self.routing.vcs[losses.link].iter_enumerated() {
+                let LossCounters { came, lost, .. } = losses.of_vc(label);
+                on_links[vc] += self.follow(self.fabric.plan.behind(number), label, [came - lost; 2], &mut ends);
             }
         }
         // The list keeps its allocated memory.
         let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
-        let &Self { network, ref routing, clock, ref edge, ref fabric, .. } = self;
-        let Fabric { horizon, end_systems, rate_control, .. } = fabric;
+        let &Self { network, ref routing, clock, ref fabric, .. } = self;
+        let Fabric { horizon, end_systems, rate_control, edge, losses, .. } = fabric;
         let state = FinalState {
             network,
             routing,
@@ -124,6 +143,7 @@ impl Engine<'_> {
             deadlock: None,
             end_systems,
             on_links,
+            losses,
             edge,
             rate_control,
             token,

@@ -11,6 +11,7 @@ use crate::events::{
     RateEvent,
 };
 use crate::index::{Label, LinkIndex, VcIndex};
+use crate::link_loss::LinkLoss;
 use crate::network::Routing;
 use crate::policy::Decision;
 use crate::port::PortEvent;
@@ -82,6 +83,16 @@ impl<P: Probe> EventSink<'_, P> {
                 self.cell(link, cell, CellStep::Lost(loss));
             }
             PortEvent::Admitted => self.cell(link, cell, CellStep::Admitted),
+        }
+    }
+
+    /// Reports a cell that a link loses.
+    pub(super) fn lost_on_link(&mut self, link: LinkIndex, cell: Cell, loss: LinkLoss) {
+        if P::OBSERVES {
+            if loss.cuts {
+                self.frame(link, cell, FrameStep::LostOnLink { link, loss });
+            }
+            self.cell(link, cell, CellStep::LostOnLink(loss));
         }
     }
 

@@ -33,6 +33,7 @@ use crate::end_systems::EndSystems;
 use crate::end_systems::partition::{EndMessages, Ends};
 use crate::engine::{Advance, Outcome, Progress};
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex};
+use crate::link_loss::{LinkLosses, LossyIndex};
 use crate::memory::MemoryState;
 use crate::metrics::RunResult;
 use crate::network::Network;
@@ -327,16 +328,22 @@ impl Engine<'_> {
         let (mut ends, mut memories) = (self.port_ends(), self.memory_states());
         let partitioning = self.partition.expect("it is one of several").partitioning;
         for (partition, number) in others.into_iter().zip(1..) {
-            let EndedPartition { ports, memories: of_partition, late, end_systems, edge } = partition;
-            for (((mine, theirs), (late_here, late)), link) in ends
-                .iter_mut()
-                .zip(ports)
-                .zip(self.fabric.late.counts.iter_mut().zip(late))
-                .zip(self.network.links.keys())
-            {
+            let EndedPartition { ports, memories: of_partition, late, losses, end_systems, edge } = partition;
+            let Fabric { plan, late: late_here, losses: losses_here, .. } = &mut self.fabric;
+            let is_there = |link: LinkIndex| partitioning.of(self.network.links[plan.beginning(link)].from) == number;
+            for ((link, mine), theirs) in ends.iter_mut_enumerated().zip(ports) {
                 if partitioning.of(self.network.links[link].from) == number {
                     *mine = theirs;
-                    *late_here = late;
+                }
+            }
+            for ((link, mine), theirs) in late_here.counts.iter_mut_enumerated().zip(late) {
+                if is_there(link) {
+                    *mine = theirs;
+                }
+            }
+            for (mine, theirs) in losses_here.iter_mut().zip(losses) {
+                if is_there(mine.link) {
+                    *mine = theirs;
                 }
             }
             let all = self.fabric.plan.memories.iter().zip(&mut memories).zip(of_partition);
@@ -347,7 +354,7 @@ impl Engine<'_> {
             }
             let (network, there) = (self.network, Partition { partitioning, number });
             self.fabric.end_systems.take_over(end_systems, &simulated_by(network, there));
-            self.edge.take_over(edge, |vc| there.has(network.source(vc)));
+            self.fabric.edge.take_over(edge, |vc| there.has(network.source(vc)));
         }
         self.fabric.end_systems.fold_all_sights();
         self.result(ends, &memories, true, token)
@@ -355,8 +362,8 @@ impl Engine<'_> {
 
     fn into_ended(self) -> EndedPartition {
         let (ports, memories) = (self.port_ends(), self.memory_states());
-        let Engine { fabric: Fabric { late, end_systems, .. }, edge, .. } = self;
-        EndedPartition { ports, memories, late: late.counts, end_systems, edge }
+        let Fabric { late, losses, end_systems, edge, .. } = self.fabric;
+        EndedPartition { ports, memories, late: late.counts, losses, end_systems, edge }
     }
 }
 
@@ -375,6 +382,7 @@ struct EndedPartition {
     ports: TiVec<LinkIndex, PortEnd>,
     memories: TiVec<MemoryIndex, MemoryState>,
     late: TiVec<LinkIndex, TiVec<Label, Box<[u64]>>>,
+    losses: TiVec<LossyIndex, LinkLosses>,
     end_systems: EndSystems,
     edge: Edge,
 }

@@ -53,7 +53,8 @@ impl Routes {
         let lanes = lanes_elsewhere(engine, partition);
         let sends_elsewhere = |&port: &PortIndex| {
             let link = plan.contended[port];
-            let mut ends = plan.stages[link].iter().map(|stage| match stage.end {
+            let last = |label| plan.stages_from(link, label).last().expect("the first is one of them");
+            let mut ends = plan.stages[link].keys().map(|label| match last(label).end {
                 StageEnd::Port { port, .. } => partition_of_port(port),
                 StageEnd::Host { link, .. } | StageEnd::Shaped { link, .. } => partition_of(network.links[link].to),
             });
@@ -95,7 +96,8 @@ impl Routes {
 /// Returns the lanes of frames that begin in a partition and end in another, each with the other partition.
 fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
     let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
-    let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| partition.has(network.links[link].from));
+    let begins_here = |link| partition.has(network.links[plan.beginning(link)].from);
+    let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| begins_here(link));
     let ends = begin_here.flat_map(|(_, stages)| stages).filter_map(|stage| match stage.end {
         StageEnd::Host { link, lane, .. } => Some((lane, partition.partitioning.of(network.links[link].to))),
         StageEnd::Port { .. } | StageEnd::Shaped { .. } => None,
@@ -111,7 +113,7 @@ fn collected(engine: &Engine<'_>, partition: Partition<'_>) -> TiVec<VcIndex, u3
     for (link, stages) in plan.stages.iter_enumerated() {
         for stage in stages {
             if let StageEnd::Host { vc, .. } = stage.end {
-                collected[vc] = partition.partitioning.of(network.links[link].from);
+                collected[vc] = partition.partitioning.of(network.links[plan.beginning(link)].from);
             }
         }
     }

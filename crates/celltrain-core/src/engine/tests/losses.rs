@@ -1,0 +1,165 @@
+//! Tests of losses on links in complete runs of both engines.
+
+use super::{lan, run};
+use crate::engine::Engine;
+use crate::events::{CellStep, Event, FrameStep, Observer, SegmentStep};
+use crate::index::{LinkIndex, VcIndex};
+use crate::link_loss::{LossCounters, LossPattern, LossRule, LossUnit};
+use crate::network::Network;
+use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK};
+use crate::probe::{NetworkView, Probe};
+use crate::tcp::{TcpConfig, TcpOptions};
+use crate::traffic::{TrafficConfig, constant_rate};
+use crate::units::{BitRate, Bytes, Time};
+
+const DATA: VcIndex = VcIndex::new(0);
+const ACKS: VcIndex = VcIndex::new(1);
+/// The link from the only source of [`lan`] to its switch.
+const FROM_SOURCE: LinkIndex = LinkIndex::new(2);
+
+/// Adds a rule to a link.
+fn lose(network: &mut Network, link: LinkIndex, vc: VcIndex, unit: LossUnit, pattern: LossPattern) {
+    network.links[link].losses.push(LossRule { vc, unit, pattern });
+}
+
+/// Returns a LAN whose only source sends packets of three cells, in cells of 20 Mb/s.
+fn packets(duration: &str) -> Network {
+    let mut network = lan(1, None, duration);
+    // With 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer, there are 144 bytes.
+    let (rate, packet) = (BitRate::from_bits_per_second(20_000_000), Bytes { bytes: 100 });
+    network.flows[FIRST].traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
+    network
+}
+
+/// The packets that arrived, and the numbers of those that failed or were lost on links.
+#[derive(Default)]
+struct Seen {
+    arrived: Vec<u64>,
+    failed: Vec<u32>,
+    lost: Vec<(Time, u32, u64)>,
+    lost_cells: u64,
+}
+
+impl Observer for Seen {
+    const OBSERVES: bool = true;
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Segment(event) => {
+                if let SegmentStep::Arrived { segment, .. } = event.step {
+                    self.arrived.push(segment.seq / u64::from(segment.len));
+                }
+            }
+            Event::Frame(event) => match event.step {
+                FrameStep::LostOnLink { loss, .. } => self.lost.push((now, event.frame.number(), loss.number)),
+                FrameStep::Failed(_) => self.failed.push(event.frame.number()),
+                _ => {}
+            },
+            Event::Cell(event) => self.lost_cells += u64::from(matches!(event.step, CellStep::LostOnLink(_))),
+            _ => {}
+        }
+    }
+}
+
+impl Probe for Seen {
+    fn next_snapshot(&self) -> Option<Time> {
+        None
+    }
+
+    fn snapshot(&mut self, _: Time, _: &NetworkView<'_>) {}
+}
+
+fn seen(network: &Network) -> Seen {
+    run(network);
+    let mut seen = Seen::default();
+    Engine::Reference.run(network, &mut seen, |_| true).expect("nothing interrupts it");
+    seen
+}
+
+#[test]
+fn the_packets_of_a_list_do_not_arrive_and_all_others_do() {
+    for link in [FROM_SOURCE, N_SOURCE_BOTTLENECK, LinkIndex::new(4)] {
+        let mut network = packets("1ms");
+        lose(&mut network, link, DATA, LossUnit::Packets, LossPattern::Numbers(vec![0, 3, 4]));
+        let Seen { arrived, failed, lost, lost_cells } = seen(&network);
+        assert_eq!(arrived[..4], [1, 2, 5, 6], "{link:?}");
+        assert!(arrived.windows(2).skip(2).all(|pair| pair[1] == pair[0] + 1), "{arrived:?}");
+        assert_eq!(
+            lost.iter().map(|&(_, frame, number)| (frame, number)).collect::<Vec<_>>(),
+            [(0, 0), (3, 3), (4, 4)]
+        );
+        assert_eq!((lost_cells, failed.len()), (9, 0), "nothing of them arrives");
+        // The first cell is lost at the instant at which it would arrive: in units of 1/97.2 MHz, a cell takes 265 and a
+        // delay 486.
+        let hops = [FROM_SOURCE, N_SOURCE_BOTTLENECK, LinkIndex::new(4)].iter().position(|&hop| hop == link).unwrap();
+        assert_eq!(lost[0].0, Time((hops as u64 + 1) * (265 + 486)));
+    }
+}
+
+#[test]
+fn a_lost_cell_costs_its_frame_and_a_lost_last_cell_the_next_frame_too() {
+    for (cells, arrived) in [(vec![4], [0, 2, 3]), (vec![5], [0, 3, 4]), (vec![3, 4, 5], [0, 2, 3])] {
+        let mut network = packets("1ms");
+        let lost = cells.len() as u64;
+        lose(&mut network, N_SOURCE_BOTTLENECK, DATA, LossUnit::Cells, LossPattern::Numbers(cells));
+        assert_eq!(seen(&network).arrived[..3], arrived);
+        let result = run(&network);
+        let LossCounters { came, lost: counted, cut_frames } = result.losses.raw[0].counters;
+        assert_eq!((counted, cut_frames, result.cells.lost), (lost, 1, lost));
+        assert!(came <= result.ports[N_SOURCE_BOTTLENECK].counters.forwarded);
+    }
+}
+
+#[test]
+fn every_rule_counts_what_the_others_lose() {
+    let mut network = packets("1ms");
+    let every = |period, first| LossPattern::Every { period, first };
+    lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, every(4, 1));
+    lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, LossPattern::Numbers(vec![1, 2]));
+    // The second link counts what it gets: packets 0, 3, 4, 6, 7 and so on.
+    lose(&mut network, N_SOURCE_BOTTLENECK, DATA, LossUnit::Packets, LossPattern::Numbers(vec![2]));
+    assert_eq!(seen(&network).arrived[..5], [0, 3, 6, 7, 8]);
+}
+
+#[test]
+fn a_lost_acknowledgement_is_made_up_for_by_the_next_and_lost_data_is_sent_again() {
+    let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
+    let mut network = lan(1, None, "20ms");
+    network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
+    let without = run(&network).flows[FIRST].clone();
+    lose(&mut network, N_SOURCE_WAY_BACK, ACKS, LossUnit::Packets, LossPattern::Numbers(vec![20, 40]));
+    let result = run(&network);
+    assert_eq!(result.losses.iter().map(|of| of.counters.lost).sum::<u64>(), 4, "an acknowledgement has two cells");
+    assert_eq!(result.flows[FIRST].retransmitted_segments, 0);
+    network.links[N_SOURCE_WAY_BACK].losses.clear();
+    lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, LossPattern::Numbers(vec![14, 26, 28]));
+    let result = run(&network);
+    let flow = &result.flows[FIRST];
+    assert_eq!((flow.retransmitted_segments, flow.timeouts, flow.fast_retransmits), (3, 0, 2));
+    assert!(flow.delivered_bytes < without.delivered_bytes);
+    assert_eq!((result.cells.lost, result.ports[FROM_SOURCE].counters.lost()), (3 * 12, 0));
+}
+
+#[test]
+fn a_probability_is_the_share_that_is_lost_and_each_rule_draws_for_itself() {
+    let network = |seed, shares: &[(LinkIndex, f64)]| {
+        let mut network = packets("400ms");
+        network.seed = seed;
+        for &(link, share) in shares {
+            lose(&mut network, link, DATA, LossUnit::Cells, LossPattern::Probability(share));
+        }
+        network
+    };
+    let of = |seed, shares: &[(LinkIndex, f64)]| Engine::Fast.run_to_end(&network(seed, shares));
+    let first = of(1, &[(FROM_SOURCE, 0.1)]);
+    let LossCounters { came, lost, .. } = first.losses.raw[0].counters;
+    // 8 Mb are 18,868 cells, of which 1887 are lost with a standard deviation of 41.
+    assert!(came.abs_diff(18_868) < 3 && lost.abs_diff(1887) < 5 * 41, "{lost} of {came}");
+    assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "another seed, other losses");
+    let both = of(1, &[(FROM_SOURCE, 0.1), (N_SOURCE_BOTTLENECK, 0.5)]);
+    assert_eq!(both.losses.raw.iter().find(|of| of.name.starts_with("source")), Some(&first.losses.raw[0]));
+    for (share, expected) in [(0.0, 0), (1.0, came)] {
+        let result = of(1, &[(FROM_SOURCE, share)]);
+        assert_eq!(result.losses.raw[0].counters.lost, expected);
+    }
+}

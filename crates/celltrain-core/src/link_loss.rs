@@ -1,0 +1,222 @@
+//! Losses on links: cells and whole frames of chosen VCs that a link does not deliver.
+//!
+//! A lost cell takes its time on the link and disappears at the instant at which it would arrive, as a cell whose header
+//! was hit by a bit error does (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the
+//! link, whether or not another rule loses them.
+
+use typed_index_collections::TiVec;
+
+use crate::cell::{Cell, FrameNumber};
+use crate::index::{Label, LinkIndex, VcIndex, indices};
+use crate::network::{Link, Network, Routing};
+use crate::rng::Stream;
+
+indices! {
+    /// A link with loss rules, among all such links of a network.
+    LossyIndex;
+}
+
+/// A rule by which a link loses cells of a VC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LossRule {
+    /// The VC, which must cross the link.
+    pub vc: VcIndex,
+    /// What the rule counts and loses.
+    pub unit: LossUnit,
+    /// Selects what is lost.
+    pub pattern: LossPattern,
+}
+
+/// What a rule counts and loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossUnit {
+    /// Frames with all their cells, numbered from 0 in the order in which their first cell enters the link.
+    Packets,
+    /// Single cells, numbered from 0 in the order in which they enter the link. RM cells count.
+    Cells,
+}
+
+/// Selects the packets or cells that are lost.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LossPattern {
+    /// Those with these numbers, in ascending order.
+    Numbers(Vec<u64>),
+    /// One in `period`, starting with number `first`.
+    Every {
+        /// Distance from one loss to the next, at least 1.
+        period: u64,
+        /// Number of the first loss.
+        first: u64,
+    },
+    /// Each with this probability, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>`.
+    Probability(f64),
+}
+
+/// The reason for the loss of a cell: the number of the packet or cell that a rule selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkLoss {
+    /// What the rule counts.
+    pub unit: LossUnit,
+    /// Its number among the VC's packets or cells on the link.
+    pub number: u64,
+    /// True if this is the first cell that its frame loses on the link.
+    pub cuts: bool,
+}
+
+impl LinkLoss {
+    /// Returns the reason in words, without the number.
+    pub fn reason(&self) -> &'static str {
+        match self.unit {
+            LossUnit::Packets => "packet chosen by a loss rule",
+            LossUnit::Cells => "cell chosen by a loss rule",
+        }
+    }
+}
+
+/// Counters of a VC's cells at the end of a link with losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossCounters {
+    /// Cells that reached the end of the link, whether or not they were lost there.
+    pub came: u64,
+    /// Cells lost.
+    pub lost: u64,
+    /// Frames that lost at least one cell.
+    pub cut_frames: u64,
+}
+
+impl LossCounters {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            came: self.came + other.came,
+            lost: self.lost + other.lost,
+            cut_frames: self.cut_frames + other.cut_frames,
+        }
+    }
+}
+
+/// The state of a link's rules.
+#[derive(Clone, Debug)]
+pub struct LinkLosses {
+    /// The link.
+    pub link: LinkIndex,
+    vcs: TiVec<Label, VcLosses>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct VcLosses {
+    counters: LossCounters,
+    /// The last frame that lost a cell.
+    cut: Option<FrameNumber>,
+    rules: Vec<RuleState>,
+}
+
+#[derive(Clone, Debug)]
+struct RuleState {
+    /// The branch whose frames count, if several VCs have merged.
+    branch: Option<u8>,
+    unit: LossUnit,
+    pattern: LossPattern,
+    draws: Stream,
+    /// Number of packets or cells so far.
+    count: u64,
+    /// The current frame, if packets are counted, and whether it is lost.
+    frame: Option<FrameNumber>,
+    loses_frame: bool,
+}
+
+impl LinkLosses {
+    /// Creates the state of all links with loss rules, in link order.
+    pub fn of(network: &Network, routing: &Routing) -> TiVec<LossyIndex, Self> {
+        let lossy = network.links.iter_enumerated().filter(|(_, link)| !link.losses.is_empty());
+        lossy.map(|(index, link)| Self::new(network, routing, index, link)).collect()
+    }
+
+    fn new(network: &Network, routing: &Routing, index: LinkIndex, link: &Link) -> Self {
+        let mut vcs: TiVec<Label, VcLosses> = routing.vcs[index].iter().map(|_| VcLosses::default()).collect();
+        for LossRule { vc, unit, pattern } in &link.losses {
+            let of_vc = &network.vcs[*vc];
+            let place = of_vc.path.iter().position(|&other| other == index).expect("the VC crosses the link");
+            let label = routing.labels(network, *vc).nth(place).expect("a VC has a label on each of its links");
+            let siblings = || network.vcs.iter().take(usize::from(*vc)).filter(|other| other.merge == of_vc.merge);
+            let branch =
+                of_vc.merge.map(|_| u8::try_from(siblings().count()).expect("a merge has 256 branches at most"));
+            let (name, unit_name) = (&of_vc.name, unit.name());
+            vcs[label].rules.push(RuleState {
+                branch,
+                unit: *unit,
+                pattern: pattern.clone(),
+                draws: Stream::new(network.seed, &format!("link/{}/losses/{name}/{unit_name}", link.name)),
+                count: 0,
+                frame: None,
+                loses_frame: false,
+            });
+        }
+        Self { link: index, vcs }
+    }
+
+    /// Records that a cell has reached the end of the link. Returns why it is lost, if it is. Cells of a VC must be
+    /// passed in order.
+    pub fn take(&mut self, cell: Cell) -> Option<LinkLoss> {
+        let VcLosses { counters, cut, rules } = &mut self.vcs[cell.label()];
+        counters.came += 1;
+        let mut loss = None;
+        for rule in rules {
+            let of_rule = rule.take(cell);
+            loss = loss.or(of_rule);
+        }
+        let (unit, number) = loss?;
+        let cuts = !cell.is_rm() && cut.replace(cell.frame) != Some(cell.frame);
+        counters.lost += 1;
+        counters.cut_frames += u64::from(cuts);
+        Some(LinkLoss { unit, number, cuts })
+    }
+
+    /// Returns the counters of each VC, by label.
+    pub fn counters(&self) -> impl Iterator<Item = LossCounters> {
+        self.vcs.iter().map(|vc| vc.counters)
+    }
+
+    /// Returns the counters of a VC.
+    pub fn of_vc(&self, label: Label) -> LossCounters {
+        self.vcs[label].counters
+    }
+}
+
+impl RuleState {
+    /// Counts a cell. Returns the unit and the number that it is lost with, if the rule loses it.
+    fn take(&mut self, cell: Cell) -> Option<(LossUnit, u64)> {
+        let of_other_branch = self.branch.is_some_and(|branch| branch != cell.frame.branch());
+        match self.unit {
+            _ if of_other_branch => return None,
+            LossUnit::Cells => self.loses_frame = self.loses_next(),
+            LossUnit::Packets if cell.is_rm() => return None,
+            LossUnit::Packets if self.frame == Some(cell.frame) => {}
+            LossUnit::Packets => {
+                self.frame = Some(cell.frame);
+                self.loses_frame = self.loses_next();
+            }
+        }
+        self.loses_frame.then(|| (self.unit, self.count - 1))
+    }
+
+    /// Counts the next packet or cell. Returns whether it is lost.
+    fn loses_next(&mut self) -> bool {
+        let number = self.count;
+        self.count += 1;
+        match self.pattern {
+            LossPattern::Numbers(ref numbers) => numbers.binary_search(&number).is_ok(),
+            LossPattern::Every { period, first } => number >= first && (number - first) % period == 0,
+            LossPattern::Probability(share) => self.draws.unit() < share,
+        }
+    }
+}
+
+impl LossUnit {
+    /// Returns the key of scenarios that counts in this unit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Packets => "packets",
+            Self::Cells => "cells",
+        }
+    }
+}

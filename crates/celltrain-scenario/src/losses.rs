@@ -1,0 +1,155 @@
+//! Loss rules of links, as scenarios write them: the checks, and the rules of the network.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::link_loss::{LossPattern, LossRule, LossUnit};
+use celltrain_core::network::NodeKind;
+
+use crate::channels::Channels;
+use crate::hints::{closest, did_you_mean};
+use crate::scenario::{LossOptions, Scenario};
+use crate::scope::Scope;
+use crate::topology::Layout;
+
+/// Returns the rules of each link that has any, and reports the faults in their tables. `root` is the scope of the
+/// scenario.
+pub(crate) fn resolve(
+    scenario: &Scenario,
+    layout: &Layout,
+    channels: &Channels,
+    root: &mut Scope<'_>,
+) -> BTreeMap<LinkIndex, Vec<LossRule>> {
+    let mut rules: BTreeMap<LinkIndex, Vec<LossRule>> = BTreeMap::new();
+    let graph = &layout.graph;
+    let mut tables = root.at("link");
+    for (name, options) in &scenario.link {
+        let mut scope = tables.at(name);
+        let Some(link) = graph.links.position(|link| link.name == *name) else {
+            let names = graph.links.iter().map(|link| link.name.as_str());
+            let hint = did_you_mean(closest(name, names, scope.token()));
+            scope.refuse(format!("is not a link; {hint}A link is named after its two nodes, such as sw1->sw2"));
+            continue;
+        };
+        let into_edge = graph.nodes[graph.links[link].to].kind == NodeKind::EdgeDevice;
+        let mut list = scope.at("lose");
+        for (number, rule) in options.lose.iter().enumerate() {
+            let mut scope = list.item(number);
+            if scope.is_malformed() {
+                continue;
+            }
+            let (vc, pattern) = (selected(layout, channels, link, rule, &mut scope), pattern(rule, &mut scope));
+            let (Some(vc), Some((unit, pattern))) = (vc, pattern) else { continue };
+            let rules = rules.entry(link).or_default();
+            let is_random = |pattern: &LossPattern| matches!(pattern, LossPattern::Probability(_));
+            let twice = |other: &LossRule| other.vc == vc && other.unit == unit && is_random(&other.pattern);
+            if into_edge && channels.vcs[vc].path[0] == link {
+                let next = channels.vcs[vc].path.get(1).map_or("the next link", |&next| &graph.links[next].name);
+                scope.refuse(format!("is on a link that hands whole packets to an edge device; use {next}"));
+            } else if is_random(&pattern) && rules.iter().any(twice) {
+                let vc = &channels.vcs[vc].name;
+                scope.refuse(format!("gives VC {vc} a second probability for {}; keep one", unit.name()));
+            } else {
+                rules.push(LossRule { vc, unit, pattern });
+            }
+        }
+    }
+    rules
+}
+
+/// Returns the VC that a rule names, which must cross the link.
+fn selected(
+    layout: &Layout,
+    channels: &Channels,
+    link: LinkIndex,
+    rule: &LossOptions,
+    scope: &mut Scope<'_>,
+) -> Option<VcIndex> {
+    let (key, name, vcs) = match (&rule.flow, &rule.vc) {
+        (Some(name), None) => {
+            let Some((place, _)) = layout.flows.iter().enumerate().find(|(_, flow)| flow.name == *name) else {
+                let hint =
+                    did_you_mean(closest(name, layout.flows.iter().map(|flow| flow.name.as_str()), scope.token()));
+                scope.at("flow").refuse_text(name, format!("is not a flow; {hint}A rule names one flow"));
+                return None;
+            };
+            let both = channels.of_flow.raw[place];
+            if channels.of_flow.iter().filter(|other| **other == both).count() > 1 {
+                let vc = &channels.vcs[both[0]].name;
+                let problem =
+                    format!("shares its VC with other flows; write vc = \"{vc}\" to count the packets of all");
+                scope.at("flow").refuse_text(name, problem);
+                return None;
+            }
+            ("flow", name, both.to_vec())
+        }
+        (None, Some(name)) => {
+            let Some(vc) = channels.vcs.position(|vc| vc.name == *name) else {
+                let hint = did_you_mean(closest(name, channels.vcs.iter().map(|vc| vc.name.as_str()), scope.token()));
+                let problem = format!("is not a VC; {hint}A VC has the name of its flow, with -acks on the way back");
+                scope.at("vc").refuse_text(name, problem);
+                return None;
+            };
+            ("vc", name, vec![vc])
+        }
+        (None, None) => {
+            scope.refuse("names neither a flow nor a VC; add flow = \"NAME\" or vc = \"NAME\"");
+            return None;
+        }
+        (Some(_), Some(_)) => {
+            scope.refuse("names both a flow and a VC; keep one of them");
+            return None;
+        }
+    };
+    let found = vcs.iter().copied().find(|&vc| channels.vcs[vc].path.contains(&link));
+    if found.is_none() {
+        let links = |&vc: &VcIndex| {
+            let names: Vec<&str> = channels.vcs[vc].path.iter().map(|&link| &*layout.graph.links[link].name).collect();
+            names.join(", ")
+        };
+        let ways: Vec<String> = vcs.iter().map(links).collect();
+        let problem = format!("does not cross this link; it crosses {}", ways.join("; its acknowledgements cross "));
+        scope.at(key).refuse_text(name, problem);
+    }
+    found
+}
+
+/// Returns what a rule counts, and which of it is lost.
+fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossPattern)> {
+    let LossOptions { packets, cells, every, probability, .. } = rule;
+    match (packets.is_some() || cells.is_some(), every, probability) {
+        (true, None, None) => {
+            let (unit, mut numbers) = one_of(packets.clone(), cells.clone(), scope)?;
+            if numbers.is_empty() {
+                scope.at(unit.name()).refuse_value("[]", "is empty; list numbers from 0 on, such as [14, 26]");
+            }
+            numbers.sort_unstable();
+            Some((unit, LossPattern::Numbers(numbers)))
+        }
+        (false, Some(every), None) => {
+            let (unit, period) = one_of(every.packets, every.cells, &mut scope.at("every"))?;
+            let first = every.first.unwrap_or(period.saturating_sub(1));
+            Some((unit, LossPattern::Every { period, first }))
+        }
+        (false, None, Some(probability)) => {
+            let (unit, share) = one_of(probability.packets, probability.cells, &mut scope.at("probability"))?;
+            Some((unit, LossPattern::Probability(share)))
+        }
+        _ => {
+            scope.refuse("does not have exactly one of packets, cells, every and probability; write a rule for each");
+            None
+        }
+    }
+}
+
+/// Returns the value for packets or the value for cells, of which a table has one.
+fn one_of<T>(packets: Option<T>, cells: Option<T>, scope: &mut Scope<'_>) -> Option<(LossUnit, T)> {
+    match (packets, cells) {
+        (Some(packets), None) => Some((LossUnit::Packets, packets)),
+        (None, Some(cells)) => Some((LossUnit::Cells, cells)),
+        _ => {
+            scope.refuse("does not have exactly one of packets and cells");
+            None
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Random loss rules on the links of a drawn network.
+
+use std::collections::BTreeSet;
+
+use celltrain_core::index::NodeIndex;
+use celltrain_core::link_loss::{LossPattern, LossRule, LossUnit};
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::{Network, NodeKind};
+use celltrain_core::rng::Stream;
+
+/// Kinds of rules, and of places where they apply.
+pub(crate) const KINDS: &[&str] = &[
+    "packets by number", "cells by number", "every packets", "every cells", "probability of packets",
+    "probability of cells", "at the first link", "between switches", "at the last link", "acknowledgements", "a merge",
+    "a contract", "a controlled rate", "several rules", "lost cells",
+];
+
+pub(crate) fn kinds(network: &Network, result: &RunResult) -> BTreeSet<&'static str> {
+    let mut kinds = BTreeSet::new();
+    for (index, link) in network.links.iter_enumerated() {
+        kinds.extend((link.losses.len() > 1).then_some("several rules"));
+        for LossRule { vc: number, unit, pattern } in &link.losses {
+            kinds.insert(match (pattern, unit) {
+                (LossPattern::Numbers(_), LossUnit::Packets) => "packets by number",
+                (LossPattern::Numbers(_), LossUnit::Cells) => "cells by number",
+                (LossPattern::Every { .. }, LossUnit::Packets) => "every packets",
+                (LossPattern::Every { .. }, LossUnit::Cells) => "every cells",
+                (LossPattern::Probability(_), LossUnit::Packets) => "probability of packets",
+                (LossPattern::Probability(_), LossUnit::Cells) => "probability of cells",
+            });
+            let vc = &network.vcs[*number];
+            let is_host = |node: NodeIndex| network.nodes[node].kind == NodeKind::Host;
+            kinds.insert(match (is_host(link.from), is_host(link.to)) {
+                (true, _) => "at the first link",
+                (_, true) => "at the last link",
+                _ => "between switches",
+            });
+            kinds.extend(network.flows.iter().any(|flow| flow.ack_vc == *number).then_some("acknowledgements"));
+            kinds.extend(network.merged_at(vc, index).map(|_| "a merge"));
+            kinds.extend(vc.contract.as_ref().filter(|_| vc.path[0] == index).map(|_| "a contract"));
+            kinds.extend(vc.abr.as_ref().map(|_| "a controlled rate"));
+        }
+    }
+    kinds.extend(result.losses.iter().any(|losses| losses.counters.lost > 0).then_some("lost cells"));
+    kinds
+}
+
+/// Adds rules to about a third of the links that VCs cross.
+pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
+    for (number, vc) in network.vcs.iter_enumerated() {
+        for (place, &link) in vc.path.iter().enumerate() {
+            // Edge devices receive whole packets.
+            let into_edge = place == 0 && network.nodes[network.links[link].to].kind == NodeKind::EdgeDevice;
+            if into_edge || rng.below(6) > 0 {
+                continue;
+            }
+            let unit = if rng.below(2) == 0 { LossUnit::Packets } else { LossUnit::Cells };
+            let most = if unit == LossUnit::Packets { 20 } else { 200 };
+            let pattern = match rng.below(3) {
+                0 => {
+                    let mut numbers: Vec<u64> = (0..1 + rng.below(6)).map(|_| rng.below(most).into()).collect();
+                    numbers.sort_unstable();
+                    LossPattern::Numbers(numbers)
+                }
+                1 => LossPattern::Every { period: u64::from(1 + rng.below(most)), first: rng.below(most).into() },
+                _ => LossPattern::Probability([0.5, 0.02, 0.001, 1.0][rng.below(4) as usize]),
+            };
+            network.links[link].losses.push(LossRule { vc: number, unit, pattern });
+        }
+    }
+}
