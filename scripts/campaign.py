@@ -107,10 +107,11 @@ CAMPAIGNS = {
         count=20_000,
     ),
     "differential": Campaign(
-        "both engines on random scenarios, and half as many whose cells come in step",
-        "1 h",
-        "CELLTRAIN_DIFFERENTIAL={count} cargo test --release --package celltrain-scenario --test integration differential::",
-        count=100_000,
+        "both engines on random networks of all kinds, which must reach all rare situations",
+        "30 min",
+        f"CELLTRAIN_CAMPAIGN={{count}} CELLTRAIN_CAMPAIGN_SEED={{seed}} {SCENARIO_TESTS} --test integration "
+        "-- --ignored --exact differential::campaign::campaign --nocapture",
+        count=60_000,
     ),
     "exits": Campaign(
         "processes that use stores or end during a run: none may end abnormally",

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, FrameNumber, Run};
+use crate::coverage::reached;
 use crate::units::Bytes;
 
 /// Payload bytes of one cell.
@@ -288,13 +289,15 @@ impl Reassembler {
         self.cells += 1;
         if cell.last_cell() {
             let cells = std::mem::take(&mut self.cells);
-            return if !self.mixed && cells == cells_of(cell.frame) {
-                Reassembled::Whole(cell.frame)
-            } else {
-                Reassembled::Damaged { cells }
-            };
+            if !self.mixed && cells == cells_of(cell.frame) {
+                return Reassembled::Whole(cell.frame);
+            }
+            reached!(FrameJoined if self.mixed);
+            reached!(FrameIncomplete if !self.mixed);
+            return Reassembled::Damaged { cells };
         }
         if self.cells >= max_cells {
+            reached!(FrameTooLong);
             // Even if the next cell is the last, the frame is too long.
             self.overlong = true;
             return Reassembled::Damaged { cells: std::mem::take(&mut self.cells) };

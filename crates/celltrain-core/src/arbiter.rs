@@ -7,6 +7,7 @@
 
 use celltrain_formula::PerVc;
 
+use crate::coverage::reached;
 use crate::error::Fault;
 
 /// Selects the next VC.
@@ -166,6 +167,7 @@ impl Arbiter for MinimumShares {
     fn serve(&mut self, send: impl FnOnce(usize) -> bool) {
         let (due, label) = self.tournament[1];
         let is_due = due <= self.now;
+        reached!(MinimumShareDue if is_due && self.ring.members > 1);
         self.now += TURN;
         let vc = if is_due { label as usize } else { self.ring.head as usize };
         let goes_on = send(vc);

@@ -21,6 +21,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
+use crate::coverage::reached;
 use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
@@ -233,6 +234,7 @@ impl EndSystems {
         emit::ended(sender, number, &body, now, observer);
         let has_requests = self.requests.is_some();
         if has_requests && !self.is_expected(sender, number) {
+            reached!(FrameAfterClose);
             return;
         }
         match body {
@@ -285,7 +287,7 @@ impl EndSystems {
                             self.departures.push(Reverse((next, flow)));
                         }
                         // During the pause, another copy of a segment arrived and was acknowledged.
-                        Some(_) => {}
+                        Some(_) => reached!(AckDuringPause),
                     }
                 }
                 self.send(flow, now, observer, out);

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 
@@ -179,6 +180,7 @@ impl Policer {
             // F-GCRA: the first cell decides for the whole frame.
             self.passed = !cell.tagged() && self.frame_rate.level(now) <= self.tau;
             self.tags = !self.passed && self.tagging && !cell.tagged();
+            reached!(FrameTagged if self.tags);
             self.counters.eligible_frames += u64::from(self.passed);
             self.counters.tagged_frames += u64::from(self.tags);
         }
@@ -187,6 +189,7 @@ impl Policer {
             self.frame_rate.add_cell(now);
         }
         let too_fast = self.peak_rate.level(now) > self.cdvt;
+        reached!(CellTooFast if too_fast);
         if !too_fast {
             self.peak_rate.add_cell(now);
         }

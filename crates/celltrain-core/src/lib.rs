@@ -11,6 +11,7 @@ pub mod arbiter;
 pub mod cancellation;
 pub mod cell;
 pub mod contracts;
+pub mod coverage;
 pub mod edge_device;
 pub mod end_systems;
 pub mod engine;

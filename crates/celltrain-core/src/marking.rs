@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -170,6 +171,8 @@ impl Marker {
         } else {
             false
         };
+        reached!(MarkedByChance if marks && self.average <= self.k_max);
+        reached!(MarkedByAverage if marks && f64::from(waiting) <= self.k_min);
         if marks { cell.with_efci(true) } else { cell }
     }
 }

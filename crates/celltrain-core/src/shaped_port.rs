@@ -11,6 +11,7 @@ use typed_index_collections::TiVec;
 use crate::aal5::{Frame, FrameLog};
 use crate::abr::{RmCell, Source};
 use crate::cell::{Cell, FrameNumber, Run};
+use crate::coverage::reached;
 use crate::edge_device::{AdaState, EdgeBuffer, Packet, PacketOutcome, Packets};
 use crate::index::Label;
 use crate::port::{PortCounters, PortState};
@@ -269,6 +270,7 @@ impl ShapedPort {
         let Ahead { label, first, period, cells } = ahead;
         let back = ahead.not_started(now);
         if back > 0 {
+            reached!(CellsTakenBack);
             self.buffer.untake(label, back);
             let next = first + period * u64::from(cells - back);
             match &mut self.vcs[label].pace {

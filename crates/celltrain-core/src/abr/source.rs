@@ -10,6 +10,7 @@
 //! waiting.
 
 use super::{Parameters, RateFormat, Rates, RmCell, Rule};
+use crate::coverage::reached;
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
 /// A kind of in-rate cell (rule 3).
@@ -308,7 +309,9 @@ impl Source {
             (self.acr + self.rif * pcr).min(pcr)
         };
         // Rule 9.
-        acr.min(self.rate_format.through_cell(rm.er)).max(mcr)
+        let acr = acr.min(self.rate_format.through_cell(rm.er));
+        reached!(AcrHeldAtMcr if acr < mcr);
+        acr.max(mcr)
     }
 
     /// Returns the rule by which this backward RM cell changes ACR to `acr`.
@@ -329,6 +332,7 @@ impl Source {
     /// follows it (rule 4).
     pub fn turn_around(&mut self, rm: RmCell) {
         assert!(rm.backward, "the destination has turned it around");
+        reached!(WaitingRmOverwritten if self.waiting.is_some());
         self.counters.overwritten += u64::from(self.waiting.is_some());
         self.waiting = Some(rm);
     }
@@ -361,6 +365,7 @@ impl Source {
         }
         self.out_of_rate_at = Some(now);
         self.counters.out_of_rate_sent += 1;
+        reached!(OutOfRateRmSent);
         self.forward_rm(true)
     }
 
@@ -374,9 +379,11 @@ impl Source {
     /// Updates ACR before a forward RM cell that starts at `now` (rules 5 and 6). The new ACR applies to the following
     /// cells (rule 7).
     fn prepare_forward_rm(&mut self, now: Time) {
+        reached!(RmDueByTime if self.forward_at.is_some() && self.cells + 1 < self.nrm);
         let mut acr = self.acr;
         // Rule 5. If no forward RM cell has been sent before, no time has elapsed.
         if acr > self.rates.icr && self.forward_at.is_some_and(|forward_at| now - forward_at > self.adtf) {
+            reached!(AcrResetWhenIdle);
             acr = self.rates.icr;
             self.rule = Rule::Idle;
         }
@@ -385,6 +392,7 @@ impl Source {
             let before = acr;
             acr = (acr - acr * self.cdf).max(self.rates.mcr);
             if acr != before {
+                reached!(CrmCutOff);
                 self.rule = Rule::Unanswered;
             }
         }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use super::{Cause, Configure, Discard, Memory, Packets};
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::index::Label;
 
@@ -207,6 +208,7 @@ impl Thresholds {
     /// Returns to phase 0 if QL < LT and `P_CTR` = 0.
     pub(super) fn relax(self, v: &mut Vc, ql: u32) {
         if ql < self.lt && v.state.p_ctr == 0 {
+            reached!(AdaReturnsToPhaseZero);
             v.state.phase = Phase::Zero;
         }
     }
@@ -232,7 +234,11 @@ impl Vc {
     /// Drops a packet from the front if possible. If so, the phase is 1 afterwards.
     pub(super) fn drop_front(&mut self, packets: &mut Packets, vc: Label, cause: Cause) {
         if packets.drop_front(vc, cause) {
+            reached!(AdaDropsAtRateFall if cause == Cause::RateFell);
+            reached!(AdaDropsWhenFull if cause == Cause::NoRoom);
             self.state = AdaState { phase: Phase::One, ld_acr: packets.acr(vc), p_ctr: packets.ql(vc) };
+        } else {
+            reached!(AdaCannotDrop);
         }
     }
 

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Cause, Configure, Discard, Memory, Packets};
+use crate::coverage::reached;
 use crate::index::Label;
 
 /// Front drop: whole packets are dropped from the head of the queue until the arriving one fits. A packet being
@@ -37,11 +38,13 @@ impl Configure for Config {
 impl Discard for FrontDrop {
     fn on_arrival(&mut self, packets: &mut Packets, vc: Label, cells: u32) {
         if !packets.can_fit(vc, cells) {
+            reached!(PacketCannotFit);
             return;
         }
         while !packets.fits(vc, cells) {
             if !packets.drop_front(vc, Cause::NoRoom) {
                 let longest = longest_other(packets).expect("a packet that can fit finds others to drop");
+                reached!(PacketDroppedForOther);
                 packets.drop_front(longest, Cause::NoRoom);
             }
         }

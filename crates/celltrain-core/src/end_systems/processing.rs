@@ -7,6 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::Departure;
+use crate::coverage::reached;
 use crate::host::{ProcessingTimes, up_to};
 use crate::index::{NodeIndex, VcIndex};
 use crate::network::{Network, Vc};
@@ -70,6 +71,7 @@ impl Processing {
             ProcessingTimes::Uniform => up_to(self.longest, &mut host.rng).max(Span(1)),
         };
         host.free = host.free.max(now) + takes;
+        reached!(PacketWaitsAtHost if !host.packets.is_empty());
         if host.packets.is_empty() {
             self.done.push(Reverse((host.free, number)));
         }

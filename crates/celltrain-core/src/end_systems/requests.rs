@@ -11,6 +11,7 @@ use super::connections::{Connections, OpenRequest};
 use super::{Body, Departure, EndSystems, emit, leave};
 use crate::aal5::Frame;
 use crate::cell::FrameNumber;
+use crate::coverage::reached;
 use crate::events::{HandshakeStep, Observer, RequestStep};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, VcIndex};
@@ -256,6 +257,7 @@ impl EndSystems {
         if opens {
             connection.sender.on_opened(now);
         }
+        reached!(SynAckRepeated if !opens);
         let ack_vc = connection.ack_vc;
         self.emit_handshake((flow, number), ack_vc, HandshakeStep::SynAckArrived, now, observer);
         if opens {

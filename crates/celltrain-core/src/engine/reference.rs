@@ -19,6 +19,7 @@ use super::{Advance, Interrupted, Outcome, Progress};
 use crate::cancellation::{CancellationToken, all};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
+use crate::coverage::reached;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
@@ -29,7 +30,8 @@ use crate::memory::Memory;
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::formula::PortInfo;
-use crate::port::Port;
+use crate::port::admission::is_of_frame;
+use crate::port::{Port, PortEvent};
 use crate::probe::{NetworkView, Nothing, Probe, Queues};
 use crate::queue_range::QueueRange;
 use crate::rate_control::{Place, RateControl};
@@ -49,7 +51,8 @@ pub(super) struct Engine<'a> {
     ties: TiVec<LinkIndex, TieBreaker>,
     markers: TiVec<LinkIndex, Option<Marker>>,
     memories: SharedMemories<'a>,
-    transmitting: TiVec<LinkIndex, bool>,
+    /// The cell that a link is transmitting.
+    transmitting: TiVec<LinkIndex, Option<Cell>>,
     /// For each link: the priorities that pause frames have stopped, one bit each.
     stopped: TiVec<LinkIndex, u8>,
     /// The first deadlock found.
@@ -171,7 +174,7 @@ impl<'a> Engine<'a> {
             ties: network.links.iter_enumerated().map(ties).collect(),
             markers: network.links.keys().map(|link| network.marker(link)).collect(),
             memories: SharedMemories::new(network, &routing),
-            transmitting: ti_vec![false; network.links.len()],
+            transmitting: ti_vec![None; network.links.len()],
             stopped: ti_vec![0; network.links.len()],
             deadlock: None,
             rate_control: RateControl::new(network, &routing, clock, token)?,
@@ -290,7 +293,7 @@ impl<'a> Engine<'a> {
             match what {
                 What::Start(flow) => self.now.starts.push(flow),
                 What::Sent(link) => {
-                    self.transmitting[link] = false;
+                    self.transmitting[link] = None;
                     self.now.to_serve.push(link);
                 }
                 What::Arrival(link) => self.arrive(link, cell, now, probe),
@@ -399,7 +402,7 @@ impl<'a> Engine<'a> {
             self.event_sink(now, probe).cell(link, marked, CellStep::Marked);
         }
         let cell = marked;
-        let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
+        let Self { ports, memories, routing, end_systems, rate_control, reported_losses, transmitting, .. } = self;
         let mut event_sink =
             EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
         if let Some(memory) = memories.of_port(link) {
@@ -408,7 +411,10 @@ impl<'a> Engine<'a> {
         }
         let port = &mut ports[link];
         let occupancy = port.occupancy();
-        port.offer_observed(cell, now, |event| event_sink.port(link, cell, occupancy, &event));
+        port.offer_observed(cell, now, |event| {
+            reached!(FrameInServicePushedOut if is_of_frame_in_service(&event, transmitting[link]));
+            event_sink.port(link, cell, occupancy, &event);
+        });
     }
 
     /// Passes a cell to the port's marker, on arrival or at departure. Returns the cell, perhaps marked.
@@ -505,6 +511,7 @@ impl<'a> Engine<'a> {
             let together;
             (together, rest) = rest.split_at_mut(group);
             let port = together[0].port;
+            reached!(ArrivalAsOneLeaves if self.ports[port].room() == 0 && self.now.to_serve.contains(&port));
             self.now.to_serve.push(port);
             if self.rate_control.port(port).is_some() {
                 for arrival in together {
@@ -526,6 +533,7 @@ impl<'a> Engine<'a> {
                 None => &mut self.ties[port],
             };
             ties.order(together, |arrival| arrival.input);
+            reached!(TieAtFullBuffer if together.len() > 1 && (self.ports[port].room() as usize) < together.len());
             for arrival in together {
                 let run = Run { last: arrival.cell, cells: 1 };
                 self.rate_control.on_arrival(arrival.port, arrival.vc, run, now, Span(0));
@@ -560,7 +568,7 @@ impl<'a> Engine<'a> {
                 }
                 continue;
             }
-            if self.transmitting[link] {
+            if self.transmitting[link].is_some() {
                 continue;
             }
             let port = &mut self.ports[link];
@@ -596,7 +604,7 @@ impl<'a> Engine<'a> {
             }
             let cell = marked;
             self.event_sink(now, probe).cell(link, cell, CellStep::Departed);
-            self.transmitting[link] = true;
+            self.transmitting[link] = Some(cell);
             self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
             self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
         }
@@ -672,6 +680,11 @@ impl<'a> Engine<'a> {
         }
         .measure()
     }
+}
+
+/// Returns whether a cell is pushed out of the frame to which the cell being transmitted belongs.
+fn is_of_frame_in_service(event: &PortEvent<'_>, in_service: Option<Cell>) -> bool {
+    matches!(*event, PortEvent::PushedOut { cell, .. } if in_service.is_some_and(|sent| is_of_frame(sent, cell)))
 }
 
 impl Queues for Engine<'_> {

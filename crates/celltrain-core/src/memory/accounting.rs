@@ -14,6 +14,7 @@ use super::{
     Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd,
     QueueIndex, QueueInfo, Side, Verdict, View,
 };
+use crate::coverage::reached;
 use crate::index::{Label, LinkIndex};
 use crate::marking::Counted;
 use crate::rng::Stream;
@@ -351,7 +352,10 @@ impl Memory {
         };
         let of_egress = match self.find_part(egress, now) {
             Ok(part) => part,
-            Err(obstacle) => return self.count_out_of_place(egress, obstacle),
+            Err(obstacle) => {
+                reached!(EgressRefusesAfterIngress);
+                return self.count_out_of_place(egress, obstacle);
+            }
         };
         self.count_in(now);
         self.enter(ingress, of_ingress, now);
@@ -384,6 +388,7 @@ impl Memory {
         let queue = &self.queues[number];
         let pool = &mut self.pools[queue.pool];
         if queue.in_reserve < queue.reserve {
+            reached!(ReserveWithoutMemory if self.used >= self.cells);
             return if self.used < self.cells { Ok(Part::Reserve) } else { Err(Obstacle::Limit(Limit::Memory)) };
         }
         let limit = if queue.in_headroom > 0 {
@@ -406,8 +411,12 @@ impl Memory {
                 }
             }
         };
+        reached!(MemoryFull if limit == Limit::Memory);
+        reached!(PoolFull if limit == Limit::Pool);
         let Some(lossless) = queue.lossless else { return Err(Obstacle::Limit(limit)) };
         if queue.in_headroom >= lossless.headroom || pool.headroom.is_some_and(|most| pool.in_headroom >= most) {
+            reached!(HeadroomUsedUp if queue.in_headroom >= lossless.headroom && lossless.headroom > 0);
+            reached!(PoolHeadroomUsedUp if queue.in_headroom < lossless.headroom);
             return Err(Obstacle::Limit(Limit::Headroom));
         }
         if self.used < self.cells { Ok(Part::Headroom) } else { Err(Obstacle::Limit(Limit::Memory)) }
@@ -430,6 +439,7 @@ impl Memory {
                 }
             }
             Part::Headroom => {
+                reached!(HeadroomUsed);
                 queue.in_headroom += 1;
                 pool.in_headroom += 1;
                 queue.counters.max_headroom = queue.counters.max_headroom.max(queue.in_headroom);
@@ -457,6 +467,7 @@ impl Memory {
             }
         };
         if is_reached {
+            reached!(PausedAtThreshold if queue.in_headroom == 0);
             queue.paused = true;
             queue.counters.pauses += 1;
             self.pause_changes.push_back(PauseChange { queue: number, paused: true });
@@ -523,6 +534,7 @@ impl Memory {
             threshold.is_some_and(|threshold| f64::from(held) + f64::from(offset) <= threshold)
         };
         if held == 0 || held < lossless.xon || lossless.xon_offset.is_some_and(is_below) {
+            reached!(ResumedByOffset if held > 0 && held >= lossless.xon);
             queue.paused = false;
             self.pause_changes.push_back(PauseChange { queue: number, paused: false });
         }

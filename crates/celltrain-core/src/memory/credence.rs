@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -90,6 +91,7 @@ impl Credence {
         let drops = self.drops.get(self.arrivals).copied().unwrap_or(false);
         self.arrivals += 1;
         let is_flipped = self.flips > 0.0 && self.rng.unit() < self.flips;
+        reached!(PredictionFlipped if is_flipped);
         drops != is_flipped
     }
 }
@@ -104,6 +106,7 @@ impl MemoryPolicy for Credence {
         // q <= B / N without rounding.
         let is_safe = u64::from(longest) * u64::from(queues) <= u64::from(view.cells);
         let is_within = view.queues[queue].saturating_add(cells) <= self.thresholds[queue];
+        reached!(PredictedLoss if !is_safe && is_within && self.is_drop);
         if is_safe || (is_within && !self.is_drop) { Verdict::Admit } else { Verdict::Refuse }
     }
 

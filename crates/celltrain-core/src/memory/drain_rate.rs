@@ -3,6 +3,7 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::{PoolInfo, PoolQueue};
+use crate::coverage::reached;
 use crate::units::{Span, Time};
 
 /// The share of its port's rate at which each queue was drained in the last interval.
@@ -51,7 +52,9 @@ impl DrainRates {
         for ((left, share), (most, least)) in
             self.left.iter_mut().zip(&mut self.shares).zip(self.most.iter().zip(&self.least))
         {
-            *share = (std::mem::take(left) as f64 / most).clamp(*least, 1.0);
+            let drained = std::mem::take(left) as f64 / most;
+            reached!(DrainRateAtLeast if drained > 0.0 && drained < *least);
+            *share = drained.clamp(*least, 1.0);
         }
         self.next += self.interval;
     }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, PushOut, QueueEnd, Verdict, View};
+use crate::coverage::reached;
 
 /// Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
 ///
@@ -63,8 +64,12 @@ impl MemoryPolicy for LongestQueueDrop {
             Variant::HeadHighest => view.queues.keys().max_by_key(|&other| length(other)),
         }
         .expect("a pool has queues");
+        reached!(LongestQueueTie if view.queues.keys().filter(|&other| length(other) == length(longest)).count() > 1);
         match self.variant {
-            Variant::TailLowest if longest == queue => Verdict::Refuse,
+            Variant::TailLowest if longest == queue => {
+                reached!(ArrivalAtLongestQueue);
+                Verdict::Refuse
+            }
             _ if view.queues[longest] == 0 => Verdict::Refuse,
             Variant::TailLowest => Verdict::PushOut(PushOut { queue: longest, end: QueueEnd::Tail }),
             Variant::HeadHighest => Verdict::PushOut(PushOut { queue: longest, end: QueueEnd::Head }),

@@ -11,6 +11,7 @@ use typed_index_collections::TiVec;
 
 use super::dynamic_threshold::check_alpha;
 use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, QueueEnd, Verdict, View};
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::units::{BitRate, Span, Time};
 
@@ -124,6 +125,7 @@ impl MemoryPolicy for Occamy {
         let mut in_turn = keys().filter(|&queue| queue >= first).chain(keys().filter(|&queue| queue < first));
         let queue = in_turn.find(|&queue| self.is_above(view, queue));
         let Some(queue) = queue else {
+            reached!(NoVictimLeft);
             self.has_victims = false;
             return None;
         };

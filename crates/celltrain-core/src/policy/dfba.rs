@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View};
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -97,14 +98,20 @@ impl BufferPolicy for Dfba {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
         let (x, x_i) = (f64::from(buffer.occupancy), f64::from(buffer.per_vc[vc]));
         let r_i = self.r_i[vc];
+        reached!(DfbaAtThreshold if x_i == r_i);
         if x_i < r_i {
             return true;
         }
         if x_i > self.z * r_i || x >= self.r || buffer.tagged {
+            reached!(DfbaAboveCeiling if x_i > self.z * r_i);
+            reached!(DfbaCongested if x >= self.r);
             return false;
         }
         let drop = self.drop_probability(x_i, r_i);
-        drop == 0.0 || rng.unit() >= drop
+        let admits = drop == 0.0 || rng.unit() >= drop;
+        reached!(DfbaRefusedByChance if !admits);
+        reached!(DfbaAdmittedByChance if admits && drop > 0.0);
+        admits
     }
 
     fn admits_up_to(&self) -> Option<u32> {

@@ -11,6 +11,7 @@ use typed_index_collections::TiVec;
 
 use super::load_ratio::Weights;
 use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View, check_thresholds};
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -116,7 +117,10 @@ impl BufferPolicy for Dfba1998 {
             return false;
         }
         let drop = self.drop_probability(x, f64::from(buffer.per_vc[vc]), vc);
-        drop == 0.0 || rng.unit() >= drop
+        let admits = drop == 0.0 || rng.unit() >= drop;
+        reached!(Dfba1998WithinShare if drop == 0.0);
+        reached!(Dfba1998RefusedByChance if !admits);
+        admits
     }
 
     fn admits_up_to(&self) -> Option<u32> {

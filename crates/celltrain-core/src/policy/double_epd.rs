@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Decision, Settings, View, check_thresholds};
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -68,6 +69,7 @@ impl Configure for Config {
 
 impl BufferPolicy for DoubleEpd {
     fn admit_frame(&mut self, buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        reached!(OnlyTaggedRefused if buffer.tagged && buffer.occupancy > self.lbo && buffer.occupancy <= self.hbo);
         buffer.occupancy <= if buffer.tagged { self.lbo } else { self.hbo }
     }
 

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Configure, Decision, Settings, View};
+use crate::coverage::reached;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -51,6 +52,7 @@ impl Configure for Config {
 
 impl BufferPolicy for Epd {
     fn admit_frame(&mut self, buffer: &View<'_>, _vc: Label, _rng: &mut Stream) -> bool {
+        reached!(EpdAtThreshold if buffer.occupancy == self.r);
         buffer.occupancy <= self.r
     }
 

@@ -7,6 +7,7 @@
 use typed_index_collections::TiVec;
 
 use super::{BufferPolicy, Decision, PerVc, View, whole_cells};
+use crate::coverage::reached;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -51,6 +52,7 @@ impl BufferPolicy for LoadRatio {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         let x = f64::from(buffer.occupancy);
         let ratio = || self.weights.as_ref().map_or_else(|| load_ratio(buffer, vc), |of| of.load_ratio(buffer, vc));
+        reached!(LoadRatioAtBound if x > self.r && ratio() == self.bound(x));
         x <= self.r || ratio() <= self.bound(x)
     }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::load_ratio::load_ratio;
 use super::{BufferPolicy, Configure, Decision, Settings, View};
+use crate::coverage::reached;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -69,6 +70,7 @@ impl BufferPolicy for PerVcAccounting {
             return y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th);
         }
         // Y_j > k Q / N_a, as a load ratio.
+        reached!(WithinShareAboveThreshold if load_ratio(buffer, vc) <= self.k);
         load_ratio(buffer, vc) <= self.k
     }
 

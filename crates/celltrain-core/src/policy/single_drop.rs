@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View};
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
@@ -62,6 +63,7 @@ impl BufferPolicy for SingleDrop {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
         let is_below = f64::from(buffer.per_vc[vc]) < self.r[vc];
         let was_armed = std::mem::replace(&mut self.armed[vc], is_below);
+        reached!(SecondFrameSpared if !is_below && !was_armed);
         is_below || !was_armed
     }
 

@@ -12,6 +12,7 @@ use super::per_vc_accounting::k;
 use super::virtual_queues::VirtualQueues;
 use super::{BufferPolicy, CellFollower, Configure, Decision, Settings, View};
 use crate::arbiter::RoundRobin;
+use crate::coverage::reached;
 use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
@@ -73,8 +74,10 @@ impl BufferPolicy for VirtualQueuing {
         // M_j is compared with k Q / N_v or k Th / N_v; N_v is on the other side, to avoid a division.
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
-        (q <= self.th && !self.real_thresholds)
-            || m_j * f64::from(self.queues.arbiter.members()) <= self.k * self.shared(q)
+        let is_admitted = (q <= self.th && !self.real_thresholds)
+            || m_j * f64::from(self.queues.arbiter.members()) <= self.k * self.shared(q);
+        reached!(WithinVirtualShare if q > self.th && is_admitted);
+        is_admitted
     }
 
     fn admits_up_to(&self) -> Option<u32> {

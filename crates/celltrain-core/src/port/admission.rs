@@ -8,6 +8,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::under_way::{Arrived, Mode, UnderWay};
 use super::{PortCounters, PortState};
 use crate::cell::{Cell, FrameNumber, Run};
+use crate::coverage::reached;
 use crate::events::Loss;
 use crate::index::Label;
 use crate::policy::formula::Formula;
@@ -183,6 +184,7 @@ impl Admission {
 
     /// Counts a resource management cell that found no room.
     pub(crate) fn lose_rm(&mut self, label: Label) {
+        reached!(RmCellLost);
         self.refused[label].overflow += 1;
     }
 
@@ -280,8 +282,14 @@ impl Admission {
                 refused.remainder += 1;
                 Loss::WithRest
             }
-            Mode::Pass | Mode::RefuseRest { .. } if is_full => self.cut(vc),
-            Mode::Pass | Mode::RefuseRest { .. } => return Verdict::Enter,
+            mode @ (Mode::Pass | Mode::RefuseRest { .. }) if is_full => {
+                reached!(LastCellLostToo if mode != Mode::Pass);
+                self.cut(vc)
+            }
+            mode @ (Mode::Pass | Mode::RefuseRest { .. }) => {
+                reached!(LastCellKept if mode != Mode::Pass);
+                return Verdict::Enter;
+            }
         })
     }
 
@@ -311,6 +319,8 @@ impl Admission {
         let frame = &mut self.vcs[vc];
         let arrives = is_of_frame(arriving, victim);
         if arrives || (!frame.under_way.is_at_start() && frame.current == victim.frame) {
+            reached!(FramePushesOutItself if arrives);
+            reached!(ArrivingFramePushedOut if !arrives);
             frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell: true });
             frame.under_way.cut();
         }
@@ -318,6 +328,7 @@ impl Admission {
 
     /// Refuses a frame on the arrival of its first cell, although the policy admitted it.
     pub(crate) fn refuse_frame(&mut self, label: Label) {
+        reached!(WholeFrameRefused);
         self.vcs[label].under_way.start(Mode::RefuseFrame);
         self.refused[label].frames += 1;
     }
@@ -335,6 +346,7 @@ impl Admission {
         let frame = &mut self.vcs[label];
         let arrives = arriving.is_some_and(|arriving| is_of_frame(arriving, victim));
         if arrives || (!frame.under_way.is_at_start() && frame.current == victim.frame) {
+            reached!(ArrivingFrameLosesCell);
             frame.under_way.cut();
             match self.overflow {
                 Overflow::LoseCell => {}

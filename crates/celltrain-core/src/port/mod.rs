@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cell::Cell;
+use crate::coverage::reached;
 use crate::events::Loss;
 use crate::index::Label;
 use crate::memory::QueueEnd;
@@ -254,7 +255,12 @@ impl Port {
     }
 
     fn is_full(&self) -> bool {
-        self.occupancy >= self.capacity
+        self.room() == 0
+    }
+
+    /// Returns how many cells the port has room for.
+    pub(crate) fn room(&self) -> u32 {
+        self.capacity.saturating_sub(self.occupancy)
     }
 
     pub(crate) fn enqueue(&mut self, cell: Cell) {
@@ -279,6 +285,7 @@ impl Port {
 
     /// Discards the waiting cells of a frame that can no longer be completed.
     fn discard_held(&mut self, label: Label, emit: &mut impl FnMut(PortEvent<'_>)) {
+        reached!(AwaitingFrameDiscarded if self.held[label].as_ref().is_some_and(|held| !held.is_empty()));
         for cell in self.held[label].iter_mut().flat_map(std::mem::take) {
             self.occupancy -= 1;
             self.tracker.fall(self.occupancy);
@@ -294,8 +301,10 @@ impl Port {
     pub(crate) fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
+            reached!(PushOutFindsNothing);
             return; // Nothing can be pushed out: the arriving cell is lost.
         };
+        reached!(LastCellPushedOut if victim.last_cell());
         let before = self.fifo.len();
         let mut cuts = true;
         self.fifo.retain(|&cell| {
@@ -351,9 +360,11 @@ impl Port {
         // A stopped port may hold very many cells, none of which may be sent.
         let waits = |(label, &cells): (Label, &u32)| cells > 0 && may_go(label);
         if !self.per_vc.iter_enumerated().any(waits) {
+            reached!(PausedPortWaits if self.occupancy > 0);
             return None;
         }
         let place = self.fifo.iter().position(|cell| may_go(cell.label()))?;
+        reached!(PausedPriorityOvertaken if place > 0);
         let cell = self.fifo.remove(place)?;
         self.fifo.push_front(cell);
         self.take()

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::arbiter::{ONE, billionths};
+use crate::coverage::reached;
 
 /// Guaranteed rate: cells of classes `cbr` and `vbr` are sent before those of `ubr`, but `ubr` gets at least a share of
 /// the link while it has cells waiting. Both groups are first in, first out.
@@ -60,6 +61,7 @@ impl Scheduler for GuaranteedRate {
             // credit.
             self.credit = (self.credit + self.g).min(CELL + self.g);
             let queue = if waiting.cells(UBR) > 0 && (self.credit >= CELL || waiting.cells(OTHERS) == 0) {
+                reached!(GuaranteedRateUsed if waiting.cells(OTHERS) > 0);
                 self.credit = self.credit.saturating_sub(CELL);
                 UBR
             } else {

@@ -9,6 +9,7 @@
 use super::options::{DelayedAcks, Ecn, OfferedWindow, OutOfOrder};
 use super::scoreboard::{MAX_BLOCKS, SackBlocks, insert};
 use super::{Ack, Segment, TcpConfig, window_scale};
+use crate::coverage::reached;
 
 /// The receiving end of a connection.
 #[derive(Clone, Debug)]
@@ -95,13 +96,18 @@ impl Receiver {
         self.counters.bytes += u64::from(segment.len);
         let in_order = segment.seq <= self.rcv_nxt && segment.end() > self.rcv_nxt;
         let filled_a_gap = in_order && !self.kept.is_empty();
+        reached!(GapFilled if filled_a_gap);
+        reached!(SegmentOverlaps if in_order && segment.seq < self.rcv_nxt);
         if in_order {
             self.rcv_nxt = segment.end();
             self.hand_up_kept();
         } else if segment.end() <= self.rcv_nxt || self.holds(segment) {
+            reached!(SegmentRepeated);
             self.counters.repeated_segments += 1;
         } else if self.out_of_order == OutOfOrder::Keep {
             insert(&mut self.kept, segment.seq, segment.end());
+        } else {
+            reached!(SegmentDiscardedOutOfOrder);
         }
         if self.selective {
             self.note(segment);
@@ -117,7 +123,9 @@ impl Receiver {
     /// Returns the acknowledgement to send before a segment is processed, if only the segment is marked, or only the
     /// earlier segments that wait for an acknowledgement (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
     pub fn acknowledge_before(&mut self, marked: bool) -> Option<Ack> {
-        (self.echo == Echo::Exactly && self.ack_pending && marked != self.echoes).then(|| self.acknowledge())
+        let differs = self.echo == Echo::Exactly && self.ack_pending && marked != self.echoes;
+        reached!(AckBeforeMark if differs);
+        differs.then(|| self.acknowledge())
     }
 
     /// Records whether the segment that arrives is marked, and whether its sender has reduced the window because of a
@@ -137,12 +145,14 @@ impl Receiver {
 
     /// Handles a tick of the 200 ms delayed-acknowledgement timer. Returns the waiting acknowledgement, if any.
     pub fn on_delayed_ack_tick(&mut self) -> Option<Ack> {
+        reached!(DelayedAckByTimer if self.ack_pending);
         self.ack_pending.then(|| self.acknowledge())
     }
 
     /// Returns the blocks for an acknowledgement sent now; empty unless the ends exchange them.
     pub fn blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
+        reached!(BlocksDoNotFit if self.newest.len() > MAX_BLOCKS);
         for &byte in self.newest.iter().take(MAX_BLOCKS) {
             let range = self.kept.iter().find(|range| range.0 <= byte && byte < range.1);
             let &(start, end) = range.expect("a note is of a range that is kept");

@@ -5,6 +5,7 @@
 //! 4.3BSD-Tahoe's timeout; `fractions` is the same estimator without rounding.
 
 use super::options::{EstimateForgotten, MAX_DOUBLINGS, RttArithmetic};
+use crate::coverage::reached;
 
 /// The smoothed round-trip time, its variance, and the backoff since the last valid sample.
 #[derive(Clone, Debug)]
@@ -68,6 +69,7 @@ impl RttEstimator {
         self.backoff = 0;
         self.timeouts = 0;
         if std::mem::take(&mut self.afresh) {
+            reached!(EstimateForgottenAfterFour);
             self.forget();
         }
         if self.arithmetic == RttArithmetic::Fractions {
@@ -89,6 +91,8 @@ impl RttEstimator {
     /// Records a timeout, which may discard the estimate.
     pub fn on_timeout(&mut self) {
         self.timeouts += 1;
+        reached!(TimeoutAgain if self.timeouts > 1);
+        reached!(EstimateForgotten if self.forgotten == EstimateForgotten::AtEachTimeout);
         match self.forgotten {
             EstimateForgotten::Never => {}
             // BSD adds srtt to rttvar and clears srtt, so that the timeout stays roughly the same.

@@ -14,6 +14,7 @@ use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
 use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
 use super::{Ack, AfterIdle, Backoff, DuplicateAcks, Ecn, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
+use crate::coverage::reached;
 use crate::units::{Clock, Span, Time};
 
 /// A sender with unlimited data or a fixed number of bytes.
@@ -216,6 +217,7 @@ impl Sender {
         let whole = |bytes: u64| bytes.next_multiple_of(u64::from(self.mss));
         self.end = whole(self.end) + whole(bytes);
         if self.after_idle == AfterIdle::SlowStart && self.idle >= self.rtt.rto() {
+            reached!(IdleRestart);
             // 4.3BSD, tcp_output: `if (idle && tp->t_idle >= tp->t_rxtcur) tp->snd_cwnd = tp->t_maxseg`; idle means
             // that snd_max equals snd_una.
             self.windows.cwnd = 1.0;
@@ -282,11 +284,13 @@ impl Sender {
         let same_window = rwnd == self.windows.rwnd;
         self.windows.rwnd = rwnd;
         if self.persist.is_running() && !self.windows.closed() {
+            reached!(WindowReopened);
             self.persist.stop();
             self.probes = 0;
             self.pending = Pending::Nothing;
         }
         let news = !blocks.is_empty() && self.board.record(blocks, ack.ack);
+        reached!(WindowUpdate if ack.ack == self.snd_una && !same_window && !news && self.timer.is_running());
         if ack.ack > self.snd_una {
             self.on_new_ack(ack.ack, now);
         } else if (same_window || news) && self.timer.is_running() {
@@ -380,6 +384,7 @@ impl Sender {
         if seq < self.snd_max {
             // After a timeout, skips the data reported since (`docs/mechanisms.md` 3.7).
             seq = self.board.skip(seq);
+            reached!(ReportedDataSkipped if seq > self.snd_nxt);
         }
         if seq >= self.end {
             return None;
@@ -426,6 +431,7 @@ impl Sender {
     fn may_leave(&mut self, now: Time) -> bool {
         let Some(pace) = &mut self.pace else { return true };
         pace.waiting = now < pace.next;
+        reached!(SegmentWaitsForPace if pace.waiting);
         if !pace.waiting {
             pace.next = now + pace.interval;
         }
@@ -459,6 +465,7 @@ impl Sender {
     /// timer also replaces the retransmission timer.
     fn persist(&mut self) {
         if !self.persist.is_running() {
+            reached!(WindowClosed);
             self.timer.stop();
             self.timing = None;
             self.persist.start(self.rtt.rto_after(self.probes));
@@ -467,6 +474,7 @@ impl Sender {
 
     fn on_persist_timeout(&mut self) {
         self.probes += 1;
+        reached!(WindowProbedAgain if self.probes > 1);
         self.pending = Pending::Probe;
         self.persist.start(self.rtt.rto_after(self.probes));
     }
@@ -505,6 +513,7 @@ impl Sender {
             self.rtt.sample(timing.ticks);
             self.windows.on_round_trip(now - timing.sent);
         }
+        reached!(AckBeyondNextSegment if ack > self.snd_nxt);
         let acked = ack - self.snd_una;
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
@@ -545,7 +554,10 @@ impl Sender {
             self.windows.on_window_acknowledged();
         }
         if marks.reduces(self.snd_una, self.snd_max) {
+            reached!(WindowReducedByMark);
             self.windows.on_mark();
+        } else {
+            reached!(MarkIgnoredInWindow if marks.is_echoed());
         }
         marks.is_echoed()
     }
@@ -566,6 +578,7 @@ impl Sender {
         match self.recovery.on_duplicate_ack(&flight, news, &mut self.windows) {
             Reaction::Ignore => {}
             Reaction::GoBack => {
+                reached!(FastRetransmit);
                 self.counters.fast_retransmits += 1;
                 self.windows.after_loss();
                 self.note_reduction();
@@ -573,6 +586,7 @@ impl Sender {
                 self.go_back();
             }
             Reaction::Resend => {
+                reached!(FastRetransmit);
                 self.counters.fast_retransmits += 1;
                 self.windows.after_loss();
                 self.note_reduction();
@@ -593,6 +607,7 @@ impl Sender {
             self.rtt.back_off();
         }
         if self.pending == Pending::Opening {
+            reached!(SynTimeout);
             // RFC 5681 (3.1): after a lost SYN or SYN-ACK, the initial window is one segment.
             self.windows.cwnd = 1.0;
             self.timing = (self.sampling == RttSampling::IncludeRetransmissions).then_some(Timing {
@@ -603,6 +618,7 @@ impl Sender {
             self.restart_timer();
             return;
         }
+        reached!(TimeoutAfterMark if self.marks.is_some_and(Marks::is_echoed));
         self.tell_control(now);
         self.windows.on_timeout(self.outstanding());
         self.note_reduction();

@@ -7,6 +7,7 @@
 //! segments sent for the first time are lost, so that a retransmission cannot be lost for the same window.
 
 use super::Segment;
+use crate::coverage::reached;
 
 /// Selects which segments of a sender are lost.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,7 @@ impl WindowLoss {
         self.window = window;
         let takes = self.armed && first_time && window >= self.at;
         self.armed &= !takes;
+        reached!(SegmentDamaged if takes);
         takes
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rate_book::{self, RateBook, Target};
 use super::{Configure, PortKind, erica, some_time, within};
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::units::Duration;
 
@@ -80,6 +81,7 @@ impl Target for QueueControl {
         let (Self { a, b, .. }, q) = (*self, f64::from(queue));
         let q0 = self.t0 * c_abr;
         if q > q0 {
+            reached!(QueueControlAtFloor if self.qdlf > a * q0 / ((a - 1.0) * q + q0));
             self.qdlf.max(a * q0 / ((a - 1.0) * q + q0))
         } else if q > 0.0 {
             b * q0 / ((b - 1.0) * q + q0)

@@ -10,6 +10,7 @@ use typed_index_collections::TiVec;
 
 use super::{Allocator, PortKind, some_time, within};
 use crate::abr::RmCell;
+use crate::coverage::reached;
 use crate::error::Fault;
 use crate::index::Label;
 use crate::units::{Duration, Span, Time};
@@ -125,6 +126,8 @@ impl<T: Target> RateBook<T> {
         let Given { target, z, fair_share, max_alloc_previous, .. } = self.given;
         // After an interval without cells, the target is the only limit.
         let vc_share = if z > 0.0 { ccr / z } else { target };
+        reached!(EricaOverload if z > 1.0 + self.delta);
+        reached!(EricaIdleInterval if z == 0.0);
         let er = if z > 1.0 + self.delta { fair_share.max(vc_share) } else { max_alloc_previous.max(vc_share) };
         self.given.max_alloc_current = self.given.max_alloc_current.max(er);
         // A VC far below FairShare reaches a larger rate in two steps.

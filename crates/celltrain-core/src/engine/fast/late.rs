@@ -5,6 +5,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::plan::{Passed, Plan, StageEnd};
 use crate::cell::Run;
+use crate::coverage::reached;
 use crate::index::{Label, LinkIndex};
 use crate::units::{Span, Time};
 
@@ -60,6 +61,7 @@ impl Late {
         let missed = self.change(&whole, plan, horizon, |late, cells| *late += cells);
         let goes_whole = matches!(plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
         let in_time = if goes_whole { 0 } else { run.cells - missed };
+        reached!(TrainSplitByHorizon if in_time > 0 && in_time < run.cells);
         // Nothing continues after the end.
         if horizon < self.end {
             let run = Run { cells: run.cells - in_time, ..run };

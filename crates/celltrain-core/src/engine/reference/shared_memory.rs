@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
+use crate::coverage::reached;
 use crate::engine::predictions::LossRecorder;
 use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
@@ -263,6 +264,7 @@ impl<'a> SharedMemory<'a> {
                 Offer::PushOut(removal) => {
                     self.remove(ports, removal, Some((link, cell)), now, emit);
                     if !cell.is_rm() && !ports[link].wants(cell) {
+                        reached!(FrameCutByOwnPushOut);
                         return Room::FrameCut;
                     }
                 }

@@ -9,6 +9,7 @@
 //! does not grow in congestion avoidance (5.8), regardless of `window_growth`.
 
 use super::{CongestionControl, NewAck};
+use crate::coverage::reached;
 use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
@@ -67,6 +68,7 @@ impl CongestionControl for Cubic {
             // By section 5.8, cwnd does not grow while the flow sends less than cwnd allows. By section 4.2, that time
             // does not count either.
             if let Some(epoch) = &mut self.epoch {
+                reached!(CubicStopsAtReceiver);
                 epoch.grew = None;
             }
             return cwnd;
@@ -80,6 +82,7 @@ impl CongestionControl for Cubic {
         epoch.w_est += alpha * acked / cwnd;
         self.epoch = Some(epoch);
         if epoch.w_cubic(t) < epoch.w_est {
+            reached!(CubicFollowsReno);
             return cwnd.max(epoch.w_est);
         }
         let target = epoch.w_cubic(t + self.srtt).clamp(cwnd, MOST_GROWTH * cwnd);
@@ -121,6 +124,7 @@ impl Cubic {
     }
 
     fn remember(&mut self, cwnd: f64) {
+        reached!(CubicConvergesFast if cwnd < self.w_max);
         // Section 4.7, fast convergence: a flow that did not regain its old window releases bandwidth.
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.cwnd_prior = cwnd;

@@ -5,6 +5,7 @@
 
 use super::jacobson::Jacobson;
 use super::{CongestionControl, NewAck};
+use crate::coverage::reached;
 use crate::tcp::options::TcpOptions;
 use crate::units::Clock;
 
@@ -31,6 +32,7 @@ impl CongestionControl for Dctcp {
     }
 
     fn decrease_after_mark(&self, _window: f64) -> f64 {
+        reached!(DctcpReducesByShare if self.alpha < 1.0);
         1.0 - self.alpha / 2.0
     }
 

@@ -11,6 +11,7 @@ pub mod jacobson;
 
 use super::options::{SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
 use super::window_scale;
+use crate::coverage::reached;
 use crate::registry;
 use crate::units::{Clock, Span, Time};
 
@@ -228,6 +229,7 @@ impl Windows {
         if let Some(ssthresh) = set.ssthresh {
             self.ssthresh = ssthresh.max(MIN_SSTHRESH);
         }
+        reached!(CwndCappedByReceiver if self.growth == WindowGrowth::Capped && grown > self.rwnd.max(self.cwnd));
         self.cwnd = match self.growth {
             // Only growth is capped: a control can always shrink cwnd.
             _ if grown < self.cwnd => grown.max(MIN_CWND),
@@ -345,6 +347,7 @@ impl Windows {
             // ssthresh = win * t_maxseg.
             SsthreshArithmetic::WholeSegments => share.floor(),
         };
+        reached!(SsthreshAtLeastTwo if kept < MIN_SSTHRESH);
         kept.max(MIN_SSTHRESH)
     }
 }

@@ -8,6 +8,7 @@
 //! text has no bound. There is no Limited Transmit (RFC 3042).
 
 use super::{Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
+use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 use crate::tcp::options::{PartialAcks, TcpOptions};
 
@@ -43,6 +44,7 @@ impl Recovery for Newreno {
         self.dup_acks += 1;
         // Step 2: only "if the Cumulative Acknowledgment field covers more than recover".
         if self.dup_acks != THRESHOLD || flight.una <= self.recover {
+            reached!(DuplicatesOfOldLoss if self.dup_acks == THRESHOLD);
             return Reaction::Ignore;
         }
         self.recover = flight.max;
@@ -63,6 +65,8 @@ impl Recovery for Newreno {
             self.stage = Stage::Open;
             return Progress::Hold;
         }
+        reached!(PartialAck);
+        reached!(PartialAckAgain if partial_acks);
         // Step 3, partial acknowledgement: "deflate the congestion window by the amount of new data acknowledged"; "if
         // the partial ACK acknowledges at least one SMSS of new data, then add back SMSS bytes".
         if self.partial_acks == PartialAcks::Deflate {
@@ -74,6 +78,7 @@ impl Recovery for Newreno {
     }
 
     fn on_timeout(&mut self, flight: &Flight<'_>) {
+        reached!(TimeoutInRecovery if self.stage != Stage::Open);
         // Step 4.
         self.recover = flight.max;
         self.stage = Stage::Open;

@@ -7,6 +7,7 @@
 //! until everything sent before a timeout is acknowledged.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
+use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 
 /// The phase from a fast retransmit until everything that was outstanding is acknowledged.
@@ -31,6 +32,7 @@ impl Recovery for NewrenoHoe {
             return Reaction::Ignore;
         }
         if self.dup_acks != THRESHOLD || flight.una < self.recover {
+            reached!(DuplicatesOfOldLoss if self.dup_acks == THRESHOLD);
             return Reaction::Ignore;
         }
         *self = Self { recover: flight.max, recovering: true, ..Self::default() };
@@ -45,6 +47,7 @@ impl Recovery for NewrenoHoe {
             return Progress::Grow;
         }
         if flight.una < self.recover {
+            reached!(PartialAck);
             return Progress::Resend(Timer::Restart);
         }
         *self = Self { recover: self.recover, ..Self::default() };
@@ -52,6 +55,7 @@ impl Recovery for NewrenoHoe {
     }
 
     fn on_timeout(&mut self, flight: &Flight<'_>) {
+        reached!(TimeoutInRecovery if self.recovering);
         *self = Self { recover: flight.max, ..Self::default() };
     }
 

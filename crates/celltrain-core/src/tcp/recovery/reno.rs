@@ -5,6 +5,7 @@
 //! Limited Transmit (RFC 3042).
 
 use super::{Flight, Progress, Reaction, Recovery, THRESHOLD};
+use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 
 /// Counts duplicate acknowledgements; the third starts fast recovery.
@@ -42,6 +43,7 @@ impl Recovery for Reno {
     }
 
     fn on_timeout(&mut self, _flight: &Flight<'_>) {
+        reached!(TimeoutInRecovery if self.dup_acks >= THRESHOLD);
         self.dup_acks = 0;
     }
 }

@@ -7,6 +7,7 @@
 //! whole segments. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
+use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 
 /// The state of the recovery.
@@ -38,6 +39,7 @@ impl Recovery for Sack {
             self.high_rxt = flight.una;
             return Reaction::Ignore;
         }
+        reached!(LossBeforeThirdDuplicate if self.dup_acks < DUP_THRESH);
         // Steps 4.1 and 4.2.
         *self = Self {
             dup_acks: 0,
@@ -58,10 +60,13 @@ impl Recovery for Sack {
         }
         // Step A.
         self.recovering = flight.una < self.recovery_point;
+        reached!(PartialAck if self.recovering);
         Progress::Hold
     }
 
     fn on_timeout(&mut self, flight: &Flight<'_>) {
+        reached!(TimeoutInRecovery if self.recovering);
+        reached!(ResentSegmentLost if self.recovering && self.high_rxt > flight.una);
         // Section 5.1.
         *self = Self { recovery_point: flight.max, ..Self::default() };
     }
@@ -79,6 +84,7 @@ impl Recovery for Sack {
             return self.next_seg(flight, windows);
         }
         // Step 3.3, Limited Transmit.
+        reached!(LimitedTransmit if flight.has_new(windows));
         flight.has_new(windows).then_some(Choice::New(flight.max))
     }
 
@@ -115,11 +121,13 @@ impl Sack {
         }
         // 3.
         if let Some(seq) = hole {
+            reached!(HoleSentEarly);
             return Some(Choice::Hole(seq));
         }
         // 4: once per recovery, and only after the first segment resent has been acknowledged.
         let last = board.last_missing(flight.max).saturating_sub(flight.mss);
         let may = flight.una > self.rescue_rxt && last >= flight.una && flight.fits(last, windows);
+        reached!(RescueRetransmission if may);
         may.then_some(Choice::Rescue(last))
     }
 }

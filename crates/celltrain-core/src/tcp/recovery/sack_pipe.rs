@@ -7,6 +7,7 @@
 //! cover this case.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD};
+use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 
 /// The state of the recovery and its estimate.
@@ -34,6 +35,7 @@ impl Recovery for SackPipe {
         }
         self.dup_acks += 1;
         if self.dup_acks != THRESHOLD || flight.una < self.recover {
+            reached!(DuplicatesOfOldLoss if self.dup_acks == THRESHOLD);
             return Reaction::Ignore;
         }
         windows.on_fast_retransmit();
@@ -58,10 +60,13 @@ impl Recovery for SackPipe {
         // Both the lost segment and its retransmission have left the network.
         self.pipe = self.pipe.saturating_sub(2);
         self.recovering = flight.una < self.recover;
+        reached!(PartialAck if self.recovering);
         Progress::Hold
     }
 
     fn on_timeout(&mut self, flight: &Flight<'_>) {
+        reached!(TimeoutInRecovery if self.recovering);
+        reached!(ResentSegmentLost if self.recovering && self.resent_below > flight.una);
         *self = Self { recover: flight.max, ..Self::default() };
     }
 

@@ -2,6 +2,7 @@
 
 use typed_index_collections::TiVec;
 
+use crate::coverage::reached;
 use crate::engine::fast::plan::MemoryPlace;
 use crate::units::{Span, Time};
 
@@ -109,6 +110,7 @@ impl Rate {
             if self.ring[before] < free {
                 break;
             }
+            reached!(PortStartsTwice);
             self.ring[at] = self.ring[before];
             at = before;
         }

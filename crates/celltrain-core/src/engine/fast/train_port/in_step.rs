@@ -3,6 +3,7 @@
 
 use super::port::{StretchTrain, TrainPort};
 use crate::cell::Run;
+use crate::coverage::reached;
 use crate::engine::fast::output::{Depart, Output};
 use crate::engine::fast::train::{Input, InputArrival, Train, number};
 use crate::index::Label;
@@ -18,6 +19,7 @@ impl TrainPort {
         self.output.catch_up(now);
         let (tied, other) = self.ingress.next.tied();
         let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
+        reached!(TrainSplitByTie if self.ingress.inputs[self.ingress.next.first().input() as usize].train.cells > 1);
         let rounds = self.rounds_in_step(now, tied, period, other.min(until));
         if rounds > 1 && self.plan.interleaves {
             self.count_rounds(now, tied, rounds, depart);
@@ -97,6 +99,7 @@ impl TrainPort {
                 self.ties.pass_over(enter);
                 whole_rounds += 1;
             } else {
+                reached!(CellsLostInRounds);
                 ranks.extend(0..number(tied));
                 self.ties.order(&mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
                 for rank in ranks.drain(..).take(enter as usize) {
@@ -217,6 +220,7 @@ impl TrainPort {
             debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy is asked within a stretch");
             self.output.buffer.admit(run, range, 0);
         }
+        reached!(StretchAdmitted);
         self.pass_over_ties(&mut stretch);
         stretch.clear();
         self.stretch = stretch;

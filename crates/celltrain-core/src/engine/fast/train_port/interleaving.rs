@@ -2,6 +2,7 @@
 
 use super::port::TrainPort;
 use crate::cell::Run;
+use crate::coverage::reached;
 use crate::engine::fast::output::Depart;
 use crate::engine::fast::train::{Input, InputArrival, number};
 use crate::queue_range::QueueRange;
@@ -130,6 +131,7 @@ impl TrainPort {
         {
             return false;
         }
+        reached!(TieInterleaved);
         let mut together = std::mem::take(&mut self.tied);
         for _ in 0..tied {
             together.push(self.ingress.next.first().input());

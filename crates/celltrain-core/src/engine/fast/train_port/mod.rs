@@ -14,6 +14,7 @@ mod port;
 pub(super) use port::TrainPort;
 
 use super::output::Depart;
+use crate::coverage::reached;
 use crate::units::Time;
 
 impl TrainPort {
@@ -41,6 +42,7 @@ impl TrainPort {
             if other == now {
                 self.tie(now, until, &mut depart);
             } else {
+                reached!(TrainSplitByOther if other < until && self.ingress.inputs[input as usize].train.last() > other);
                 let (run, period) = self.ingress.take_first(input, other);
                 self.arrive_in_step(now, period, run, &mut depart);
             }

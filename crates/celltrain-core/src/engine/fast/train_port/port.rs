@@ -1,6 +1,7 @@
 //! The state of a port of trains, and the arrival of single cells and single trains.
 
 use crate::cell::{Cell, Run};
+use crate::coverage::reached;
 use crate::engine::fast::egress::PartialFrames;
 use crate::engine::fast::output::{Depart, Output, Timing};
 use crate::engine::fast::output_buffer::OutputBuffer;
@@ -242,6 +243,7 @@ impl TrainPort {
         };
         let peak = ready_at_last.max(ready + 1) + awaiting;
         if peak > self.output.buffer.capacity {
+            reached!(TrainOverflows);
             return false;
         }
         let gone = ready + run.cells - ready_at_last;
@@ -256,6 +258,7 @@ impl TrainPort {
             self.hand_on(run, first_start, self.output.timing.cell_time, depart);
             return true;
         }
+        reached!(QueueRunsEmptyInTrain);
         // The queue runs empty before the last arrival. From then on every cell starts when it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
         let first = run.first(u32::try_from(in_a_row).expect("fewer than all"));

@@ -1,0 +1,201 @@
+//! Trials: what random networks are drawn, what is added to them, and what is checked.
+
+use celltrain_core::network::Network;
+use celltrain_core::rng::Stream;
+use celltrain_scenario::{Scenario, build};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
+
+use super::compare::compare;
+use super::text::text;
+use super::{beginning, draw, losses, marks, memories, requests, steps, watch};
+
+/// A kind of check of random networks. Tests run a few networks of each trial, campaigns many.
+pub(crate) struct Trial {
+    pub(crate) name: &'static str,
+    scenarios: fn() -> BoxedStrategy<Scenario>,
+    add: Option<Add>,
+    check: Check,
+    /// A test draws [`cases`] networks divided by this.
+    part: u32,
+}
+
+/// Adds random parts to a network.
+type Add = fn(&mut Network, &mut Stream);
+
+/// Returns an error if the engines differ on a network.
+pub(crate) type Check = fn(&Network) -> Result<(), String>;
+
+/// Defines the list of trials, and a test for each: its part of [`cases`], its check, its scenarios, and what is added.
+macro_rules! trials {
+    ($($name:ident: 1 / $part:literal, $check:expr, $scenarios:expr $(, $add:expr)?;)+) => {
+        pub(crate) static TRIALS: &[Trial] = &[$(Trial {
+            name: stringify!($name),
+            scenarios: $scenarios,
+            add: trials!(@add $($add)?),
+            check: $check,
+            part: $part,
+        }),+];
+
+        $(#[test]
+        fn $name() {
+            Trial::named(stringify!($name)).test();
+        })+
+    };
+    (@add) => { None };
+    (@add $add:expr) => { Some($add) };
+}
+
+trials! {
+    both_engines_agree_on_random_networks: 1/1, compare, draw::any_network;
+    both_engines_agree_where_trains_run_in_step: 1/2, compare, draw::in_step;
+    both_engines_agree_where_long_trains_meet_ports_that_depart_late: 1/1, compare, draw::crowded;
+    both_engines_agree_where_trains_overlap_in_queues_of_their_own: 1/2, compare, draw::overlapping::trains;
+    both_engines_agree_where_many_vcs_cross_a_mesh: 1/2, compare, draw::meshes::meshes;
+    both_engines_agree_on_the_networks_that_are_written_in_a_few_numbers: 1/2, compare, draw::written_in_numbers;
+    both_engines_agree_where_ports_share_memories: 1/3, compare, draw::any_network, memories::add;
+    both_engines_agree_where_the_ports_of_a_mesh_share_memories:
+        1/15, compare, draw::meshes::meshes, memories::add;
+    both_engines_agree_where_ports_mark_packets: 1/4, compare, draw::any_network, marks::add;
+    both_engines_agree_where_the_ports_of_a_mesh_mark_packets: 1/15, compare, draw::meshes::meshes, marks::add;
+    both_engines_agree_where_ports_of_memories_mark_packets:
+        1/6, compare, draw::any_network, memories_and_marks;
+    both_engines_agree_where_connections_open_and_close: 1/2, compare, draw::any_network, requests::add;
+    both_engines_agree_where_connections_open_and_close_across_a_mesh:
+        1/5, compare, draw::meshes::meshes, requests::add;
+    both_engines_agree_where_connections_open_and_close_at_ports_with_memories_and_marks:
+        1/4, compare, draw::any_network, requests_memories_and_marks;
+    events_add_up_to_results_and_both_engines_tell_the_same: 1/2, watch::adds_up, draw::any_network;
+    events_add_up_to_results_where_ports_share_memories:
+        1/2, watch::adds_up, draw::any_network, memories::add;
+    events_add_up_to_results_where_connections_open_and_close:
+        1/4, watch::adds_up, draw::any_network, requests::add;
+    a_snapshot_is_what_a_recorder_sees_and_parts_of_a_run_add_up: 1/10, beginning::is_the_same, draw::any_network;
+    any_steps_and_injections_are_the_same_run_on_both_engines: 1/4, steps::agree, draw::any_network;
+    any_steps_and_injections_are_the_same_run_where_cells_come_in_streams:
+        1/10, steps::agree, draw::meshes::meshes;
+    any_steps_and_injections_are_the_same_run_where_ports_are_crowded: 1/10, steps::agree, draw::crowded;
+    any_steps_and_injections_are_the_same_run_where_ports_share_memories:
+        1/15, steps::agree, draw::any_network, memories::add;
+    any_steps_and_injections_are_the_same_run_where_ports_mark_packets:
+        1/15, steps::agree, draw::any_network, marks::add;
+    any_steps_and_injections_are_the_same_run_where_connections_open_and_close:
+        1/15, steps::agree, draw::any_network, requests::add;
+    both_engines_agree_where_links_lose_cells: 1/2, compare, draw::any_network, losses::add;
+    both_engines_agree_where_the_links_of_a_mesh_lose_cells: 1/10, compare, draw::meshes::meshes, losses::add;
+    both_engines_agree_where_links_lose_cells_at_ports_with_memories_marks_and_requests:
+        1/6, compare, draw::any_network, requests_memories_marks_and_losses;
+    any_steps_and_injections_are_the_same_run_where_links_lose_cells:
+        1/10, steps::agree, draw::any_network, losses::add;
+    any_steps_and_injections_are_the_same_run_where_the_links_of_a_mesh_lose_cells:
+        1/15, steps::agree, draw::meshes::meshes, losses::add;
+    events_add_up_to_results_where_links_lose_cells: 1/4, watch::adds_up, draw::any_network, losses::add;
+}
+
+fn memories_and_marks(network: &mut Network, rng: &mut Stream) {
+    memories::add(network, rng);
+    marks::add(network, rng);
+}
+
+fn requests_memories_and_marks(network: &mut Network, rng: &mut Stream) {
+    // Memories have queues for the VCs of requests too.
+    requests::add(network, rng);
+    memories_and_marks(network, rng);
+}
+
+fn requests_memories_marks_and_losses(network: &mut Network, rng: &mut Stream) {
+    requests_memories_and_marks(network, rng);
+    losses::add(network, rng);
+}
+
+/// A random network.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawn {
+    pub(crate) scenario: Scenario,
+    /// Adds parts that scenarios do not draw; and the seed for them.
+    pub(crate) added: Option<(Add, u64)>,
+}
+
+impl Drawn {
+    pub(crate) fn network(&self) -> Network {
+        let mut network = build::network(&self.scenario, self.scenario.seed);
+        if let Some((add, seed)) = self.added {
+            add(&mut network, &mut Stream::new(seed, "memories"));
+        }
+        network
+    }
+}
+
+impl Trial {
+    /// Returns the trial of this name.
+    pub(crate) fn named(name: &str) -> &'static Self {
+        TRIALS.iter().find(|trial| trial.name == name).unwrap_or_else(|| panic!("there is no trial {name}"))
+    }
+
+    fn test(&self) {
+        let networks = self.networks();
+        for seed in 0..u64::from((cases() / self.part).max(1)) {
+            self.run(&networks, seed).unwrap_or_else(|difference| panic!("{difference}"));
+        }
+    }
+
+    /// Returns the trial's weight in a campaign.
+    pub(crate) fn weight(&self) -> f64 {
+        1.0 / f64::from(self.part)
+    }
+
+    /// Returns the networks of this trial.
+    pub(crate) fn networks(&self) -> BoxedStrategy<Drawn> {
+        let add = self.add;
+        let drawn = move |(scenario, seed)| Drawn { scenario, added: add.map(|add| (add, seed)) };
+        ((self.scenarios)(), any::<u64>()).prop_map(drawn).boxed()
+    }
+
+    /// Draws the network of a seed.
+    pub(crate) fn draw(&self, seed: u64) -> Drawn {
+        self.networks().new_tree(&mut runner(seed, 1)).expect("a network is drawn").current()
+    }
+
+    /// Checks the network of a seed. If the check fails, shrinks the network and reports it.
+    pub(crate) fn run(&self, networks: &BoxedStrategy<Drawn>, seed: u64) -> Result<(), String> {
+        let mut runner = runner(seed, 1);
+        let tree = networks.new_tree(&mut runner).expect("a network is drawn");
+        match runner.run_one(tree, |drawn| (self.check)(&drawn.network()).map_err(TestCaseError::fail)) {
+            Ok(_) => Ok(()),
+            Err(TestError::Fail(difference, drawn)) => Err(self.report(seed, difference.message(), &drawn)),
+            Err(TestError::Abort(reason)) => Err(format!("gave up: {reason}")),
+        }
+    }
+
+    fn report(&self, seed: u64, difference: &str, drawn: &Drawn) -> String {
+        format!(
+            "the engines differ on network {seed} of trial {}: {difference}\n\n\
+             Save this in {FOLDER}, under a name that says what it shows:\n\n{}\n{:#?}\nwith {:?}",
+            self.name,
+            text(&drawn.scenario),
+            drawn.network().memories,
+            drawn.added
+        )
+    }
+}
+
+/// Returns the number of random networks. The jobs for each change and the nightly job use more.
+pub(crate) fn cases() -> u32 {
+    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(90)
+}
+
+/// Returns a runner that draws `cases` values from a seed.
+pub(crate) fn runner(seed: u64, cases: u32) -> TestRunner {
+    // The environment can lower the number of shrinking steps if shrinking is not needed.
+    let most = std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok());
+    TestRunner::new(Config {
+        cases,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        max_shrink_iters: most.unwrap_or(10_000),
+        ..Config::default()
+    })
+}
+
+/// Folder of scenarios on which the engines once differed.
+pub(crate) const FOLDER: &str = "crates/celltrain-scenario/tests/differential";
