@@ -511,6 +511,7 @@ impl LinkTimes {
     }
 }
 
+mod losses;
 mod memories;
 
 #[cfg(test)]
