@@ -4,11 +4,10 @@
 //! was hit by a bit error does (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the
 //! link, whether or not another rule loses them.
 
-use typed_index_collections::TiVec;
+use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
 use crate::index::{Label, LinkIndex, VcIndex, indices};
-use crate::network::{Link, Network, Routing};
 use crate::rng::Stream;
 
 indices! {
@@ -125,33 +124,25 @@ struct RuleState {
 }
 
 impl LinkLosses {
-    /// Creates the state of all links with loss rules, in link order.
-    pub fn of(network: &Network, routing: &Routing) -> TiVec<LossyIndex, Self> {
-        let lossy = network.links.iter_enumerated().filter(|(_, link)| !link.losses.is_empty());
-        lossy.map(|(index, link)| Self::new(network, routing, index, link)).collect()
+    /// Creates the state of a link without rules that `vcs` VCs cross.
+    pub fn new(link: LinkIndex, vcs: usize) -> Self {
+        Self { link, vcs: ti_vec![VcLosses::default(); vcs] }
     }
 
-    fn new(network: &Network, routing: &Routing, index: LinkIndex, link: &Link) -> Self {
-        let mut vcs: TiVec<Label, VcLosses> = routing.vcs[index].iter().map(|_| VcLosses::default()).collect();
-        for LossRule { vc, unit, pattern } in &link.losses {
-            let of_vc = &network.vcs[*vc];
-            let place = of_vc.path.iter().position(|&other| other == index).expect("the VC crosses the link");
-            let label = routing.labels(network, *vc).nth(place).expect("a VC has a label on each of its links");
-            let siblings = || network.vcs.iter().take(usize::from(*vc)).filter(|other| other.merge == of_vc.merge);
-            let branch =
-                of_vc.merge.map(|_| u8::try_from(siblings().count()).expect("a merge has 256 branches at most"));
-            let (name, unit_name) = (&of_vc.name, unit.name());
-            vcs[label].rules.push(RuleState {
-                branch,
-                unit: *unit,
-                pattern: pattern.clone(),
-                draws: Stream::new(network.seed, &format!("link/{}/losses/{name}/{unit_name}", link.name)),
-                count: 0,
-                frame: None,
-                loses_frame: false,
-            });
-        }
-        Self { link: index, vcs }
+    /// Adds a rule for the VC with this label. If several VCs have merged, `branch` is the branch whose frames count. A
+    /// probability uses `draws`.
+    pub fn add(&mut self, label: Label, rule: &LossRule, branch: Option<u8>, draws: Stream) {
+        let LossRule { unit, ref pattern, .. } = *rule;
+        let pattern = pattern.clone();
+        self.vcs[label].rules.push(RuleState {
+            branch,
+            unit,
+            pattern,
+            draws,
+            count: 0,
+            frame: None,
+            loses_frame: false,
+        });
     }
 
     /// Records that a cell has reached the end of the link. Returns why it is lost, if it is. Cells of a VC must be
@@ -205,7 +196,7 @@ impl RuleState {
         self.count += 1;
         match self.pattern {
             LossPattern::Numbers(ref numbers) => numbers.binary_search(&number).is_ok(),
-            LossPattern::Every { period, first } => number >= first && (number - first) % period == 0,
+            LossPattern::Every { period, first } => number >= first && (number - first).is_multiple_of(period),
             LossPattern::Probability(share) => self.draws.unit() < share,
         }
     }

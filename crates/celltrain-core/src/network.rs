@@ -525,6 +525,7 @@ impl LinkTimes {
     }
 }
 
+mod losses;
 mod memories;
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl<'a> Engine<'a> {
             let time = Time::default() + clock.span(flow.start);
             Reverse(Event { time, what: What::Start(index), cell: Cell::NONE })
         };
-        let losses = LinkLosses::of(network, &routing);
+        let losses = network.losses(&routing);
         let mut lossy = ti_vec![None; network.links.len()];
         for (number, of_link) in losses.iter_enumerated() {
             lossy[of_link.link] = Some(number);

@@ -58,7 +58,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
             let most = if unit == LossUnit::Packets { 20 } else { 200 };
             let pattern = match rng.below(3) {
                 0 => {
-                    let mut numbers: Vec<u64> = (0..1 + rng.below(6)).map(|_| rng.below(most).into()).collect();
+                    let mut numbers: Vec<u64> = (0..=rng.below(6)).map(|_| rng.below(most).into()).collect();
                     numbers.sort_unstable();
                     LossPattern::Numbers(numbers)
                 }

@@ -26,7 +26,6 @@ use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
-use crate::link_loss::LinkLosses;
 use crate::network::{Network, Routing};
 use crate::probe::Probe;
 use crate::rate_control::Place;
@@ -73,7 +72,7 @@ impl<'a> Engine<'a> {
         let exits = builder.exits(&edge);
         let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
         let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
-        let losses = LinkLosses::of(network, &routing);
+        let losses = network.losses(&routing);
         let mut starts: Vec<_> = network
             .flows
             .iter_enumerated()

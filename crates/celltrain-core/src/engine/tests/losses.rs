@@ -158,6 +158,8 @@ fn a_probability_is_the_share_that_is_lost_and_each_rule_draws_for_itself() {
     assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "another seed, other losses");
     let both = of(1, &[(FROM_SOURCE, 0.1), (N_SOURCE_BOTTLENECK, 0.5)]);
     assert_eq!(both.losses.raw.iter().find(|of| of.name.starts_with("source")), Some(&first.losses.raw[0]));
+    let [without, nothing_lost] = [of(1, &[]), of(1, &[(FROM_SOURCE, 0.0)])];
+    assert_eq!((&nothing_lost.flows, &nothing_lost.ports), (&without.flows, &without.ports));
     for (share, expected) in [(0.0, 0), (1.0, came)] {
         let result = of(1, &[(FROM_SOURCE, share)]);
         assert_eq!(result.losses.raw[0].counters.lost, expected);

@@ -96,8 +96,8 @@ impl Routes {
 /// Returns the lanes of frames that begin in a partition and end in another, each with the other partition.
 fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
     let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
-    let begins_here = |link| partition.has(network.links[plan.beginning(link)].from);
-    let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| begins_here(link));
+    let is_here = |link| partition.has(network.links[plan.beginning(link)].from);
+    let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| is_here(link));
     let ends = begin_here.flat_map(|(_, stages)| stages).filter_map(|stage| match stage.end {
         StageEnd::Host { link, lane, .. } => Some((lane, partition.partitioning.of(network.links[link].to))),
         StageEnd::Port { .. } | StageEnd::Shaped { .. } => None,

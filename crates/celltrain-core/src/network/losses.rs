@@ -1,0 +1,30 @@
+//! Links of a network that lose cells.
+
+use typed_index_collections::TiVec;
+
+use super::{Network, Routing};
+use crate::link_loss::{LinkLosses, LossRule, LossyIndex};
+use crate::rng::Stream;
+
+impl Network {
+    /// Creates the state of all links with loss rules, in link order.
+    pub fn losses(&self, routing: &Routing) -> TiVec<LossyIndex, LinkLosses> {
+        let lossy = self.links.iter_enumerated().filter(|(_, link)| !link.losses.is_empty());
+        let state = |(index, link): (_, &super::Link)| {
+            let mut losses = LinkLosses::new(index, routing.vcs[index].len());
+            for rule in &link.losses {
+                let LossRule { vc: number, unit, .. } = *rule;
+                let vc = &self.vcs[number];
+                let place = vc.path.iter().position(|&other| other == index).expect("the VC crosses the link");
+                let label = routing.labels(self, number).nth(place).expect("a VC has a label on each of its links");
+                let earlier = || self.vcs.iter().take(usize::from(number)).filter(|other| other.merge == vc.merge);
+                let branch =
+                    vc.merge.map(|_| u8::try_from(earlier().count()).expect("a merge has 256 branches at most"));
+                let stream = format!("link/{}/losses/{}/{}", link.name, vc.name, unit.name());
+                losses.add(label, rule, branch, Stream::new(self.seed, &stream));
+            }
+            losses
+        };
+        lossy.map(state).collect()
+    }
+}
