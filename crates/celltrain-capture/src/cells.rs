@@ -14,6 +14,7 @@ use celltrain_core::tcp::SackBlocks;
 use crate::outcomes::Names;
 use crate::sink::Writing;
 use crate::tracker::{CellTracker, Followed};
+use crate::watch::OwnPacket;
 use crate::wire::seen;
 use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
 
@@ -34,6 +35,8 @@ pub(crate) struct Cells {
     names: Names,
     /// The latest cell to arrive, until its outcome is known.
     coming: Option<Coming>,
+    /// Packets of hosts outside the simulation that have no more cells in the network.
+    gone: Vec<u64>,
 }
 
 /// A frame with cells in the network.
@@ -71,6 +74,7 @@ impl Cells {
             frames: BTreeMap::new(),
             names: Names::of(network),
             coming: None,
+            gone: Vec::new(),
         }
     }
 
@@ -116,8 +120,21 @@ impl Cells {
 
     /// Writes the arrived cell that is waiting for its outcome, if any.
     pub(crate) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
-        let Some(Coming { seen, comment, .. }) = self.coming.take() else { return Ok(()) };
-        capture.cell(&SeenCell { comment: comment.as_deref(), ..seen })
+        let written = match self.coming.take() {
+            Some(Coming { seen, comment, .. }) => capture.cell(&SeenCell { comment: comment.as_deref(), ..seen }),
+            None => Ok(()),
+        };
+        self.gone.drain(..).for_each(|packet| capture.forget_own(packet));
+        written
+    }
+
+    /// Records a packet that enters the network from a host outside the simulation.
+    pub(crate) fn on_packet(&mut self, seen: &OwnPacket<'_>, capture: &mut Writing<'_>) {
+        if seen.leaves && self.vcs[seen.vc] {
+            let on_the_way = OnTheWay { frame: seen.frame(), is_damaged: false, cells: 0, is_whole: false };
+            self.frames.insert((seen.vc, seen.frame), on_the_way);
+            capture.keep_own(seen.number, seen.bytes.to_vec());
+        }
     }
 
     /// Records the content of a frame that enters the network.
@@ -149,6 +166,9 @@ impl Cells {
         }
         on_the_way.cells -= u32::from(is_gone);
         if on_the_way.is_whole && on_the_way.cells == 0 {
+            if let Carries::Own { packet, .. } = on_the_way.frame.carries {
+                self.gone.push(packet);
+            }
             self.frames.remove(&(vc, frame));
         }
         (hop, Some(of))

@@ -311,6 +311,24 @@ impl<W: Write> Capture<W> {
         self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, bytes.to_vec())
     }
 
+    /// Adds a packet that has bytes of its own if the end at which it was seen is observed.
+    pub(crate) fn own_packet(&mut self, seen: &SeenFrame<'_>, bytes: &[u8]) -> Result<(), CaptureError> {
+        let SeenFrame { time_ns, at, frame, comment } = *seen;
+        let Some((interface, direction, circuit)) = self.place(at, &frame) else { return Ok(()) };
+        let time_ns = time_ns.max(self.open_at);
+        self.packet(&SeenPacket { time_ns, interface, direction, circuit, bytes, comment })
+    }
+
+    /// Keeps the bytes of a packet whose cells will be added.
+    pub(crate) fn keep_own(&mut self, number: u64, bytes: Vec<u8>) {
+        self.wire.own.insert(number, bytes);
+    }
+
+    /// Forgets the bytes of a packet.
+    pub(crate) fn forget_own(&mut self, number: u64) {
+        self.wire.own.remove(&number);
+    }
+
     /// Adds a cell.
     ///
     /// # Errors
@@ -414,8 +432,8 @@ impl<W: Write> Capture<W> {
     fn place(&self, at: Place, frame: &Frame) -> Option<(u32, Direction, Circuit)> {
         let Connection { sender, receiver, data, acks, .. } = self.wire.connection(frame);
         let (labels, from) = match frame.carries {
-            Carries::Data(_) | Carries::Packet { .. } => (data, Place::Sender),
-            Carries::Ack(..) => (acks, Place::Receiver),
+            Carries::Data(_) | Carries::Packet { .. } | Carries::Own { is_data: true, .. } => (data, Place::Sender),
+            Carries::Ack(..) | Carries::Own { is_data: false, .. } => (acks, Place::Receiver),
         };
         let end = if at == Place::Sender { sender } else { receiver };
         let (direction, circuit) =
@@ -460,7 +478,7 @@ impl<W: Write> Capture<W> {
     /// Returns one cell of a frame, and whether it is the last.
     fn payload_of(&mut self, frame: &Frame, index: u32) -> Result<([u8; PAYLOAD_BYTES], bool), CaptureError> {
         // Cells of several VCs alternate at a port, so frames of each are needed again soon.
-        let way = u32::from(matches!(frame.carries, Carries::Ack(..)));
+        let way = u32::from(matches!(frame.carries, Carries::Ack(..) | Carries::Own { is_data: false, .. }));
         let slot = frame.connection.wrapping_mul(2).wrapping_add(way) as usize % FRAMES_KEPT;
         if self.frames[slot].as_ref().is_none_or(|(kept, _)| kept != frame) {
             self.frames[slot] = Some((*frame, self.pdu(frame)?));

@@ -30,6 +30,8 @@ pub(crate) struct Waiting {
     pub(crate) time_ns: u64,
     pub(crate) at: Place,
     pub(crate) frame: Frame,
+    /// The packet's bytes, if a host outside the simulation sent it.
+    pub(crate) own: Option<Box<[u8]>>,
     pub(crate) comment: Option<Box<str>>,
     /// The packet's frame and VC, while the frame's outcome is unknown.
     open: Option<(VcIndex, FrameNumber)>,
@@ -38,7 +40,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Creates a packet that need not wait for an outcome.
     pub(crate) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
-        Self { time_ns, at, frame, comment: None, open: None }
+        Self { time_ns, at, frame, own: None, comment: None, open: None }
     }
 }
 

@@ -19,8 +19,8 @@ use crate::outcomes::{FrameOutcomes, Names, Waiting};
 use crate::sink::{Writing, blocks};
 use crate::wire::{data, seen};
 use crate::{
-    About, Capture, CaptureError, CaptureKind, Circuit, Connection, End, Frame, Interface, Labels, Place, SeenFrame,
-    Setting, Tcp,
+    About, Capture, CaptureError, CaptureKind, Carries, Circuit, Connection, End, Frame, Interface, Labels, Place,
+    SeenFrame, Setting, Tcp,
 };
 
 /// Observer that captures a run.
@@ -46,6 +46,33 @@ pub struct Destination<'a> {
     pub tells_fates: bool,
     /// Flag that ends the run.
     pub stopped: &'a AtomicBool,
+}
+
+/// A packet of a host outside the simulation, seen at an end of its flow.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnPacket<'a> {
+    /// The flow.
+    pub flow: FlowIndex,
+    /// The VC that carries it.
+    pub vc: VcIndex,
+    /// The number of its frame within its VC.
+    pub frame: FrameNumber,
+    /// The end at which it was seen.
+    pub at: Place,
+    /// True if it leaves that end.
+    pub leaves: bool,
+    /// Its number in the run.
+    pub number: u64,
+    /// The packet, from its IP header on.
+    pub bytes: &'a [u8],
+}
+
+impl OwnPacket<'_> {
+    pub(crate) fn frame(&self) -> Frame {
+        let is_data = self.leaves == (self.at == Place::Sender);
+        let carries = Carries::Own { packet: self.number, is_data };
+        Frame { connection: self.flow.number(), number: self.frame.number(), ecn: EcnBits::default(), carries }
+    }
 }
 
 /// Observed places.
@@ -90,7 +117,8 @@ impl<'a> Watch<'a> {
         }
         let setting = Setting { kind: *kind, framing: network.aal5.clone(), interfaces, connections };
         let capture = Capture::new(blocks(sink), &about, setting).map_err(|error| error.to_string())?;
-        for (number, flow) in (0..).zip(&network.flows).filter(|(number, _)| chosen.flows[FlowIndex::new(*number)]) {
+        let modelled = |(number, flow): &(u32, &Flow)| chosen.flows[FlowIndex::new(*number)] && !flow.outside;
+        for (number, flow) in (0..).zip(&network.flows).filter(modelled) {
             let (bytes, _) = flow.frame(&network.aal5);
             let segment = Segment { seq: 0, len: u32::try_from(bytes).unwrap_or(u32::MAX) };
             let carries = data(segment, flow.traffic.packets().is_none());
@@ -108,6 +136,27 @@ impl<'a> Watch<'a> {
         };
         let clock = network.clock();
         Ok(Self { clock, window: chosen.window, looks, capture: Some(capture), refused: None, stopped })
+    }
+
+    /// Captures a packet of a host outside the simulation.
+    pub fn on_packet(&mut self, now: Time, seen: &OwnPacket<'_>) {
+        let [from, to] = self.window;
+        let in_window = now >= from && now < to;
+        let time_ns = nanoseconds(self.clock, now);
+        self.write(|looks, capture| {
+            match looks {
+                Looks::AtPorts(cells) => cells.on_packet(seen, capture),
+                Looks::AtHosts(Packets { ends, flows, .. })
+                    if in_window && flows[seen.flow] && ends[usize::from(seen.at == Place::Receiver)] =>
+                {
+                    let mut packet = Waiting::settled(time_ns, seen.at, seen.frame());
+                    packet.own = Some(seen.bytes.into());
+                    return looks.packet(packet, seen.leaves.then_some((seen.vc, seen.frame)), capture);
+                }
+                Looks::AtHosts(_) => {}
+            }
+            Ok(())
+        });
     }
 
     /// Writes the waiting packets and ends the capture.
@@ -206,8 +255,12 @@ impl Looks {
 }
 
 fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> {
-    let Waiting { time_ns, at, frame, comment, .. } = packet;
-    capture.frame(&SeenFrame { time_ns: *time_ns, at: *at, frame: *frame, comment: comment.as_deref() })
+    let Waiting { time_ns, at, frame, comment, own, .. } = packet;
+    let seen = SeenFrame { time_ns: *time_ns, at: *at, frame: *frame, comment: comment.as_deref() };
+    match own {
+        Some(bytes) => capture.own_packet(&seen, bytes),
+        None => capture.frame(&seen),
+    }
 }
 
 /// Returns the VPI and VCI of every VC on each link of its path. IPv4 captures do not show them, so for these captures
@@ -266,13 +319,13 @@ fn at_hosts(
             End { host: number, interface: interface.filter(|_| looks && *is_chosen) }
         };
         let options = flow.tcp.options();
-        let is_tcp = flow.traffic.packets().is_none();
+        let is_tcp = flow.uses_tcp();
         Connection {
             name: flow.name.clone(),
             sender: end(from, ends[0]),
             receiver: end(to, ends[1]),
             data: labels(flow.data_vc),
-            acks: if is_tcp { labels(flow.ack_vc) } else { Labels::default() },
+            acks: if is_tcp || flow.outside { labels(flow.ack_vc) } else { Labels::default() },
             tcp: is_tcp.then(|| Tcp {
                 mss: options.mss.bytes,
                 receive_window: options.receive_window.bytes,

@@ -5,6 +5,7 @@
 //! hexadecimal digits, each with the offset of the line.
 
 use std::array;
+use std::collections::BTreeMap;
 
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
 use celltrain_core::events::{EcnBits, SegmentEvent, SegmentStep};
@@ -116,6 +117,13 @@ pub enum Carries {
         /// Its payload in bytes.
         bytes: u64,
     },
+    /// A packet with bytes of its own, of a host outside the simulation.
+    Own {
+        /// Its number in the run.
+        packet: u64,
+        /// True if it is on the VC of the flow's data.
+        is_data: bool,
+    },
 }
 
 /// Step of a handshake.
@@ -131,12 +139,14 @@ pub(crate) enum Step {
 pub(crate) struct Wire {
     pub(crate) connections: Vec<Connection>,
     pub(crate) framing: Aal5Options,
+    /// The packets of hosts outside the simulation, by number.
+    pub(crate) own: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Wire {
     /// Checks the connections: their addresses and ports must be distinct, and their segments must fit in a frame.
     pub(crate) fn new(connections: Vec<Connection>, framing: Aal5Options) -> Result<Self, CaptureError> {
-        let wire = Self { connections, framing };
+        let wire = Self { connections, framing, own: BTreeMap::new() };
         for (number, connection) in (0..).zip(&wire.connections) {
             let refuse = |problem: String| Err(CaptureError::Refused(format!("{}: {problem}", connection.name)));
             for End { host, .. } in [connection.sender, connection.receiver] {
@@ -162,6 +172,9 @@ impl Wire {
 
     pub(crate) fn packet(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         let connection = self.connection(frame);
+        if let Carries::Own { packet, .. } = frame.carries {
+            return Ok(self.own.get(&packet).expect("its bytes are kept while its cells are seen").clone());
+        }
         let Some(Tcp { receive_window, .. }) = connection.tcp else {
             return self.udp(frame, connection);
         };
@@ -185,7 +198,7 @@ impl Wire {
                 };
                 Ok(self.tcp(frame, header, &options, &[]))
             }
-            Carries::Packet { .. } => {
+            Carries::Packet { .. } | Carries::Own { .. } => {
                 Err(CaptureError::Refused(format!("{}: is TCP and sends no other packets", connection.name)))
             }
         }
@@ -254,8 +267,8 @@ impl Wire {
         let Connection { sender, receiver, .. } = self.connection(frame);
         let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];
         let [from, to] = match frame.carries {
-            Carries::Data(_) | Carries::Packet { .. } => ends,
-            Carries::Ack(..) => [ends[1], ends[0]],
+            Carries::Data(_) | Carries::Packet { .. } | Carries::Own { is_data: true, .. } => ends,
+            Carries::Ack(..) | Carries::Own { is_data: false, .. } => [ends[1], ends[0]],
         };
         let address = |(end, _): (&End, u32)| (NETWORK + 1 + end.host).to_be_bytes();
         let port = |(_, number): (&End, u32)| FIRST_PORT + u16::try_from(number).expect("ports are counted to 16384");

@@ -83,6 +83,9 @@ pub struct FlowResult {
     pub name: String,
     /// The name of the flow's traffic.
     pub traffic: &'static str,
+    /// Name and version of the stack at its ends, if they are outside the simulation; empty otherwise. Not in the
+    /// fingerprint.
+    pub stack: String,
     /// Bytes passed to the application in order, each counted once, in megabits per second.
     pub goodput_mbps: f64,
     /// The goodput that the flow would have at its max-min fair share of the network, in megabits per second:
@@ -407,6 +410,7 @@ impl FinalState<'_> {
             FlowResult {
                 name: flow.name.clone(),
                 traffic: flow.traffic.name(),
+                stack: String::new(),
                 goodput_mbps: mbps(delivered_bytes, seconds),
                 max_min_mbps,
                 throughput_mbps: mbps(received_bytes, seconds),

@@ -179,8 +179,8 @@ pub struct Flow {
     pub tcp: TcpConfig,
     /// Data to send.
     pub traffic: TrafficConfig,
-    /// True if both ends are end systems outside the simulation. The simulation sends nothing for such a flow. Of
-    /// `tcp` only the MSS is used, which is the payload of a full frame.
+    /// True if both ends are end systems outside the simulation. The simulation sends nothing for such a flow. Its `tcp`
+    /// has the payload of a full frame as MSS and the largest buffer of an end as receive window.
     pub outside: bool,
 }
 

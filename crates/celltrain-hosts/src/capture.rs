@@ -6,7 +6,8 @@ use std::io::Write;
 use celltrain_capture::{
     About, Capture, CaptureError, CaptureKind, Circuit, Direction, Interface, SeenPacket, Setting,
 };
-use celltrain_core::index::{FlowIndex, NodeIndex};
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::index::{FlowIndex, NodeIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::units::{Clock, Time};
 
@@ -23,6 +24,10 @@ pub struct Seen<'a> {
     pub side: Side,
     /// What happened.
     pub step: Step,
+    /// The VC that carries it.
+    pub vc: VcIndex,
+    /// The number of its frame within its VC.
+    pub frame: FrameNumber,
     /// Number of the packet in the run, from 0, in the order of sending.
     pub number: u64,
     /// The packet.

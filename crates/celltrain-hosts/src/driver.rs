@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 
 use celltrain_core::cancellation::Interrupted;
+use celltrain_core::cell::FrameNumber;
 use celltrain_core::engine::{Delivered, HostedSimulation, SimulationError};
 use celltrain_core::fingerprint::Fingerprint;
 use celltrain_core::index::{FlowIndex, NodeIndex, VcIndex};
@@ -60,6 +61,7 @@ struct End {
 /// A packet on its way.
 struct Kept {
     number: u64,
+    frame: FrameNumber,
     /// The end to which it is sent.
     to: usize,
     bytes: Packet,
@@ -191,7 +193,7 @@ impl Hosts {
                 self.segments[end / 2].on_sent(&bytes, counters);
             }
             let length = bytes.len() as u64;
-            let kept = Kept { number, to: end ^ 1, bytes };
+            let kept = Kept { number, frame: simulation.next_frame(vc), to: end ^ 1, bytes };
             observe(simulation.probe(), &self.seen(&kept, Step::Sent, now));
             self.on_the_way[vc].push_back(kept);
             simulation.inject(host, vc, length, number)?;
@@ -200,13 +202,13 @@ impl Hosts {
     }
 
     fn seen<'a>(&self, kept: &'a Kept, step: Step, time: Time) -> Seen<'a> {
-        let &Kept { number, to, ref bytes } = kept;
+        let &Kept { number, frame, to, ref bytes } = kept;
         let at = match step {
             Step::Sent => to ^ 1,
             Step::Arrived | Step::Lost => to,
         };
         let End { flow, side, .. } = self.ends[at];
-        Seen { time, flow, side, step, number, bytes }
+        Seen { time, flow, side, step, vc: self.ends[to ^ 1].vc, frame, number, bytes }
     }
 }
 

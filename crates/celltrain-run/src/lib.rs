@@ -14,6 +14,7 @@ pub mod buffer;
 pub mod clock;
 pub mod describe;
 pub mod events;
+pub mod hosting;
 mod limit;
 pub mod measure;
 pub mod memory;

@@ -45,7 +45,7 @@ mod tests {
         assert_eq!(limit.found_passed(), None, "nobody asked");
         std::thread::sleep(Duration::from_millis(1));
         assert!(limit.has_passed());
-        limit.put_off(Duration::from_secs(3600));
+        limit.put_off(Duration::from_hours(1));
         assert!(limit.has_passed());
         assert_eq!(limit.found_passed(), Some(Duration::ZERO));
     }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn waiting_for_memory_takes_no_time_and_no_limit_never_passes() {
         let limit = Limit::new(Some(Duration::ZERO));
-        limit.put_off(Duration::from_secs(3600));
+        limit.put_off(Duration::from_hours(1));
         assert!(!limit.has_passed());
         assert!(!Limit::new(None).has_passed());
     }

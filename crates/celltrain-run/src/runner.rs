@@ -18,6 +18,7 @@ use crate::answer::{Answer, Wanted};
 use crate::buffer::Buffer;
 use crate::clock::Instant;
 use crate::events::{Block, Choice, Log};
+use crate::hosting;
 use crate::limit::Limit;
 use crate::memory;
 use crate::outside;
@@ -29,6 +30,7 @@ use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
 use celltrain_capture::{About, CaptureChoice, Watch, watch};
+use celltrain_scenario::Scenario;
 
 /// Options for runs.
 #[derive(Clone, Copy, Default)]
@@ -271,8 +273,10 @@ impl Run<'_> {
         let scenario = checked.scenario();
         let seed = self.seed.unwrap_or(scenario.seed);
         let network = checked.network(seed, token)?;
+        let hosts = hosting::hosts(scenario, &network)?;
         let teller = watched.told_by.unwrap_or(how.engine);
-        let until = watched.until(scenario.duration).filter(|_| teller != how.engine);
+        // Stacks can be run only once.
+        let until = watched.until(scenario.duration).filter(|_| teller != how.engine && hosts.is_none());
         let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
         let mut recorder = how.trace.map(|trace| trace.recorder(&network)).transpose()?;
         let values = how.trace.zip(recorder.as_ref()).map(|(trace, recorder)| trace.values(&network, recorder));
@@ -287,10 +291,10 @@ impl Run<'_> {
             self.progress.set(done);
             token.check().is_ok()
         };
-        let result = if watched.has_any() && until.is_none() {
+        let mut result = if watched.has_any() && until.is_none() {
             let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
             observers.recorder = recorder.as_mut();
-            let result = how.engine.run(&network, &mut observers, keep_going);
+            let result = hosting::run(how.engine, &network, &mut observers, hosts, keep_going);
             observers.finish()?;
             result
         } else {
@@ -302,13 +306,17 @@ impl Run<'_> {
                 watched?;
             }
             match &mut recorder {
-                Some(recorder) => how.engine.run(&network, recorder, keep_going),
+                Some(recorder) => hosting::run(how.engine, &network, recorder, hosts, keep_going),
                 None => match how.most_threads() {
-                    1 => how.engine.run(&network, &mut Nothing, keep_going),
-                    threads => how.engine.run_parallel(ParallelOptions::up_to(threads), &network, keep_going),
+                    threads if threads > 1 && hosts.is_none() => {
+                        let options = ParallelOptions::up_to(threads);
+                        Ok(how.engine.run_parallel(options, &network, keep_going)?)
+                    }
+                    _ => hosting::run(how.engine, &network, &mut Nothing, hosts, keep_going),
                 },
             }
         }?;
+        hosting::name_stacks(scenario, &network, &mut result);
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
         let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
@@ -317,7 +325,8 @@ impl Run<'_> {
         let alone = (with_slowdowns || how.records) && !network.requests.groups.is_empty();
         let run_alone = |network: &Network, recorder: &mut alone::Recorder| {
             let mut observers = Observers { alone: Some(recorder), ..Observers::default() };
-            observers.observe(how.engine, (network, network.duration), &mut |_| token.check().is_ok())
+            let keep_going = &mut |_| token.check().is_ok();
+            how.engine.observe(network, network.duration, &mut observers, keep_going)
         };
         let alone = alone.then(|| Alone::simulate(&network, &result.requests, run_alone, token)).transpose()?;
         let requests = requests::measure(&network, &result, &scenario.measure, alone.as_ref(), token)?;
@@ -386,17 +395,19 @@ pub struct Observers<'a> {
 }
 
 impl Observers<'_> {
-    /// Runs the network up to `until` for these observers only. The run has no result.
+    /// Runs the network of a scenario up to `until` for these observers only. The run has no result.
     ///
     /// # Errors
-    /// Returns an error if `keep_going` returns false, as in [`Engine::run`].
+    /// If `keep_going` returns false, as in [`Engine::run`], or the scenario has a stack that is not in this build.
     pub fn observe(
         &mut self,
         engine: Engine,
+        scenario: &Scenario,
         (network, until): (&Network, units::Duration),
         keep_going: &mut dyn FnMut(f64) -> bool,
-    ) -> Result<(), Interrupted> {
-        engine.observe(network, until, self, keep_going)
+    ) -> Result<(), Unfinished> {
+        let hosts = hosting::hosts(scenario, network)?;
+        hosting::observe(engine, (network, until), self, hosts, keep_going)
     }
 
     /// Delivers the remaining output.

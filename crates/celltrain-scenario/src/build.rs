@@ -8,6 +8,8 @@ use celltrain_core::link_loss::LossRule;
 use celltrain_core::memory::MemoryConfig;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
 use celltrain_core::requests::Requests;
+use celltrain_core::tcp::{TcpConfig, TcpOptions};
+use celltrain_core::units::Bytes;
 
 use typed_index_collections::TiVec;
 
@@ -18,6 +20,7 @@ use crate::memories;
 use crate::requests;
 use crate::scenario::Scenario;
 use crate::scope::Scope;
+use crate::stack::{StackConfig, StackSizes};
 use crate::tables::Tables;
 use crate::topology::{Layout, Route};
 
@@ -125,10 +128,18 @@ impl<'a> ResolvedScenario<'a> {
         }
         let flow = |((Route { name, start, .. }, [data_vc, ack_vc]), own): ((Route, [VcIndex; 2]), &Option<_>)| {
             let own: Option<&crate::scenario::FlowOptions> = *own;
-            let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
+            let stack = scenario.stack_with(own).map(StackConfig::sizes);
+            let tcp = match stack {
+                Some(StackSizes { mss, receive_window, send_buffer }) => TcpConfig::Vanilla(TcpOptions {
+                    mss: Bytes { bytes: mss },
+                    receive_window: Bytes { bytes: receive_window.max(send_buffer) },
+                    ..TcpOptions::default()
+                }),
+                None => own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone(),
+            };
             let start = own.and_then(|own| own.start).unwrap_or(start);
             let traffic = own.and_then(|own| own.traffic.clone()).unwrap_or_default();
-            Flow { name, data_vc, ack_vc, start, tcp, traffic, outside: false }
+            Flow { name, data_vc, ack_vc, start, tcp, traffic, outside: stack.is_some() }
         };
         let flows = flows.into_iter().zip(of_flow).zip(&tables.flows).map(flow).collect();
         Network {

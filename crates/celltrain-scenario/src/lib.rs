@@ -27,6 +27,7 @@ pub mod requests;
 pub mod scenario;
 pub mod scope;
 mod sizes;
+pub mod stack;
 pub mod tables;
 pub mod topology;
 

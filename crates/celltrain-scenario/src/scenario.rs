@@ -15,11 +15,13 @@ use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{Bytes, Duration};
+use celltrain_formula::names::by_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::memory_options::OwnSwitch;
 use crate::request_options::{IncastOptions, RequestOptions};
+use crate::stack::StackConfig;
 use crate::topology::Topology;
 
 /// An experiment: a network, its traffic, and its buffers.
@@ -40,6 +42,10 @@ pub struct Scenario {
     /// The TCP of every flow.
     #[serde(default = "vanilla")]
     pub tcp: TcpConfig,
+    /// Real transport stack of every flow, instead of the simulation's own TCP. Flows with a TCP of their own and
+    /// requests use that TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackConfig>,
     /// Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
@@ -87,6 +93,9 @@ pub struct Scenario {
 pub struct FlowOptions {
     /// TCP of this flow; the TCP of all flows when absent.
     pub tcp: Option<TcpConfig>,
+    /// Real transport stack of this flow, instead of a TCP; the stack of all flows when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackConfig>,
     /// Time at which it starts to send; determined by the topology when absent.
     #[schemars(example = "500ms")]
     pub start: Option<Duration>,
@@ -279,6 +288,18 @@ impl CellOptions {
 }
 
 impl Scenario {
+    /// Returns the real transport stack of a flow; `None` if the simulation sends the flow's data itself.
+    pub fn stack_of(&self, flow: &str) -> Option<&StackConfig> {
+        self.stack_with(by_name(&self.flow, flow))
+    }
+
+    /// Returns the real transport stack of a flow with these options.
+    pub(crate) fn stack_with<'a>(&'a self, own: Option<&'a FlowOptions>) -> Option<&'a StackConfig> {
+        let Some(own) = own else { return self.stack.as_ref() };
+        let is_own = own.tcp.is_some() || own.traffic.as_ref().and_then(TrafficConfig::packets).is_some();
+        own.stack.as_ref().or(self.stack.as_ref()).filter(|_| !is_own)
+    }
+
     /// Returns whether connections open during the run.
     pub fn has_requests(&self) -> bool {
         !self.requests.is_empty() || !self.incast.is_empty()

@@ -351,8 +351,12 @@ impl Under<'_> {
             on_progress(done);
             deadline.is_ahead() && !self.full.get() && memory.suffices()
         };
-        with(&network, &mut |observers| match observers.observe(engine, (&network, until), &mut go_on) {
-            Err(Interrupted) if !self.full.get() => Err(memory.outgrown().map_or_else(|| deadline.passed(), too_large)),
+        let scenario = checked.scenario();
+        with(&network, &mut |observers| match observers.observe(engine, scenario, (&network, until), &mut go_on) {
+            Err(Unfinished::Interrupted) if !self.full.get() => {
+                Err(memory.outgrown().map_or_else(|| deadline.passed(), too_large))
+            }
+            Err(unfinished) if unfinished != Unfinished::Interrupted => Err(Refusal::of(&unfinished)),
             _ => Ok(()),
         })
     }

@@ -3,6 +3,7 @@
 
 use super::{Body, Departure, EndSystems, leave};
 use crate::aal5::Frame;
+use crate::cell::FrameNumber;
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, VcIndex};
 use crate::units::Time;
@@ -85,6 +86,11 @@ impl EndSystems {
         self.outside.get_or_insert_default();
         let departure = self.vcs.put(vc, Frame::new(cells, Body::Outside { tag }), None);
         leave(&mut self.processing, departure, now, out);
+    }
+
+    /// Returns the number, with its branch, of the next frame that is sent on a VC.
+    pub(crate) fn next_number(&self, vc: VcIndex) -> FrameNumber {
+        self.vcs.next_number(vc)
     }
 
     /// Returns the counters of a flow whose ends are outside.

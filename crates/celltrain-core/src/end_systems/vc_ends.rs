@@ -93,6 +93,12 @@ impl Vcs {
         Departure { vc, link, label, frame: number, cells: frame.cells, tagged }
     }
 
+    /// Returns the number, with its branch, of the next frame that is sent on a VC.
+    pub(super) fn next_number(&self, vc: VcIndex) -> FrameNumber {
+        let VcEnds { branch, ref log, .. } = self.ends[vc];
+        log.next().on_branch(branch)
+    }
+
     /// Returns the VC on which a frame was sent: `vc` itself, or one of the VCs merged into it.
     #[inline]
     pub(super) fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {

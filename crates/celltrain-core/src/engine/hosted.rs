@@ -1,13 +1,14 @@
 //! A run whose end systems outside the simulation answer while it runs.
 
-use super::{Progress, Simulation, SimulationError};
+use super::{Advance, Progress, Simulation, SimulationError};
 use crate::cancellation::{CancellationToken, Interrupted};
+use crate::cell::FrameNumber;
 use crate::end_systems::{Delivered, OutsideCounters};
 use crate::index::{FlowIndex, NodeIndex, VcIndex};
 use crate::metrics::Outcome;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe};
-use crate::units::{Clock, Time};
+use crate::units::{Clock, Span, Time};
 
 /// A run that stops whenever a frame arrives for an end system outside the simulation ([`Engine::run_hosted`]).
 ///
@@ -18,14 +19,21 @@ use crate::units::{Clock, Time};
 /// [`Engine::run_hosted`]: super::Engine::run_hosted
 pub struct HostedSimulation<'s, 'a, P = Nothing> {
     simulation: Simulation<'a, P>,
+    end: Time,
     progress: &'s Progress,
     token: &'s CancellationToken<'s>,
 }
 
 impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
-    pub(super) fn new(simulation: Simulation<'a, P>, progress: &'s Progress, token: &'s CancellationToken<'s>) -> Self {
-        progress.end.set(simulation.end());
-        Self { simulation, progress, token }
+    /// Creates a run that `hosts` may step up to `end`.
+    pub(super) fn new(
+        simulation: Simulation<'a, P>,
+        end: Time,
+        progress: &'s Progress,
+        token: &'s CancellationToken<'s>,
+    ) -> Self {
+        progress.end.set(end);
+        Self { simulation, end, progress, token }
     }
 
     /// Returns the simulated network.
@@ -38,9 +46,9 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.now()
     }
 
-    /// Returns the end of the run.
+    /// Returns the end of the run, or of the part that is observed.
     pub fn end(&self) -> Time {
-        self.simulation.end()
+        self.end
     }
 
     /// Returns the clock, which defines the unit of all times.
@@ -72,6 +80,11 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         Ok(self.simulation.put(frame, self.token)?)
     }
 
+    /// Returns the number, within its VC, of the next frame that is injected on a VC.
+    pub fn next_frame(&mut self, vc: VcIndex) -> FrameNumber {
+        self.simulation.end_systems().next_number(vc)
+    }
+
     /// Returns the injected frames that have arrived complete since the last call, in the order of arrival.
     pub fn take_deliveries(&mut self) -> Vec<Delivered> {
         self.simulation.take_deliveries()
@@ -83,6 +96,12 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// If the flow's ends are in the simulation.
     pub fn counters(&mut self, flow: FlowIndex) -> &mut OutsideCounters {
         self.simulation.end_systems().outside_counters(flow).expect("the flow's ends are outside the simulation")
+    }
+
+    /// Takes the probe's last snapshots, without a result.
+    pub(super) fn close(mut self) -> Result<(), Interrupted> {
+        let advance = Advance { until: self.end, snapshots_end: self.end + Span(1) };
+        self.simulation.reach(advance, self.progress, self.token)
     }
 
     pub(super) fn finish(self) -> Outcome {

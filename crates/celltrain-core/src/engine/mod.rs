@@ -115,9 +115,31 @@ impl Engine {
     ) -> Result<RunResult, E> {
         asking(keep_going, |progress, token| {
             let simulation = Simulation::by(self, PortMode::default(), network, probe, token)?;
-            let mut hosted = HostedSimulation::new(simulation, progress, token);
+            let end = simulation.end();
+            let mut hosted = HostedSimulation::new(simulation, end, progress, token);
             hosts(&mut hosted)?;
             Ok(hosted.finish()?)
+        })
+    }
+
+    /// Does the same as [`Engine::run_hosted`] for the probe only, without a result, up to `until` or to the end of the
+    /// run, whichever is earlier.
+    ///
+    /// # Errors
+    /// The same as for [`Engine::run_hosted`].
+    pub fn observe_hosted<P: Probe, E: From<Interrupted>>(
+        self,
+        (network, until): (&Network, Duration),
+        probe: &mut P,
+        keep_going: impl FnMut(f64) -> bool,
+        hosts: impl FnOnce(&mut HostedSimulation<'_, '_, &mut P>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        asking(keep_going, |progress, token| {
+            let simulation = Simulation::by(self, PortMode::default(), network, probe, token)?;
+            let end = simulation.clock().time(until).min(simulation.end());
+            let mut hosted = HostedSimulation::new(simulation, end, progress, token);
+            hosts(&mut hosted)?;
+            Ok(hosted.close()?)
         })
     }
 

@@ -23,7 +23,7 @@ fn history(network: &Network, [from, to]: [&str; 2], most: usize) -> History {
     let full = Cell::new(false);
     let buffer = Buffer::new(network, "bottleneck", [at(from), at(to)], (most, &full)).expect("the port is there");
     let mut observers = Observers { buffer: Some(buffer), ..Observers::default() };
-    let ended = observers.observe(Engine::Reference, (network, network.duration), &mut |_| !full.get());
+    let ended = Engine::Reference.observe(network, network.duration, &mut observers, |_| !full.get());
     assert_eq!(ended.is_err(), full.get());
     observers.buffer.expect("it is there").history()
 }
@@ -40,7 +40,7 @@ fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
     {
         let log = Log::new(&choice, network, &mut sink).expect("it is right");
         let mut observers = Observers { log: Some(log), ..Observers::default() };
-        observers.observe(Engine::Reference, (network, network.duration), &mut |_| true).expect("nobody stops it");
+        Engine::Reference.observe(network, network.duration, &mut observers, |_| true).expect("nobody stops it");
         observers.log.expect("it is there").finish();
     }
     let mut frames = Vec::new();

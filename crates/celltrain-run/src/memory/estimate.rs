@@ -40,8 +40,14 @@ impl MemoryEstimate {
         let hops: usize = network.vcs.iter().map(|vc| vc.path.len()).sum();
         let of_records = Self::of_numbers(nodes as u64, links as u64, flows as u64, [vcs as u64, hops as u64]);
         let frames = network.flows.iter().map(|flow| window(network, flow)).fold(0, u64::saturating_add);
+        // The buffers of stacks at both ends, and the bytes of packets in the network.
+        let buffers =
+            network.flows.iter().filter(|flow| flow.outside).map(|flow| flow.tcp.options().receive_window.bytes);
+        let buffers = buffers.fold(0, u64::saturating_add);
+        let least = of_records.least.saturating_add(buffers.saturating_mul(2));
         let in_flight = frames.saturating_mul(FRAME).saturating_add(requests(network).saturating_mul(REQUEST));
-        Self { likely: of_records.likely.saturating_add(in_flight), ..of_records }
+        let likely = of_records.likely.saturating_add(in_flight).saturating_add(buffers.saturating_mul(4));
+        Self { least, likely, ..of_records }
     }
 
     fn of_numbers(nodes: u64, links: u64, flows: u64, [vcs, hops]: [u64; 2]) -> Self {
@@ -75,7 +81,7 @@ impl MemoryEstimate {
 /// its host can send during the run. Returns 0 for flows without TCP, whose packets have no limit.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames above 0")]
 fn window(network: &Network, flow: &Flow) -> u64 {
-    if flow.traffic.packets().is_some() {
+    if !flow.outside && flow.traffic.packets().is_some() {
         return 0;
     }
     let options = flow.tcp.options();

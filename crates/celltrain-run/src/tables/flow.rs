@@ -32,15 +32,23 @@ pub const FLOW: &[Flow] = &[
     Flow::count("repeated_segments", "segments", "segments that arrived and held nothing new", |flow| {
         Some(flow.repeated_segments)
     }),
-    Flow::count("timeouts", "1", "times the retransmission timer ran out", |flow| Some(flow.timeouts))
-        .printed("timeouts", When::Always),
-    Flow::count("fast_retransmits", "1", "times duplicate acknowledgements started a retransmission", |flow| {
-        Some(flow.fast_retransmits)
+    Flow::count("timeouts", "1", "times the retransmission timer ran out; null with a real stack", |flow| {
+        flow.stack.is_empty().then_some(flow.timeouts)
     })
+    .printed("timeouts", When::Always),
+    Flow::count(
+        "fast_retransmits",
+        "1",
+        "times duplicate acknowledgements started a retransmission; null with a real stack",
+        |flow| flow.stack.is_empty().then_some(flow.fast_retransmits),
+    )
     .printed("fast retransmits", When::Always),
-    Flow::number("cwnd_segments", "segments", "congestion window at the end; 0 without TCP", |flow| {
-        Some(flow.cwnd_segments)
-    }),
+    Flow::number(
+        "cwnd_segments",
+        "segments",
+        "congestion window at the end; 0 without TCP; null with a real stack",
+        |flow| flow.stack.is_empty().then_some(flow.cwnd_segments),
+    ),
     Flow::count(
         "replaced_results",
         "1",
@@ -49,6 +57,12 @@ pub const FLOW: &[Flow] = &[
     )
     .printed("formula results replaced", When::Present),
     Flow::text("traffic", "what it has to send", |flow| flow.traffic),
+    Flow::text(
+        "stack",
+        "real transport stack at its ends, with its version; empty with the simulation's own TCP",
+        |flow| &flow.stack,
+    )
+    .printed("stack", When::Present),
     Flow::count("packets_sent", "packets", "packets put in; 0 with TCP", |flow| Some(flow.packets_sent))
         .printed("packets sent", When::Present),
     Flow::count("packets_delivered", "packets", "packets that arrived whole; 0 with TCP", |flow| {

@@ -19,6 +19,7 @@ use crate::limits::{MAX_DURATION, MAX_FILE, MAX_RATE, MIN_RATE};
 use crate::requests::Table;
 use crate::scenario::{FlowOptions, Scenario};
 use crate::scope::Scope;
+use crate::stack::StackConfig;
 use crate::topology::Route;
 
 /// The AAL5 length field has 16 bits (ITU-T I.363.5).
@@ -41,7 +42,17 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
             table.refuse_setting(fault);
         }
     });
+    each_stack(scenario, root, |stack, scope| {
+        for fault in stack.check() {
+            scope.refuse_setting(fault);
+        }
+    });
     for (name, options) in &scenario.flow {
+        if let (Some(stack), Some(tcp)) = (&options.stack, &options.tcp) {
+            let problem =
+                format!("is a second transport for the flow, next to [flow.{name}.tcp.{}]; choose one", tcp.name());
+            root.at("flow").at(name).at("stack").at(stack.name()).refuse(problem);
+        }
         if let Some(start) = options.start.filter(|&start| start > MAX_DURATION) {
             let problem = format!("is not a time up to {MAX_DURATION}");
             root.at("flow").at(name).at("start").refuse_text(start, problem);
@@ -63,11 +74,12 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     file_size(scenario, root);
     window(scenario, root);
     let about_frames = |key: &str| {
-        ["tcp.", "aal5.", "cell.", "flow.", "requests.", "incast."].iter().any(|table| key.starts_with(table))
+        ["tcp.", "stack.", "aal5.", "cell.", "flow.", "requests.", "incast."].iter().any(|table| key.starts_with(table))
     };
     let frames_are_sound = !root.found().iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
-        each_tcp(scenario, root, |tcp, scope| frames(tcp, scenario, scope));
+        each_tcp(scenario, root, |tcp, scope| frames(tcp.options().mss, scenario, scope));
+        each_stack(scenario, root, |stack, scope| frames(Bytes { bytes: stack.sizes().mss }, scenario, scope));
     }
     frames_are_sound
 }
@@ -87,12 +99,28 @@ fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&Tc
     }
 }
 
+/// Calls `check` for the common stack, and for the stacks of individual flows.
+fn each_stack(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&StackConfig, &mut Scope<'_>)) {
+    if let Some(stack) = &scenario.stack {
+        check(stack, &mut root.at("stack").at(stack.name()));
+    }
+    for (name, options) in &scenario.flow {
+        if let Some(stack) = &options.stack {
+            check(stack, &mut root.at("flow").at(name).at("stack").at(stack.name()));
+        }
+    }
+}
+
 fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenario, flow: &mut Scope<'_>) {
     if let Some(pattern) = traffic.packets() {
         packets(&pattern, scenario, &mut flow.at("traffic").at(traffic.name()));
         if let Some(tcp) = &options.tcp {
             let problem = "sends nothing: the flow's traffic is packets without TCP; leave it out";
             flow.at("tcp").at(tcp.name()).refuse(problem);
+        }
+        if let Some(stack) = &options.stack {
+            let problem = "sends nothing: the flow's traffic is packets without a stack; leave it out";
+            flow.at("stack").at(stack.name()).refuse(problem);
         }
     }
     let mut table = flow.at("traffic");
@@ -130,8 +158,7 @@ fn burst(key: &str, time: Duration, scope: &mut Scope<'_>) {
 }
 
 /// Checks that a segment fits into a frame that the receiver can reassemble.
-fn frames(tcp: &TcpConfig, scenario: &Scenario, scope: &mut Scope<'_>) {
-    let mss = tcp.options().mss;
+fn frames(mss: Bytes, scenario: &Scenario, scope: &mut Scope<'_>) {
     let (sdu, cells) = (scenario.framing().segment_sdu(mss.bytes), scenario.framing().segment_cells(mss.bytes));
     collected(mss, sdu, cells, scenario, &mut scope.at("mss"));
 }
@@ -205,9 +232,11 @@ pub(super) fn tables(
 /// Checks that at least one flow has a stream to be divided into files.
 pub(super) fn files(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let Some(size) = resolved.scenario.measure.file_size else { return };
-    let traffic = |own: Option<&FlowOptions>| own.and_then(|own| own.traffic.as_ref()?.packets()).is_some();
-    if resolved.tables.flows.iter().copied().all(traffic) {
-        let problem = "cuts no stream: the traffic of every flow is packets without TCP; leave it out";
+    let no_stream = |own: Option<&FlowOptions>| {
+        own.and_then(|own| own.traffic.as_ref()?.packets()).is_some() || resolved.scenario.stack_with(own).is_some()
+    };
+    if resolved.tables.flows.iter().copied().all(no_stream) {
+        let problem = "cuts no stream: no flow uses the simulation's own TCP; leave it out";
         root.at("measure").at("file_size").refuse_text(size, problem);
     }
 }
@@ -218,6 +247,9 @@ pub(super) fn frame_cells(resolved: &ResolvedScenario<'_>, flow: FlowIndex) -> [
     let packets = own.and_then(|own| own.traffic.as_ref()).and_then(TrafficConfig::packets);
     if let Some(pattern) = packets {
         return [scenario.framing().packet_cells(pattern.packet.bytes), 0];
+    }
+    if let Some(stack) = scenario.stack_with(own) {
+        return [stack.sizes().mss, MAX_OPTION_BYTES].map(|bytes| scenario.framing().segment_cells(bytes));
     }
     let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp);
     let ack_options = if tcp.selective() { MAX_OPTION_BYTES } else { 0 };
@@ -265,7 +297,7 @@ pub(super) fn timeouts(
     for (number, route) in layout.flows.iter().enumerate() {
         token.tick(1)?;
         let own = tables.flows[FlowIndex::from(number)];
-        if own.and_then(|own| own.traffic.as_ref()?.packets()).is_some() {
+        if own.and_then(|own| own.traffic.as_ref()?.packets()).is_some() || scenario.stack_with(own).is_some() {
             continue;
         }
         let own_tcp = own.and_then(|own| own.tcp.as_ref());

@@ -418,6 +418,7 @@ impl Rest {
             incast: BTreeMap::new(),
             topology: Topology::Network(network),
             tcp: self.tcp.clone(),
+            stack: None,
             port: ports.collect(),
             link: BTreeMap::new(),
             edge: edge.collect(),
@@ -565,7 +566,7 @@ fn flow_options(sizes: Sizes) -> BoxedStrategy<FlowOptions> {
     let traffic = prop::option::of(traffic.prop_map(|(name, drawn)| named(&TRAFFIC, name, &drawn, 0)));
     let start = prop::option::of(select(STARTS).prop_map(Duration::from_microseconds));
     (prop::option::of(tcp(sizes)), start, traffic)
-        .prop_map(|(tcp, start, traffic)| FlowOptions { tcp, start, traffic })
+        .prop_map(|(tcp, start, traffic)| FlowOptions { tcp, stack: None, start, traffic })
         .boxed()
 }
 

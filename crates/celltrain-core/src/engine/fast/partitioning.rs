@@ -74,8 +74,10 @@ impl Partitioning {
         let predicts = pools.any(|pool| pool.policy.needs_predictions());
         // With requests, partitions would have to agree on the numbers of connections.
         let opens = !network.requests.groups.is_empty();
-        if plan.controls || predicts || opens || !supports(network) || !plan.shaped.is_empty() || asks_outside(network)
-        {
+        // End systems outside act on the whole network.
+        let hosts = network.flows.iter().any(|flow| flow.outside);
+        let needs_all = predicts || opens || hosts;
+        if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }
         let connectivity = Connectivity::between_nodes(network, plan, takes_cells);

@@ -1,0 +1,165 @@
+//! Real transport stacks at the ends of flows: builds them from a scenario, and runs them.
+
+use celltrain_capture::Place;
+use celltrain_capture::watch::OwnPacket;
+use celltrain_core::cancellation::Interrupted;
+use celltrain_core::engine::Engine;
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::{Flow, Network};
+use celltrain_core::probe::{Nothing, Probe, Recorder};
+use celltrain_core::rng::Stream;
+use celltrain_core::traffic::Load;
+use celltrain_core::traffic::bursts::Pauses;
+use celltrain_core::units::{self, Clock};
+use celltrain_hosts::{Application, Endpoint, HostedFlow, Hosts, HostsError, Seen, Side, Stack, Step};
+use celltrain_scenario::Scenario;
+use celltrain_scenario::stack::StackConfig;
+
+use crate::Unfinished;
+use crate::runner::Observers;
+
+#[cfg(feature = "smoltcp")]
+mod smoltcp;
+
+/// Names and versions of the stacks that this build has.
+pub const VERSIONS: &[(&str, &str)] = &[
+    #[cfg(feature = "smoltcp")]
+    ("smoltcp", celltrain_hosts::smoltcp::VERSION),
+];
+
+/// Returns the name and version of a stack for results.
+///
+/// # Errors
+/// If this build lacks the stack.
+pub fn label(name: &str) -> Result<String, String> {
+    match VERSIONS.iter().find(|(known, _)| *known == name) {
+        Some((_, version)) => Ok(format!("{name} {version}")),
+        None => Err(format!(
+            "the stack {name} is not in this build of celltrain; use a wheel, or build the crate celltrain-run with its feature \
+             {name}"
+        )),
+    }
+}
+
+/// Runs a network on one thread, with hosts at the ends of its flows if there are any.
+///
+/// # Errors
+/// If the run is interrupted, or a stack sends a packet that its VC cannot carry.
+pub(crate) fn run<P: Probe + Tap>(
+    engine: Engine,
+    network: &Network,
+    probe: &mut P,
+    hosts: Option<Hosts>,
+    keep_going: impl FnMut(f64) -> bool,
+) -> Result<RunResult, Unfinished> {
+    let Some(hosts) = hosts else { return Ok(engine.run(network, probe, keep_going)?) };
+    engine
+        .run_hosted(network, probe, keep_going, |simulation| hosts.run(simulation, Tap::on_packet))
+        .map_err(unfinished)
+}
+
+/// Does the same as [`run`] for the probe only, without a result, up to `until`.
+///
+/// # Errors
+/// The same as for [`run`].
+pub(crate) fn observe<P: Probe + Tap>(
+    engine: Engine,
+    (network, until): (&Network, units::Duration),
+    probe: &mut P,
+    hosts: Option<Hosts>,
+    keep_going: impl FnMut(f64) -> bool,
+) -> Result<(), Unfinished> {
+    let Some(hosts) = hosts else { return Ok(engine.observe(network, until, probe, keep_going)?) };
+    engine
+        .observe_hosted((network, until), probe, keep_going, |simulation| hosts.run(simulation, Tap::on_packet))
+        .map_err(unfinished)
+}
+
+fn unfinished(error: HostsError) -> Unfinished {
+    match error {
+        HostsError::Interrupted => Interrupted.into(),
+        HostsError::Refused(problem) => Unfinished::Refused(problem.to_string()),
+    }
+}
+
+/// Creates the stacks of a scenario's network; `None` if all flows use the simulation's own TCP.
+///
+/// # Errors
+/// If this build lacks a stack.
+pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, String> {
+    let mut flows = Vec::new();
+    for (index, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.outside) {
+        let stack = scenario.stack_of(&flow.name).expect("such a flow has a stack");
+        label(stack.name())?;
+        let stacks = stacks(stack, Endpoint::pair(network, index), application(network, flow));
+        flows.push(HostedFlow { flow: index, stacks });
+    }
+    Ok((!flows.is_empty()).then(|| Hosts::new(network, flows)))
+}
+
+/// Writes the names and versions of the stacks into the results of a scenario's flows.
+pub(crate) fn name_stacks(scenario: &Scenario, network: &Network, result: &mut RunResult) {
+    for (flow, own) in network.flows.iter().zip(&mut result.flows).filter(|(flow, _)| flow.outside) {
+        own.stack = scenario.stack_of(&flow.name).and_then(|stack| label(stack.name()).ok()).unwrap_or_default();
+    }
+}
+
+#[cfg(feature = "smoltcp")]
+fn stacks(stack: &StackConfig, ends: [Endpoint; 2], application: Application) -> [Box<dyn Stack>; 2] {
+    let StackConfig::Smoltcp(own) = stack;
+    smoltcp::stacks(own, stack.sizes(), ends, application)
+}
+
+#[cfg(not(feature = "smoltcp"))]
+fn stacks(stack: &StackConfig, _: [Endpoint; 2], _: Application) -> [Box<dyn Stack>; 2] {
+    unreachable!("{} was refused", stack.name())
+}
+
+fn application(network: &Network, flow: &Flow) -> Application {
+    match flow.traffic.load() {
+        Load::Stream(None) => Application::Bulk,
+        Load::Stream(Some(file)) => Application::File(file.bytes),
+        Load::Bursts(config) => {
+            let stream = Stream::new(network.seed, &format!("flow/{}/bursts", flow.name));
+            let mut pauses = Pauses::new(config, NANOSECONDS, stream);
+            let pause = move || std::time::Duration::from_nanos(pauses.next_pause().0);
+            Application::Bursts { bytes: config.bytes.bytes, pause: Box::new(pause) }
+        }
+        Load::Packets(_) => unreachable!("packets without a stack are sent by the simulation"),
+    }
+}
+
+const NANOSECONDS: Clock = Clock::exact(1_000_000_000);
+
+/// A probe that also observes the packets of hosts.
+pub(crate) trait Tap {
+    fn on_packet(&mut self, seen: &Seen<'_>);
+}
+
+impl Tap for Nothing {
+    fn on_packet(&mut self, _: &Seen<'_>) {}
+}
+
+impl Tap for Recorder {
+    fn on_packet(&mut self, _: &Seen<'_>) {}
+}
+
+impl<T: Tap> Tap for &mut T {
+    fn on_packet(&mut self, seen: &Seen<'_>) {
+        (**self).on_packet(seen);
+    }
+}
+
+impl Tap for Observers<'_> {
+    fn on_packet(&mut self, seen: &Seen<'_>) {
+        let Some(capture) = &mut self.capture else { return };
+        let &Seen { time, flow, side, step, vc, frame, number, bytes } = seen;
+        if step != Step::Lost {
+            let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };
+            capture.on_packet(time, &OwnPacket { flow, vc, frame, at, leaves: step == Step::Sent, number, bytes });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

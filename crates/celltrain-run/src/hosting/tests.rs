@@ -1,0 +1,166 @@
+//! Tests of scenarios with real stacks.
+
+use super::*;
+
+#[test]
+fn a_stack_that_is_not_in_this_build_is_refused_in_words() {
+    let words = label("quic").unwrap_err();
+    assert!(words.starts_with("the stack quic is not in this build of celltrain; use a wheel"), "{words}");
+}
+
+#[cfg(feature = "smoltcp")]
+mod smoltcp {
+    use std::sync::atomic::AtomicBool;
+
+    use celltrain_capture::CaptureChoice;
+    use celltrain_scenario::read_toml;
+    use serde_json::Value;
+
+    use crate::Unfinished;
+    use crate::runner::{Captured, How, Progress, Watched, one, one_watched};
+    use crate::scenario::Handle;
+    use crate::series::Trace;
+    use celltrain_core::engine::Engine;
+
+    /// Two flows over smoltcp, one of them with a file, and a flow over the simulation's TCP.
+    const MIXED: &str = r#"
+        duration = "1.5s"
+        seed = 3
+        [topology.n_source]
+        sources = 3
+        link_rate = "8Mbps"
+        link_delay = "1ms"
+        [stack.smoltcp]
+        receive_window = "20kB"
+        [flow.tcp2]
+        tcp.reno = {}
+        [flow.tcp3]
+        stack.smoltcp = { congestion = "cubic", mss = "1460B", ack_delay = "0s", nagle = false }
+        traffic.file = { bytes = "5kB" }
+        [port.bottleneck]
+        buffer = 100
+        policy.epd = {}
+        [measure]
+        from = "10ms"
+    "#;
+
+    fn handle(text: &str) -> Handle {
+        let (handle, read) = Handle::of_reading(read_toml(text, "mixed.toml"));
+        handle.unwrap_or_else(|| panic!("{:?}", read.reading.faults))
+    }
+
+    fn run(how: How<'_>, watched: Watched<'_>) -> Value {
+        let control = (&AtomicBool::new(false), &Progress::default());
+        let finished = one_watched(&handle(MIXED), None, how, watched, control).unwrap();
+        serde_json::from_str(&finished.answer).unwrap()
+    }
+
+    fn by(engine: Engine) -> How<'static> {
+        How { engine, ..How::default() }
+    }
+
+    #[test]
+    fn hosted_flows_have_the_measures_of_others_as_far_as_their_packets_tell() {
+        let answer = run(by(Engine::Fast), Watched::default());
+        let flow = |number: usize, key: &str| answer["flows"][number][key].clone();
+        let version = format!("smoltcp {}", celltrain_hosts::smoltcp::VERSION);
+        assert_eq!([0, 1, 2].map(|number| flow(number, "stack")), [&version, "", &version]);
+        for number in 0..3 {
+            let sent = |key| flow(number, key).as_u64().unwrap();
+            assert!(sent("delivered_bytes") > 1000, "{answer}");
+            assert!(sent("segments_sent") > sent("retransmitted_segments"), "{answer}");
+        }
+        assert!(flow(0, "retransmitted_segments").as_u64() > Some(0), "{answer}");
+        for key in ["timeouts", "fast_retransmits", "cwnd_segments"] {
+            assert!(flow(0, key).is_null() && flow(1, key).is_number(), "{key}");
+        }
+        assert!(flow(2, "completion_s").is_number() && flow(0, "completion_s").is_null());
+        let efficiency = answer["efficiency"].as_f64().unwrap();
+        assert!((0.3..1.0).contains(&efficiency), "{efficiency}");
+    }
+
+    #[test]
+    fn both_engines_give_the_same_answer_and_threads_change_nothing() {
+        let without_times = |mut answer: Value| {
+            answer["timing"].take();
+            answer["engine"].take();
+            answer
+        };
+        let fast = without_times(run(by(Engine::Fast), Watched::default()));
+        assert_eq!(without_times(run(by(Engine::Reference), Watched::default())), fast);
+        let threads = How { threads: std::num::NonZeroUsize::new(2), ..How::default() };
+        assert_eq!(without_times(run(threads, Watched::default())), fast);
+        let mut other: Value = serde_json::from_str(&handle(MIXED).json()).unwrap();
+        other["seed"] = 4.into();
+        let control = (&AtomicBool::new(false), &Progress::default());
+        let other = one(&Handle::of_text(other.to_string()), None, How::default(), control.0, control.1).unwrap();
+        assert!(!other.answer.contains(fast["fingerprint"].as_str().unwrap()));
+    }
+
+    #[test]
+    fn series_of_hosted_flows_end_with_the_bytes_of_the_answer() {
+        let scenario = handle(MIXED);
+        let duration = celltrain_core::units::Duration::from_milliseconds(1500);
+        let trace = Trace::new(duration, &["queue".into(), "delivered".into()], Some("10ms"), None).unwrap();
+        let how = How { trace: trace.as_ref(), ..How::default() };
+        let finished = one(&scenario, None, how, &AtomicBool::new(false), &Progress::default()).unwrap();
+        let answer: Value = serde_json::from_str(&finished.answer).unwrap();
+        assert_eq!(answer["fingerprint"], run(by(Engine::Fast), Watched::default())["fingerprint"]);
+        let series = finished.series.unwrap();
+        assert_eq!(series.time_s.len(), 151);
+    }
+
+    #[test]
+    fn a_hosted_run_can_be_stopped_and_has_its_limit() {
+        let limit = std::time::Duration::from_millis(20);
+        let endless = handle(&MIXED.replace("1.5s", "100000s"));
+        let how = How { limit: Some(limit), ..How::default() };
+        let ended = one(&endless, None, how, &AtomicBool::new(false), &Progress::default());
+        assert_eq!(ended, Err(Unfinished::TookTooLong(limit)));
+        let ended = one(&endless, None, How::default(), &AtomicBool::new(true), &Progress::default());
+        assert_eq!(ended, Err(Unfinished::Interrupted));
+    }
+
+    /// Returns a capture of the run, made by the reference engine, which reports where packets are lost.
+    fn capture(kind: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut sink = |block: &[u8]| {
+            bytes.extend_from_slice(block);
+            true
+        };
+        let duration = celltrain_core::units::Duration::from_milliseconds(1500);
+        let choice = CaptureChoice::new(duration, (kind, None), [None, None, None], Some("0s:400ms")).unwrap();
+        let captured = Captured { choice: &choice, sink: &mut sink };
+        let watched = Watched { capture: Some(captured), told_by: Some(Engine::Reference), ..Watched::default() };
+        let answer = run(by(Engine::Fast), watched);
+        assert_eq!(answer["fingerprint"], run(by(Engine::Fast), Watched::default())["fingerprint"]);
+        bytes
+    }
+
+    fn count(bytes: &[u8], part: &[u8]) -> usize {
+        bytes.windows(part.len()).filter(|window| *window == part).count()
+    }
+
+    #[test]
+    fn a_capture_has_the_packets_of_stacks_and_those_of_the_simulations_tcp() {
+        let ip = capture("ip");
+        // The first segments of each flow carry the first line of the stream.
+        let first_line = count(&ip, b"000000000000000\n000000000000010\n");
+        assert!(first_line >= 3, "{first_line}");
+        // smoltcp's SYN has the window of its buffer: 512 bytes at the sender.
+        assert_eq!(count(&ip, b"in the model the connection tcp2"), 2 + 1);
+        assert_eq!(count(&ip, b"in the model the connection tcp1"), 0);
+        assert!(count(&ip, b"lost at sw1->sw2: refused: ") > 0);
+        let aal5 = capture("aal5");
+        assert_eq!(count(&aal5, b"000000000000000\n000000000000010\n"), first_line);
+        assert!(count(&aal5, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]) > 100, "LLC/SNAP");
+    }
+
+    #[test]
+    fn a_capture_of_cells_has_the_cells_of_stacks() {
+        let cells = capture("cells");
+        // The headers of LLC/SNAP and of IPv4 packets from 10.0.0.1 to 10.0.0.2, the addresses of the first flow.
+        assert!(count(&cells, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45]) > 50);
+        assert!(count(&cells, &[10, 0, 0, 1, 10, 0, 0, 2]) > 20);
+    }
+}

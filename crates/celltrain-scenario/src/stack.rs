@@ -1,0 +1,34 @@
+//! Real transport stacks that the flows of a scenario may use: their names and settings.
+//!
+//! `celltrain-hosts` has the stacks themselves.
+
+use celltrain_core::error::Fault;
+use celltrain_core::registry;
+
+pub mod smoltcp;
+
+registry! {
+    /// A real transport stack, as a scenario names it: one table whose key is the stack's name.
+    #[schemars(rename = "Stack")]
+    pub enum StackConfig(module::Config) {
+        /// smoltcp, a TCP for embedded systems, in Rust.
+        smoltcp: Smoltcp,
+    }
+
+    /// Returns the sizes of packets and windows.
+    pub fn sizes(&self) -> StackSizes { |config| config.sizes() }
+
+    /// Returns the faults in the settings.
+    pub fn check(&self) -> Vec<Fault> { |config| config.check() }
+}
+
+/// Sizes that the network needs to know of a stack, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackSizes {
+    /// Payload of a full segment.
+    pub mss: u64,
+    /// Largest window that the receiver advertises.
+    pub receive_window: u64,
+    /// Largest size of the sender's buffer.
+    pub send_buffer: u64,
+}

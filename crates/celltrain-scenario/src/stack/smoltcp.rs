@@ -1,0 +1,93 @@
+//! Settings of smoltcp.
+//!
+//! Source: smoltcp 0.14, `socket/tcp.rs`. Its other settings are fixed: an RTO from 1 to 60 s, timers of 1 ms.
+
+use celltrain_core::error::Fault;
+use celltrain_core::units::{Bytes, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::StackSizes;
+
+/// The TCP of smoltcp at both ends of a connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Smoltcp")]
+pub struct Config {
+    /// Congestion control.
+    pub congestion: SmoltcpCongestion,
+    /// Payload of a full segment. The MTU is 40 bytes more.
+    pub mss: Bytes,
+    /// The receiver's buffer, which is the largest window that it advertises.
+    pub receive_window: Bytes,
+    /// The sender's buffer; as large as the receiver's when absent.
+    pub send_buffer: Option<Bytes>,
+    /// Longest time for which the receiver waits for a second segment before it acknowledges the first; 0s to
+    /// acknowledge every segment at once.
+    pub ack_delay: Duration,
+    /// Whether a segment that is not full waits until all earlier data is acknowledged.
+    pub nagle: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            congestion: SmoltcpCongestion::Reno,
+            mss: Bytes { bytes: 512 },
+            receive_window: Bytes { bytes: 65_535 },
+            send_buffer: None,
+            ack_delay: Duration::from_milliseconds(10),
+            nagle: true,
+        }
+    }
+}
+
+/// Congestion control of smoltcp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SmoltcpCongestion {
+    /// None: only the receiver's window limits the sender.
+    None,
+    /// Reno.
+    Reno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+}
+
+/// smoltcp takes a smaller MSS for an attack.
+const MIN_MSS: u64 = 48;
+/// 65535 bytes less the headers of TCP and IP.
+const MAX_MSS: u64 = 65_495;
+/// The largest window that a window scale of 14 can express (RFC 7323); smoltcp refuses a larger buffer.
+const MAX_BUFFER: u64 = 1 << 30;
+/// RFC 1122 (4.2.3.2) allows half a second.
+const MAX_ACK_DELAY: Duration = Duration::from_milliseconds(500);
+
+impl Config {
+    pub(super) fn sizes(&self) -> StackSizes {
+        let receive_window = self.receive_window.bytes;
+        let send_buffer = self.send_buffer.map_or(receive_window, |buffer| buffer.bytes);
+        StackSizes { mss: self.mss.bytes, receive_window, send_buffer }
+    }
+
+    pub(super) fn check(&self) -> Vec<Fault> {
+        let (mut faults, mss) = (Vec::new(), self.mss.bytes);
+        if !(MIN_MSS..=MAX_MSS).contains(&mss) {
+            let problem = format!("is outside {MIN_MSS}B to {MAX_MSS}B, as smoltcp requires");
+            faults.push(Fault::new("mss", format!("\"{}\"", self.mss), problem));
+        }
+        let least = mss.clamp(MIN_MSS, MAX_MSS);
+        for (key, buffer) in [("receive_window", Some(self.receive_window)), ("send_buffer", self.send_buffer)] {
+            if let Some(buffer) = buffer.filter(|buffer| !(least..=MAX_BUFFER).contains(&buffer.bytes)) {
+                let problem =
+                    format!("is outside one segment ({least}B) to {MAX_BUFFER}B, the most that smoltcp can have");
+                faults.push(Fault::new(key, format!("\"{buffer}\""), problem));
+            }
+        }
+        if self.ack_delay > MAX_ACK_DELAY {
+            let problem = format!("is not a time up to {MAX_ACK_DELAY}, the longest that RFC 1122 allows");
+            faults.push(Fault::new("ack_delay", format!("\"{}\"", self.ack_delay), problem));
+        }
+        faults
+    }
+}
