@@ -174,8 +174,11 @@ from .model.types import Side as Side
 from .model.types import SingleDrop as SingleDrop
 from .model.types import Sizes as Sizes
 from .model.types import SlowStart as SlowStart
+from .model.types import Smoltcp as Smoltcp
+from .model.types import SmoltcpCongestion as SmoltcpCongestion
 from .model.types import SsthreshArithmetic as SsthreshArithmetic
 from .model.types import SsthreshRule as SsthreshRule
+from .model.types import Stack as Stack
 from .model.types import Star as Star
 from .model.types import StarPattern as StarPattern
 from .model.types import StaticThresholds as StaticThresholds

@@ -126,8 +126,11 @@ __all__ = [
     "SingleDrop",
     "Sizes",
     "SlowStart",
+    "Smoltcp",
+    "SmoltcpCongestion",
     "SsthreshArithmetic",
     "SsthreshRule",
+    "Stack",
     "Star",
     "StarPattern",
     "StaticThresholds",
@@ -299,6 +302,41 @@ class Edge(Model):
     discard: EdgeDiscard = Field(default_factory=EdgeTailDrop, description="Which packets are dropped.")
     memory: EdgeMemory = Field(default="per_vc", description="Whether VCs share the buffer.")
 
+
+SmoltcpCongestion: TypeAlias = Literal["none", "reno", "cubic"]
+"""Congestion control of smoltcp."""
+
+
+class Smoltcp(Model):
+    """The TCP of smoltcp at both ends of a connection."""
+
+    ack_delay: str = Field(
+        default="10ms",
+        description=(
+            "Longest time for which the receiver waits for a second segment before it acknowledges the first; 0s "
+            "to acknowledge every segment at once."
+        ),
+        examples=["5us"],
+    )
+    congestion: SmoltcpCongestion = Field(default="reno", description="Congestion control.")
+    mss: str = Field(
+        default="512B", description="Payload of a full segment. The MTU is 40 bytes more.", examples=["512B"]
+    )
+    nagle: bool = Field(
+        default=True, description="Whether a segment that is not full waits until all earlier data is acknowledged."
+    )
+    receive_window: str = Field(
+        default="65.535kB",
+        description="The receiver's buffer, which is the largest window that it advertises.",
+        examples=["512B"],
+    )
+    send_buffer: str | None = Field(
+        default=None, description="The sender's buffer; as large as the receiver's when absent.", examples=["512B"]
+    )
+
+
+Stack: TypeAlias = Annotated[Smoltcp, Keyed(smoltcp=Smoltcp)]
+"""A real transport stack, as a scenario names it: one table whose key is the stack's name."""
 
 AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
 """Effect on cwnd of a pause in which nothing is outstanding (A-48). Only `bursts` traffic pauses."""
@@ -620,6 +658,10 @@ Traffic: TypeAlias = Annotated[
 class FlowOptions(Model):
     """Options of a flow."""
 
+    stack: Stack | None = Field(
+        default=None,
+        description="Real transport stack of this flow, instead of a TCP; the stack of all flows when absent.",
+    )
     start: str | None = Field(
         default=None,
         description="Time at which it starts to send; determined by the topology when absent.",
@@ -2369,6 +2411,13 @@ class Scenario(Experiment):
         description="Connections that open at random times, send a number of bytes and close, in groups with names.",
     )
     seed: int = Field(default=1, ge=0, description="Seed for all random choices; the same seed gives the same run.")
+    stack: Stack | None = Field(
+        default=None,
+        description=(
+            "Real transport stack of every flow, instead of the simulation's own TCP. Flows with a TCP of their "
+            "own and requests use that TCP."
+        ),
+    )
     switch: SwitchOptions = Field(
         default_factory=lambda: SwitchOptions.model_validate({}),
         description="Options of all switches, and memories that ports of a switch share.",
