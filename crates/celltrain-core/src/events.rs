@@ -251,7 +251,7 @@ pub enum FrameStep {
     LostOnLink {
         /// The link.
         link: LinkIndex,
-        /// What the rule selected.
+        /// The packet or cell that the rule selected.
         loss: LinkLoss,
     },
     /// The frame arrived complete at an edge device that has no room for it.

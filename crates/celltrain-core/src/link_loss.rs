@@ -20,13 +20,13 @@ indices! {
 pub struct LossRule {
     /// The VC, which must cross the link.
     pub vc: VcIndex,
-    /// What the rule counts and loses.
+    /// The unit that it counts and loses.
     pub unit: LossUnit,
     /// Selects what is lost.
     pub pattern: LossPattern,
 }
 
-/// What a rule counts and loses.
+/// The unit that a rule counts and loses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossUnit {
     /// Frames with all their cells, numbered from 0 in the order in which their first cell enters the link.
@@ -38,7 +38,7 @@ pub enum LossUnit {
 /// Selects the packets or cells that are lost.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LossPattern {
-    /// Those with these numbers, in ascending order.
+    /// The packets or cells with these numbers, in ascending order.
     Numbers(Vec<u64>),
     /// One in `period`, starting with number `first`.
     Every {
@@ -54,7 +54,7 @@ pub enum LossPattern {
 /// The reason for the loss of a cell: the number of the packet or cell that a rule selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLoss {
-    /// What the rule counts.
+    /// The unit that the rule counts.
     pub unit: LossUnit,
     /// Its number among the VC's packets or cells on the link.
     pub number: u64,

@@ -167,7 +167,7 @@ pub struct LossOptions {
     /// Numbers of the cells that are lost, counted from 0. RM cells count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<Vec<u64>>,
-    /// Loses one in so many packets or cells.
+    /// Loses every n-th packet or cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Every>,
     /// Probability with which each packet or cell is lost, independently of all others.

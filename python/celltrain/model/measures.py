@@ -19,7 +19,20 @@ from celltrain import _core
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ABR", "CONTRACTS", "EVENTS", "FLOWS", "LINKS", "PORTS", "ROWS", "RUN", "SERIES", "Kind", "Measure", "Series"]
+__all__ = [
+    "ABR",
+    "CONTRACTS",
+    "EVENTS",
+    "FLOWS",
+    "LINKS",
+    "PORTS",
+    "ROWS",
+    "RUN",
+    "SERIES",
+    "Kind",
+    "Measure",
+    "Series",
+]
 
 
 @dataclass(frozen=True)

@@ -252,6 +252,31 @@ fn cells_that_come_say_that_they_are_lost() {
 }
 
 #[test]
+fn what_is_lost_on_a_link_leaves_a_port_and_does_not_come_to_the_next() {
+    let rules = r#"
+        [link."source1->sw1"]
+        lose = [{ flow = "tcp1", packets = [3] }]
+        [link."sw2->destination1"]
+        lose = [{ flow = "tcp1", cells = [30] }]
+    "#;
+    let network = network(&format!("{}{rules}", lossy("tail_drop")));
+    let (file, _) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
+    let comments: Vec<_> = file.packets.iter().filter_map(|packet| packet.comment.as_deref()).collect();
+    for (link, what) in [("source1->sw1", "packet"), ("sw2->destination1", "cell")] {
+        let number = if what == "packet" { 3 } else { 30 };
+        let comment = format!("lost on {link}: {what} chosen by a loss rule (number {number})");
+        assert!(comments.contains(&comment.as_str()), "{comments:?}");
+    }
+    let names = ports(&network);
+    let (file, events) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
+    let lost = |event: &&Event| matches!(event, Event::Cell(of) if matches!(of.step, CellStep::LostOnLink(_)));
+    assert_eq!(events.iter().filter(lost).count(), 13, "a packet of 12 cells, and a cell");
+    let moved =
+        |event: &&Event| matches!(event, Event::Cell(of) if matches!(of.step, CellStep::Arrived | CellStep::Departed));
+    assert_eq!(file.packets.len(), events.iter().filter(moved).count());
+}
+
+#[test]
 fn what_a_capture_cannot_be_of_is_refused_in_words() {
     let duration = network(&lossy("ppd")).duration;
     let said = |kind: &str, at: Option<&str>, ports: Option<&str>| {

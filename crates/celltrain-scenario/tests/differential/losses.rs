@@ -45,13 +45,15 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> BTreeSet<&'static 
     kinds
 }
 
-/// Adds rules to about a third of the links that VCs cross.
+/// Adds a rule for each VC to a sixth of its links, and to half of those behind a merge.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
-    for (number, vc) in network.vcs.iter_enumerated() {
+    let without = network.clone();
+    for (number, vc) in without.vcs.iter_enumerated() {
         for (place, &link) in vc.path.iter().enumerate() {
             // Edge devices receive whole packets.
-            let into_edge = place == 0 && network.nodes[network.links[link].to].kind == NodeKind::EdgeDevice;
-            if into_edge || rng.below(6) > 0 {
+            let into_edge = place == 0 && without.nodes[without.links[link].to].kind == NodeKind::EdgeDevice;
+            let one_in = if without.merged_at(vc, link).is_some() { 2 } else { 6 };
+            if into_edge || rng.below(one_in) > 0 {
                 continue;
             }
             let unit = if rng.below(2) == 0 { LossUnit::Packets } else { LossUnit::Cells };

@@ -100,21 +100,21 @@ port.bottleneck = {{ buffer = {buffer}, policy.epd.threshold = {threshold}, sche
 
 #[test]
 fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
-    are_drawn(memories::KINDS, "both_engines_agree_where_ports_share_memories", |network| {
+    are_drawn(memories::KINDS, &["both_engines_agree_where_ports_share_memories"], |network| {
         memories::kinds(network, &Engine::Fast.run_to_end(network))
     });
 }
 
 #[test]
 fn drawn_ports_mark_packets_of_all_kinds() {
-    are_drawn(marks::KINDS, "both_engines_agree_where_ports_of_memories_mark_packets", |network| {
+    are_drawn(marks::KINDS, &["both_engines_agree_where_ports_of_memories_mark_packets"], |network| {
         marks::kinds(network).into_iter().map(|kind| (kind, 1)).collect()
     });
 }
 
 #[test]
 fn drawn_requests_are_of_all_kinds() {
-    are_drawn(requests::KINDS, "both_engines_agree_where_connections_open_and_close", |network| {
+    are_drawn(requests::KINDS, &["both_engines_agree_where_connections_open_and_close"], |network| {
         let kinds: BTreeSet<_> = requests::kinds(network, &Engine::Fast.run_to_end(network)).into_iter().collect();
         kinds.into_iter().map(|kind| (kind, 1)).collect()
     });
@@ -122,16 +122,19 @@ fn drawn_requests_are_of_all_kinds() {
 
 #[test]
 fn drawn_losses_are_of_all_kinds() {
-    are_drawn(losses::KINDS, "both_engines_agree_where_links_lose_cells", |network| {
+    let trials =
+        ["both_engines_agree_where_links_lose_cells", "both_engines_agree_where_links_behind_crowded_ports_lose_cells"];
+    are_drawn(losses::KINDS, &trials, |network| {
         losses::kinds(network, &Engine::Fast.run_to_end(network)).into_iter().map(|kind| (kind, 1)).collect()
     });
 }
 
-/// Checks that each kind occurs at least ten times in 200 networks of a trial.
-fn are_drawn(kinds: &[&'static str], trial: &str, of: fn(&Network) -> Vec<(&'static str, u64)>) {
+/// Checks that each kind occurs at least ten times in 200 networks of trials.
+fn are_drawn(kinds: &[&'static str], trials: &[&str], of: fn(&Network) -> Vec<(&'static str, u64)>) {
     let mut drawn: BTreeMap<&str, u64> = kinds.iter().map(|&kind| (kind, 0)).collect();
     for seed in 0..200 {
-        for (kind, times) in of(&Trial::named(trial).draw(seed).network()) {
+        let trial = Trial::named(trials[seed as usize % trials.len()]);
+        for (kind, times) in of(&trial.draw(seed).network()) {
             *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += times;
         }
     }

@@ -85,6 +85,7 @@ trials! {
     both_engines_agree_where_the_links_of_a_mesh_lose_cells: 1/10, compare, draw::meshes::meshes, losses::add;
     both_engines_agree_where_links_lose_cells_at_ports_with_memories_marks_and_requests:
         1/6, compare, draw::any_network, requests_memories_marks_and_losses;
+    both_engines_agree_where_links_behind_crowded_ports_lose_cells: 1/3, compare, draw::crowded, losses::add;
     any_steps_and_injections_are_the_same_run_where_links_lose_cells:
         1/10, steps::agree, draw::any_network, losses::add;
     any_steps_and_injections_are_the_same_run_where_the_links_of_a_mesh_lose_cells:
