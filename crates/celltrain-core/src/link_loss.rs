@@ -18,7 +18,8 @@ indices! {
 /// A rule by which a link loses cells of a VC.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossRule {
-    /// The VC, which must cross the link.
+    /// The VC, which must cross the link. The link must not lead from a host to an edge device, which receives whole
+    /// packets.
     pub vc: VcIndex,
     /// The unit that it counts and loses.
     pub unit: LossUnit,

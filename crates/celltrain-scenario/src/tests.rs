@@ -5,6 +5,7 @@ use std::fmt::Write;
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
+use celltrain_core::link_loss::{LossPattern, LossUnit};
 use celltrain_core::max_min;
 use celltrain_core::metrics::jain;
 use celltrain_core::network::{Link, Network};
@@ -425,6 +426,28 @@ fn changed(base: &str, line: &str) -> String {
             (None, None) => panic!("{line} is no change"),
         }
     })
+}
+
+#[test]
+fn a_rule_for_a_flow_is_for_its_data_on_the_way_there_and_for_its_acknowledgements_on_the_way_back() {
+    let text = format!(
+        r#"{GOOD}
+[link."sw1->sw2"]
+lose = [{{ flow = "tcp2", packets = [7, 3] }}]
+[link."sw2->sw1"]
+lose = [{{ flow = "tcp2", every = {{ cells = 100 }} }}, {{ vc = "tcp1-acks", every = {{ packets = 5, first = 0 }} }}]
+"#
+    );
+    let network = read(&text).network.unwrap();
+    let rules = |link: &str| {
+        let losses = &network.links.iter().find(|other| other.name == link).unwrap().losses;
+        losses.iter().map(|rule| (network.vcs[rule.vc].name.as_str(), rule.unit, rule.pattern.clone()))
+    };
+    let every = |period, first| LossPattern::Every { period, first };
+    assert!(rules("sw1->sw2").eq([("tcp2", LossUnit::Packets, LossPattern::Numbers(vec![3, 7]))]));
+    let back = [("tcp2-acks", LossUnit::Cells, every(100, 99)), ("tcp1-acks", LossUnit::Packets, every(5, 0))];
+    assert!(rules("sw2->sw1").eq(back));
+    assert!(rules("source2->sw1").eq([]));
 }
 
 #[test]

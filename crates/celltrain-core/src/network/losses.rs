@@ -2,7 +2,7 @@
 
 use typed_index_collections::TiVec;
 
-use super::{Network, Routing};
+use super::{Network, NodeKind, Routing};
 use crate::link_loss::{LinkLosses, LossRule, LossyIndex};
 use crate::rng::Stream;
 
@@ -16,6 +16,8 @@ impl Network {
                 let LossRule { vc: number, unit, .. } = *rule;
                 let vc = &self.vcs[number];
                 let place = vc.path.iter().position(|&other| other == index).expect("the VC crosses the link");
+                let into_edge = place == 0 && self.nodes[link.to].kind == NodeKind::EdgeDevice;
+                assert!(!into_edge, "an edge device receives whole packets");
                 let label = routing.labels(self, number).nth(place).expect("a VC has a label on each of its links");
                 let earlier = || self.vcs.iter().take(usize::from(number)).filter(|other| other.merge == vc.merge);
                 let branch =
