@@ -333,6 +333,7 @@ class Network
         uint64_t marked = 0;
         uint64_t delivered = 0;
         uint64_t completed = 0;
+        uint64_t received = 0;
         for (const auto& device : m_devices)
         {
             transmitted += device->GetQueue()->GetTotalReceivedPackets();
@@ -350,9 +351,10 @@ class Network
         for (const auto& flow : m_flows)
         {
             completed += !flow.completed.IsNegative();
+            received += flow.received;
         }
         std::cout << std::setprecision(9) << "{\"flows\": " << m_flows.size() << ", \"completed\": " << completed
-                  << ", \"data_packets_delivered\": " << delivered << ", \"packet_hops\": " << transmitted
+                  << ", \"received_bytes\": " << received << ", \"data_packets_delivered\": " << delivered << ", \"packet_hops\": " << transmitted
                   << ", \"packets_marked\": " << marked << ", \"packets_dropped\": " << dropped
                   << ", \"events\": " << Simulator::GetEventCount() << ", \"set_up_cpu_s\": " << setUpSeconds
                   << ", \"run_cpu_s\": " << runSeconds << "}" << std::endl;

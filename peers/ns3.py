@@ -216,40 +216,47 @@ def ns3_version() -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def theirs(program: Path, flows: Sequence[Flow], variant: str, duration_ns: int) -> Run:
-    """Runs the network in ns-3."""
-    slower = NS3_PACKET_BYTES / (CELL_BYTES * PACKET_CELLS)
+def execute(
+    program: Path, flows: Sequence[Flow], options: dict[str, object]
+) -> tuple[dict[str, Any], list[float | None], float]:
+    """Runs the program. Returns its summary, the completion time of each flow, and the CPU time in user mode."""
     with tempfile.TemporaryDirectory() as folder:
         listed, times = Path(folder) / "flows.csv", Path(folder) / "completions.csv"
         rows = ["start_s,source,destination,bytes,spine,ack_spine"]
         rows += [f"{f.start_ns / 1e9:.9f},{f.source},{f.destination},{f.bytes},{f.spine},{f.spine}" for f in flows]
         listed.write_text("\n".join(rows) + "\n", encoding="utf-8")
-        options = {
-            "flows": listed,
-            "completions": times,
-            "tcp": variant,
-            "leaves": LEAVES,
-            "hosts": HOSTS,
-            "spines": SPINES,
-            "hostRate": f"{round(HOST_BPS * slower)}bps",
-            "uplinkRate": f"{round(UPLINK_BPS * slower)}bps",
-            "hostDelay": f"{DELAY_US}us",
-            "uplinkDelay": f"{DELAY_US}us",
-            "segment": SEGMENT_BYTES,
-            "window": WINDOW_BYTES,
-            "initialWindow": INITIAL_WINDOW,
-            "minimumRto": f"{MINIMUM_RTO_MS}ms",
-            "buffer": BUFFER_PACKETS,
-            "mark": MARK_PACKETS,
-            "duration": f"{duration_ns}ns",
-        }
-        output, seconds = measured([str(program), *(f"--{name}={value}" for name, value in options.items())])
+        files = {"flows": listed, "completions": times}
+        command = [str(program), *(f"--{name}={value}" for name, value in (files | options).items())]
+        output, seconds = measured(command)
         with times.open(encoding="utf-8", newline="") as file:
             completions = [
                 float(row["acknowledged_s"]) - float(row["start_s"]) if row["acknowledged_s"] else None
                 for row in csv.DictReader(file)
             ]
-    summary = json.loads(output)
+    return json.loads(output), completions, seconds
+
+
+def theirs(program: Path, flows: Sequence[Flow], variant: str, duration_ns: int) -> Run:
+    """Runs the network in ns-3."""
+    slower = NS3_PACKET_BYTES / (CELL_BYTES * PACKET_CELLS)
+    options = {
+        "tcp": variant,
+        "leaves": LEAVES,
+        "hosts": HOSTS,
+        "spines": SPINES,
+        "hostRate": f"{round(HOST_BPS * slower)}bps",
+        "uplinkRate": f"{round(UPLINK_BPS * slower)}bps",
+        "hostDelay": f"{DELAY_US}us",
+        "uplinkDelay": f"{DELAY_US}us",
+        "segment": SEGMENT_BYTES,
+        "window": WINDOW_BYTES,
+        "initialWindow": INITIAL_WINDOW,
+        "minimumRto": f"{MINIMUM_RTO_MS}ms",
+        "buffer": BUFFER_PACKETS,
+        "mark": MARK_PACKETS,
+        "duration": f"{duration_ns}ns",
+    }
+    summary, completions, seconds = execute(program, flows, options)
     return Run(
         completions=completions,
         packets=summary["data_packets_delivered"],

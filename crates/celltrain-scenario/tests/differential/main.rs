@@ -8,10 +8,10 @@ mod beginning;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
-mod marks;
-mod memories;
-mod requests;
-mod stand;
+pub(crate) mod marks;
+pub(crate) mod memories;
+pub(crate) mod requests;
+pub(crate) mod stand;
 mod steps;
 pub(crate) mod text;
 mod watch;
@@ -342,11 +342,11 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
 const RAREST: u32 = 100;
 
 /// Returns the number of random scenarios. The jobs for each change, the nightly job and campaigns use more.
-fn cases() -> u32 {
+pub(crate) fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(90)
 }
 
-fn config(cases: u32, rng_seed: RngSeed) -> Config {
+pub(crate) fn config(cases: u32, rng_seed: RngSeed) -> Config {
     // The environment can lower the number of shrinking steps if shrinking is not needed.
     let most = std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok());
     Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: most.unwrap_or(10_000), ..Config::default() }
