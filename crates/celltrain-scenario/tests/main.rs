@@ -8,6 +8,8 @@ mod differential;
 mod fingerprints;
 #[path = "formulas/main.rs"]
 mod formulas;
+#[path = "laws/main.rs"]
+mod laws;
 mod rate_control;
 
 use std::path::Path;

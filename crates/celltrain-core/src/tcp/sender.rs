@@ -516,6 +516,7 @@ impl Sender {
         reached!(AckBeyondNextSegment if ack > self.snd_nxt);
         let acked = ack - self.snd_una;
         self.snd_una = ack;
+        self.idle = 0;
         self.snd_nxt = self.snd_nxt.max(ack);
         if !self.board.is_empty() {
             self.board.forget_before(ack);
@@ -694,6 +695,18 @@ mod tests {
             sender.write(512);
             assert_eq!((sender.cwnd(), sender.ssthresh()), (cwnd, 127.0));
         }
+    }
+
+    /// Regression: ticks before the first data counted as a pause, as did ticks between two segments of a paced sender.
+    #[test]
+    fn a_pause_begins_when_everything_is_acknowledged() {
+        let options = TcpOptions { after_idle: AfterIdle::SlowStart, ..TcpOptions::default() };
+        let mut sender = Sender::new(&TcpConfig::Vanilla(options), Clock::exact(1)).of_bytes(512);
+        (0..100).for_each(|_| assert!(!sender.on_tick(NOW)));
+        assert!(sender.next_segment(NOW).is_some());
+        sender.on_ack(Ack { ack: 512, window: 65535 }, &SackBlocks::default(), NOW);
+        sender.write(512);
+        assert_eq!(sender.cwnd(), 2.0);
     }
 
     #[test]

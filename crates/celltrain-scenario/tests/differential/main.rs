@@ -10,10 +10,10 @@ pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
 mod losses;
-mod marks;
-mod memories;
-mod requests;
-mod stand;
+pub(crate) mod marks;
+pub(crate) mod memories;
+pub(crate) mod requests;
+pub(crate) mod stand;
 mod steps;
 pub(crate) mod text;
 mod trials;
@@ -30,7 +30,8 @@ use serde_json::{Value, json};
 
 use compare::{ON_THREADS, compare, on_threads};
 use text::text;
-use trials::{FOLDER, Trial, cases, runner};
+use trials::{FOLDER, Trial};
+pub(crate) use trials::{cases, runner};
 
 #[test]
 fn every_feature_is_drawn_often_enough() {
@@ -132,8 +133,8 @@ fn drawn_losses_are_of_all_kinds() {
 /// Checks that each kind occurs at least ten times in 200 networks of trials.
 fn are_drawn(kinds: &[&'static str], trials: &[&str], of: fn(&Network) -> Vec<(&'static str, u64)>) {
     let mut drawn: BTreeMap<&str, u64> = kinds.iter().map(|&kind| (kind, 0)).collect();
-    for seed in 0..200 {
-        let trial = Trial::named(trials[seed as usize % trials.len()]);
+    for (seed, trial) in (0..200).zip(trials.iter().cycle()) {
+        let trial = Trial::named(trial);
         for (kind, times) in of(&trial.draw(seed).network()) {
             *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += times;
         }

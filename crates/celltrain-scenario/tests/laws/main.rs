@@ -1,0 +1,162 @@
+//! Laws: changes of a network that theory says leave its results as they are, or change them in a known way.
+//!
+//! Both engines could share a mistake. A law shows it without a second implementation, because the changed network is
+//! compared with the original one. Each law is checked on random networks, on either engine.
+//!
+//! Exact ties are part of the model, and the rules that break them use the order in which parts are listed
+//! (`docs/design/engine-order.md`). If a change affects this order, the law applies only to networks without ties.
+
+mod added;
+mod numbering;
+mod ports;
+mod same;
+mod tcp;
+mod ties;
+mod times;
+mod watch;
+mod written;
+
+use std::cell::Cell;
+
+use celltrain_core::engine::Engine;
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::Network;
+use celltrain_core::rng::Stream;
+use celltrain_core::units::Duration;
+use celltrain_scenario::{Scenario, build};
+use proptest::prelude::*;
+use proptest::test_runner::TestError;
+
+use crate::differential::draw;
+use crate::differential::text::text;
+use crate::differential::{cases, runner};
+
+/// A random network to which a law is applied.
+struct Case {
+    scenario: Scenario,
+    engine: Engine,
+    /// Random numbers for the change.
+    draws: Stream,
+}
+
+impl Case {
+    fn network(&self) -> Network {
+        build::network(&self.scenario, self.scenario.seed)
+    }
+
+    fn run(&self, network: &Network) -> RunResult {
+        self.engine.run_to_end(network)
+    }
+
+    /// Runs a network. The fingerprint is that of the times at senders, which does not depend on the order of flows.
+    fn run_watched(&self, network: &Network) -> RunResult {
+        watch::run(self.engine, network, Duration::default())
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.draws.below(u32::try_from(bound).expect("there are few parts")) as usize
+    }
+}
+
+/// A law: returns whether it applies to a network, or an error that describes its violation.
+type Law = fn(&mut Case) -> Result<bool, String>;
+
+/// Checks a law on random networks. It must apply to at least a third of them.
+fn check(seed: u64, law: Law) {
+    let cases = cases() / 8;
+    let applied = Cell::new(0);
+    let networks = (draw::any_network(), any::<u64>());
+    let outcome = runner(seed, cases).run(&networks, |(scenario, draws)| {
+        let engine = Engine::ALL[usize::from(draws % 8 == 0)];
+        let outcome = law(&mut Case { scenario, engine, draws: Stream::new(draws, "law") });
+        applied.set(applied.get() + u32::from(outcome.map_err(TestCaseError::fail)?));
+        Ok(())
+    });
+    match outcome {
+        Err(TestError::Fail(violation, (scenario, draws))) => {
+            panic!("{violation}\n\nwith {draws}:\n\n{}", text(&scenario))
+        }
+        outcome => outcome.expect("networks are drawn"),
+    }
+    assert!(3 * applied.get() >= cases, "the law applied to {} of {cases} networks", applied.get());
+}
+
+#[test]
+fn the_order_of_nodes_links_and_flows_does_not_matter_if_it_breaks_no_tie() {
+    check(1, numbering::keep_ties);
+}
+
+#[test]
+fn no_order_matters_where_no_cells_tie() {
+    check(2, numbering::no_ties);
+}
+
+#[test]
+fn a_source_that_never_sends_changes_nothing() {
+    check(3, added::idle_source);
+}
+
+#[test]
+fn two_separate_copies_of_a_network_are_the_same_run() {
+    check(4, added::copies);
+}
+
+#[test]
+fn a_transparent_switch_in_a_link_replaces_a_part_of_its_delay() {
+    check(5, added::split_link);
+}
+
+#[test]
+fn a_seed_only_matters_if_something_is_drawn() {
+    check(6, written::seed);
+}
+
+#[test]
+fn names_do_not_matter() {
+    check(7, written::names);
+}
+
+#[test]
+fn a_network_and_its_mirror_image_are_the_same_run() {
+    check(8, written::mirror_image);
+}
+
+#[test]
+fn twice_the_rates_and_half_the_times_are_the_same_run() {
+    check(9, written::faster);
+}
+
+#[test]
+fn a_run_begins_like_a_longer_one() {
+    check(10, times::longer);
+}
+
+#[test]
+fn sources_that_all_start_later_do_the_same_later() {
+    check(11, times::later);
+}
+
+#[test]
+fn delay_may_move_from_one_direction_of_a_receivers_link_to_the_other() {
+    check(12, times::farther_receiver);
+}
+
+#[test]
+fn a_buffer_as_large_as_the_largest_queue_loses_nothing_and_a_smaller_one_does() {
+    check(13, ports::large_buffers);
+}
+
+#[test]
+fn a_policy_whose_threshold_is_not_passed_is_tail_drop() {
+    check(14, ports::unused_policies);
+}
+
+#[test]
+fn a_memory_that_never_fills_is_private_buffers_and_a_smaller_one_refuses_cells() {
+    check(15, ports::large_memories);
+}
+
+#[test]
+fn tcps_differ_only_after_a_loss() {
+    check(16, tcp::variants);
+}

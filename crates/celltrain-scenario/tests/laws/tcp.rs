@@ -1,0 +1,35 @@
+//! Laws on TCP.
+
+use celltrain_core::edge_device::DiscardConfig;
+use celltrain_core::tcp::TcpConfig;
+use celltrain_core::units::Duration;
+
+use super::Case;
+use super::ports::{without_abr, without_limits};
+use super::same::same;
+
+/// Variants of TCP differ in their reactions to losses.
+pub(super) fn variants(case: &mut Case) -> Result<bool, String> {
+    let mut network = case.network();
+    without_abr(&mut network);
+    without_limits(&mut network);
+    for edge in network.links.iter_mut().filter_map(|link| link.edge.as_mut()) {
+        (edge.buffer, edge.discard) = (None, DiscardConfig::default());
+    }
+    let mut change = |name: Option<&str>| {
+        for flow in &mut network.flows {
+            let mut options = flow.tcp.options().clone();
+            options.lose_at_window = None;
+            // No segment takes so long.
+            options.timer_granularity = Duration::from_milliseconds(100);
+            options.initial_rto = Duration::from_milliseconds(3_000);
+            let name = name.unwrap_or(flow.tcp.name());
+            flow.tcp = TcpConfig::named(name, options).expect("it is the name of a variant");
+        }
+        network.clone()
+    };
+    let original = change(None);
+    let name = TcpConfig::NAMES[case.below(TcpConfig::NAMES.len())];
+    same(&case.run(&change(Some(name))), &case.run(&original))?;
+    Ok(original.flows.iter().any(|flow| flow.tcp.name() != name))
+}
