@@ -60,7 +60,7 @@ def test_flows_and_ports_are_tables_with_units(traced):
         for field in table.schema:
             assert field.metadata[b"meaning"], field.name
             assert b"unit" in field.metadata, field.name
-            unitless = {"name", "policy", "scheduler", "traffic", "port", "flow"}
+            unitless = {"name", "policy", "scheduler", "stack", "traffic", "port", "flow"}
             assert field.metadata[b"unit"] or field.name in unitless, field.name
     assert traced.flows.field("goodput_mbps").metadata[b"unit"] == b"Mb/s"
 

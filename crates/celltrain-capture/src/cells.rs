@@ -12,9 +12,9 @@ use celltrain_core::network::Network;
 use celltrain_core::tcp::SackBlocks;
 
 use crate::outcomes::Names;
+use crate::own_packet::OwnPacket;
 use crate::sink::Writing;
 use crate::tracker::{CellTracker, Followed};
-use crate::watch::OwnPacket;
 use crate::wire::seen;
 use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell};
 

@@ -51,6 +51,7 @@ mod cells;
 pub mod choice;
 pub mod codec;
 mod outcomes;
+mod own_packet;
 mod pcapng;
 pub mod selection;
 mod sink;

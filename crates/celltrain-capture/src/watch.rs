@@ -16,11 +16,12 @@ use celltrain_core::units::{Clock, Time};
 use crate::cells::Cells;
 use crate::choice::CaptureChoice;
 use crate::outcomes::{FrameOutcomes, Names, Waiting};
+pub use crate::own_packet::OwnPacket;
 use crate::sink::{Writing, blocks};
 use crate::wire::{data, seen};
 use crate::{
-    About, Capture, CaptureError, CaptureKind, Carries, Circuit, Connection, End, Frame, Interface, Labels, Place,
-    SeenFrame, Setting, Tcp,
+    About, Capture, CaptureError, CaptureKind, Circuit, Connection, End, Frame, Interface, Labels, Place, SeenFrame,
+    Setting, Tcp,
 };
 
 /// Observer that captures a run.
@@ -46,33 +47,6 @@ pub struct Destination<'a> {
     pub tells_fates: bool,
     /// Flag that ends the run.
     pub stopped: &'a AtomicBool,
-}
-
-/// A packet of a host outside the simulation, seen at an end of its flow.
-#[derive(Clone, Copy, Debug)]
-pub struct OwnPacket<'a> {
-    /// The flow.
-    pub flow: FlowIndex,
-    /// The VC that carries it.
-    pub vc: VcIndex,
-    /// The number of its frame within its VC.
-    pub frame: FrameNumber,
-    /// The end at which it was seen.
-    pub at: Place,
-    /// True if it leaves that end.
-    pub leaves: bool,
-    /// Its number in the run.
-    pub number: u64,
-    /// The packet, from its IP header on.
-    pub bytes: &'a [u8],
-}
-
-impl OwnPacket<'_> {
-    pub(crate) fn frame(&self) -> Frame {
-        let is_data = self.leaves == (self.at == Place::Sender);
-        let carries = Carries::Own { packet: self.number, is_data };
-        Frame { connection: self.flow.number(), number: self.frame.number(), ecn: EcnBits::default(), carries }
-    }
 }
 
 /// Observed places.

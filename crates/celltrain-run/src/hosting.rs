@@ -1,7 +1,5 @@
 //! Real transport stacks at the ends of flows: builds them from a scenario, and runs them.
 
-use celltrain_capture::Place;
-use celltrain_capture::watch::OwnPacket;
 use celltrain_core::cancellation::Interrupted;
 use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
@@ -11,12 +9,11 @@ use celltrain_core::rng::Stream;
 use celltrain_core::traffic::Load;
 use celltrain_core::traffic::bursts::Pauses;
 use celltrain_core::units::{self, Clock};
-use celltrain_hosts::{Application, Endpoint, HostedFlow, Hosts, HostsError, Seen, Side, Stack, Step};
+use celltrain_hosts::{Application, Endpoint, HostedFlow, Hosts, HostsError, Seen, Stack};
 use celltrain_scenario::Scenario;
 use celltrain_scenario::stack::StackConfig;
 
 use crate::Unfinished;
-use crate::runner::Observers;
 
 #[cfg(feature = "smoltcp")]
 mod smoltcp;
@@ -147,17 +144,6 @@ impl Tap for Recorder {
 impl<T: Tap> Tap for &mut T {
     fn on_packet(&mut self, seen: &Seen<'_>) {
         (**self).on_packet(seen);
-    }
-}
-
-impl Tap for Observers<'_> {
-    fn on_packet(&mut self, seen: &Seen<'_>) {
-        let Some(capture) = &mut self.capture else { return };
-        let &Seen { time, flow, side, step, vc, frame, number, bytes } = seen;
-        if step != Step::Lost {
-            let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };
-            capture.on_packet(time, &OwnPacket { flow, vc, frame, at, leaves: step == Step::Sent, number, bytes });
-        }
     }
 }
 

@@ -29,7 +29,9 @@ use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
-use celltrain_capture::{About, CaptureChoice, Watch, watch};
+use celltrain_capture::watch::OwnPacket;
+use celltrain_capture::{About, CaptureChoice, Place, Watch, watch};
+use celltrain_hosts::{Seen, Side, Step};
 use celltrain_scenario::Scenario;
 
 /// Options for runs.
@@ -392,6 +394,17 @@ pub struct Observers<'a> {
     pub buffer: Option<Buffer<'a>>,
     /// Arrivals of a connection that is alone.
     pub alone: Option<&'a mut alone::Recorder>,
+}
+
+impl hosting::Tap for Observers<'_> {
+    fn on_packet(&mut self, seen: &Seen<'_>) {
+        let Some(capture) = &mut self.capture else { return };
+        let &Seen { time, flow, side, step, vc, frame, number, bytes } = seen;
+        if step != Step::Lost {
+            let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };
+            capture.on_packet(time, &OwnPacket { flow, vc, frame, at, leaves: step == Step::Sent, number, bytes });
+        }
+    }
 }
 
 impl Observers<'_> {

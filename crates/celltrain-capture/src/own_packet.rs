@@ -1,0 +1,34 @@
+//! Packets whose bytes come from end systems outside the simulation.
+
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::EcnBits;
+use celltrain_core::index::{FlowIndex, VcIndex};
+
+use crate::{Carries, Frame, Place};
+
+/// A packet of a host outside the simulation, seen at an end of its flow.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnPacket<'a> {
+    /// The flow.
+    pub flow: FlowIndex,
+    /// The VC that carries it.
+    pub vc: VcIndex,
+    /// The number of its frame within its VC.
+    pub frame: FrameNumber,
+    /// The end at which it was seen.
+    pub at: Place,
+    /// True if it leaves that end.
+    pub leaves: bool,
+    /// Its number in the run.
+    pub number: u64,
+    /// The packet, from its IP header on.
+    pub bytes: &'a [u8],
+}
+
+impl OwnPacket<'_> {
+    pub(crate) fn frame(&self) -> Frame {
+        let is_data = self.leaves == (self.at == Place::Sender);
+        let carries = Carries::Own { packet: self.number, is_data };
+        Frame { connection: self.flow.number(), number: self.frame.number(), ecn: EcnBits::default(), carries }
+    }
+}
