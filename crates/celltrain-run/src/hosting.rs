@@ -4,6 +4,7 @@ use celltrain_capture::Place;
 use celltrain_capture::watch::OwnPacket;
 use celltrain_core::cancellation::Interrupted;
 use celltrain_core::engine::Engine;
+use celltrain_core::events::{EcnBits, Event, Observer, SegmentEvent};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Flow, Network};
 use celltrain_core::probe::{Nothing, Probe, Recorder};
@@ -152,9 +153,12 @@ impl<T: Tap> Tap for &mut T {
 
 impl Tap for Observers<'_> {
     fn on_packet(&mut self, seen: &Seen<'_>) {
-        let Some(capture) = &mut self.capture else { return };
-        let &Seen { time, flow, side, step, vc, frame, number, bytes } = seen;
-        if step != Step::Lost {
+        let &Seen { time, flow, side, step, vc, frame, segment, number, bytes } = seen;
+        if let (Some(log), Some(step)) = (&mut self.log, segment) {
+            let ecn = EcnBits::default();
+            log.on_event(time, Event::Segment(SegmentEvent { flow, vc, frame, step, sender: None, ecn }));
+        }
+        if let (Some(capture), Step::Sent | Step::Arrived) = (&mut self.capture, step) {
             let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };
             capture.on_packet(time, &OwnPacket { flow, vc, frame, at, leaves: step == Step::Sent, number, bytes });
         }
