@@ -21,7 +21,15 @@ fn main() {
         let [data_vc, ack_vc] = [("data", there), ("acks", back)]
             .map(|(name, path)| network.vcs.push_and_get_key(Vc { name: format!("{name}{i}"), path, ..Vc::default() }));
         let (tcp, traffic) = (TcpConfig::Vanilla(TcpOptions::default()), TrafficConfig::default());
-        network.flows.push(Flow { name: format!("tcp{i}"), data_vc, ack_vc, start: Duration::default(), tcp, traffic });
+        network.flows.push(Flow {
+            name: format!("tcp{i}"),
+            data_vc,
+            ack_vc,
+            start: Duration::default(),
+            tcp,
+            traffic,
+            outside: false,
+        });
     }
     println!("efficiency {:.2}", Simulation::new(Engine::Fast, &network).finish().efficiency);
 }

@@ -28,12 +28,12 @@ use crate::network::{Flow, Network, Routing};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::{Clock, Duration, Time};
 use clocks::{ClockKind, HostClock, HostClocks};
+use connection::Seen;
 pub use connection::{Connection, PacketCounters};
-use connection::{Seen, sends_over_tcp};
 use connections::Connections;
-pub use outside::Delivered;
 pub(crate) use outside::InjectedFrame;
 use outside::Outside;
+pub use outside::{Delivered, OutsideCounters};
 use processing::Processing;
 use requests::Requests;
 use vc_ends::Vcs;
@@ -139,7 +139,7 @@ impl EndSystems {
         let mut clocks = HostClocks::of_flows(network, clock);
         let requests = Requests::new(network, &mut clocks, clock).map(Box::new);
         let mut exchanges_blocks: TiVec<VcIndex, bool> = ti_vec![false; network.vcs.len()];
-        for flow in network.flows.iter().filter(|flow| sends_over_tcp(flow) && flow.tcp.selective()) {
+        for flow in network.flows.iter().filter(|flow| flow.uses_tcp() && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
         requests::exchange_blocks(network, &mut exchanges_blocks);
@@ -161,7 +161,10 @@ impl EndSystems {
 
     /// Starts a connection.
     pub fn start(&mut self, flow: FlowIndex, observer: &mut impl Observer, out: &mut Vec<Departure>) {
-        let Connection { start, packets, .. } = &mut self.connections[flow];
+        let Connection { start, packets, outside, .. } = &mut self.connections[flow];
+        if outside.is_some() {
+            return;
+        }
         let start = *start;
         if self.spread {
             if let Some(packets) = packets {
@@ -426,6 +429,9 @@ impl EndSystems {
             }
             if let Some(ended) = connection.ended {
                 fingerprint.fold(ended.0);
+            }
+            if let Some(outside) = &connection.outside {
+                outside.fold_into(fingerprint);
             }
         }
         for vc in self.vcs.keys() {

@@ -173,6 +173,9 @@ pub(crate) fn ideal_rates(
 
 /// Returns the limit of a flow's demand on the line, if there is one.
 fn wanted_mbps(flow: &Flow) -> Option<f64> {
+    if flow.outside {
+        return None;
+    }
     let Some(Pattern { rate, bursts, .. }) = flow.traffic.packets() else {
         return flow.tcp.options().pacing_rate.map(|rate| rate.bits_per_second as f64 / 1e6);
     };

@@ -378,7 +378,8 @@ impl FinalState<'_> {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
             let packets = connection.packets().unwrap_or_default();
             let delivered_bytes = connection.delivered_bytes();
-            let received_bytes = got.bytes + packets.delivered_bytes;
+            let outside = connection.outside().unwrap_or_default();
+            let received_bytes = got.bytes + packets.delivered_bytes + outside.received_bytes;
             FlowResult {
                 name: flow.name.clone(),
                 traffic: flow.traffic.name(),
@@ -387,9 +388,9 @@ impl FinalState<'_> {
                 throughput_mbps: mbps(received_bytes, seconds),
                 delivered_bytes,
                 received_bytes,
-                segments_sent: sent.segments_sent,
-                retransmitted_segments: sent.retransmitted_segments,
-                repeated_segments: got.repeated_segments,
+                segments_sent: sent.segments_sent + outside.segments_sent,
+                retransmitted_segments: sent.retransmitted_segments + outside.retransmitted_segments,
+                repeated_segments: got.repeated_segments + outside.repeated_segments,
                 timeouts: sent.timeouts,
                 fast_retransmits: sent.fast_retransmits,
                 cwnd_segments: connection.windows()[0],

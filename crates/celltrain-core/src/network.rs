@@ -176,12 +176,20 @@ pub struct Flow {
     pub tcp: TcpConfig,
     /// Data to send.
     pub traffic: TrafficConfig,
+    /// True if both ends are end systems outside the simulation. The simulation sends nothing for such a flow. Of
+    /// `tcp` only the MSS is used, which is the payload of a full frame.
+    pub outside: bool,
 }
 
 impl Flow {
+    /// Returns whether the simulation sends the flow's data over its own TCP.
+    pub fn uses_tcp(&self) -> bool {
+        !self.outside && self.traffic.packets().is_none()
+    }
+
     /// Returns the payload and the number of cells of the flow's data frames.
     pub fn frame(&self, aal5: &Aal5Options) -> (u64, u32) {
-        match self.traffic.packets() {
+        match self.traffic.packets().filter(|_| !self.outside) {
             Some(pattern) => (pattern.packet.bytes, aal5.packet_cells(pattern.packet.bytes)),
             None => (self.tcp.options().mss.bytes, aal5.segment_cells(self.tcp.options().mss.bytes)),
         }
@@ -307,6 +315,12 @@ impl Network {
         self.vcs.iter_enumerated().map(first).collect()
     }
 
+    /// Returns the time at which a flow starts, including its host's random delay.
+    #[expect(clippy::arithmetic_side_effects, reason = "scenario checks keep times below 2^62 units")]
+    pub fn start_of(&self, flow: &Flow, clock: Clock) -> Time {
+        Time::default() + clock.span(flow.start) + self.host.start_delay(self.seed, &flow.name, clock)
+    }
+
     /// Returns the host at which a VC begins.
     pub fn source(&self, vc: VcIndex) -> NodeIndex {
         self.links[self.vcs[vc].path[0]].from
@@ -336,7 +350,7 @@ impl Network {
     /// Returns a clock on which every time of this network is a whole number of units, if there is one. If rates are
     /// controlled, the clock is a thousand times finer, because the intervals between cells are rounded to it.
     pub fn clock(&self) -> Clock {
-        let over_tcp = || self.flows.iter().filter(|flow| flow.traffic.packets().is_none());
+        let over_tcp = || self.flows.iter().filter(|flow| flow.uses_tcp());
         let starts = self.flows.iter().map(|flow| flow.start);
         let tcps = || over_tcp().map(|flow| &flow.tcp).chain(self.requests.groups.iter().map(|group| &group.tcp));
         let times = self.links.iter().map(|link| link.delay).chain(starts).chain(tcps().flat_map(|tcp| {

@@ -114,7 +114,7 @@ impl<'a> ResolvedScenario<'a> {
             let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp).clone();
             let start = own.and_then(|own| own.start).unwrap_or(start);
             let traffic = own.and_then(|own| own.traffic.clone()).unwrap_or_default();
-            Flow { name, data_vc, ack_vc, start, tcp, traffic }
+            Flow { name, data_vc, ack_vc, start, tcp, traffic, outside: false }
         };
         let flows = flows.into_iter().zip(of_flow).zip(&tables.flows).map(flow).collect();
         Network {

@@ -59,7 +59,7 @@ impl HostClocks {
     /// Creates one clock for each set of flows whose ticks coincide.
     pub(super) fn of_flows(network: &Network, clock: Clock) -> Self {
         let mut clocks = Self::default();
-        for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
+        for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.uses_tcp()) {
             let options = flow.tcp.options();
             let sender = rate_of(network, network.source(flow.data_vc), clock);
             let period = sender.takes_for(clock.span(options.timer_granularity));

@@ -1,5 +1,6 @@
 //! A connection: its two ends, its traffic, and the results.
 
+use super::OutsideCounters;
 use crate::aal5::Aal5Options;
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
@@ -36,6 +37,8 @@ pub struct Connection {
     pub(super) bursts: Option<Box<Bursts>>,
     /// The packet source, if TCP is not used.
     pub(super) packets: Option<Box<Packets>>,
+    /// The counters that end systems outside the simulation report, if they are the flow's ends.
+    pub(super) outside: Option<Box<OutsideCounters>>,
     pub(super) fingerprint: Fingerprint,
     /// Observations at the two ends that are not yet in the fingerprint. Used only if different partitions simulate the
     /// two ends.
@@ -105,23 +108,23 @@ pub struct PacketCounters {
 impl Connection {
     pub(super) fn new(network: &Network, flow: &Flow, clock: Clock) -> Self {
         let (payload, data_cells) = flow.frame(&network.aal5);
-        let start = Time::default() + clock.span(flow.start);
-        let start = start + network.host.start_delay(network.seed, &flow.name, clock);
+        let start = network.start_of(flow, clock);
         let bytes = flow.traffic.bytes().map_or(u64::MAX, |file| file.bytes);
-        let bursts = flow.traffic.bursts().map(|config| {
+        let bursts = flow.traffic.bursts().filter(|_| flow.uses_tcp()).map(|config| {
             let stream = Stream::new(network.seed, &format!("flow/{}/bursts", flow.name));
             Box::new(Bursts { bytes: config.bytes.bytes, pauses: Pauses::new(config, clock, stream), next: None })
         });
-        let packets = flow.traffic.packets().map(|pattern| {
+        let packets = flow.traffic.packets().filter(|_| !flow.outside).map(|pattern| {
             let stream = Stream::new(network.seed, &format!("flow/{}/on_off", flow.name));
             let emissions = Emissions::new(&pattern, data_cells, start, clock, stream);
             Box::new(Packets { emissions, bytes: payload, counters: PacketCounters::default() })
         });
         Self {
             data_cells,
-            files: network.file_size.filter(|_| sends_over_tcp(flow)).map(|size| Box::new(Files::of(size.bytes))),
+            files: network.file_size.filter(|_| flow.uses_tcp()).map(|size| Box::new(Files::of(size.bytes))),
             bursts,
             packets,
+            outside: flow.outside.then(Box::default),
             ..Self::over_tcp(&flow.tcp, &network.aal5, clock, [flow.data_vc, flow.ack_vc], bytes, start)
         }
     }
@@ -158,6 +161,7 @@ impl Connection {
             files: None,
             bursts: None,
             packets: None,
+            outside: None,
             fingerprint: Fingerprint::default(),
             sights: None,
         }
@@ -202,12 +206,19 @@ impl Connection {
     /// Returns the number of bytes delivered to the application, each counted once: the bytes in order over TCP,
     /// otherwise the bytes of all packets that arrived.
     pub fn delivered_bytes(&self) -> u64 {
-        self.receiver.delivered() + self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes)
+        let others = self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes);
+        self.receiver.delivered() + others + self.outside.as_ref().map_or(0, |outside| outside.delivered_bytes)
+    }
+
+    /// Returns the counters that end systems outside the simulation report, if they are the flow's ends.
+    pub fn outside(&self) -> Option<OutsideCounters> {
+        self.outside.as_deref().copied()
     }
 
     /// Returns the time from the connection's start until the sender knew that the whole file had arrived.
     pub fn completion(&self) -> Option<Span> {
-        self.ended.map(|ended| ended - self.start)
+        let ended = self.ended.or_else(|| self.outside.as_ref().and_then(|outside| outside.completed));
+        ended.map(|ended| ended - self.start)
     }
 
     /// Returns the delay D of each complete file of the stream, in order; `None` if delays are not measured.
@@ -215,15 +226,11 @@ impl Connection {
         self.files.as_ref().map(|files| files.delays())
     }
 
-    /// Returns cwnd and ssthresh in segments, or zeros without TCP.
+    /// Returns cwnd and ssthresh in segments, or zeros without the simulation's TCP.
     pub fn windows(&self) -> [f64; 2] {
-        match self.packets {
-            None => [self.sender.cwnd(), self.sender.ssthresh()],
-            Some(_) => [0.0; 2],
+        if self.packets.is_some() || self.outside.is_some() {
+            return [0.0; 2];
         }
+        [self.sender.cwnd(), self.sender.ssthresh()]
     }
-}
-
-pub(super) fn sends_over_tcp(flow: &Flow) -> bool {
-    flow.traffic.packets().is_none()
 }

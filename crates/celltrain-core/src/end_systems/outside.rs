@@ -4,7 +4,7 @@
 use super::{Body, Departure, EndSystems, leave};
 use crate::aal5::Frame;
 use crate::fingerprint::Fingerprint;
-use crate::index::VcIndex;
+use crate::index::{FlowIndex, VcIndex};
 use crate::units::Time;
 
 /// An injected frame that has arrived complete at the host where its VC ends.
@@ -16,6 +16,41 @@ pub struct Delivered {
     pub vc: VcIndex,
     /// The tag with which it was injected.
     pub tag: u64,
+}
+
+/// Counters of a flow whose ends are outside the simulation. These end systems report them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutsideCounters {
+    /// Bytes passed to the application, each counted once.
+    pub delivered_bytes: u64,
+    /// Segments with data that left the sender.
+    pub segments_sent: u64,
+    /// Those of them that only repeated earlier data.
+    pub retransmitted_segments: u64,
+    /// Payload of all segments that reached the receiver, in bytes.
+    pub received_bytes: u64,
+    /// Segments that reached the receiver and contained no new data.
+    pub repeated_segments: u64,
+    /// Time at which the sender knew that all its data had arrived, if it has an end.
+    pub completed: Option<Time>,
+    /// Fingerprint of the bytes and times of its packets.
+    pub packets: Fingerprint,
+}
+
+impl OutsideCounters {
+    pub(super) fn fold_into(&self, fingerprint: &mut Fingerprint) {
+        let Self {
+            delivered_bytes,
+            segments_sent,
+            retransmitted_segments,
+            received_bytes,
+            repeated_segments,
+            completed,
+            packets,
+        } = *self;
+        fingerprint.fold_all([delivered_bytes, segments_sent, retransmitted_segments, received_bytes]);
+        fingerprint.fold_all([repeated_segments, completed.unwrap_or(Time::NEVER).0, packets.value()]);
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +85,16 @@ impl EndSystems {
         self.outside.get_or_insert_default();
         let departure = self.vcs.put(vc, Frame::new(cells, Body::Outside { tag }), None);
         leave(&mut self.processing, departure, now, out);
+    }
+
+    /// Returns the counters of a flow whose ends are outside.
+    pub(crate) fn outside_counters(&mut self, flow: FlowIndex) -> Option<&mut OutsideCounters> {
+        self.connections[flow].outside.as_deref_mut()
+    }
+
+    /// Returns whether injected frames have arrived that are not yet taken.
+    pub(crate) fn has_delivered(&self) -> bool {
+        self.outside.as_ref().is_some_and(|outside| !outside.delivered.is_empty())
     }
 
     /// Returns the injected frames that have arrived since the last call, in the order of arrival.

@@ -1,6 +1,7 @@
 //! Engines, which move the cells and advance time. The models do not depend on them.
 
 pub mod fast;
+mod hosted;
 mod predictions;
 pub mod reference;
 mod simulation;
@@ -8,10 +9,11 @@ mod simulation;
 use std::cell::{Cell, RefCell};
 
 pub use self::fast::{ParallelOptions, PortExplanation, PortMode};
+pub use self::hosted::HostedSimulation;
 pub use self::simulation::{Simulation, SimulationError};
 use crate::cancellation::CancellationToken;
 pub use crate::cancellation::Interrupted;
-pub use crate::end_systems::Delivered;
+pub use crate::end_systems::{Delivered, OutsideCounters};
 pub use crate::metrics::Outcome;
 use crate::metrics::RunResult;
 use crate::network::Network;
@@ -99,9 +101,29 @@ impl Engine {
         })
     }
 
+    /// Runs a network to its end together with end systems outside the simulation. `hosts` steps the simulation,
+    /// injects their frames and returns when they have nothing more to do.
+    ///
+    /// # Errors
+    /// The error of `hosts`, and [`Interrupted`] as for [`Engine::run`].
+    pub fn run_hosted<P: Probe, E: From<Interrupted>>(
+        self,
+        network: &Network,
+        probe: &mut P,
+        keep_going: impl FnMut(f64) -> bool,
+        hosts: impl FnOnce(&mut HostedSimulation<'_, '_, &mut P>) -> Result<(), E>,
+    ) -> Result<RunResult, E> {
+        asking(keep_going, |progress, token| {
+            let simulation = Simulation::by(self, PortMode::default(), network, probe, token)?;
+            let mut hosted = HostedSimulation::new(simulation, progress, token);
+            hosts(&mut hosted)?;
+            Ok(hosted.finish()?)
+        })
+    }
+
     /// Runs a network without a probe on several threads, which changes only how long it takes. The reference engine
     /// always uses one thread. One thread is also used for networks that cannot be partitioned: networks with requests,
-    /// controlled rates, edge devices, policies outside the core, or all nodes close together.
+    /// controlled rates, edge devices, flows or policies outside the core, or all nodes close together.
     ///
     /// # Errors
     /// The same as for [`Engine::run`].

@@ -20,7 +20,7 @@ use crate::cancellation::{CancellationToken, all};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
-use crate::end_systems::{Delivered, Departure, EndSystems, InjectedFrame};
+use crate::end_systems::{Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
@@ -234,12 +234,13 @@ impl<'a> Engine<'a> {
         self.serve(now, probe);
     }
 
-    /// Returns the injected frames that have arrived since the last call.
-    pub(super) fn take_delivered(&mut self) -> Vec<Delivered> {
-        self.end_systems.take_delivered()
+    /// Returns the end systems.
+    pub(super) fn end_systems(&mut self) -> &mut EndSystems {
+        &mut self.end_systems
     }
 
-    fn next_instant(&self) -> Option<Time> {
+    /// Returns the next instant in which something happens, if there is one.
+    pub(super) fn next_instant(&self) -> Option<Time> {
         let event = self.events.peek().map(|event| event.0.time);
         event.into_iter().chain(self.end_systems.next_tick()).chain(self.memories.next_time()).min()
     }

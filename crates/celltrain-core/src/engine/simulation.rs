@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Advance, Engine, Interrupted, Outcome, PortMode, Progress, fast, reference};
 use crate::cancellation::CancellationToken;
-use crate::end_systems::{Delivered, InjectedFrame};
+use crate::end_systems::{Delivered, EndSystems, InjectedFrame};
 use crate::index::{NodeIndex, VcIndex};
 use crate::metrics::RunResult;
 use crate::network::Network;
@@ -112,6 +112,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
         })
     }
 
+    pub(super) fn network(&self) -> &'a Network {
+        self.network
+    }
+
     /// Returns the present instant. Everything up to and including it has happened.
     pub fn now(&self) -> Time {
         self.now
@@ -173,6 +177,23 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// # Errors
     /// If there is no such VC, it starts at another host, or the frame is too long for it.
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
+        let frame = self.frame(host, vc, bytes, tag)?;
+        let (now, token) = (self.now, &CancellationToken::never());
+        self.reach(Advance::to(now), &Progress::default(), token)?;
+        Ok(self.put(frame, token)?)
+    }
+
+    /// Returns the frame of an injected packet.
+    ///
+    /// # Errors
+    /// The same as for [`Simulation::inject`].
+    pub(super) fn frame(
+        &self,
+        host: NodeIndex,
+        vc: VcIndex,
+        bytes: u64,
+        tag: u64,
+    ) -> Result<InjectedFrame, SimulationError> {
         let network = self.network;
         let Some(of_vc) = network.vcs.get(vc) else {
             return Err(SimulationError::UnknownVc { vc: vc.number(), vcs: network.vcs.len() });
@@ -189,12 +210,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if bytes > most {
             return Err(SimulationError::TooLong { vc: of_vc.name.clone(), bytes, most });
         }
-        let (now, token) = (self.now, &CancellationToken::never());
-        self.reach(Advance::to(now), &Progress::default(), token)?;
-        let frame = InjectedFrame { vc, cells: network.aal5.frame_cells(bytes), tag };
+        Ok(InjectedFrame { vc, cells: network.aal5.frame_cells(bytes), tag })
+    }
+
+    /// Passes a frame to its host's port at the present instant.
+    pub(super) fn put(&mut self, frame: InjectedFrame, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         match &mut self.running {
-            Running::Fast(engine) => engine.inject(frame, now, &mut self.probe, token)?,
-            Running::Reference(engine) => engine.inject(frame, now, &mut self.probe),
+            Running::Fast(engine) => engine.inject(frame, self.now, &mut self.probe, token)?,
+            Running::Reference(engine) => engine.inject(frame, self.now, &mut self.probe),
         }
         Ok(())
     }
@@ -202,10 +225,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Returns the injected frames that have arrived complete since the last call, in the order of arrival. A frame
     /// that lost a cell never arrives.
     pub fn take_deliveries(&mut self) -> Vec<Delivered> {
-        match &mut self.running {
-            Running::Fast(engine) => engine.take_delivered(),
-            Running::Reference(engine) => engine.take_delivered(),
-        }
+        self.end_systems().take_delivered()
     }
 
     /// Runs to the end. Returns the results of the run, or of the part that the network's measuring window covers.
@@ -249,6 +269,78 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
         self.now = advance.until;
         Ok(())
+    }
+
+    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. The fast
+    /// engine's horizon stays ahead of the present, so only injections and steps of this kind may follow.
+    pub(super) fn reach_delivery(
+        &mut self,
+        until: Time,
+        progress: &Progress,
+        token: &CancellationToken<'_>,
+    ) -> Result<(), Interrupted> {
+        for i in 0..self.window.len() {
+            if let Some(bound) = self.window[i].filter(|&bound| bound < until) {
+                if self.step_to_delivery(bound, bound, progress, token)? {
+                    return Ok(());
+                }
+                self.window[i] = None;
+                self.bounds[i] = Some(self.measure(token)?.without_records());
+            }
+        }
+        let horizon = self.window.iter().flatten().copied().min().unwrap_or(self.end);
+        self.step_to_delivery(until, horizon, progress, token)?;
+        Ok(())
+    }
+
+    /// Advances instant by instant to `until`, which is not after the horizon. Returns true if it stopped because a
+    /// frame arrived.
+    fn step_to_delivery(
+        &mut self,
+        until: Time,
+        horizon: Time,
+        progress: &Progress,
+        token: &CancellationToken<'_>,
+    ) -> Result<bool, Interrupted> {
+        if let Running::Fast(engine) = &mut self.running {
+            engine.set_horizon(horizon);
+        }
+        loop {
+            let next = match &self.running {
+                Running::Fast(engine) => engine.next_event(),
+                Running::Reference(engine) => engine.next_instant(),
+            };
+            let next = next.unwrap_or(Time::NEVER);
+            let step = match self.probe.next_snapshot().filter(|&at| at < next && at < until) {
+                // A snapshot may schedule an event before the one that was next.
+                Some(at) => Advance { until: at, snapshots_end: at + Span(1) },
+                None => Advance::to(next),
+            };
+            if step.until > until {
+                progress.now.set(until);
+                self.now = until;
+                return Ok(false);
+            }
+            match &mut self.running {
+                Running::Fast(engine) => engine.process_events(step, &mut self.probe, progress, token)?,
+                Running::Reference(engine) => engine.advance(step, &mut self.probe, progress, token)?,
+            }
+            self.now = step.until;
+            if self.end_systems().has_delivered() {
+                return Ok(true);
+            }
+        }
+    }
+
+    pub(super) fn probe(&mut self) -> &mut P {
+        &mut self.probe
+    }
+
+    pub(super) fn end_systems(&mut self) -> &mut EndSystems {
+        match &mut self.running {
+            Running::Fast(engine) => engine.end_systems(),
+            Running::Reference(engine) => engine.end_systems(),
+        }
     }
 
     fn measure(&mut self, token: &CancellationToken<'_>) -> Outcome {

@@ -59,6 +59,7 @@ pub(crate) fn n_source_network(
             start: Duration::default(),
             tcp: tcp.clone(),
             traffic: TrafficConfig::default(),
+            outside: false,
         });
     }
     network

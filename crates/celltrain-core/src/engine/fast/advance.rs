@@ -8,6 +8,7 @@ use typed_index_collections::TiSlice;
 
 use super::contended_port::ContendedPort;
 use super::engine::Engine;
+use super::event_list::Key;
 use super::fabric::Fabric;
 use super::late::{HeldBack, RmDeparture};
 use super::nic::Phase;
@@ -15,7 +16,7 @@ use super::plan::{Plan, PortIndex, Role, StageEnd};
 use super::port_plan::PortMode;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::{Cell, FrameNumber, Run};
-use crate::end_systems::{Delivered, InjectedFrame};
+use crate::end_systems::{EndSystems, InjectedFrame};
 use crate::engine::predictions::predictions;
 use crate::engine::{Advance, Outcome, Progress};
 use crate::index::LinkIndex;
@@ -74,7 +75,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Processes all events up to the end of `advance`, which is not after the horizon.
-    pub(super) fn process_events(
+    pub(in crate::engine) fn process_events(
         &mut self,
         Advance { until, snapshots_end }: Advance,
         probe: &mut impl Probe,
@@ -124,12 +125,18 @@ impl<'a> Engine<'a> {
         // If the host takes time to process the frame, a tick must be scheduled.
         self.schedule_ticks();
         // A shaped port may send at once.
-        self.advance(Advance::to(now), probe, &Progress::default(), token)
+        self.process_events(Advance::to(now), probe, &Progress::default(), token)
     }
 
-    /// Returns the injected frames that have arrived since the last call.
-    pub(in crate::engine) fn take_delivered(&mut self) -> Vec<Delivered> {
-        self.fabric.end_systems.take_delivered()
+    /// Returns the time of the next event, if there is one.
+    pub(in crate::engine) fn next_event(&self) -> Option<Time> {
+        let key = self.fabric.event_list.first();
+        (key != Key::NEVER).then(|| key.time())
+    }
+
+    /// Returns the end systems.
+    pub(in crate::engine) fn end_systems(&mut self) -> &mut EndSystems {
+        &mut self.fabric.end_systems
     }
 
     /// Returns the results up to the horizon, which the run must have reached.
@@ -139,7 +146,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Moves the horizon, and releases the cells that were held back.
-    pub(super) fn set_horizon(&mut self, horizon: Time) {
+    pub(in crate::engine) fn set_horizon(&mut self, horizon: Time) {
         if horizon == self.fabric.horizon {
             return;
         }

@@ -55,6 +55,7 @@ fn add_flow(network: &mut Network, i: usize, path: Vec<LinkIndex>, rate: BitRate
         start: Duration::default(),
         tcp: TcpConfig::Vanilla(TcpOptions::default()),
         traffic: TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1 } }),
+        outside: false,
     });
 }
 

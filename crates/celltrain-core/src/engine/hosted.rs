@@ -1,0 +1,94 @@
+//! A run whose end systems outside the simulation answer while it runs.
+
+use super::{Progress, Simulation, SimulationError};
+use crate::cancellation::{CancellationToken, Interrupted};
+use crate::end_systems::{Delivered, OutsideCounters};
+use crate::index::{FlowIndex, NodeIndex, VcIndex};
+use crate::metrics::Outcome;
+use crate::network::Network;
+use crate::probe::{Nothing, Probe};
+use crate::units::{Clock, Time};
+
+/// A run that stops whenever a frame arrives for an end system outside the simulation ([`Engine::run_hosted`]).
+///
+/// Such an end system acts last in an instant: everything else that happens in the instant has happened when the
+/// simulation stops. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that
+/// has not arrived is lost.
+///
+/// [`Engine::run_hosted`]: super::Engine::run_hosted
+pub struct HostedSimulation<'s, 'a, P = Nothing> {
+    simulation: Simulation<'a, P>,
+    progress: &'s Progress,
+    token: &'s CancellationToken<'s>,
+}
+
+impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
+    pub(super) fn new(simulation: Simulation<'a, P>, progress: &'s Progress, token: &'s CancellationToken<'s>) -> Self {
+        progress.end.set(simulation.end());
+        Self { simulation, progress, token }
+    }
+
+    /// Returns the simulated network.
+    pub fn network(&self) -> &'a Network {
+        self.simulation.network()
+    }
+
+    /// Returns the present instant. Everything up to and including it has happened, once the simulation has advanced.
+    pub fn now(&self) -> Time {
+        self.simulation.now()
+    }
+
+    /// Returns the end of the run.
+    pub fn end(&self) -> Time {
+        self.simulation.end()
+    }
+
+    /// Returns the clock, which defines the unit of all times.
+    pub fn clock(&self) -> Clock {
+        self.simulation.clock()
+    }
+
+    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. `until` must
+    /// not be before the present or after the end of the run.
+    ///
+    /// # Errors
+    /// If the run is interrupted.
+    pub fn advance_to_delivery(&mut self, until: Time) -> Result<(), Interrupted> {
+        assert!((self.now()..=self.end()).contains(&until), "time advances up to the end of the run");
+        self.simulation.reach_delivery(until, self.progress, self.token)
+    }
+
+    /// Returns the probe, to which end systems may report their own events.
+    pub fn probe(&mut self) -> &mut P {
+        self.simulation.probe()
+    }
+
+    /// Passes a frame to the port of `host` at the present instant, as [`Simulation::inject`] does.
+    ///
+    /// # Errors
+    /// The same as for [`Simulation::inject`].
+    pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
+        let frame = self.simulation.frame(host, vc, bytes, tag)?;
+        Ok(self.simulation.put(frame, self.token)?)
+    }
+
+    /// Returns the injected frames that have arrived complete since the last call, in the order of arrival.
+    pub fn take_deliveries(&mut self) -> Vec<Delivered> {
+        self.simulation.take_deliveries()
+    }
+
+    /// Returns the counters of a flow whose ends are outside the simulation, for its end systems to update.
+    ///
+    /// # Panics
+    /// If the flow's ends are in the simulation.
+    pub fn counters(&mut self, flow: FlowIndex) -> &mut OutsideCounters {
+        self.simulation.end_systems().outside_counters(flow).expect("the flow's ends are outside the simulation")
+    }
+
+    pub(super) fn finish(self) -> Outcome {
+        self.simulation.finish_by(self.progress, self.token)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! Tests of runs that stop at deliveries, on both engines.
+
+use super::*;
+use crate::engine::Engine;
+use crate::network::MeasureWindow;
+use crate::network::tests::n_source_network;
+use crate::policy::{PolicyConfig, tail_drop};
+use crate::probe::{Recorder, SeriesChoice};
+use crate::tcp::{TcpConfig, TcpOptions};
+use crate::units::{Duration, Span};
+
+const SOURCES: [NodeIndex; 2] = [NodeIndex::new(2), NodeIndex::new(3)];
+const DATA: [VcIndex; 2] = [VcIndex::new(0), VcIndex::new(2)];
+
+/// Two sources share a buffer of 60 cells with two flows of the simulation's own TCP.
+fn lan() -> Network {
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    n_source_network(2, "5us", Some(60), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "30ms")
+}
+
+/// An injection: its time, its source, its bytes.
+type Injection = (Time, usize, u64);
+
+/// Sends a burst of packets from each source every 3 ms, and another packet for each that arrives. Returns the
+/// injections and the deliveries too.
+fn answered(
+    engine: Engine,
+    network: &Network,
+    probe: &mut impl Probe,
+) -> (crate::metrics::RunResult, Vec<Injection>, Vec<Delivered>) {
+    let (mut injections, mut deliveries) = (Vec::new(), Vec::new());
+    let result = engine.run_hosted::<_, SimulationError>(
+        network,
+        probe,
+        |_| true,
+        |simulation| {
+            let mut send = |simulation: &mut HostedSimulation<'_, '_, _>, source: usize| {
+                let number = injections.len() as u64;
+                let bytes = 100 + number * 37 % 1400;
+                injections.push((simulation.now(), source, bytes));
+                simulation.inject(SOURCES[source], DATA[source], bytes, number)
+            };
+            let clock = simulation.clock();
+            let burst = |number: u64| clock.time(Duration::from_microseconds(700 + 3000 * number));
+            let mut bursts = 0;
+            while simulation.now() < simulation.end() {
+                let until = burst(bursts).min(simulation.end());
+                simulation.advance_to_delivery(until)?;
+                for delivered in simulation.take_deliveries() {
+                    assert_eq!(delivered.time, simulation.now());
+                    deliveries.push(delivered);
+                    send(simulation, usize::from(delivered.vc == DATA[1]))?;
+                }
+                if simulation.now() == burst(bursts) {
+                    bursts += 1;
+                    (0..40).try_for_each(|i| send(simulation, i % 2))?;
+                }
+            }
+            Ok(())
+        },
+    );
+    (result.unwrap(), injections, deliveries)
+}
+
+#[test]
+fn answers_to_deliveries_give_the_run_in_which_their_times_are_known_ahead() {
+    let mut network = lan();
+    network.measure =
+        MeasureWindow { from: Some(Duration::from_milliseconds(7)), to: Some(Duration::from_milliseconds(23)) };
+    let (whole, injections, deliveries) = answered(Engine::Fast, &network, &mut Nothing);
+    assert!(injections.len() > 100, "{}", injections.len());
+    assert!(whole.cells.lost > 0);
+    let by_reference = answered(Engine::Reference, &network, &mut Nothing);
+    assert_eq!(by_reference, (whole.clone(), injections.clone(), deliveries));
+    for engine in Engine::ALL {
+        let mut simulation = Simulation::new(engine, &network);
+        for (tag, &(time, source, bytes)) in (0..).zip(&injections) {
+            simulation.advance(time).unwrap();
+            simulation.inject(SOURCES[source], DATA[source], bytes, tag).unwrap();
+        }
+        assert_eq!(simulation.finish(), whole);
+    }
+}
+
+#[test]
+fn a_recorder_sees_the_same_queues_on_both_engines_and_changes_nothing() {
+    let network = lan();
+    let plain = answered(Engine::Fast, &network, &mut Nothing);
+    let choice = SeriesChoice { queue: true, ..SeriesChoice::default() };
+    let recorded = Engine::ALL.map(|engine| {
+        let links = network.links.keys().collect();
+        let mut recorder = Recorder::new(choice, links, Duration::from_microseconds(50), &network);
+        assert_eq!(answered(engine, &network, &mut recorder), plain);
+        (recorder.times.clone(), recorder.queue_cells, recorder.queue_cells_least, recorder.queue_cells_largest)
+    });
+    assert_eq!(recorded[0].0.len(), 601);
+    assert!(recorded[0].1.iter().any(|&cells| cells > 0));
+    assert_eq!(recorded[0], recorded[1]);
+}
+
+#[test]
+fn a_flow_outside_sends_nothing_itself_and_has_the_counters_that_it_is_given() {
+    let mut network = lan();
+    network.flows.iter_mut().for_each(|flow| flow.outside = true);
+    for engine in Engine::ALL {
+        let flow = FlowIndex::new(1);
+        let result = engine.run_hosted::<_, Interrupted>(
+            &network,
+            &mut Nothing,
+            |_| true,
+            |simulation| {
+                simulation.advance_to_delivery(simulation.clock().time(Duration::from_milliseconds(10)))?;
+                *simulation.counters(flow) = OutsideCounters {
+                    delivered_bytes: 37_500,
+                    segments_sent: 80,
+                    retransmitted_segments: 5,
+                    received_bytes: 38_000,
+                    repeated_segments: 1,
+                    completed: Some(simulation.now()),
+                    ..OutsideCounters::default()
+                };
+                Ok(())
+            },
+        );
+        let result = result.unwrap();
+        assert_eq!(result.cells.offered, 0);
+        let own = &result.flows[flow];
+        // 37,500 bytes in 30 ms are 10 Mb/s.
+        assert_eq!((own.goodput_mbps, own.delivered_bytes, own.received_bytes), (10.0, 37_500, 38_000));
+        assert_eq!((own.segments_sent, own.retransmitted_segments, own.repeated_segments), (80, 5, 1));
+        assert_eq!((own.completion_s, own.cwnd_segments), (Some(0.01), 0.0));
+        assert_eq!(result.flows[FlowIndex::new(0)].delivered_bytes, 0);
+    }
+}
+
+#[test]
+fn a_hosted_run_can_be_interrupted() {
+    let network = lan();
+    for engine in Engine::ALL {
+        let run = engine.run_hosted(
+            &network,
+            &mut Nothing,
+            |_| false,
+            |simulation| simulation.advance_to_delivery(simulation.end()),
+        );
+        assert_eq!(run, Err(Interrupted));
+    }
+}
+
+#[test]
+#[should_panic(expected = "time advances up to the end of the run")]
+fn time_does_not_go_past_the_end() {
+    let network = lan();
+    let _ = Engine::Fast.run_hosted(
+        &network,
+        &mut Nothing,
+        |_| true,
+        |simulation| simulation.advance_to_delivery(simulation.end() + Span(1)),
+    );
+}
