@@ -161,7 +161,7 @@ lab-test: dist/lab.html $(DEV) ## test the lab in node and in a browser
 	command -v npm > /dev/null || \
 	    { echo "make: npm is needed; it comes with node (on Debian: apt install npm)" >&2; missing=1; }; \
 	command -v cargo > /dev/null || \
-	    { echo "make: cargo is needed: install Rust 1.88 or later (https://rustup.rs)" >&2; missing=1; }; \
+	    { echo "make: cargo is needed: install Rust 1.91 or later (https://rustup.rs)" >&2; missing=1; }; \
 	test -d "$$(rustc --print sysroot 2> /dev/null)/lib/rustlib/wasm32-unknown-unknown" || \
 	    { echo "make: Rust's wasm target is needed: rustup target add wasm32-unknown-unknown" >&2; missing=1; }; \
 	test -z "$$missing" || { echo "make: the lab was not built" >&2; exit 2; }
@@ -213,5 +213,5 @@ clean: ## remove all build output
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || \
 	    { echo "make: $(PYTHON) lacks venv; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@command -v cargo > /dev/null || \
-	    { echo "make: cargo is needed: install Rust 1.88 or later (https://rustup.rs)" >&2; exit 1; }
+	    { echo "make: cargo is needed: install Rust 1.91 or later (https://rustup.rs)" >&2; exit 1; }
 	@mkdir -p .make && touch $@

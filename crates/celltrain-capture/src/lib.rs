@@ -71,7 +71,7 @@ use crate::codec::rm_cell::RmCell;
 pub use choice::CaptureChoice;
 pub use pcapng::Direction;
 use pcapng::{InterfaceBlock, PacketBlock, Writer};
-pub use watch::Watch;
+pub use watch::{Watch, nanoseconds};
 pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
 use wire::{Step, Wire};
 
@@ -146,6 +146,23 @@ pub enum Place {
     Sender,
     /// The host that acknowledges it.
     Receiver,
+}
+
+/// A packet of a host outside the simulation, with its own bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenPacket<'a> {
+    /// Nanoseconds since the start of the run.
+    pub time_ns: u64,
+    /// Number of the host's interface.
+    pub interface: u32,
+    /// Arrival or departure.
+    pub direction: Direction,
+    /// VPI and VCI of the packet's cells at the host.
+    pub circuit: Circuit,
+    /// The packet, from its IP header on.
+    pub bytes: &'a [u8],
+    /// Comment on the packet.
+    pub comment: Option<&'a str>,
 }
 
 /// A cell seen at a port.
@@ -280,6 +297,18 @@ impl<W: Write> Capture<W> {
         let packet = self.wire.packet(&frame)?;
         let time_ns = time_ns.max(self.open_at);
         self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, packet)
+    }
+
+    /// Adds a packet that has bytes of its own.
+    ///
+    /// # Errors
+    /// If the output cannot be written, the packet is too long for an AAL5 frame, or this is a capture of cells.
+    pub fn packet(&mut self, seen: &SeenPacket<'_>) -> Result<(), CaptureError> {
+        let &SeenPacket { time_ns, interface, direction, circuit, bytes, comment } = seen;
+        if self.kind.of_cells() {
+            return Err(CaptureError::Refused("a capture of cells has no place for whole packets".to_owned()));
+        }
+        self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, bytes.to_vec())
     }
 
     /// Adds a cell.

@@ -286,7 +286,7 @@ fn at_hosts(
 }
 
 /// Converts a time to whole nanoseconds since the start.
-fn nanoseconds(clock: Clock, time: Time) -> u64 {
+pub fn nanoseconds(clock: Clock, time: Time) -> u64 {
     let nanoseconds = u128::from(time.0) * NS_PER_SECOND / u128::from(clock.units_per_second);
     u64::try_from(nanoseconds).unwrap_or(u64::MAX)
 }

@@ -25,7 +25,7 @@ pub struct OutsideCounters {
     pub delivered_bytes: u64,
     /// Segments with data that left the sender.
     pub segments_sent: u64,
-    /// Those of them that only repeated earlier data.
+    /// Segments sent that began with data sent before.
     pub retransmitted_segments: u64,
     /// Payload of all segments that reached the receiver, in bytes.
     pub received_bytes: u64,

@@ -1,0 +1,102 @@
+//! A transport stack of your own: a window of packets, acknowledged one by one, and a timer.
+//!
+//! Run it with a window that the network cannot carry to see a requirement that is not met, and its capture:
+//!
+//! ```sh
+//! cargo run --release -p celltrain-hosts --example own_stack
+//! cargo run --release -p celltrain-hosts --example own_stack 1000
+//! ```
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack, Trial};
+
+/// Payload of a data packet. Its first four bytes are its number.
+const PAYLOAD: usize = 532;
+const TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Sends packets with numbers, at most `window` of them unacknowledged. A timeout sends all of them again.
+struct Windowed {
+    end: Endpoint,
+    window: u32,
+    /// Number of the oldest packet that is not acknowledged or, at the receiver, not received.
+    oldest: u32,
+    /// Number of the next packet to send.
+    next: u32,
+    timeout: Option<Duration>,
+    acknowledgements: VecDeque<Packet>,
+}
+
+impl Windowed {
+    fn new(end: Endpoint, window: u32) -> Self {
+        Self { end, window, oldest: 0, next: 0, timeout: None, acknowledgements: VecDeque::new() }
+    }
+
+    /// Returns an IPv4 packet of a protocol for experiments (RFC 3692) that carries a number.
+    fn packet(&self, number: u32, bytes: usize) -> Packet {
+        let length = u16::try_from(20 + bytes).expect("packets are short").to_be_bytes();
+        let mut packet = vec![0x45, 0, length[0], length[1], 0, 0, 0x40, 0, 64, 253, 0, 0];
+        packet.extend(self.end.local.octets());
+        packet.extend(self.end.remote.octets());
+        packet.extend(number.to_be_bytes());
+        packet.resize(20 + bytes, 0);
+        packet
+    }
+}
+
+impl Stack for Windowed {
+    fn on_packet(&mut self, now: Duration, packet: &[u8]) {
+        let number = u32::from_be_bytes(packet[20..24].try_into().expect("packets have a number"));
+        match self.end.side {
+            // An acknowledgement has the number of the next packet that the receiver expects.
+            Side::Sender if number > self.oldest => {
+                self.oldest = number;
+                self.next = self.next.max(number);
+                self.timeout = Some(now + TIMEOUT);
+            }
+            Side::Sender => {}
+            Side::Receiver => {
+                self.oldest += u32::from(number == self.oldest);
+                self.acknowledgements.push_back(self.packet(self.oldest, 4));
+            }
+        }
+    }
+
+    fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
+        out.extend(self.acknowledgements.drain(..));
+        if self.end.side == Side::Receiver {
+            return;
+        }
+        if self.timeout.is_none_or(|timeout| now >= timeout) {
+            self.next = self.oldest;
+            self.timeout = Some(now + TIMEOUT);
+        }
+        while self.next < self.oldest + self.window {
+            out.push(self.packet(self.next, PAYLOAD));
+            self.next += 1;
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    fn report(&self) -> Report {
+        let received = if self.end.side == Side::Receiver { u64::from(self.oldest) * PAYLOAD as u64 } else { 0 };
+        Report { received, completed: false }
+    }
+}
+
+fn main() {
+    let window = std::env::args().nth(1).map_or(16, |window| window.parse().expect("a window is a number of packets"));
+    Trial::new(5).round_trip(Duration::from_millis(3)).check(
+        std::env::temp_dir().join("own_stack.pcapng"),
+        |ends| ends.map(|end| Box::new(Windowed::new(end, window)) as Box<dyn Stack>),
+        |result| {
+            println!("window {window}: efficiency {:.3}, fairness {:?}", result.efficiency, result.fairness);
+            assert!(result.fairness > Some(0.99), "five equal senders have equal shares");
+            assert!(result.cells.lost + result.cells.discarded == 0, "the buffer holds five windows");
+        },
+    );
+}

@@ -1,0 +1,259 @@
+//! Runs stacks at the ends of a network's flows.
+//!
+//! Order within an instant: everything else happens first, then packets that have arrived are passed to their stacks in
+//! the order of arrival. Then the stacks that received a packet or have a timeout are polled, by flow, the sender first,
+//! and their packets join the queues of their hosts' ports.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+
+use celltrain_core::cancellation::Interrupted;
+use celltrain_core::engine::{Delivered, HostedSimulation, SimulationError};
+use celltrain_core::fingerprint::Fingerprint;
+use celltrain_core::index::{FlowIndex, NodeIndex, VcIndex};
+use celltrain_core::network::Network;
+use celltrain_core::probe::Probe;
+use celltrain_core::units::Time;
+use typed_index_collections::TiVec;
+
+use crate::capture::{Seen, Step};
+use crate::clock::StackClock;
+use crate::segments::Segments;
+use crate::stack::{Packet, Side, Stack};
+
+/// A flow whose ends are stacks. It must be [outside](celltrain_core::network::Flow::outside) the simulation.
+pub struct HostedFlow {
+    /// The flow.
+    pub flow: FlowIndex,
+    /// The stacks of the sender and the receiver.
+    pub stacks: [Box<dyn Stack>; 2],
+}
+
+/// The stacks at the ends of a network's flows.
+pub struct Hosts {
+    /// The sender and the receiver of each hosted flow.
+    ends: Vec<End>,
+    /// By hosted flow.
+    segments: Vec<Segments>,
+    /// Packets on their way, by VC, in the order in which they were sent.
+    on_the_way: TiVec<VcIndex, VecDeque<Kept>>,
+    /// The next time of each stack that has one.
+    timeouts: BTreeSet<(Time, usize)>,
+    /// Packets sent so far.
+    packets: u64,
+}
+
+/// Receives a run's probe and each packet seen.
+type OnPacket<'a, P> = dyn FnMut(&mut P, &Seen<'_>) + 'a;
+
+struct End {
+    flow: FlowIndex,
+    side: Side,
+    host: NodeIndex,
+    /// The VC on which it sends.
+    vc: VcIndex,
+    stack: Box<dyn Stack>,
+    clock: StackClock,
+    timeout: Option<Time>,
+}
+
+/// A packet on its way.
+struct Kept {
+    number: u64,
+    /// The end to which it is sent.
+    to: usize,
+    bytes: Packet,
+}
+
+impl Hosts {
+    /// Creates the hosts of these flows of a network. Other flows use the simulation's own TCP.
+    ///
+    /// # Panics
+    /// If a flow is not outside the simulation.
+    pub fn new(network: &Network, flows: Vec<HostedFlow>) -> Self {
+        let clock = network.clock();
+        let segments = flows.iter().map(|_| Segments::default()).collect();
+        let mut hosts = Self {
+            ends: Vec::new(),
+            segments,
+            on_the_way: network.vcs.iter().map(|_| VecDeque::new()).collect(),
+            timeouts: BTreeSet::new(),
+            packets: 0,
+        };
+        for HostedFlow { flow, stacks } in flows {
+            let own = &network.flows[flow];
+            assert!(own.outside, "the ends of a hosted flow are outside the simulation");
+            let start = network.start_of(own, clock);
+            let sides = [(Side::Sender, own.data_vc), (Side::Receiver, own.ack_vc)];
+            for (stack, (side, vc)) in stacks.into_iter().zip(sides) {
+                let clock = StackClock::new(clock, stack.unit());
+                hosts.timeouts.insert((start, hosts.ends.len()));
+                let host = network.source(vc);
+                hosts.ends.push(End { flow, side, host, vc, stack, clock, timeout: Some(start) });
+            }
+        }
+        hosts
+    }
+
+    /// Runs the stacks until the end of the run. Calls `observe` with the simulation's probe and each packet seen at an
+    /// end.
+    ///
+    /// # Errors
+    /// If the run is interrupted, or a stack sends a packet that its VC cannot carry.
+    pub fn run<P: Probe>(
+        mut self,
+        simulation: &mut HostedSimulation<'_, '_, P>,
+        mut observe: impl FnMut(&mut P, &Seen<'_>),
+    ) -> Result<(), HostsError> {
+        let observe: &mut OnPacket<'_, P> = &mut observe;
+        let mut due = Vec::new();
+        let mut out = Vec::new();
+        loop {
+            let timeout = self.timeouts.first().map_or(Time::NEVER, |&(time, _)| time);
+            simulation.advance_to_delivery(timeout.min(simulation.end()))?;
+            let now = simulation.now();
+            for delivered in simulation.take_deliveries() {
+                due.push(self.deliver(&delivered, simulation, observe));
+            }
+            while let Some((_, end)) = self.timeouts.first().copied().filter(|&(time, _)| time <= now) {
+                self.timeouts.pop_first();
+                self.ends[end].timeout = None;
+                due.push(end);
+            }
+            due.sort_unstable();
+            due.dedup();
+            for end in due.drain(..) {
+                self.poll(end, &mut out, simulation, observe)?;
+            }
+            if now == simulation.end() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Passes a packet that has arrived to its stack. Returns the stack's end.
+    fn deliver<P: Probe>(
+        &mut self,
+        delivered: &Delivered,
+        simulation: &mut HostedSimulation<'_, '_, P>,
+        observe: &mut OnPacket<'_, P>,
+    ) -> usize {
+        let &Delivered { time, vc, tag } = delivered;
+        let kept = loop {
+            let kept = self.on_the_way[vc].pop_front().expect("a packet that arrives was sent");
+            if kept.number == tag {
+                break kept;
+            }
+            // Packets of a VC do not overtake each other.
+            observe(simulation.probe(), &self.seen(&kept, Step::Lost, time));
+        };
+        observe(simulation.probe(), &self.seen(&kept, Step::Arrived, time));
+        let End { flow, side, stack, clock, .. } = &mut self.ends[kept.to];
+        let counters = simulation.counters(*flow);
+        counters.packets.fold_all([time.0, kept.number]);
+        if *side == Side::Receiver {
+            self.segments[kept.to / 2].on_arrived(&kept.bytes, counters);
+        }
+        stack.on_packet(clock.told(time), &kept.bytes);
+        kept.to
+    }
+
+    /// Lets a stack send.
+    fn poll<P: Probe>(
+        &mut self,
+        end: usize,
+        out: &mut Vec<Packet>,
+        simulation: &mut HostedSimulation<'_, '_, P>,
+        observe: &mut OnPacket<'_, P>,
+    ) -> Result<(), HostsError> {
+        let now = simulation.now();
+        let End { flow, side, host, vc, stack, clock, timeout } = &mut self.ends[end];
+        let (flow, side, host, vc) = (*flow, *side, *host, *vc);
+        stack.poll(clock.told(now), out);
+        if let Some(earlier) = timeout.take() {
+            self.timeouts.remove(&(earlier, end));
+        }
+        *timeout = stack.next_timeout().map(|timeout| clock.first(timeout, now));
+        self.timeouts.extend(timeout.map(|time| (time, end)));
+        let report = stack.report();
+        let counters = simulation.counters(flow);
+        if side == Side::Receiver {
+            counters.delivered_bytes = report.received;
+        } else if report.completed {
+            counters.completed.get_or_insert(now);
+        }
+        for bytes in out.drain(..) {
+            let number = self.packets;
+            self.packets += 1;
+            let counters = simulation.counters(flow);
+            fold(&mut counters.packets, now, &bytes);
+            if side == Side::Sender {
+                self.segments[end / 2].on_sent(&bytes, counters);
+            }
+            let length = bytes.len() as u64;
+            let kept = Kept { number, to: end ^ 1, bytes };
+            observe(simulation.probe(), &self.seen(&kept, Step::Sent, now));
+            self.on_the_way[vc].push_back(kept);
+            simulation.inject(host, vc, length, number)?;
+        }
+        Ok(())
+    }
+
+    fn seen<'a>(&self, kept: &'a Kept, step: Step, time: Time) -> Seen<'a> {
+        let &Kept { number, to, ref bytes } = kept;
+        let at = match step {
+            Step::Sent => to ^ 1,
+            Step::Arrived | Step::Lost => to,
+        };
+        let End { flow, side, .. } = self.ends[at];
+        Seen { time, flow, side, step, number, bytes }
+    }
+}
+
+/// Folds a packet that is sent into the fingerprint of its flow.
+fn fold(fingerprint: &mut Fingerprint, now: Time, bytes: &[u8]) {
+    fingerprint.fold_all([now.0, bytes.len() as u64]);
+    for part in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        fingerprint.fold(u64::from_le_bytes(word));
+    }
+}
+
+/// Reason why a hosted run has no result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostsError {
+    /// The run was interrupted.
+    Interrupted,
+    /// A stack sent a packet that its VC cannot carry.
+    Refused(SimulationError),
+}
+
+impl From<Interrupted> for HostsError {
+    fn from(Interrupted: Interrupted) -> Self {
+        Self::Interrupted
+    }
+}
+
+impl From<SimulationError> for HostsError {
+    fn from(error: SimulationError) -> Self {
+        match error {
+            SimulationError::Interrupted => Self::Interrupted,
+            error => Self::Refused(error),
+        }
+    }
+}
+
+impl fmt::Display for HostsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted => SimulationError::Interrupted.fmt(f),
+            Self::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for HostsError {}
+
+#[cfg(test)]
+mod tests;

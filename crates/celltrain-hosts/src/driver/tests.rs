@@ -1,0 +1,188 @@
+//! Tests with scripted stacks, at instants computed by hand.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use celltrain_core::engine::Engine;
+use celltrain_core::metrics::RunResult;
+use celltrain_core::policy::{PolicyConfig, tail_drop};
+use celltrain_core::probe::Nothing;
+
+use super::*;
+use crate::stack::{Endpoint, Report};
+use crate::trial::Trial;
+
+const US: Duration = Duration::from_micros(1);
+
+/// A stack that sends packets of given lengths at given times, and answers each packet with one of `answer` bytes.
+#[derive(Default)]
+struct Script {
+    name: &'static str,
+    unit: Option<Duration>,
+    sends: VecDeque<(Duration, usize)>,
+    answer: usize,
+    answers: usize,
+    /// Returns the present as its timeout.
+    is_hasty: bool,
+    log: Log,
+}
+
+/// The time told at each call, with the stack's name, the call, and a packet's length.
+type Log = Arc<Mutex<Calls>>;
+
+type Calls = Vec<(Duration, &'static str, &'static str, usize)>;
+
+impl Stack for Script {
+    fn on_packet(&mut self, now: Duration, packet: &[u8]) {
+        self.log.lock().unwrap().push((now, self.name, "packet", packet.len()));
+        self.answers += usize::from(self.answer > 0);
+    }
+
+    fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
+        self.log.lock().unwrap().push((now, self.name, "poll", self.answers));
+        out.extend(std::iter::repeat_n(vec![1; self.answer], std::mem::take(&mut self.answers)));
+        while let Some((_, length)) = self.sends.pop_front_if(|send| send.0 <= now) {
+            out.push(vec![2; length]);
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        if self.is_hasty { Some(Duration::ZERO) } else { self.sends.front().map(|send| send.0) }
+    }
+
+    fn report(&self) -> Report {
+        Report::default()
+    }
+
+    fn unit(&self) -> Duration {
+        self.unit.unwrap_or(US)
+    }
+}
+
+/// Runs stacks in the network of a trial, on both engines. `make` creates the stacks of a flow.
+fn run(network: &Network, make: impl Fn(usize, &Log) -> [Script; 2]) -> (Calls, Result<RunResult, HostsError>) {
+    let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| {
+        let log = Log::default();
+        let flows = network.flows.keys().map(|flow| {
+            let stacks = make(usize::from(flow), &log).map(|stack| Box::new(stack) as Box<dyn Stack>);
+            HostedFlow { flow, stacks }
+        });
+        let hosts = Hosts::new(network, flows.collect());
+        let result = engine.run_hosted(network, &mut Nothing, |_| true, |simulation| hosts.run(simulation, |_, _| ()));
+        let log = std::mem::take(&mut *log.lock().unwrap());
+        (log, result)
+    });
+    assert_eq!(fast, reference);
+    fast
+}
+
+fn trial() -> Trial {
+    Trial::new(1).duration(Duration::from_millis(1))
+}
+
+#[test]
+fn a_packet_and_its_answer_arrive_after_their_cells_and_links() {
+    // In units of 1/97.2 MHz, a cell takes 265 and a link 486. 1500 bytes take 32 cells, so they arrive 34 cell times and
+    // three links after 9720, at 20188 or 207.7 us. The answer of 40 bytes takes two cells, and arrives at 22706 or
+    // 233.6 us.
+    let (log, _) = run(&trial().network(), |_, log| {
+        let sends = [(100 * US, 1500)].into();
+        let sender = Script { name: "sender", sends, log: log.clone(), ..Script::default() };
+        [sender, Script { name: "receiver", answer: 40, log: log.clone(), ..Script::default() }]
+    });
+    let expected = [
+        (0, "sender", "poll", 0),
+        (0, "receiver", "poll", 0),
+        (100, "sender", "poll", 0),
+        (207, "receiver", "packet", 1500),
+        (207, "receiver", "poll", 1),
+        (233, "sender", "packet", 40),
+        (233, "sender", "poll", 0),
+    ];
+    assert_eq!(log, expected.map(|(time, name, call, length)| (time * US, name, call, length)));
+}
+
+#[test]
+fn a_timeout_that_has_passed_comes_a_unit_later() {
+    let (log, _) = run(&trial().network(), |_, log| {
+        let stack =
+            Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };
+        [stack, Script::default()]
+    });
+    let told: Vec<u128> = log.iter().map(|call| call.0.as_micros()).collect();
+    assert_eq!(told, [0, 250, 500, 750, 1000]);
+}
+
+#[test]
+fn a_stack_is_first_called_when_its_flow_starts() {
+    let mut network = trial().network();
+    network.flows[FlowIndex::new(0)].start = celltrain_core::units::Duration::from_microseconds(300);
+    let (log, _) = run(&network, |_, log| {
+        ["sender", "receiver"].map(|name| Script { name, log: log.clone(), ..Script::default() })
+    });
+    assert_eq!(log, ["sender", "receiver"].map(|name| (300 * US, name, "poll", 0)));
+}
+
+#[test]
+fn a_lost_packet_is_known_when_a_later_one_arrives() {
+    // Two senders share a buffer of 40 cells. Packets of 32 cells collide at the bottleneck.
+    let trial = Trial::new(2).buffer(40).policy(PolicyConfig::TailDrop(tail_drop::Config {}));
+    let network = trial.duration(Duration::from_millis(2)).network();
+    let flow = |number: usize, log: &Log| {
+        let late = (1000 * US, 100);
+        let sends = if number == 0 {
+            vec![(Duration::ZERO, 1500); 4]
+        } else {
+            vec![(Duration::ZERO, 1500); 4].into_iter().chain([late]).collect()
+        };
+        [
+            Script { sends: sends.into(), ..Script::default() },
+            Script { name: "receiver", log: log.clone(), ..Script::default() },
+        ]
+    };
+    let flows = network.flows.keys().map(|index| {
+        let stacks = flow(usize::from(index), &Log::default()).map(|stack| Box::new(stack) as Box<dyn Stack>);
+        HostedFlow { flow: index, stacks }
+    });
+    let hosts = Hosts::new(&network, flows.collect());
+    let mut seen = Vec::new();
+    let result = Engine::Fast.run_hosted(
+        &network,
+        &mut Nothing,
+        |_| true,
+        |simulation| {
+            hosts.run(simulation, |_, packet| seen.push((packet.step, usize::from(packet.flow), packet.number)))
+        },
+    );
+    let count = |step, flow| seen.iter().filter(|packet| (packet.0, packet.1) == (step, flow)).count();
+    assert!(result.unwrap().cells.lost > 0);
+    // Only the second sender has a later packet that arrives.
+    assert_eq!(count(Step::Sent, 1), count(Step::Arrived, 1) + count(Step::Lost, 1));
+    assert!(count(Step::Lost, 1) > 0);
+    let last = seen.iter().rposition(|packet| packet.0 == Step::Arrived).unwrap();
+    assert_eq!(seen[last].2, 8, "the loss is known before the packet is passed on");
+    assert!(seen[..last].iter().any(|packet| packet.0 == Step::Lost));
+}
+
+#[test]
+fn a_packet_that_its_vc_cannot_carry_ends_the_run() {
+    let (_, result) = run(&trial().network(), |_, _| {
+        [Script { sends: [(7 * US, 65_528)].into(), ..Script::default() }, Script::default()]
+    });
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "a packet of 65528 bytes is too long for VC flow1: at most 65527 fit its longest frame"
+    );
+}
+
+#[test]
+fn the_ends_of_flows_have_addresses_and_seeds_of_their_own() {
+    let network = Trial::new(300).network();
+    let mut ends: Vec<Endpoint> = network.flows.keys().flat_map(|flow| Endpoint::pair(&network, flow)).collect();
+    assert_eq!((ends[0].local.to_string(), ends[0].remote.to_string()), ("10.0.0.1".into(), "10.0.0.2".into()));
+    ends.sort_by_key(|end| (end.seed, end.local));
+    ends.dedup_by_key(|end| end.seed);
+    ends.sort_by_key(|end| end.local);
+    ends.dedup_by_key(|end| end.local);
+    assert_eq!(ends.len(), 600);
+}

@@ -1,0 +1,28 @@
+//! Hosts real transport stacks as end systems of a simulated network, in simulated time.
+//!
+//! A stack implements [`Stack`], which has neither a clock nor sockets. [`Trial`] tests it against a bottleneck in a
+//! few lines, deterministically, and writes a capture if a requirement is not met. [`Hosts`] runs stacks in any network.
+//!
+//! Packets travel as IP in LLC/SNAP over AAL5, acknowledgements on the reverse VC. The simulation counts cells. Bytes
+//! stay here until their frame arrives or is lost.
+
+mod application;
+mod capture;
+mod clock;
+mod driver;
+mod segments;
+#[cfg(feature = "smoltcp")]
+pub mod smoltcp;
+mod stack;
+mod trial;
+
+pub use application::{Application, Source, payload};
+pub use capture::{HostCapture, LostPackets, Seen, Step};
+pub use driver::{HostedFlow, Hosts, HostsError};
+pub use stack::{Endpoint, Packet, Report, Side, Stack};
+pub use trial::Trial;
+
+/// Compiles and runs the README's example.
+#[cfg(all(doctest, feature = "smoltcp"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

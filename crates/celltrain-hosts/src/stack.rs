@@ -1,0 +1,94 @@
+//! The interface between a transport stack and the network.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use celltrain_core::index::FlowIndex;
+use celltrain_core::network::Network;
+use celltrain_core::rng::Stream;
+
+/// A packet, from its IP header on.
+pub type Packet = Vec<u8>;
+
+/// One end of a flow: a transport stack with its application, without a clock and without sockets.
+///
+/// Times are since the start of the run. The network calls [`poll`](Stack::poll) first when the flow starts, then after
+/// each packet that arrives, and when a timeout has expired. All of these happen after everything else that happens in
+/// the same instant.
+pub trait Stack: Send {
+    /// Handles a packet that has arrived.
+    fn on_packet(&mut self, now: Duration, packet: &[u8]);
+
+    /// Appends the packets to send now.
+    fn poll(&mut self, now: Duration, out: &mut Vec<Packet>);
+
+    /// Returns the time at which to call `poll` next, if no packet arrives before. If the time has passed, the call
+    /// comes one [`unit`](Stack::unit) later. Queried after each call of `poll`.
+    fn next_timeout(&self) -> Option<Duration>;
+
+    /// Returns the state of the application's transfer.
+    fn report(&self) -> Report;
+
+    /// Returns the unit of the stack's clock. Times are rounded down to it.
+    fn unit(&self) -> Duration {
+        Duration::from_nanos(1)
+    }
+}
+
+/// State of a transfer at one end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Bytes that the application has received, in order.
+    pub received: u64,
+    /// True if the application sends a limited amount of data and knows that all of it has arrived.
+    pub completed: bool,
+}
+
+/// An end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The end that sends data.
+    Sender,
+    /// The end that receives it.
+    Receiver,
+}
+
+/// Values that a stack needs at one end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The flow.
+    pub flow: FlowIndex,
+    /// The end of the flow.
+    pub side: Side,
+    /// The end's address.
+    pub local: Ipv4Addr,
+    /// The address of the other end.
+    pub remote: Ipv4Addr,
+    /// Seed of the stack's random numbers. It depends on the run's seed, the flow's name and the side.
+    pub seed: u64,
+}
+
+impl Endpoint {
+    /// Returns an end of a flow. Each flow has its own pair of addresses.
+    pub fn of(network: &Network, flow: FlowIndex, side: Side) -> Self {
+        let name = match side {
+            Side::Sender => "sender",
+            Side::Receiver => "receiver",
+        };
+        let seed = Stream::new(network.seed, &format!("flow/{}/{name}", network.flows[flow].name)).next_u64();
+        let [sender, receiver] = [1, 2].map(|end| Ipv4Addr::from_bits(NETWORK | flow.number() << 2 | end));
+        let [local, remote] = match side {
+            Side::Sender => [sender, receiver],
+            Side::Receiver => [receiver, sender],
+        };
+        Self { flow, side, local, remote, seed }
+    }
+
+    /// Returns both ends of a flow, the sender first.
+    pub fn pair(network: &Network, flow: FlowIndex) -> [Self; 2] {
+        [Side::Sender, Side::Receiver].map(|side| Self::of(network, flow, side))
+    }
+}
+
+/// 10.0.0.0/8, with four addresses for each flow.
+const NETWORK: u32 = 10 << 24;
