@@ -3,9 +3,9 @@
 use celltrain_core::engine::OutsideCounters;
 use etherparse::{SlicedPacket, TransportSlice};
 
-/// The data segments of a flow that have been seen at its two ends.
+/// The data segments of a connection that have been seen at its two ends.
 #[derive(Default)]
-pub(crate) struct Segments {
+pub struct Segments {
     /// End of the newest data sent, as an offset from the first sequence number seen.
     sent: Option<u64>,
     /// Data that has arrived: disjoint ranges of offsets, in order.
@@ -20,7 +20,7 @@ struct Payload {
 
 impl Segments {
     /// Counts a packet that leaves the sender of data.
-    pub(crate) fn on_sent(&mut self, packet: &[u8], counters: &mut OutsideCounters) {
+    pub fn on_sent(&mut self, packet: &[u8], counters: &mut OutsideCounters) {
         let Some(Payload { sequence, bytes }) = payload(packet) else { return };
         counters.segments_sent += 1;
         if let Some([start, end]) = self.range(sequence, bytes) {
@@ -31,12 +31,17 @@ impl Segments {
     }
 
     /// Counts a packet that reaches the receiver of data.
-    pub(crate) fn on_arrived(&mut self, packet: &[u8], counters: &mut OutsideCounters) {
+    pub fn on_arrived(&mut self, packet: &[u8], counters: &mut OutsideCounters) {
         let Some(Payload { sequence, bytes }) = payload(packet) else { return };
         counters.received_bytes += bytes;
         if let Some(range) = self.range(sequence, bytes) {
             counters.repeated_segments += u64::from(!self.add(range));
         }
+    }
+
+    /// Returns the number of bytes that have arrived over TCP, each counted once.
+    pub fn arrived_bytes(&self) -> u64 {
+        self.arrived.iter().map(|[start, end]| end - start).sum()
     }
 
     /// Returns the offsets of a segment's payload.
@@ -119,7 +124,7 @@ mod tests {
             segments.on_arrived(&tcp(sequence, 100), &mut counters);
             assert_eq!(counters.repeated_segments, repeated, "{sequence}");
         }
-        assert_eq!((segments.arrived.len(), counters.received_bytes), (1, 800));
+        assert_eq!((segments.arrived.len(), counters.received_bytes, segments.arrived_bytes()), (1, 800, 450));
     }
 
     #[test]
