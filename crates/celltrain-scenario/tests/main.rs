@@ -8,6 +8,8 @@ mod differential;
 mod fingerprints;
 #[path = "formulas/main.rs"]
 mod formulas;
+#[path = "ns2/main.rs"]
+mod ns2;
 mod rate_control;
 
 use std::path::Path;

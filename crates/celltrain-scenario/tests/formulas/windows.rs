@@ -31,7 +31,8 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     };
     let after_timeout = match options.ssthresh_rule {
         SsthreshRule::HalfOfCwnd => "min(cwnd / 2, rwnd)",
-        SsthreshRule::HalfOfWindow => "min(cwnd, rwnd) / 2",
+        // Formulas do not know by how much cwnd is inflated, and no drawn TCP has this rule.
+        SsthreshRule::HalfOfWindow | SsthreshRule::HalfOfDeflatedWindow => "min(cwnd, rwnd) / 2",
         SsthreshRule::HalfOfFlight => "flight / 2",
         SsthreshRule::OpenWindow => "min(cwnd / 2, rwnd - flight)",
     };
