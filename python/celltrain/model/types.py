@@ -730,7 +730,7 @@ class Loss(Model):
     cells: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
         default=None, description="Numbers of the cells that are lost, counted from 0. RM cells count."
     )
-    every: Every | None = Field(default=None, description="Loses one in so many packets or cells.")
+    every: Every | None = Field(default=None, description="Loses every n-th packet or cell.")
     flow: str | None = Field(
         default=None,
         description=(
