@@ -157,7 +157,9 @@ impl Engine {
     ) -> Outcome {
         asking(keep_going, |progress, token| {
             let mode = PortMode::default();
-            if self == Engine::Fast
+            // A page runs on one thread, and this code would take 1 % of it.
+            if cfg!(not(target_family = "wasm"))
+                && self == Engine::Fast
                 && let Some(result) = fast::parallel::run(mode, options, network, progress, token)?
             {
                 return Ok(result);
