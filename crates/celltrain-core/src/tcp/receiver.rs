@@ -131,7 +131,7 @@ impl Receiver {
             && !self.ack_pending
             && (in_order || self.repeated_acks == RepeatedAcks::Delayed)
             && segment.end() == self.rcv_nxt
-            && (!(filled_a_gap || !self.kept.is_empty()) || self.gap_acks == GapAcks::Delayed)
+            && (self.gap_acks == GapAcks::Delayed || (!filled_a_gap && self.kept.is_empty()))
         {
             self.ack_pending = true;
             self.delay_left = self.delay;
