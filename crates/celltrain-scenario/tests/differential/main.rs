@@ -5,6 +5,7 @@
 //! a descriptive name.
 
 mod beginning;
+mod bisect;
 mod campaign;
 pub(crate) mod compare;
 mod count;
