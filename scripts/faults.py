@@ -114,10 +114,10 @@ def found(output: str, found_by: str) -> str | None:
         return violation and violation[1]
     network = re.search(r"the engines differ on (network \d+ of \w+)", output)
     event = re.search(r"^first event that differs: .*$|^event \d+ of the end systems differs", output, re.MULTILINE)
-    shrunk = re.search(r"\n(duration = (?:.*\n)*)", output)
+    shrunk = re.search(r"\n(duration = .*?)\n+\{", output, re.DOTALL)
     if not (network and event and shrunk):
         return None
-    return f"{network[1]}; {len(shrunk[1].splitlines())} lines; {event[0]}"
+    return f"{network[1]}; {len(shrunk[1].splitlines())} lines of TOML; {event[0]}"
 
 
 def main() -> int:

@@ -22,20 +22,21 @@ use celltrain_core::units::{Duration, PS_PER_SECOND, Span, Time};
 
 use super::compare::{ON_THREADS, on_threads, recorder, same_results, same_series};
 
-/// Describes the first difference between the engines on a network. Returns `None` if their states and events are equal.
-pub(crate) fn bisect(network: &Network) -> Option<Difference> {
-    Engines { fast: network, reference: network }.bisect()
+/// Describes the first difference between the engines on a network, with the history of both around it.
+pub(crate) fn first_difference(network: &Network) -> String {
+    let found = Engines { fast: network, reference: network }.bisect();
+    found.map_or("no state or event differs".into(), |found| found.text)
 }
 
 /// The first difference between the engines.
 #[derive(Debug)]
-pub(crate) struct Difference {
+struct Difference {
     /// The port at which the states differ. `None` if they differ elsewhere, or an engine panics.
-    pub(crate) port: Option<String>,
+    port: Option<String>,
     /// The reference engine's events at that instant, at that port if it is known.
-    pub(crate) events: Vec<String>,
+    events: Vec<String>,
     /// All of it, with both histories.
-    pub(crate) text: String,
+    text: String,
 }
 
 /// The networks that the engines simulate: the same, unless a test plants a difference.

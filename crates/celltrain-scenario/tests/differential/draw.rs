@@ -56,7 +56,7 @@ pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
         mixed(0.5),
     );
     let ports = (port(BUFFERS, 0.5), prop::collection::vec((0usize..64, port(BUFFERS, 0.5)), 0..8));
-    let sizes = Sizes { mss: &[512, 1, 1460, 9140], windows: &[65_535, 300_000, 1, 8] };
+    let sizes = Sizes { mss: &[512, 1, 1460, 9141], windows: &[65_535, 300_000, 1, 8] };
     let own = (
         prop::collection::vec((0usize..8, own_flow(sizes)), 0..5),
         prop::collection::vec((0usize..8, any::<bool>(), vc()), 0..6),
@@ -113,7 +113,7 @@ pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
         (prop::option::of(line(FEW_RATES, DELAYS)), line(FEW_RATES, DELAYS)),
         mixed(0.25),
     );
-    let sizes = Sizes { mss: &[512, 536, 9140, 60_000], windows: &[65_535, 300_000, 600_000, 8] };
+    let sizes = Sizes { mss: &[512, 536, 9141, 60_000], windows: &[65_535, 300_000, 600_000, 8] };
     (graph, port(LARGE_BUFFERS, 0.1), rest(sizes, 20_000))
         .prop_map(|((sources, spread, access, (trunk, exit), mixed), port, rest)| {
             let source = |i: usize| format!("s{}", i + 1);
@@ -150,7 +150,7 @@ pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
         (line(FEW_RATES, DELAYS), line(FEW_RATES, DELAYS), 1usize..4),
         mixed(0.7),
     );
-    let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[300_000, 65_535, 8] };
+    let sizes = Sizes { mss: &[512, 1460, 9141], windows: &[300_000, 65_535, 8] };
     let ports = (port(BUFFERS, 0.8), prop::collection::vec((0usize..64, port(BUFFERS, 0.8)), 0..3));
     let vcs = prop::collection::vec((0usize..12, Just(false), vc()), 0..8);
     (graph, ports, vcs, rest(sizes, 20_000))
@@ -181,7 +181,7 @@ pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
 /// directions.
 pub(crate) fn written_in_numbers() -> BoxedStrategy<Scenario> {
     let unlike = prop::collection::vec((0usize..64, line(RATES, DELAYS)), 0..4);
-    let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[65_535, 300_000] };
+    let sizes = Sizes { mss: &[512, 1460, 9141], windows: &[65_535, 300_000] };
     let ports = (port(BUFFERS, 0.5), prop::collection::vec((0usize..64, port(BUFFERS, 0.5)), 0..4));
     (any_topology(), unlike, ports, rest(sizes, 20_000))
         .prop_map(|(topology, unlike, ports, rest)| {
@@ -352,7 +352,7 @@ struct Own {
 /// Windows below this number are in segments.
 const SEGMENTS: u64 = 100;
 
-/// Segment sizes and windows in bytes.
+/// Segment sizes and windows in bytes. Scaling rounds a window of a segment of 9141 bytes, so it closes.
 #[derive(Clone, Copy)]
 struct Sizes {
     mss: &'static [u64],
@@ -405,14 +405,16 @@ impl Rest {
         let max_sdu = if self.exact_sdu { Bytes { bytes: mss + 48 } } else { Aal5Options::default().max_sdu };
         let aal5 = Aal5Options { encapsulation: self.encapsulation, max_sdu, ..Aal5Options::default() };
         let frame = aal5.segment_cells(mss);
-        let own_vc = |(flow, acks, own): &(usize, bool, OwnVc)| {
+        let own_vcs = |&(flow, acks, ref own): &(usize, bool, OwnVc)| {
             let mut options = own.options(self.swarm);
             if let Some(gfr) = &mut options.gfr {
                 gfr.mfs += frame;
             }
-            (format!("{}{}", name(*flow), if *acks { "-acks" } else { "" }), options)
+            let flows = if self.swarm.has(Feature::AlikeVcs) { 0..network.flows.len() } else { flow..flow + 1 };
+            let vc = move |flow| format!("{}{}", name(flow), if acks { "-acks" } else { "" });
+            flows.map(move |flow| (vc(flow), options.clone())).collect::<Vec<_>>()
         };
-        let vcs = own.vcs.iter().map(own_vc);
+        let vcs = own.vcs.iter().flat_map(own_vcs);
         let mut names = Vec::new();
         for LinkConfig { between: (a, b), .. } in &network.links {
             names.extend(network.switches.contains(a).then(|| format!("{a}->{b}")));
@@ -554,6 +556,7 @@ struct Tcp {
     settings: Drawn,
     mss: u64,
     window: u64,
+    /// In microseconds.
     tick: u64,
     pace: Option<u64>,
     /// In segments.
@@ -565,9 +568,9 @@ struct Tcp {
 fn tcp(sizes: Sizes) -> BoxedStrategy<Tcp> {
     let sizes = (select(sizes.mss), select(sizes.windows));
     let pace = select(&[None, Some(155_520_000), Some(34_368_000)][..]);
-    let lose_at = select(&[None, Some(2), Some(5), Some(17), Some(100)][..]);
+    let lose_at = select(&[None, Some(2), Some(5), Some(8), Some(17)][..]);
     let ssthresh = select(&[None, None, Some(2), Some(6)][..]);
-    (any::<Pick>(), drawn(), sizes, select(&[10u64, 2, 1][..]), pace, (lose_at, ssthresh))
+    (any::<Pick>(), drawn(), sizes, select(&[10_000u64, 2_000, 1_000, 100][..]), pace, (lose_at, ssthresh))
         .prop_map(|(variant, settings, (mss, window), tick, pace, (lose_at, ssthresh))| Tcp {
             variant,
             settings,
@@ -602,15 +605,13 @@ impl Tcp {
         let lose_at = self.lose_at.filter(|_| swarm.has(Feature::LossAtWindow));
         let ssthresh = self.ssthresh.filter(|_| swarm.has(Feature::TcpOptions));
         let in_bytes = |segments: Option<u64>| json!(segments.map(|segments| Bytes { bytes: segments * mss }));
-        let mut window = if self.window < SEGMENTS { self.window * mss } else { self.window };
+        let window = if self.window < SEGMENTS { self.window * mss } else { self.window };
         if swarm.has(Feature::ShrinkingWindows) {
-            // If all segments but the first are kept, the scaled window is smaller than a segment of 9140 bytes.
             options.insert("offered_window".into(), json!("less_kept"));
-            window = if mss == 9140 { 29 * mss } else { window };
         }
         options.insert("mss".into(), size(mss));
         options.insert("receive_window".into(), size(window.max(mss)));
-        options.insert("timer_granularity".into(), json!(Duration::from_milliseconds(tick)));
+        options.insert("timer_granularity".into(), json!(Duration::from_microseconds(tick)));
         options.insert("initial_rto".into(), json!(Duration::from_milliseconds(10)));
         options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
         options.insert("lose_at_window".into(), in_bytes(lose_at));

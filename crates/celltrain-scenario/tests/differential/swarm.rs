@@ -7,6 +7,8 @@ use proptest::prelude::*;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Feature {
     Abr,
+    /// All VCs have the same options.
+    AlikeVcs,
     Classes,
     Contracts,
     EdgeDevices,

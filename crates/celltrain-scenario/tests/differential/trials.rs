@@ -8,7 +8,7 @@ use celltrain_scenario::{Scenario, build};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 
-use super::bisect::bisect;
+use super::bisect::first_difference;
 use super::compare::compare;
 use super::text::text;
 use super::{beginning, draw, losses, marks, memories, requests, steps, watch};
@@ -179,7 +179,7 @@ impl Trial {
 
     fn report(&self, seed: u64, difference: &str, drawn: &Drawn) -> String {
         let network = drawn.network();
-        let first = bisect(&network).map_or("no state or event differs".into(), |found| found.text);
+        let first = first_difference(&network);
         format!(
             "the engines differ on network {seed} of {}: {difference}\n\n{first}\n\
              Save this in {FOLDER}, under a name that says what it shows:\n\n{}\n{:#?}\nwith {:?}",
