@@ -33,7 +33,7 @@ pub(crate) fn first_difference(network: &Network) -> String {
 struct Difference {
     /// The port at which the states differ. `None` if they differ elsewhere, or an engine panics.
     port: Option<String>,
-    /// The reference engine's events at that instant, at that port if it is known.
+    /// The reference engine's events at or before that instant, at that port if it is known.
     events: Vec<String>,
     /// All of it, with both histories.
     text: String,
@@ -84,14 +84,18 @@ impl Engines<'_> {
         let is_there = |event: &Event| port.is_none_or(|port| link_of(event) == Some(port));
         let there: Vec<(Time, String)> =
             events.iter().filter(|(_, event)| is_there(event)).map(|(time, event)| (*time, self.show(event))).collect();
-        let here: Vec<String> = there.iter().filter(|&&(time, _)| time == at).map(|(_, event)| event.clone()).collect();
+        // The fast engine may show a difference only later, when it settles a port.
+        let last = there.iter().map(|&(time, _)| time).filter(|&time| time <= at).max();
+        let here: Vec<String> =
+            there.iter().filter(|&&(time, _)| Some(time) == last).map(|(_, event)| event.clone()).collect();
         let name = port.map(|port| self.reference.links[port].name.clone());
         let place = name.as_ref().map_or(String::new(), |name| format!(" at port {name}"));
         let mut text = format!("first difference{place}, {}: {what}\n", self.show_time(at));
+        let label = if last == Some(at) { "first event that differs" } else { "last event before it" };
         for event in &here {
-            writeln!(text, "first event that differs: {event}").unwrap();
+            writeln!(text, "{label}: {event}").unwrap();
         }
-        self.write_history(&mut text, &there, at, port);
+        self.write_history(&mut text, &there, last.unwrap_or(at), port);
         text.extend(ends.map(|(_, ends)| ends));
         Some(Difference { port: name, events: here, text })
     }
