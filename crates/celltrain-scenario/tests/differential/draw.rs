@@ -352,7 +352,7 @@ struct Own {
 /// Windows below this number are in segments.
 const SEGMENTS: u64 = 100;
 
-/// Segment sizes and windows in bytes. Scaling rounds a window of a segment of 9141 bytes, so it closes.
+/// Segment sizes and windows in bytes.
 #[derive(Clone, Copy)]
 struct Sizes {
     mss: &'static [u64],
@@ -605,9 +605,11 @@ impl Tcp {
         let lose_at = self.lose_at.filter(|_| swarm.has(Feature::LossAtWindow));
         let ssthresh = self.ssthresh.filter(|_| swarm.has(Feature::TcpOptions));
         let in_bytes = |segments: Option<u64>| json!(segments.map(|segments| Bytes { bytes: segments * mss }));
-        let window = if self.window < SEGMENTS { self.window * mss } else { self.window };
+        let mut window = if self.window < SEGMENTS { self.window * mss } else { self.window };
         if swarm.has(Feature::ShrinkingWindows) {
             options.insert("offered_window".into(), json!("less_kept"));
+            // If all segments but the first are kept, the scaled window is smaller than a segment.
+            window = if mss == 9141 { 8 * mss } else { window };
         }
         options.insert("mss".into(), size(mss));
         options.insert("receive_window".into(), size(window.max(mss)));
