@@ -119,6 +119,11 @@ CAMPAIGNS = {
         "python scripts/exits.py --count {count} --seed {seed}",
         count=2000,
     ),
+    "faults": Campaign(
+        "faults planted in the core, each found by the differential campaign, with its event, or by a law",
+        "1 h",
+        "python scripts/faults.py --seed {seed}",
+    ),
     "formulas": Campaign(
         "random formulas through the checker, and a tenth as many short runs on both engines",
         "3 h",

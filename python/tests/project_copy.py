@@ -5,7 +5,6 @@ One build of the copy serves the tests of all these pages and the test of the pl
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
 import os
@@ -19,6 +18,8 @@ from pathlib import Path
 
 import pytest
 from pages import ROOT, blocks
+
+import faults
 
 TARGET = ROOT / "target" / "adding"
 COPY = TARGET / "copy"
@@ -40,16 +41,7 @@ ADDING = "crates/celltrain-run/tests/adding"
 #: Crates whose unit tests are not needed for the pages or the planted faults.
 UNTESTED = [f"crates/celltrain-{name}" for name in ("bench", "capture", "formula", "hosts", "web")]
 #: Planted faults: each removes one statement from a function.
-FAULTS = list(csv.DictReader((ROOT / "crates/celltrain-core/tests/planted.csv").open()))
-SWITCH = """
-/// Returns whether a planted fault is in force.
-mod planted {
-    pub(crate) fn is_on(fault: &str) -> bool {
-        static ON: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| std::env::var("PLANTED").ok());
-        ON.as_deref() == Some(fault)
-    }
-}
-"""
+FAULTS = faults.read(ROOT / "crates/celltrain-core/tests/planted.csv")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,17 +155,10 @@ def _files() -> dict[str, str]:
         files |= changes
         files[f"{ADDING}/{kind}.rs"] = (ROOT / f"python/tests/rust/adding_a_{kind}.rs").read_text()
     files[f"{ADDING}/main.rs"] = "".join(f"mod {kind};\n" for kind in PAGES)
-    core = "crates/celltrain-core/src"
-    for number, fault in enumerate(FAULTS):
-        name, statement = f"{core}/{fault['file']}", fault["statement"]
-        before, function, rest = files[name].partition(f"fn {fault['function']}(")
-        assert statement in rest, f"{fault}: put the statement into the table that took the place of this one"
-        rest = rest.replace(statement, f'if !crate::planted::is_on("{number}") {{ {statement} }}', 1)
-        files[name] = before + function + rest
-    files[f"{core}/lib.rs"] += SWITCH
+    faults.plant(files, FAULTS)
     # The project's own tests draw more cases.
     for name in ("policy", "tcp/congestion"):
-        files[f"{core}/{name}/conformance.rs"] = files[f"{core}/{name}/conformance.rs"].replace(
+        files[f"{faults.CORE}/{name}/conformance.rs"] = files[f"{faults.CORE}/{name}/conformance.rs"].replace(
             "cases: 200", "cases: 20"
         )
     # Optimise for compile time, not for run time. The dependencies are compiled as for the project's own tests.

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pages import ROOT
 from project_copy import COPY, FAULTS, build
+
+import faults
 
 pytestmark = pytest.mark.slow
 
 #: Tests that must find the faults.
 MODULES = ("engine::tests::engines_agree", "port::", "scheduler::")
+
+
+def test_the_campaign_finds_faults_in_twelve_places_and_every_law_one():
+    rows = faults.read(faults.FAULTS)
+    core = ROOT / faults.CORE
+    faults.plant({path.relative_to(ROOT).as_posix(): path.read_text() for path in core.rglob("*.rs")}, rows)
+    assert len({row["file"] for row in rows if row["found_by"] == "campaign"}) == 12
+    laws = re.findall(r"#\[test\]\nfn (\w+)", (faults.FAULTS.parent / "laws" / "main.rs").read_text())
+    assert sorted(row["found_by"] for row in rows if row["found_by"] != "campaign") == sorted(
+        f"laws::{law}" for law in laws
+    )
 
 
 def test_every_planted_fault_is_found():

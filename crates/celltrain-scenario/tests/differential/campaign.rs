@@ -1,38 +1,95 @@
-//! A campaign: many networks of all trials, and how often they reach each rare situation.
+//! A campaign: many networks of all trials, and how often they reach each rare situation. The archive keeps small networks
+//! that reach them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use celltrain_core::coverage;
+use proptest::prelude::*;
 
-use super::trials::{TRIALS, Trial};
+use super::trials::{Drawn, FOLDER, TRIALS, Trial};
 
-/// Runs `CELLTRAIN_CAMPAIGN` networks (`make campaign NAME=differential`). Fails if the engines differ on one of them, or
-/// if none of them reaches one of the situations.
+/// Runs the archive and `CELLTRAIN_CAMPAIGN` new networks (`make campaign NAME=differential`). Fails if the engines differ
+/// on one of them, or if none of them reaches one of the situations. With `CELLTRAIN_BLESS=1`, writes the archive.
 #[test]
 #[ignore = "a campaign: make campaign NAME=differential"]
 fn campaign() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().expect("a number"));
     let (count, seed) = (number("CELLTRAIN_CAMPAIGN", 2_000), number("CELLTRAIN_CAMPAIGN_SEED", 1));
-    let reached = run(&plan(count, seed)).unwrap_or_else(|difference| panic!("{difference}"));
+    // Shrinking meets the same panic many times.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let outcome = run(&archive().chain(plan(count, seed)).collect::<Vec<_>>());
+    std::panic::set_hook(hook);
+    let reached = outcome.unwrap_or_else(|difference| panic!("{difference}"));
     println!("{:>9} {:>12}  situation", "networks", "times");
     for (name, times) in coverage::counts() {
-        println!("{:>9} {times:>12}  {name}", reached.get(name).copied().unwrap_or(0));
+        println!("{:>9} {times:>12}  {name}", reached.get(name).map_or(0, |reached| reached.networks));
     }
     let never: Vec<_> = coverage::counts().filter(|&(_, times)| times == 0).map(|(name, _)| name).collect();
+    if std::env::var_os("CELLTRAIN_BLESS").is_some() {
+        write_archive(reached);
+    }
     assert!(never.is_empty(), "{count} networks never reach {never:?}");
+}
+
+#[test]
+fn both_engines_agree_on_the_archive_which_reaches_half_of_all_situations() {
+    let mut reached = BTreeSet::new();
+    for (trial, seed) in archive() {
+        coverage::take_reached_here();
+        trial.run(&trial.networks(), seed).unwrap_or_else(|difference| panic!("{difference}"));
+        reached.extend(coverage::take_reached_here());
+    }
+    let (all, reached) = (coverage::counts().count(), reached.len());
+    assert!(
+        2 * reached >= all,
+        "the archive reaches {reached} of {all} situations: write it again with \
+         CELLTRAIN_BLESS=1 make campaign NAME=differential COUNT=5000"
+    );
+}
+
+const HEADER: &str = "trial,network";
+
+/// Returns the networks of the archive.
+fn archive() -> impl Iterator<Item = Case> {
+    let case = |line: &str| {
+        let (trial, network) = line.split_once(',').unwrap_or_else(|| panic!("archive.csv: {line}: not {HEADER}"));
+        (Trial::named(trial), network.parse().expect("a number"))
+    };
+    include_str!("archive.csv").lines().skip(1).map(case)
+}
+
+/// Writes the archive: again and again, the network that reaches most of the situations still missing per second.
+fn write_archive(reached: BTreeMap<&'static str, Reached>) {
+    let mut missing: BTreeSet<&str> = reached.keys().copied().collect();
+    let examples: Vec<Example> = reached.into_values().flat_map(|reached| reached.fastest).collect();
+    let mut lines = BTreeSet::new();
+    while !missing.is_empty() {
+        let rank =
+            |example: &Example| example.reached.intersection(&missing).count() as f64 / example.took.as_secs_f64();
+        let best = examples.iter().max_by(|a, b| rank(a).total_cmp(&rank(b))).expect("each situation has an example");
+        lines.insert(format!("{},{}\n", best.case.0.name, best.case.1));
+        missing.retain(|name| !best.reached.contains(name));
+    }
+    let text = lines.into_iter().collect::<String>();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FOLDER).join("archive.csv");
+    std::fs::write(path, format!("{HEADER}\n{text}")).expect("the archive is written");
 }
 
 /// A network of a trial, by its seed.
 type Case = (&'static Trial, u64);
 
-/// Returns about `count` networks, distributed over the trials by their weights and in random order.
+/// Returns about `count` networks, distributed over the trials by their weights.
 fn plan(count: u64, seed: u64) -> Vec<Case> {
     let all: f64 = TRIALS.iter().map(Trial::weight).sum();
     let mut cases: Vec<(f64, Case)> = Vec::new();
     for trial in TRIALS {
-        let own = (count as f64 * trial.weight() / all).ceil().max(1.0);
+        let own = (count as f64 * trial.weight() / all).ceil();
         // The networks of each trial are evenly distributed over the campaign.
         cases.extend((0..u32::MAX).take_while(|&i| f64::from(i) < own).map(|i| {
             let place = (f64::from(i) + 0.5) / own;
@@ -43,35 +100,68 @@ fn plan(count: u64, seed: u64) -> Vec<Case> {
     cases.into_iter().map(|(_, case)| case).collect()
 }
 
-/// Runs all networks on all processors. Returns, by situation, the number of networks that reach it.
-fn run(cases: &[Case]) -> Result<BTreeMap<&'static str, u64>, String> {
-    let (next, difference) = (Mutex::new(cases.iter()), Mutex::new(None));
+/// The networks that reach a situation.
+#[derive(Default)]
+struct Reached {
+    networks: u64,
+    /// The fastest of them, fastest first.
+    fastest: Vec<Example>,
+}
+
+/// A network, how long it takes, and all that it reaches.
+#[derive(Clone)]
+struct Example {
+    case: Case,
+    took: Duration,
+    reached: BTreeSet<&'static str>,
+}
+
+const EXAMPLES: usize = 5;
+
+impl Reached {
+    fn add(&mut self, examples: impl IntoIterator<Item = Example>, networks: u64) {
+        self.networks += networks;
+        self.fastest.extend(examples);
+        self.fastest.sort_by_key(|example| example.took);
+        self.fastest.truncate(EXAMPLES);
+    }
+}
+
+/// Runs all networks on all processors. Returns the networks that reach each situation.
+fn run(cases: &[Case]) -> Result<BTreeMap<&'static str, Reached>, String> {
+    let (next, found) = (Mutex::new(cases.iter()), AtomicBool::new(false));
     let worker = || {
-        let networks: BTreeMap<_, _> = TRIALS.iter().map(|trial| (trial.name, trial.networks())).collect();
-        let mut reached: BTreeMap<&'static str, u64> = BTreeMap::new();
-        while difference.lock().unwrap().is_none() {
-            let Some(&(trial, seed)) = next.lock().unwrap().next() else { break };
+        let networks: BTreeMap<&str, BoxedStrategy<Drawn>> =
+            TRIALS.iter().map(|trial| (trial.name, trial.networks())).collect();
+        let mut all: BTreeMap<&'static str, Reached> = BTreeMap::new();
+        while !found.load(Ordering::Relaxed) {
+            let Some(&case) = next.lock().unwrap().next() else { break };
+            let (trial, seed) = case;
             coverage::take_reached_here();
-            if let Err(differs) = trial.run(&networks[trial.name], seed) {
-                difference.lock().unwrap().get_or_insert(differs);
+            let start = Instant::now();
+            let differs = !trial.agrees(&networks[trial.name], seed);
+            let took = start.elapsed();
+            let reached: BTreeSet<_> = coverage::take_reached_here().into_iter().collect();
+            for name in &reached {
+                all.entry(name).or_default().add([Example { case, took, reached: reached.clone() }], 1);
             }
-            for name in coverage::take_reached_here() {
-                *reached.entry(name).or_default() += 1;
+            if differs && !found.swap(true, Ordering::Relaxed) {
+                return (all, trial.run(&networks[trial.name], seed));
             }
         }
-        reached
+        (all, Ok(()))
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let all = thread::scope(|scope| {
+    let workers = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().map(|worker| worker.join().expect("differences are returned")).collect::<Vec<_>>()
     });
-    if let Some(difference) = difference.into_inner().unwrap() {
-        return Err(difference);
-    }
-    let mut sum = BTreeMap::new();
-    for (name, networks) in all.into_iter().flatten() {
-        *sum.entry(name).or_default() += networks;
+    let mut sum: BTreeMap<&'static str, Reached> = BTreeMap::new();
+    for (reached, outcome) in workers {
+        outcome?;
+        for (name, Reached { networks, fastest }) in reached {
+            sum.entry(name).or_default().add(fastest, networks);
+        }
     }
     Ok(sum)
 }

@@ -9,40 +9,48 @@ use typed_index_collections::TiVec;
 
 /// Returns an error that describes the first difference between the engines, with and without a probe.
 pub(crate) fn compare(network: &Network) -> Result<(), String> {
-    let (mut by_fast, mut by_reference) = (recorder(network), recorder(network));
+    let step = Duration { picoseconds: (network.duration.picoseconds / SAMPLES).max(1) };
+    let (mut by_fast, mut by_reference) = (recorder(network, step), recorder(network, step));
     let reference = Engine::Reference.record(network, &mut by_reference);
     let fast = Engine::Fast.record(network, &mut by_fast);
     same_results(&fast, &reference)?;
     is_possible(&fast, network)?;
-    same("times of the samples", &by_fast.times, &by_reference.times)?;
-    same_queues(&by_fast, &by_reference)?;
+    same_series(&by_fast, &by_reference)?;
     ranges_fit(&by_fast, &fast, network)?;
-    same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
-    same("cwnd", &by_fast.cwnd_segments, &by_reference.cwnd_segments)?;
-    same("ssthresh", &by_fast.ssthresh_segments, &by_reference.ssthresh_segments)?;
-    same("delivered bytes", &by_fast.delivered_bytes, &by_reference.delivered_bytes)?;
-    same("ACRs", &by_fast.acr_mbps, &by_reference.acr_mbps)?;
-    same("packets at edges", &by_fast.edge_packets, &by_reference.edge_packets)?;
-    same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
-    same("LD_ACRs", &by_fast.edge_ld_acr_mbps, &by_reference.edge_ld_acr_mbps)?;
-    same("P_CTRs", &by_fast.edge_p_ctr, &by_reference.edge_p_ctr)?;
-    same_memories(&by_fast, &by_reference)?;
     let unwatched = Engine::Fast.run_to_end(network);
     same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))?;
-    same_in_all_ways(network, (&reference, &by_reference))
+    same_in_all_ways(network, step, (&reference, &by_reference))
+}
+
+/// Returns an error that describes the first difference between the series of two runs.
+pub(crate) fn same_series(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
+    same("times of the samples", &fast.times, &reference.times)?;
+    same_queues(fast, reference)?;
+    same("occupancies", &fast.occupancy_cells, &reference.occupancy_cells)?;
+    same("cwnd", &fast.cwnd_segments, &reference.cwnd_segments)?;
+    same("ssthresh", &fast.ssthresh_segments, &reference.ssthresh_segments)?;
+    same("delivered bytes", &fast.delivered_bytes, &reference.delivered_bytes)?;
+    same("ACRs", &fast.acr_mbps, &reference.acr_mbps)?;
+    same("packets at edges", &fast.edge_packets, &reference.edge_packets)?;
+    same("phases", &fast.edge_phase, &reference.edge_phase)?;
+    same("LD_ACRs", &fast.edge_ld_acr_mbps, &reference.edge_ld_acr_mbps)?;
+    same("P_CTRs", &fast.edge_p_ctr, &reference.edge_p_ctr)?;
+    same_memories(fast, reference)
 }
 
 /// Checks that every mode of contended ports, forced where possible, gives the same result and queues as the reference
 /// engine.
-fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &Recorder)) -> Result<(), String> {
+fn same_in_all_ways(
+    network: &Network,
+    step: Duration,
+    (reference, by_reference): (&RunResult, &Recorder),
+) -> Result<(), String> {
     for ways in [PortMode::Trains, PortMode::Streams] {
         let in_that_way = |difference: String| format!("{ways:?}: {difference}");
         let forced = |probe: &mut Recorder| Engine::Fast.run_by(ways, network, probe, |_| true);
-        let mut watched = recorder(network);
+        let mut watched = recorder(network, step);
         same_results(&forced(&mut watched).expect("nothing interrupts it"), reference).map_err(in_that_way)?;
-        same_queues(&watched, by_reference).map_err(in_that_way)?;
-        same("occupancies", &watched.occupancy_cells, &by_reference.occupancy_cells).map_err(in_that_way)?;
-        same_memories(&watched, by_reference).map_err(in_that_way)?;
+        same_series(&watched, by_reference).map_err(in_that_way)?;
         let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it");
         same_results(&unwatched, reference).map_err(in_that_way)?;
     }
@@ -106,7 +114,7 @@ pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> O
 const SAMPLES: u64 = 50;
 
 /// Creates a recorder of all series at all ports.
-fn recorder(network: &Network) -> Recorder {
+pub(crate) fn recorder(network: &Network, step: Duration) -> Recorder {
     let choice = SeriesChoice {
         queue: true,
         occupancy: true,
@@ -116,7 +124,6 @@ fn recorder(network: &Network) -> Recorder {
         edges: true,
         memories: true,
     };
-    let step = Duration { picoseconds: (network.duration.picoseconds / SAMPLES).max(1) };
     Recorder::new(choice, network.links.keys().collect(), step, network)
 }
 

@@ -1,10 +1,16 @@
 //! Random scenarios. They shrink towards the first item of each list: fewer nodes and flows, defaults, identical
 //! links.
+//!
+//! Each network may use only a random half of the features and of the models of each list ([`Swarm`]). So some networks
+//! have several VCs with contracts, or only ports under EPD, which a mixture of everything rarely has (Groce and others,
+//! "Swarm testing", ISSTA 2012).
 
 #[path = "meshes.rs"]
 pub(crate) mod meshes;
 #[path = "overlapping.rs"]
 pub(crate) mod overlapping;
+#[path = "swarm.rs"]
+mod swarm;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -20,7 +26,7 @@ use celltrain_core::index::NodeIndex;
 use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
-use celltrain_core::tcp::{TcpConfig, TcpOptions};
+use celltrain_core::tcp::{Congestion, TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Bytes, Duration};
@@ -36,11 +42,12 @@ use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
 use crate::formulas::drawn::Draws;
+use swarm::{Feature, List, Pick, Swarm, swarm};
 
 /// Draws a chain of one to five switches. Hosts are connected to them, some behind edge devices. Flows between any two
 /// hosts have any combination of options.
 pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
-    let host = (0usize..5, line(RATES, DELAYS), prop::option::weighted(0.2, line(RATES, DELAYS)));
+    let host = (0usize..5, line(RATES, DELAYS), prop::option::weighted(0.4, line(RATES, DELAYS)));
     let flow = (0usize..8, 0usize..7, select(STARTS));
     let graph = (
         prop::collection::vec(line(RATES, DELAYS), 0..5),
@@ -49,9 +56,9 @@ pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
         mixed(0.5),
     );
     let ports = (port(BUFFERS, 0.5), prop::collection::vec((0usize..64, port(BUFFERS, 0.5)), 0..8));
-    let sizes = Sizes { mss: &[512, 1, 1460, 9140], windows: &[65_535, 300_000, 1] };
+    let sizes = Sizes { mss: &[512, 1, 1460, 9141], windows: &[65_535, 300_000, 1, 8] };
     let own = (
-        prop::collection::vec((0usize..8, flow_options(sizes)), 0..5),
+        prop::collection::vec((0usize..8, own_flow(sizes)), 0..5),
         prop::collection::vec((0usize..8, any::<bool>(), vc()), 0..6),
         edge(),
     );
@@ -60,17 +67,18 @@ pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
             let device = |i: usize| format!("e{}", i + 1);
             let switch = |i: usize| format!("sw{}", i + 1);
             let host = |i: usize| format!("h{}", i + 1);
+            let has_device = |i: usize| hosts[i].2.is_some() && rest.swarm.has(Feature::EdgeDevices);
             let mut links = Vec::new();
             for (i, trunk) in trunks.iter().enumerate() {
                 links.push(link(switch(i), switch(i + 1), *trunk));
             }
             for (i, (at, line, behind)) in hosts.iter().enumerate() {
                 let switch = switch(at % (trunks.len() + 1));
-                match behind {
+                match behind.filter(|_| has_device(i)) {
                     None => links.push(link(host(i), switch, *line)),
                     Some(behind) => {
                         links.push(link(host(i), device(i), *line));
-                        links.push(link(device(i), switch, *behind));
+                        links.push(link(device(i), switch, behind));
                     }
                 }
             }
@@ -83,7 +91,7 @@ pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
             let network = GeneralNetwork {
                 hosts: (0..hosts.len()).map(host).collect(),
                 switches: (0..=trunks.len()).map(switch).collect(),
-                edge_devices: (0..hosts.len()).filter(|&i| hosts[i].2.is_some()).map(device).collect(),
+                edge_devices: (0..hosts.len()).filter(|&i| has_device(i)).map(device).collect(),
                 flows: flows.iter().map(flow).collect(),
                 links,
                 bottleneck: None,
@@ -105,7 +113,7 @@ pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
         (prop::option::of(line(FEW_RATES, DELAYS)), line(FEW_RATES, DELAYS)),
         mixed(0.25),
     );
-    let sizes = Sizes { mss: &[512, 536, 9140, 60_000], windows: &[65_535, 300_000, 600_000] };
+    let sizes = Sizes { mss: &[512, 536, 9141, 60_000], windows: &[65_535, 300_000, 600_000, 8] };
     (graph, port(LARGE_BUFFERS, 0.1), rest(sizes, 20_000))
         .prop_map(|((sources, spread, access, (trunk, exit), mixed), port, rest)| {
             let source = |i: usize| format!("s{}", i + 1);
@@ -142,7 +150,7 @@ pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
         (line(FEW_RATES, DELAYS), line(FEW_RATES, DELAYS), 1usize..4),
         mixed(0.7),
     );
-    let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[300_000, 65_535] };
+    let sizes = Sizes { mss: &[512, 1460, 9141], windows: &[300_000, 65_535, 8] };
     let ports = (port(BUFFERS, 0.8), prop::collection::vec((0usize..64, port(BUFFERS, 0.8)), 0..3));
     let vcs = prop::collection::vec((0usize..12, Just(false), vc()), 0..8);
     (graph, ports, vcs, rest(sizes, 20_000))
@@ -173,7 +181,7 @@ pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
 /// directions.
 pub(crate) fn written_in_numbers() -> BoxedStrategy<Scenario> {
     let unlike = prop::collection::vec((0usize..64, line(RATES, DELAYS)), 0..4);
-    let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[65_535, 300_000] };
+    let sizes = Sizes { mss: &[512, 1460, 9141], windows: &[65_535, 300_000] };
     let ports = (port(BUFFERS, 0.5), prop::collection::vec((0usize..64, port(BUFFERS, 0.5)), 0..4));
     (any_topology(), unlike, ports, rest(sizes, 20_000))
         .prop_map(|(topology, unlike, ports, rest)| {
@@ -320,9 +328,10 @@ fn flow(from: String, to: String, start: u64) -> FlowConfig {
 /// The parts of a scenario other than its network and its ports.
 #[derive(Clone, Debug)]
 struct Rest {
+    swarm: Swarm,
     duration: Duration,
     seed: u64,
-    tcp: TcpConfig,
+    tcp: Tcp,
     switch: SwitchOptions,
     host: HostOptions,
     encapsulation: Encapsulation,
@@ -335,10 +344,13 @@ struct Rest {
 /// Options of individual flows and VCs, keyed by the flow's number; the `bool` selects the VC of the acknowledgements.
 #[derive(Clone, Debug, Default)]
 struct Own {
-    flows: Vec<(usize, FlowOptions)>,
-    vcs: Vec<(usize, bool, VcOptions)>,
+    flows: Vec<(usize, OwnFlow)>,
+    vcs: Vec<(usize, bool, OwnVc)>,
     edge: Edge,
 }
+
+/// Windows below this number are in segments.
+const SEGMENTS: u64 = 100;
 
 /// Segment sizes and windows in bytes.
 #[derive(Clone, Copy)]
@@ -379,35 +391,40 @@ impl Rest {
         network.edge_devices.retain(|device| !of_idle.contains(device));
         let gone = |node: &String| idle.contains(node) || of_idle.contains(node);
         network.links.retain(|link| !gone(&link.between.0) && !gone(&link.between.1));
-        if self.merged {
+        if self.merged && self.swarm.has(Feature::Merging) {
             for flow in &mut network.flows {
                 flow.vc = Some(format!("to-{}", flow.to));
             }
         }
         let name = |flow: usize| format!("tcp{}", 1 + flow % network.flows.len());
-        let flow: BTreeMap<_, _> = own.flows.iter().map(|(flow, options)| (name(*flow), options.clone())).collect();
-        let tcps = || flow.values().filter_map(|flow| flow.tcp.as_ref()).chain([&self.tcp]);
+        let flow: BTreeMap<_, _> = own.flows.iter().map(|(flow, own)| (name(*flow), own.options(self.swarm))).collect();
+        let tcp = self.tcp.config(self.swarm);
+        let tcps = || flow.values().filter_map(|flow| flow.tcp.as_ref()).chain([&tcp]);
         let packets = flow.values().filter_map(|flow| Some(flow.traffic.as_ref()?.packets()?.packet.bytes));
         let mss = tcps().map(|tcp| tcp.options().mss.bytes).chain(packets).max().expect("there is one");
         let max_sdu = if self.exact_sdu { Bytes { bytes: mss + 48 } } else { Aal5Options::default().max_sdu };
         let aal5 = Aal5Options { encapsulation: self.encapsulation, max_sdu, ..Aal5Options::default() };
         let frame = aal5.segment_cells(mss);
-        let own_vc = |(flow, acks, options): &(usize, bool, VcOptions)| {
-            let mut options = options.clone();
+        let own_vcs = |&(flow, acks, ref own): &(usize, bool, OwnVc)| {
+            let mut options = own.options(self.swarm);
             if let Some(gfr) = &mut options.gfr {
                 gfr.mfs += frame;
             }
-            (format!("{}{}", name(*flow), if *acks { "-acks" } else { "" }), options)
+            let flows = if self.swarm.has(Feature::AlikeVcs) { 0..network.flows.len() } else { flow..flow + 1 };
+            let vc = move |flow| format!("{}{}", name(flow), if acks { "-acks" } else { "" });
+            flows.map(move |flow| (vc(flow), options.clone())).collect::<Vec<_>>()
         };
-        let vcs = own.vcs.iter().map(own_vc);
+        let vcs = own.vcs.iter().flat_map(own_vcs);
         let mut names = Vec::new();
         for LinkConfig { between: (a, b), .. } in &network.links {
             names.extend(network.switches.contains(a).then(|| format!("{a}->{b}")));
             names.extend(network.switches.contains(b).then(|| format!("{b}->{a}")));
         }
-        let others = others.iter().map(|(i, other)| (names[i % names.len()].clone(), other.config(frame)));
-        let ports = [("default".to_string(), default.config(frame))].into_iter().chain(others);
-        let edge = (!network.edge_devices.is_empty()).then(|| ("*".to_string(), own.edge.config(frame))).into_iter();
+        let others = others.iter().map(|(i, other)| (names[i % names.len()].clone(), other.config(self.swarm, frame)));
+        let ports = [("default".to_string(), default.config(self.swarm, frame))].into_iter().chain(others);
+        let edge = (!network.edge_devices.is_empty())
+            .then(|| ("*".to_string(), own.edge.config(self.swarm, frame)))
+            .into_iter();
         Scenario {
             name: String::new(),
             duration: self.duration,
@@ -417,14 +434,14 @@ impl Rest {
             requests: BTreeMap::new(),
             incast: BTreeMap::new(),
             topology: Topology::Network(network),
-            tcp: self.tcp.clone(),
+            tcp,
             stack: None,
             port: ports.collect(),
             link: BTreeMap::new(),
             edge: edge.collect(),
             cell: CellOptions::default(),
             switch: self.switch.clone(),
-            host: self.host.clone(),
+            host: if self.swarm.has(Feature::HostTimes) { self.host.clone() } else { HostOptions::default() },
             aal5,
             measure: MeasureOptions {
                 file_size: self.seed.is_multiple_of(2).then_some(Bytes { bytes: 70_000 }),
@@ -487,14 +504,15 @@ fn rest(sizes: Sizes, longest: u64) -> BoxedStrategy<Rest> {
     let framing = (
         select(&[Encapsulation::LlcSnap, Encapsulation::VcMux][..]),
         prop::bool::weighted(0.2),
-        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.4),
     );
-    let settings = (switch, framing, host());
+    let settings = (swarm(), switch, framing, host());
     (1..=longest, 1..1_000_000u64, tcp(sizes), settings)
-        .prop_map(|(duration, seed, tcp, (switch, framing, host))| {
+        .prop_map(|(duration, seed, tcp, (swarm, switch, framing, host))| {
             let (tie_order, service_order) = switch;
             let (encapsulation, exact_sdu, merged) = framing;
             Rest {
+                swarm,
                 duration: Duration::from_microseconds(duration),
                 seed,
                 tcp,
@@ -516,7 +534,7 @@ fn host() -> BoxedStrategy<HostOptions> {
     );
     let clocks = (select(&[0u64, 700, 7_000][..]), select(&[0.0, 0.001, 0.1][..]));
     let drawn = (processing, clocks, select(&[0u64, 0, 100, 5_000][..]));
-    prop::option::weighted(0.3, drawn)
+    prop::option::weighted(0.6, drawn)
         .prop_map(|drawn| {
             let ((processing, processing_times), (offset, clock_skew), spread) = drawn.unwrap_or_default();
             let time = Duration::from_microseconds;
@@ -531,70 +549,149 @@ fn host() -> BoxedStrategy<HostOptions> {
         .boxed()
 }
 
-fn tcp(sizes: Sizes) -> BoxedStrategy<TcpConfig> {
-    let parts =
-        (select(TcpConfig::NAMES), drawn(), select(sizes.mss), select(sizes.windows), select(&[10u64, 2, 1][..]));
-    let pace = select(&[None, None, Some(155_520_000), Some(34_368_000)][..]);
-    // In segments.
-    let lose_at = select(&[None, None, None, Some(2), Some(5), Some(17), Some(100)][..]);
-    (parts, pace, lose_at)
-        .prop_map(|((name, drawn, mss, window, tick), pace, lose_at)| {
-            let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
-            let size = |bytes: u64| json!(Bytes { bytes });
-            let mut options = variant.settings(&drawn, 0);
-            if options.get("congestion") == Some(&json!("formula")) {
-                options.insert("formula".into(), Draws::new(seed(&drawn)).control(mss));
-            }
-            if options.get("congestion") == Some(&json!("dctcp")) {
-                options.insert("ecn".into(), json!("on"));
-            }
-            options.insert("mss".into(), size(mss));
-            options.insert("receive_window".into(), size(window.max(mss)));
-            options.insert("timer_granularity".into(), json!(Duration::from_milliseconds(tick)));
-            options.insert("initial_rto".into(), json!(Duration::from_milliseconds(10)));
-            options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
-            options
-                .insert("lose_at_window".into(), json!(lose_at.map(|segments: u64| Bytes { bytes: segments * mss })));
-            serde_json::from_value(json!({name: options})).expect("the schema says what there is to set")
+/// A TCP and its options, whose variant depends on those that the network may use.
+#[derive(Clone, Debug)]
+struct Tcp {
+    variant: Pick,
+    settings: Drawn,
+    mss: u64,
+    window: u64,
+    /// In microseconds.
+    tick: u64,
+    pace: Option<u64>,
+    /// In segments.
+    lose_at: Option<u64>,
+    /// In segments.
+    ssthresh: Option<u64>,
+}
+
+fn tcp(sizes: Sizes) -> BoxedStrategy<Tcp> {
+    let sizes = (select(sizes.mss), select(sizes.windows));
+    let pace = select(&[None, Some(155_520_000), Some(34_368_000)][..]);
+    let lose_at = select(&[None, Some(2), Some(5), Some(8), Some(17)][..]);
+    let ssthresh = select(&[None, None, Some(2), Some(6)][..]);
+    (any::<Pick>(), drawn(), sizes, select(&[10_000u64, 2_000, 1_000, 100][..]), pace, (lose_at, ssthresh))
+        .prop_map(|(variant, settings, (mss, window), tick, pace, (lose_at, ssthresh))| Tcp {
+            variant,
+            settings,
+            mss,
+            window,
+            tick,
+            pace,
+            lose_at,
+            ssthresh,
         })
         .boxed()
 }
 
-/// Draws a TCP, a start time and traffic.
-fn flow_options(sizes: Sizes) -> BoxedStrategy<FlowOptions> {
-    let traffic = (select(TrafficConfig::NAMES), drawn());
-    let traffic = prop::option::of(traffic.prop_map(|(name, drawn)| named(&TRAFFIC, name, &drawn, 0)));
-    let start = prop::option::of(select(STARTS).prop_map(Duration::from_microseconds));
-    (prop::option::of(tcp(sizes)), start, traffic)
-        .prop_map(|(tcp, start, traffic)| FlowOptions { tcp, stack: None, start, traffic })
+impl Tcp {
+    fn config(&self, swarm: Swarm) -> TcpConfig {
+        let Self { mss, tick, .. } = *self;
+        let name = swarm.one_of(List::Tcp, TcpConfig::NAMES, self.variant);
+        let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
+        let size = |bytes: u64| json!(Bytes { bytes });
+        let settings = if swarm.has(Feature::TcpOptions) { self.settings } else { PLAIN };
+        let mut options = variant.settings(&settings, 0);
+        if let Some(congestion) = options.get_mut("congestion") {
+            *congestion = json!(swarm.one_of(List::Congestion, Congestion::NAMES, settings[0]));
+        }
+        if options.get("congestion") == Some(&json!("formula")) {
+            options.insert("formula".into(), Draws::new(seed(&settings)).control(mss));
+        }
+        if options.get("congestion") == Some(&json!("dctcp")) {
+            options.insert("ecn".into(), json!("on"));
+        }
+        let pace = self.pace.filter(|_| swarm.has(Feature::Pacing));
+        let lose_at = self.lose_at.filter(|_| swarm.has(Feature::LossAtWindow));
+        let ssthresh = self.ssthresh.filter(|_| swarm.has(Feature::TcpOptions));
+        let in_bytes = |segments: Option<u64>| json!(segments.map(|segments| Bytes { bytes: segments * mss }));
+        let mut window = if self.window < SEGMENTS { self.window * mss } else { self.window };
+        if swarm.has(Feature::ShrinkingWindows) {
+            options.insert("offered_window".into(), json!("less_kept"));
+            // If all segments but the first are kept, the scaled window is smaller than a segment.
+            window = if mss == 9141 { 8 * mss } else { window };
+        }
+        options.insert("mss".into(), size(mss));
+        options.insert("receive_window".into(), size(window.max(mss)));
+        options.insert("timer_granularity".into(), json!(Duration::from_microseconds(tick)));
+        options.insert("initial_rto".into(), json!(Duration::from_milliseconds(10)));
+        options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
+        options.insert("lose_at_window".into(), in_bytes(lose_at));
+        options.insert("initial_ssthresh".into(), in_bytes(ssthresh));
+        serde_json::from_value(json!({name: options})).expect("the schema says what there is to set")
+    }
+}
+
+/// A TCP, a start time and traffic of a flow's own.
+#[derive(Clone, Debug)]
+struct OwnFlow {
+    tcp: Option<Tcp>,
+    start: Option<u64>,
+    traffic: Option<(Pick, Drawn)>,
+}
+
+fn own_flow(sizes: Sizes) -> BoxedStrategy<OwnFlow> {
+    let traffic = prop::option::weighted(0.7, (any::<Pick>(), drawn()));
+    (prop::option::weighted(0.7, tcp(sizes)), prop::option::of(select(STARTS)), traffic)
+        .prop_map(|(tcp, start, traffic)| OwnFlow { tcp, start, traffic })
         .boxed()
 }
 
-/// Draws a class, tagging, and a contract or ABR. The contract's `mfs` is drawn relative to the longest frame.
-fn vc() -> BoxedStrategy<VcOptions> {
+impl OwnFlow {
+    fn options(&self, swarm: Swarm) -> FlowOptions {
+        let tcp = self.tcp.as_ref().filter(|_| swarm.has(Feature::OwnTcps)).map(|tcp| tcp.config(swarm));
+        let traffic =
+            self.traffic.as_ref().filter(|_| swarm.has(Feature::OwnTraffic)).map(|(pick, drawn)| {
+                named(&TRAFFIC, swarm.one_of(List::Traffic, TrafficConfig::NAMES, *pick), drawn, 0)
+            });
+        FlowOptions { tcp, stack: None, start: self.start.map(Duration::from_microseconds), traffic }
+    }
+}
+
+/// A class, tagging, and a contract or ABR. The contract's `mfs` is drawn relative to the longest frame.
+#[derive(Clone, Debug)]
+struct OwnVc {
+    tagged: bool,
+    contract: Option<Gfr>,
+    abr: Option<Parameters>,
+    class: Class,
+}
+
+fn vc() -> BoxedStrategy<OwnVc> {
     let contract = (
         select(&[1_000_000u64, 15_552_000, 31_104_000][..]),
         select(&[0u32, 1, 200][..]),
         select(&[0u64, 3, 100][..]),
         any::<bool>(),
     );
+    let contract = contract.prop_map(|(mcr, mfs, cdvt, tagging)| Gfr {
+        mcr: BitRate::from_bits_per_second(mcr),
+        pcr: None,
+        mfs,
+        mbs: None,
+        cdvt: Duration::from_microseconds(cdvt),
+        tagging,
+    });
     let class = select(&[Class::Ubr, Class::Vbr, Class::Cbr][..]);
-    let service = (prop::option::weighted(0.6, contract), prop::option::weighted(0.4, abr()));
-    (prop::bool::weighted(0.3), service, class)
-        .prop_map(|(tagged, (contract, abr), class)| {
-            let contract = contract.filter(|_| abr.is_none());
-            let gfr = contract.map(|(mcr, mfs, cdvt, tagging)| Gfr {
-                mcr: BitRate::from_bits_per_second(mcr),
-                pcr: None,
-                mfs,
-                mbs: None,
-                cdvt: Duration::from_microseconds(cdvt),
-                tagging,
-            });
-            let class = if abr.is_none() { class } else { Class::default() };
-            VcOptions { gfr, tagged: tagged && abr.is_none(), class, abr, ..VcOptions::default() }
-        })
+    let service = (prop::option::weighted(0.8, contract), prop::option::weighted(0.6, abr()));
+    (prop::bool::weighted(0.5), service, class)
+        .prop_map(|(tagged, (contract, abr), class)| OwnVc { tagged, contract, abr, class })
         .boxed()
+}
+
+impl OwnVc {
+    fn options(&self, swarm: Swarm) -> VcOptions {
+        let abr = self.abr.clone().filter(|_| swarm.has(Feature::Abr));
+        if abr.is_some() {
+            return VcOptions { abr, ..VcOptions::default() };
+        }
+        VcOptions {
+            gfr: self.contract.clone().filter(|_| swarm.has(Feature::Contracts)),
+            tagged: self.tagged && swarm.has(Feature::Tags),
+            class: if swarm.has(Feature::Classes) { self.class } else { Class::default() },
+            ..VcOptions::default()
+        }
+    }
 }
 
 fn abr() -> BoxedStrategy<Parameters> {
@@ -620,20 +717,20 @@ fn abr() -> BoxedStrategy<Parameters> {
 /// The buffers of edge devices.
 #[derive(Clone, Debug)]
 struct Edge {
-    discard: (&'static str, Drawn),
+    discard: (Pick, Drawn),
     memory: Memory,
     beyond_a_frame: Option<u32>,
 }
 
 impl Default for Edge {
     fn default() -> Self {
-        Self { discard: (DiscardConfig::NAMES[0], PLAIN), memory: Memory::default(), beyond_a_frame: None }
+        Self { discard: (Pick::default(), PLAIN), memory: Memory::default(), beyond_a_frame: None }
     }
 }
 
 fn edge() -> BoxedStrategy<Edge> {
     let parts = (
-        (select(DiscardConfig::NAMES), drawn()),
+        (any::<Pick>(), drawn()),
         select(&[Memory::PerVc, Memory::Shared][..]),
         select(&[None, Some(2_000u32), Some(500), Some(40), Some(0)][..]),
     );
@@ -641,26 +738,43 @@ fn edge() -> BoxedStrategy<Edge> {
 }
 
 impl Edge {
-    fn config(&self, frame: u32) -> EdgeConfig {
-        let (name, drawn) = &self.discard;
-        let discard = named(&DISCARDS, name, drawn, 0);
+    fn config(&self, swarm: Swarm, frame: u32) -> EdgeConfig {
+        let (pick, drawn) = &self.discard;
+        let discard = named(&DISCARDS, swarm.one_of(List::Discard, DiscardConfig::NAMES, *pick), drawn, 0);
         EdgeConfig { buffer: self.beyond_a_frame.map(|cells| frame + cells), memory: self.memory, discard }
     }
 }
 
 #[derive(Clone, Debug)]
 struct Port {
-    policy: (&'static str, Drawn),
-    scheduler: Option<(&'static str, Drawn)>,
-    allocator: Option<(&'static str, Drawn)>,
+    policy: (Model, Drawn),
+    scheduler: Option<(Model, Drawn)>,
+    allocator: Option<(Pick, Drawn)>,
     beyond_a_frame: Option<u32>,
+}
+
+/// A model of a list: one that the network may use, or a certain one.
+#[derive(Clone, Copy, Debug)]
+enum Model {
+    Picked(Pick),
+    Named(&'static str),
+}
+
+impl Model {
+    fn name(self, swarm: Swarm, list: List, names: &'static [&'static str]) -> &'static str {
+        match self {
+            Self::Picked(pick) => swarm.one_of(list, names, pick),
+            Self::Named(name) => name,
+        }
+    }
 }
 
 /// Draws a port, which has its own scheduler with probability `how_often`.
 fn port(buffers: &'static [Option<u32>], how_often: f64) -> BoxedStrategy<Port> {
-    let scheduler = prop::option::weighted(how_often, (select(SchedulerConfig::NAMES), drawn()));
-    let allocator = prop::option::weighted(0.8, (select(AllocatorConfig::NAMES), drawn()));
-    let parts = ((select(PolicyConfig::NAMES), drawn()), scheduler, allocator, select(buffers));
+    let model = || any::<Pick>().prop_map(Model::Picked);
+    let scheduler = prop::option::weighted(how_often, (model(), drawn()));
+    let allocator = prop::option::weighted(0.8, (any::<Pick>(), drawn()));
+    let parts = ((model(), drawn()), scheduler, allocator, select(buffers));
     parts
         .prop_map(|(policy, scheduler, allocator, beyond_a_frame)| Port {
             policy,
@@ -672,26 +786,35 @@ fn port(buffers: &'static [Option<u32>], how_often: f64) -> BoxedStrategy<Port> 
 }
 
 impl Port {
-    fn config(&self, frame: u32) -> PortConfig {
-        let (name, drawn) = &self.policy;
+    fn config(&self, swarm: Swarm, frame: u32) -> PortConfig {
+        let (policy, drawn) = self.policy;
+        let name = policy.name(swarm, List::Policy, PolicyConfig::NAMES);
+        let drawn = if swarm.has(Feature::PolicySettings) { &drawn } else { &PLAIN };
         let limited = self.beyond_a_frame.map(|cells| frame + cells);
-        let scheduler = self.scheduler.as_ref().map(|(name, drawn)| match *name {
-            "wfq_formula" => weights(drawn),
-            name => named(&SCHEDULERS, name, drawn, 0),
+        let scheduler = self.scheduler.filter(|(model, _)| match model {
+            Model::Picked(_) => swarm.has(Feature::Schedulers),
+            Model::Named(_) => true,
         });
+        let scheduler =
+            scheduler.map(|(model, drawn)| match model.name(swarm, List::Scheduler, SchedulerConfig::NAMES) {
+                "wfq_formula" => weights(&drawn),
+                name => named(&SCHEDULERS, name, &drawn, 0),
+            });
         // The drawn settings may be incompatible, and some policies need a finite buffer.
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
-            let policy: PolicyConfig = if *name == "formula" {
+            let policy: PolicyConfig = if name == "formula" {
                 formula(drawn, limit)
-            } else if *name == "python" {
+            } else if name == "python" {
                 super::stand::class(drawn[0])
             } else {
                 named(&POLICIES, name, drawn, limit.unwrap_or(HUGE))
             };
             if policy.check(limit).is_empty() {
                 let buffer = limit.map_or(Buffer::Infinite(Infinite::Infinite), Buffer::Cells);
-                let allocator =
-                    self.allocator.as_ref().map(|(name, drawn)| named(&ALLOCATORS, name, drawn, limit.unwrap_or(HUGE)));
+                let allocator = self.allocator.map(|(pick, drawn)| {
+                    let name = swarm.one_of(List::Allocator, AllocatorConfig::NAMES, pick);
+                    named(&ALLOCATORS, name, &drawn, limit.unwrap_or(HUGE))
+                });
                 let scheduler = scheduler.unwrap_or_default();
                 return PortConfig { buffer, policy, scheduler, allocator, marking: None };
             }
@@ -778,6 +901,8 @@ enum Range {
     ShareOfAVc,
     /// One number for all VCs, or a table.
     NumberOfAVc,
+    /// A small number of segments, packets or ticks.
+    Few,
 }
 
 /// Returns the kinds in a schema definition that is a choice between tables.
@@ -794,7 +919,7 @@ fn kinds(definition: &str) -> Vec<Kind> {
             table["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let setting = |(key, value): (&String, &Value)| {
             let resolved = resolve(value);
-            let quantity = resolved["x-quantity"].as_str().filter(|_| definition == "Traffic");
+            let quantity = resolved["x-quantity"].as_str().filter(|_| ["Allocator", "Traffic"].contains(&definition));
             let range = quantity.map(quantities).or_else(|| range(value, &resolved))?;
             Some(Setting { key: key.clone(), required: required.contains(&key.as_str()), range })
         };
@@ -834,12 +959,13 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
             let least = own["minimum"].as_f64().unwrap_or(0.0);
             Some(Range::Number { least, most: own["maximum"].as_f64().unwrap_or(least + 2.0) })
         }
+        Some("integer") => Some(Range::Few),
         // All other settings are set when the scenario is assembled, or never.
         _ => None,
     }
 }
 
-/// Returns values of a traffic quantity: rates, sizes or times.
+/// Returns values of a quantity of traffic or of an allocator: rates, sizes or times.
 fn quantities(quantity: &str) -> Range {
     Range::Words(match quantity {
         "rate" => [10_000_000, 34_368_000, 124_416_000, 155_520_000, 200_000_000, 7_777_777]
@@ -868,6 +994,7 @@ impl Kind {
                     json!(format!("{} cells", u64::from(capacity) * u64::from(part) / u64::from(of)))
                 }
                 Range::Cells => json!(u64::from(capacity) * u64::from(part) / u64::from(of)),
+                Range::Few => json!(1 + byte % 4),
                 // Use quarters, so that some values are multiples of others.
                 Range::NumberOfAVc if byte % 2 == 0 => quarters(share),
                 Range::NumberOfAVc => json!({"tcp1": quarters(share), "tcp2": quarters(1.0 - share), "default": 1}),

@@ -5,6 +5,7 @@
 //! a descriptive name.
 
 mod beginning;
+mod bisect;
 mod campaign;
 pub(crate) mod compare;
 mod count;
@@ -28,6 +29,7 @@ use celltrain_scenario::{build, read_toml};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use bisect::first_difference;
 use compare::{ON_THREADS, compare, on_threads};
 use text::text;
 use trials::{FOLDER, Trial};
@@ -169,8 +171,9 @@ fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
 fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
     for (name, text) in crate::scenarios_in(FOLDER) {
         let scenario = read_toml(&text, &name).expect_scenario();
-        if let Err(difference) = compare(&build::network(&scenario, scenario.seed)) {
-            panic!("{name}: {difference}");
+        let network = build::network(&scenario, scenario.seed);
+        if let Err(difference) = compare(&network) {
+            panic!("{name}: {difference}\n\n{}", first_difference(&network));
         }
     }
 }

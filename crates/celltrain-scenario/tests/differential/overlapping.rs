@@ -1,8 +1,8 @@
 //! Trains that overlap at a port with a queue for each VC.
 
 use super::{
-    BoxedStrategy, Duration, FlowConfig, GeneralNetwork, Own, Port, Rest, Scenario, ServiceOrder, Sizes, Strategy,
-    TieOrder, drawn, flow, link, prop, rest, select, vc,
+    BoxedStrategy, Duration, FlowConfig, GeneralNetwork, Model, Own, Port, Rest, Scenario, ServiceOrder, Sizes,
+    Strategy, TieOrder, drawn, flow, link, prop, rest, select, vc,
 };
 
 /// Draws up to eight sources on links as fast as their common port or faster, and occasionally slower. Their frames
@@ -55,8 +55,9 @@ const STARTS: &[u64] = &[0, 0, 0, 2_000, 5_452, 40_000, 100_000, 700_000];
 
 /// Draws a port with a queue for each VC.
 fn port() -> BoxedStrategy<Port> {
-    let scheduler = (select(&["round_robin", "round_robin", "wfq", "minimum_rate"][..]), drawn());
-    let policy = (select(&["tail_drop", "ppd", "tail_drop", "ppd", "epd", "selective_drop"][..]), drawn());
+    let one_of = |names: &'static [&'static str]| (select(names).prop_map(Model::Named), drawn());
+    let scheduler = one_of(&["round_robin", "round_robin", "wfq", "minimum_rate"]);
+    let policy = one_of(&["tail_drop", "ppd", "tail_drop", "ppd", "epd", "selective_drop"]);
     let beyond_a_frame = select(&[Some(5_000), None, Some(1_000), Some(300), Some(88), Some(13), Some(0)][..]);
     (policy, scheduler, beyond_a_frame)
         .prop_map(|(policy, scheduler, beyond_a_frame)| Port {

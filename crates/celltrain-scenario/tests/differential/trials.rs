@@ -1,11 +1,14 @@
 //! Trials: what random networks are drawn, what is added to them, and what is checked.
 
+use std::panic::catch_unwind;
+
 use celltrain_core::network::Network;
 use celltrain_core::rng::Stream;
 use celltrain_scenario::{Scenario, build};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 
+use super::bisect::first_difference;
 use super::compare::compare;
 use super::text::text;
 use super::{beginning, draw, losses, marks, memories, requests, steps, watch};
@@ -157,6 +160,12 @@ impl Trial {
         self.networks().new_tree(&mut runner(seed, 1)).expect("a network is drawn").current()
     }
 
+    /// Returns whether the check of the network of a seed succeeds.
+    pub(crate) fn agrees(&self, networks: &BoxedStrategy<Drawn>, seed: u64) -> bool {
+        let drawn = networks.new_tree(&mut runner(seed, 1)).expect("a network is drawn").current();
+        catch_unwind(|| (self.check)(&drawn.network()).is_ok()).unwrap_or(false)
+    }
+
     /// Checks the network of a seed. If the check fails, shrinks the network and reports it.
     pub(crate) fn run(&self, networks: &BoxedStrategy<Drawn>, seed: u64) -> Result<(), String> {
         let mut runner = runner(seed, 1);
@@ -169,12 +178,14 @@ impl Trial {
     }
 
     fn report(&self, seed: u64, difference: &str, drawn: &Drawn) -> String {
+        let network = drawn.network();
+        let first = first_difference(&network);
         format!(
-            "the engines differ on network {seed} of trial {}: {difference}\n\n\
+            "the engines differ on network {seed} of {}: {difference}\n\n{first}\n\
              Save this in {FOLDER}, under a name that says what it shows:\n\n{}\n{:#?}\nwith {:?}",
             self.name,
             text(&drawn.scenario),
-            drawn.network().memories,
+            network.memories,
             drawn.added
         )
     }
@@ -194,6 +205,8 @@ pub(crate) fn runner(seed: u64, cases: u32) -> TestRunner {
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: None,
         max_shrink_iters: most.unwrap_or(10_000),
+        // Milliseconds. A shorter search leaves a larger network.
+        max_shrink_time: 180_000,
         ..Config::default()
     })
 }

@@ -1,0 +1,407 @@
+//! Finds the first event at which the engines differ, and shows the history of both around it.
+//!
+//! Both engines can stop at any instant. So the search halves the time between an instant at which their states are equal
+//! and one at which they differ. Each state comes from a new run, because to look at the fast engine settles its ports,
+//! which may hide a fault. The events of end systems, which both engines emit, need no stops: a hash of all events so
+//! far, every 2^k events, leads to the block with the first difference.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hasher};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use celltrain_core::cancellation::CancellationToken;
+use celltrain_core::engine::{Engine, PortMode, Simulation};
+use celltrain_core::events::{CellEvent, Event, FrameEvent, FrameStep, MemoryEvent, Observer};
+use celltrain_core::index::LinkIndex;
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::Network;
+use celltrain_core::probe::{Nothing, Probe, Recorder};
+use celltrain_core::units::{Duration, PS_PER_SECOND, Span, Time};
+
+use super::compare::{ON_THREADS, on_threads, recorder, same_results, same_series};
+
+/// Describes the first difference between the engines on a network, with the history of both around it.
+pub(crate) fn first_difference(network: &Network) -> String {
+    let found = Engines { fast: network, reference: network }.bisect();
+    found.map_or("no state or event differs".into(), |found| found.text)
+}
+
+/// The first difference between the engines.
+#[derive(Debug)]
+struct Difference {
+    /// The port at which the states differ. `None` if they differ elsewhere, or an engine panics.
+    port: Option<String>,
+    /// The reference engine's events at or before that instant, at that port if it is known.
+    events: Vec<String>,
+    /// All of it, with both histories.
+    text: String,
+}
+
+/// The networks that the engines simulate: the same, unless a test plants a difference.
+struct Engines<'a> {
+    fast: &'a Network,
+    reference: &'a Network,
+}
+
+/// A way to run the fast engine.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Alone(PortMode),
+    /// With a recorder of all series.
+    Watched(PortMode),
+    OnThreads(PortMode, usize),
+}
+
+const MODES: [PortMode; 3] = [PortMode::Planned, PortMode::Trains, PortMode::Streams];
+/// Number of instants at which states are compared if they are equal at the end of the run.
+const INSTANTS: u64 = 8;
+/// Binary logarithm of the number of events for which there is one hash.
+const BLOCK: u32 = 6;
+/// Numbers of instants before and after the first difference in a history.
+const BEFORE: usize = 8;
+const AFTER: usize = 3;
+
+/// The state of an engine at the end of an instant: its results so far, or all series up to then. If it panics, the
+/// message.
+struct State {
+    result: Option<RunResult>,
+    series: Option<Recorder>,
+}
+
+impl Engines<'_> {
+    fn bisect(&self) -> Option<Difference> {
+        let ends = self.end_events();
+        let (at, what, port) = match self.first_state() {
+            Some((way, at)) => {
+                let (what, port) = self.difference(way, at).expect("the states differ there");
+                (at, format!("{way:?}: {what}"), port)
+            }
+            None => (ends.as_ref()?.0, "the states are equal, but not the events".into(), None),
+        };
+        let events = events_of(self.reference);
+        let is_there = |event: &Event| port.is_none_or(|port| link_of(event) == Some(port));
+        let there: Vec<(Time, String)> =
+            events.iter().filter(|(_, event)| is_there(event)).map(|(time, event)| (*time, self.show(event))).collect();
+        // The fast engine may show a difference only later, when it settles a port.
+        let last = there.iter().map(|&(time, _)| time).filter(|&time| time <= at).max();
+        let here: Vec<String> =
+            there.iter().filter(|&&(time, _)| Some(time) == last).map(|(_, event)| event.clone()).collect();
+        let name = port.map(|port| self.reference.links[port].name.clone());
+        let place = name.as_ref().map_or(String::new(), |name| format!(" at port {name}"));
+        let mut text = format!("first difference{place}, {}: {what}\n", self.show_time(at));
+        let label = if last == Some(at) { "first event that differs" } else { "last event before it" };
+        for event in &here {
+            writeln!(text, "{label}: {event}").unwrap();
+        }
+        self.write_history(&mut text, &there, last.unwrap_or(at), port);
+        text.extend(ends.map(|(_, ends)| ends));
+        Some(Difference { port: name, events: here, text })
+    }
+
+    /// Returns a way in which the engines differ, and the first instant at which they do.
+    fn first_state(&self) -> Option<(Way, Time)> {
+        let end = self.reference.end(self.reference.clock());
+        let ways: Vec<Way> = MODES
+            .into_iter()
+            .flat_map(|mode| [Way::Alone(mode), Way::Watched(mode)])
+            .chain(ON_THREADS.map(|(mode, threads)| Way::OnThreads(mode, threads)))
+            .collect();
+        let instants = (1..=INSTANTS).rev().map(|part| Time(end.0 / INSTANTS * part));
+        let mut all = [end].into_iter().chain(instants).flat_map(|at| ways.iter().map(move |&way| (way, at)));
+        let (way, mut differs) = all.find(|&(way, at)| self.difference(way, at).is_some())?;
+        let mut equal = Time(0);
+        while differs - equal > Span(1) {
+            let between = Time(equal.0 + (differs - equal).0 / 2);
+            if self.difference(way, between).is_some() {
+                differs = between;
+            } else {
+                equal = between;
+            }
+        }
+        Some((way, differs))
+    }
+
+    /// Returns the difference between the states at the end of an instant, and the port that differs.
+    fn difference(&self, way: Way, at: Time) -> Option<(String, Option<LinkIndex>)> {
+        let reference = match state(Engine::Reference, way, self.reference, at) {
+            Ok(state) => state?,
+            Err(message) => return Some((format!("the reference engine panics: {message}"), None)),
+        };
+        let fast = match state(Engine::Fast, way, self.fast, at) {
+            Ok(state) => state?,
+            Err(message) => return Some((format!("the fast engine panics: {message}"), None)),
+        };
+        if let (Some(fast), Some(reference)) = (&fast.result, &reference.result)
+            && let Err(difference) = same_results(fast, reference)
+        {
+            let ports = fast.ports.iter().zip(reference.ports.iter_enumerated());
+            let port = ports.filter(|(fast, (_, reference))| fast != reference).map(|(_, (link, _))| link).next();
+            return Some((difference, port));
+        }
+        if let (Some(fast), Some(reference)) = (&fast.series, &reference.series)
+            && let Err(difference) = same_series(fast, reference)
+        {
+            let queues =
+                |of: &Recorder| [&of.queue_cells, &of.queue_cells_least, &of.queue_cells_largest].map(Vec::clone);
+            let differs =
+                |(fast, reference): (Vec<u32>, Vec<u32>)| fast.iter().zip(&reference).position(|(a, b)| a != b);
+            let place = queues(fast).into_iter().zip(queues(reference)).find_map(differs);
+            let links = self.reference.links.len();
+            return Some((difference, place.map(|place| LinkIndex::from(place % links))));
+        }
+        None
+    }
+
+    /// Returns the first event of end systems that differs: its time in the reference engine, and its text with the
+    /// events around it in both engines.
+    fn end_events(&self) -> Option<(Time, String)> {
+        let all = self.both(|engine, network| EndEvents::of(engine, network, 0..0).hashes);
+        let block = differs(&all)? as u64;
+        // The block, and some events before and after it.
+        let kept = (block << BLOCK).saturating_sub(AFTER as u64)..((block + 1) << BLOCK) + AFTER as u64;
+        let events = self.both(|engine, network| EndEvents::of(engine, network, kept.clone()).events);
+        let first = differs(&events)?;
+        let mut text = format!("event {} of the end systems differs:\n", kept.start + first as u64);
+        for (engine, events) in ["fast", "reference"].iter().zip(&events) {
+            for (number, (time, event)) in
+                events.iter().enumerate().take(first + AFTER).skip(first.saturating_sub(AFTER))
+            {
+                let mark = if number == first { ">" } else { " " };
+                writeln!(text, "{mark} {engine:9} {}  {}", self.show_time(*time), self.show(event)).unwrap();
+            }
+        }
+        let end = self.reference.end(self.reference.clock());
+        Some((events[1].get(first).map_or(end, |(time, _)| *time), text))
+    }
+
+    fn both<T>(&self, of: impl Fn(Engine, &Network) -> T) -> [T; 2] {
+        [of(Engine::Fast, self.fast), of(Engine::Reference, self.reference)]
+    }
+
+    /// Writes the reference engine's events around an instant, and both engines' counters of the port after each instant.
+    fn write_history(&self, text: &mut String, events: &[(Time, String)], at: Time, port: Option<LinkIndex>) {
+        let times: BTreeSet<Time> = events.iter().map(|&(time, _)| time).collect();
+        let before = times.range(..=at).rev().take(BEFORE).copied();
+        let mut shown: Vec<Time> = before.chain(times.range(at + Span(1)..).take(AFTER).copied()).collect();
+        shown.sort_unstable();
+        text.push_str("history:\n");
+        for time in shown {
+            let mark = if time == at { ">" } else { " " };
+            for (_, event) in events.iter().filter(|&&(other, _)| other == time) {
+                writeln!(text, "{mark} {}  {event}", self.show_time(time)).unwrap();
+            }
+            let Some(port) = port else { continue };
+            let counters =
+                self.both(|engine, network| match state(engine, Way::Alone(PortMode::Planned), network, time) {
+                    Ok(Some(State { result: Some(result), .. })) => {
+                        let port = &result.ports[port];
+                        format!("{} wait, {:?}", port.queue_cells, port.counters)
+                    }
+                    Ok(_) => String::new(),
+                    Err(message) => format!("panics: {message}"),
+                });
+            if counters[0] == counters[1] {
+                writeln!(text, "    both      {}", counters[0]).unwrap();
+            } else {
+                writeln!(text, "    fast      {}\n    reference {}", counters[0], counters[1]).unwrap();
+            }
+        }
+    }
+
+    fn show_time(&self, time: Time) -> String {
+        format!("{:.9} s", self.reference.clock().seconds(time))
+    }
+
+    fn show(&self, event: &Event) -> String {
+        match event {
+            Event::Cell(CellEvent { link, vc, frame, last, step, rm, .. }) => {
+                let kind = if rm.is_some() { "RM cell" } else { "cell" };
+                let last = if *last { ", the last" } else { "" };
+                let (port, vc) = (&self.reference.links[*link].name, &self.reference.vcs[*vc].name);
+                format!("{step:?}: {kind} of frame {}{last}, VC {vc}, port {port}", frame.number())
+            }
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+/// Returns the link of the port at which an event happens.
+fn link_of(event: &Event) -> Option<LinkIndex> {
+    match event {
+        Event::Cell(CellEvent { link, .. }) | Event::Memory(MemoryEvent { link, .. }) => Some(*link),
+        Event::Frame(FrameEvent { step, .. }) => match step {
+            FrameStep::Admitted(judged) | FrameStep::Refused(judged) | FrameStep::NoRoom(judged) => Some(judged.link),
+            FrameStep::Cut { link, .. }
+            | FrameStep::LostJoined { link, .. }
+            | FrameStep::LostOnLink { link, .. }
+            | FrameStep::Dropped { link, .. } => Some(*link),
+            FrameStep::Delivered | FrameStep::Failed(_) => None,
+        },
+        Event::Segment(_) | Event::Timer(_) | Event::Rate(_) | Event::Request(_) => None,
+    }
+}
+
+/// Returns the state of an engine at the end of an instant, or the message of its panic. Returns `None` if the network
+/// cannot be run in this way.
+fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option<State>, String> {
+    // The clock rounds these picoseconds to the same instant.
+    let units = u128::from(network.clock().units_per_second);
+    let picoseconds = (u128::from(at.0) * u128::from(PS_PER_SECOND) + units / 2) / units;
+    let since_start = Duration { picoseconds: u64::try_from(picoseconds).expect("a run is short").max(1) };
+    let run = || match way {
+        Way::Alone(mode) => {
+            let mut simulation = start(engine, mode, network, Nothing);
+            simulation.advance(at).expect("it goes forward");
+            Some(State { result: Some(simulation.snapshot().expect("nothing interrupts it")), series: None })
+        }
+        Way::Watched(mode) => {
+            let mut series = recorder(network, since_start);
+            let mut simulation = start(engine, mode, network, &mut series);
+            // The recorder takes its sample when the simulation goes past the instant.
+            if at < simulation.end() {
+                simulation.advance(at + Span(1)).expect("it goes forward");
+            } else {
+                simulation.finish();
+            }
+            Some(State { result: None, series: Some(series) })
+        }
+        Way::OnThreads(mode, threads) => {
+            let mut network = network.clone();
+            network.measure.to = Some(since_start);
+            let result = match engine {
+                Engine::Fast => on_threads(mode, threads, &network)?,
+                Engine::Reference => engine.run_to_end(&network),
+            };
+            Some(State { result: Some(result), series: None })
+        }
+    };
+    catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("no message").to_string()
+    })
+}
+
+fn start<P: Probe>(engine: Engine, mode: PortMode, network: &Network, probe: P) -> Simulation<'_, P> {
+    Simulation::by(engine, mode, network, probe, &CancellationToken::never()).expect("nothing interrupts it")
+}
+
+/// Returns the index of the first difference between two lists.
+fn differs<T: PartialEq>([a, b]: &[Vec<T>; 2]) -> Option<usize> {
+    let shorter = a.len().min(b.len());
+    a.iter().zip(b).position(|(a, b)| a != b).or_else(|| (a.len() != b.len()).then_some(shorter))
+}
+
+/// Returns all events of the reference engine, until it ends or panics.
+fn events_of(network: &Network) -> Vec<(Time, Event)> {
+    let mut events = Events(Vec::new());
+    let run = || Engine::Reference.run(network, &mut events, |_| true).is_ok();
+    let _ = catch_unwind(AssertUnwindSafe(run));
+    events.0
+}
+
+struct Events(Vec<(Time, Event)>);
+
+impl Probe for Events {}
+
+impl Observer for Events {
+    const OBSERVES: bool = true;
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        self.0.push((now, event));
+    }
+}
+
+/// The events that both engines emit, as hashes.
+struct EndEvents {
+    number: u64,
+    hash: DefaultHasher,
+    /// A hash of all events up to each block's end, and of all events.
+    hashes: Vec<u64>,
+    /// Numbers of the events to keep.
+    kept: Range<u64>,
+    events: Vec<(Time, Event)>,
+}
+
+impl EndEvents {
+    /// Runs an engine until it ends or panics.
+    fn of(engine: Engine, network: &Network, kept: Range<u64>) -> Self {
+        let mut all = Self { number: 0, hash: DefaultHasher::new(), hashes: Vec::new(), kept, events: Vec::new() };
+        let run = || engine.run(network, &mut all, |_| true).is_ok();
+        let _ = catch_unwind(AssertUnwindSafe(run));
+        all.hashes.push(all.hash.finish());
+        all
+    }
+}
+
+impl Probe for EndEvents {}
+
+impl Observer for EndEvents {
+    const OBSERVES: bool = true;
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        if !matches!(event, Event::Segment(_) | Event::Timer(_) | Event::Request(_)) {
+            return;
+        }
+        self.hash.write(format!("{now:?} {event:?}").as_bytes());
+        if self.kept.contains(&self.number) {
+            self.events.push((now, event));
+        }
+        self.number += 1;
+        if self.number.is_multiple_of(1 << BLOCK) {
+            self.hashes.push(self.hash.finish());
+        }
+    }
+}
+
+mod tests {
+    use celltrain_core::events::CellStep;
+    use celltrain_scenario::{build, read_toml};
+
+    use super::*;
+
+    fn network(admit: &str) -> Network {
+        let text = format!(
+            r#"
+duration = "3ms"
+topology.n_source = {{ sources = 3, link_delay = "5us" }}
+tcp.reno = {{ timer_granularity = "1ms", initial_rto = "3ms" }}
+flow.tcp3.start = "2ms"
+port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
+"#
+        );
+        build::network(&read_toml(&text, "here.toml").expect_scenario(), 1)
+    }
+
+    #[test]
+    fn a_frame_that_only_the_fast_engine_refuses_is_the_first_difference() {
+        let (fast, reference) = (network("X < 20"), network("X < 40"));
+        let engines = Engines { fast: &fast, reference: &reference };
+        let found = engines.bisect().expect("the engines differ");
+        let starts_frame = |(_, event): &&(Time, Event)| matches!(event, Event::Frame(FrameEvent { step: FrameStep::Admitted(judged), .. }) if judged.occupancy >= 20);
+        let events = events_of(&reference);
+        let (time, judged) = events.iter().find(starts_frame).expect("such a frame arrives");
+        assert_eq!(found.port.as_ref(), Some(&reference.links[reference.bottleneck].name), "{}", found.text);
+        assert!(found.events.contains(&engines.show(judged)), "{}", found.text);
+        assert!(found.text.contains(&format!("{}: Alone(Planned): ", engines.show_time(*time))), "{}", found.text);
+        let cell = events
+            .iter()
+            .find(|(at, event)| at == time && matches!(event, Event::Cell(cell) if cell.step == CellStep::Admitted));
+        assert!(found.text.contains(&engines.show(&cell.expect("its first cell enters").1)), "{}", found.text);
+    }
+
+    #[test]
+    fn the_start_of_a_flow_that_only_the_fast_engine_delays_is_the_first_event_that_differs() {
+        let reference = network("X < 40");
+        let mut fast = reference.clone();
+        fast.flows.raw[2].start = Duration::from_microseconds(2_005);
+        let engines = Engines { fast: &fast, reference: &reference };
+        let all = engines.both(|engine, network| EndEvents::of(engine, network, 0..u64::MAX).events);
+        let first = differs(&all).expect("the engines differ");
+        assert!(first > 1 << BLOCK, "it is not in the first block");
+        let found = engines.bisect().expect("the engines differ");
+        assert!(found.text.contains(&format!("event {first} of the end systems differs")), "{}", found.text);
+        assert!(found.text.contains(&engines.show(&all[1][first].1)), "{}", found.text);
+    }
+}

@@ -1,0 +1,68 @@
+//! The features and models that one network may use.
+
+use proptest::bits;
+use proptest::prelude::*;
+
+/// A feature that half of the networks may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Feature {
+    Abr,
+    /// All VCs have the same options.
+    AlikeVcs,
+    Classes,
+    Contracts,
+    EdgeDevices,
+    HostTimes,
+    LossAtWindow,
+    Merging,
+    OwnTcps,
+    OwnTraffic,
+    Pacing,
+    PolicySettings,
+    Schedulers,
+    ShrinkingWindows,
+    Tags,
+    TcpOptions,
+}
+
+/// A list of models.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum List {
+    Allocator,
+    Congestion,
+    Discard,
+    Policy,
+    Scheduler,
+    Tcp,
+    Traffic,
+}
+
+const LISTS: usize = List::Traffic as usize + 1;
+
+/// The choice of a model from a list. It shrinks towards the first model.
+pub(super) type Pick = u8;
+
+/// A random subset of the features and of the models of each list, one bit each. It shrinks towards none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Swarm {
+    features: u32,
+    models: [u32; LISTS],
+}
+
+pub(super) fn swarm() -> BoxedStrategy<Swarm> {
+    let models = prop::array::uniform7(bits::u32::ANY);
+    (bits::u32::ANY, models).prop_map(|(features, models)| Swarm { features, models }).boxed()
+}
+
+impl Swarm {
+    pub(super) fn has(self, feature: Feature) -> bool {
+        self.features & 1 << feature as u32 != 0
+    }
+
+    /// Returns one of the models that this network may use; the first of the list if it may use none.
+    pub(super) fn one_of(self, list: List, names: &'static [&'static str], pick: Pick) -> &'static str {
+        let may_use = |number: usize| self.models[list as usize] >> number & 1 == 1;
+        let names_in_use: Vec<_> = names.iter().enumerate().filter(|&(number, _)| may_use(number)).collect();
+        names_in_use.get(usize::from(pick) % names_in_use.len().max(1)).map_or(names[0], |(_, name)| name)
+    }
+}
