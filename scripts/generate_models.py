@@ -27,7 +27,7 @@ MODELS = PACKAGE / "model" / "types.py"
 SUBJECTS = {
     "abr": ["Abr", "Allocator", "Times", "VcOptions"],
     "policies": ["Policy"],
-    "tcp": ["Tcp"],
+    "tcp": ["Tcp", "Stack"],
     "topologies": ["Topology"],
 }
 #: The line of `__init__.pyi` that ends its hand-written part.

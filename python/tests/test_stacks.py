@@ -1,0 +1,99 @@
+"""Flows with real transport stacks have what other flows have, or an error that says what they lack."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import WITHOUT_POLICY, is_refused
+
+import celltrain as ct
+
+#: Two connections of smoltcp share a switch with one of the simulator's own TCP.
+MIXED = ct.n_source(
+    sources=3,
+    link_rate="8Mbps",
+    link_delay="1ms",
+    buffer_cells=100,
+    policy=ct.Epd(threshold=80),
+    duration="300ms",
+    flow={"tcp1-2": ct.FlowOptions(stack=ct.Smoltcp())},
+)
+VERSION = "smoltcp 0.14.0"
+
+
+@pytest.fixture(scope="module")
+def result() -> ct.RunResult:
+    return ct.run(MIXED, seed=2, trace=["queue", "cwnd"], step="10ms")
+
+
+def test_a_run_has_both_kinds_of_flows_and_the_version_of_the_stack(result):
+    flows = result.flows.to_pydict()
+    assert flows["stack"] == [VERSION, VERSION, ""]
+    assert min(flows["goodput_mbps"]) > 0.1
+    assert flows["timeouts"][:2] == [None, None]
+    assert flows["timeouts"][2] is not None
+    assert max(result.series["queue"]["queue_cells"].to_pylist()) > 80
+
+
+def test_both_engines_give_one_fingerprint_and_another_seed_gives_another(result):
+    assert ct.run(MIXED, seed=2, engine="reference").fingerprint == result.fingerprint
+    assert ct.run(MIXED, seed=3).fingerprint != result.fingerprint
+
+
+def test_windows_of_a_stack_alone_are_refused_and_in_a_mixed_network_are_zero(result):
+    cwnd = result.series["cwnd"].to_pydict()
+    of = {name: [] for name in ("tcp1", "tcp3")}
+    for flow, window in zip(cwnd["flow"], cwnd["cwnd_segments"], strict=True):
+        of.get(flow, []).append(window)
+    assert max(of["tcp3"]) > 1 > max(of["tcp1"])
+    with pytest.raises(ct.ScenarioError, match="cwnd cannot be recorded: real stacks do not show their windows"):
+        ct.run("lan-smoltcp", trace=["cwnd"])
+
+
+def test_stacks_are_compared_and_swept(tmp_path):
+    plain = MIXED.replace(flow={})
+    compared = ct.compare(plain, vary={"stack": ["as-is", "smoltcp", "smoltcp:congestion=cubic"]}, seeds=2)
+    assert len({*compared.fingerprints.ravel()}) == 6
+    sizes = {"stack.smoltcp.receive_window": ["10kB", "40kB"]}
+    store = ct.sweep(plain.replace(stack=ct.Smoltcp()), over=sizes, seeds=1, measures=["efficiency"], limit="60s")
+    assert min(store.wide(measures=["efficiency"])["efficiency"].to_pylist()) > 0.1
+
+
+def test_a_limit_ends_a_hosted_run(tmp_path):
+    endless = MIXED.replace(duration="100000s")
+    store = ct.sweep(endless, over={"seed": [1]}, seeds=1, limit="50ms", store=tmp_path / "store")
+    assert "took longer than 0.05 s" in store.wide(measures=["efficiency"])["error"].to_pylist()[0]
+
+
+def test_events_and_captures_have_the_packets_of_stacks(tmp_path, result):
+    choice = ct.Events(tmp_path / "events", kinds=["segments"])
+    run = ct.run(MIXED, seed=2, events=choice, pcap=tmp_path / "stacks.pcapng")
+    assert run.fingerprint == result.fingerprint
+    segments = ct.read_events(tmp_path / "events").table("segments").to_pydict()
+    hosted = [event for event, flow in zip(segments["event"], segments["flow"], strict=True) if flow == "tcp1"]
+    assert {"sent", "arrived", "ack_sent", "acknowledged"} <= {*hosted}
+    # The first line of each stream of smoltcp is in its first segment.
+    capture = (tmp_path / "stacks.pcapng").read_bytes()
+    assert capture.count(b"000000000000000\n000000000000010\n") >= 3
+
+
+def test_why_explains_a_loss_of_a_stack(result):
+    answer = ct.why(MIXED, flow="tcp1", at="200ms", seed=2)
+    assert not answer.is_well
+    assert "tcp1" in str(answer)
+
+
+@pytest.mark.parametrize(
+    "stack, words",
+    [
+        ('receive_window = "1500MB"', ["receive_window", "the most that smoltcp can have"]),
+        ('mss = "65495B"', ["frames of 65543 bytes with headers, more than AAL5 can carry (65535)"]),
+        ('congestion = "bbr"', ['is not one of "none", "reno", "cubic"']),
+        ("[stack.quick]", ["stack.quick is unknown"]),
+    ],
+)
+def test_what_a_stack_cannot_have_is_refused_in_words(tmp_path, celltrain, stack, words):
+    path, out = tmp_path / "mine.toml", tmp_path / "mine.pcapng"
+    table = stack if stack.startswith("[") else f"[stack.smoltcp]\n{stack}"
+    path.write_text(f"{WITHOUT_POLICY}policy.epd = {{}}\n{table}\n")
+    is_refused(celltrain("run", path, "--pcap", out), [str(path), *words])
+    assert not out.exists()
