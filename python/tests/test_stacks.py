@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
@@ -15,8 +17,7 @@ MIXED = ct.n_source(
     buffer_cells=100,
     policy=ct.Epd(threshold=80),
     duration="300ms",
-    flow={"tcp1-2": ct.FlowOptions(stack=ct.Smoltcp())},
-)
+).replace(flow={"tcp1-2": ct.FlowOptions(stack=ct.Smoltcp())})
 VERSION = "smoltcp 0.14.0"
 
 
@@ -31,7 +32,7 @@ def test_a_run_has_both_kinds_of_flows_and_the_version_of_the_stack(result):
     assert min(flows["goodput_mbps"]) > 0.1
     assert flows["timeouts"][:2] == [None, None]
     assert flows["timeouts"][2] is not None
-    assert max(result.series["queue"]["queue_cells"].to_pylist()) > 80
+    assert max(result.series["queue"]["queue_cells_largest"].to_pylist()) > 80
 
 
 def test_both_engines_give_one_fingerprint_and_another_seed_gives_another(result):
@@ -49,7 +50,8 @@ def test_windows_of_a_stack_alone_are_refused_and_in_a_mixed_network_are_zero(re
         ct.run("lan-smoltcp", trace=["cwnd"])
 
 
-def test_stacks_are_compared_and_swept(tmp_path):
+@pytest.mark.filterwarnings("ignore:2 seeds are few")
+def test_stacks_are_compared_and_swept():
     plain = MIXED.replace(flow={})
     compared = ct.compare(plain, vary={"stack": ["as-is", "smoltcp", "smoltcp:congestion=cubic"]}, seeds=2)
     assert len({*compared.fingerprints.ravel()}) == 6
@@ -58,9 +60,9 @@ def test_stacks_are_compared_and_swept(tmp_path):
     assert min(store.wide(measures=["efficiency"])["efficiency"].to_pylist()) > 0.1
 
 
-def test_a_limit_ends_a_hosted_run(tmp_path):
+def test_a_limit_ends_a_hosted_run():
     endless = MIXED.replace(duration="100000s")
-    store = ct.sweep(endless, over={"seed": [1]}, seeds=1, limit="50ms", store=tmp_path / "store")
+    store = ct.sweep(endless, over={"port.bottleneck.buffer": [100]}, seeds=1, limit="50ms")
     assert "took longer than 0.05 s" in store.wide(measures=["efficiency"])["error"].to_pylist()[0]
 
 
@@ -68,7 +70,7 @@ def test_events_and_captures_have_the_packets_of_stacks(tmp_path, result):
     choice = ct.Events(tmp_path / "events", kinds=["segments"])
     run = ct.run(MIXED, seed=2, events=choice, pcap=tmp_path / "stacks.pcapng")
     assert run.fingerprint == result.fingerprint
-    segments = ct.read_events(tmp_path / "events").table("segments").to_pydict()
+    segments = ct.read_events(tmp_path / "events")["segments"].to_pydict()
     hosted = [event for event, flow in zip(segments["event"], segments["flow"], strict=True) if flow == "tcp1"]
     assert {"sent", "arrived", "ack_sent", "acknowledged"} <= {*hosted}
     # The first line of each stream of smoltcp is in its first segment.
@@ -79,7 +81,7 @@ def test_events_and_captures_have_the_packets_of_stacks(tmp_path, result):
 def test_why_explains_a_loss_of_a_stack(result):
     answer = ct.why(MIXED, flow="tcp1", at="200ms", seed=2)
     assert not answer.is_well
-    assert "tcp1" in str(answer)
+    assert re.search("it had retransmitted .* for reasons that the stack does not report", str(answer))
 
 
 @pytest.mark.parametrize(
