@@ -99,3 +99,144 @@ def test_what_a_stack_cannot_have_is_refused_in_words(tmp_path, celltrain, stack
     path.write_text(f"{WITHOUT_POLICY}policy.epd = {{}}\n{table}\n")
     is_refused(celltrain("run", path, "--pcap", out), [str(path), *words])
     assert not out.exists()
+
+
+class Windowed(ct.Stack):
+    """Packets with numbers, at most `window` of them unacknowledged; a timeout sends all of them again."""
+
+    window = 8
+
+    def start(self):
+        self.oldest = self.next = 0
+        self.timeout = None
+        self.acks = []
+
+    def packet(self, number: int, length: int) -> bytes:
+        header = b"\x45\0" + (24 + length).to_bytes(2, "big") + bytes(4) + b"\x40\xfd\0\0" + self.end.local
+        return header + self.end.remote + number.to_bytes(4, "big") + bytes(length)
+
+    def on_packet(self, now, packet):
+        number = int.from_bytes(packet[20:24], "big")
+        if self.end.side == "receiver":
+            self.oldest += number == self.oldest
+            self.received = 528 * self.oldest
+            self.acks.append(self.packet(self.oldest, 0))
+        elif number > self.oldest:
+            self.oldest, self.next, self.timeout = number, max(self.next, number), now + 20_000_000
+            self.completed = self.oldest == self.packets
+
+    @property
+    def packets(self):
+        return None if self.end.file_bytes is None else -(-self.end.file_bytes // 528)
+
+    def poll(self, now):
+        if self.end.side == "receiver":
+            acks, self.acks = self.acks, []
+            return acks
+        if self.timeout is None or now >= self.timeout:
+            self.next, self.timeout = self.oldest, now + 20_000_000
+        last = self.oldest + self.window
+        numbers = range(self.next, last if self.packets is None else min(last, self.packets))
+        self.next = max(self.next, numbers.stop)
+        return [self.packet(number, 528) for number in numbers]
+
+    def next_timeout(self, now):
+        return None if self.completed else self.timeout
+
+
+class Raises(Windowed):
+    def on_packet(self, now, packet):
+        raise OSError("no route")
+
+
+class LooksBack(Windowed):
+    def next_timeout(self, now):
+        return now - 1
+
+
+class Wordy(Windowed):
+    def poll(self, now):
+        return ["a text"]
+
+
+class Soon(Windowed):
+    def next_timeout(self, now):
+        return 0.5
+
+
+class Jumbo(Windowed):
+    def poll(self, now):
+        return [bytes(65_600)]
+
+
+class Halved(Windowed):
+    received = "half"
+
+
+class NoPoll(ct.Stack):
+    def on_packet(self, now, packet):
+        pass
+
+    def next_timeout(self, now):
+        return None
+
+
+def hosting(stack: ct.Stack, **changes) -> ct.Scenario:
+    lan = ct.n_source(
+        sources=3, link_rate="8Mbps", link_delay="1ms", buffer_cells=100, policy=ct.Epd(), duration="40ms"
+    )
+    return lan.replace(**{"stack": stack, **changes})
+
+
+def test_a_python_stack_runs_on_both_engines_next_to_other_flows(tmp_path):
+    others = {
+        "tcp1": ct.FlowOptions(stack=Windowed(window=2), traffic=ct.File(bytes="3kB")),
+        "tcp2": ct.FlowOptions(tcp=ct.Reno()),
+    }
+    mixed = hosting(Windowed(), flow=others)
+    run = ct.run(mixed, pcap=tmp_path / "mine.pcapng")
+    flows = run.flows.to_pydict()
+    assert flows["stack"] == [f"{__name__}:Windowed", "", f"{__name__}:Windowed"]
+    assert flows["completion_s"][0] > 0
+    assert min(flows["goodput_mbps"]) > 0
+    assert ct.run(mixed, engine="reference").fingerprint == run.fingerprint
+    assert ct.run(hosting(Windowed(window=4), flow=others)).fingerprint != run.fingerprint
+
+
+def test_a_setting_of_a_python_stack_is_an_axis():
+    store = ct.sweep(hosting(Windowed()), over={"stack.python.settings.window": [1, 4]}, seeds=1)
+    one, four = store.wide(measures=["efficiency"])["efficiency"].to_pylist()
+    assert 0 < one < four
+
+
+@pytest.mark.parametrize(
+    "stack, words",
+    [
+        (Raises(), r"Raises\.on_packet for the receiver of tcp\d, now \d+ ns: OSError: no route"),
+        (LooksBack(), r"LooksBack\.next_timeout for the sender .* it returned -\d+|a time in the past"),
+        (Wordy(), r"Wordy\.poll for the sender of .* it returned str, but must return a list of bytes"),
+        (Soon(), r"Soon\.next_timeout .* it returned float, but must return whole nanoseconds"),
+        (Jumbo(), r"65600 bytes"),
+        (Halved(), r"its received must be a number of bytes"),
+        (NoPoll(), r"has no poll\(self, now\); add it to return the packets to send"),
+    ],
+)
+def test_a_python_stack_that_fails_ends_its_run_with_the_call(stack, words):
+    with pytest.raises(ct.ScenarioError, match=words):
+        ct.run(hosting(stack))
+    assert ct.run(hosting(Windowed())).efficiency > 0
+
+
+def test_a_python_stack_sends_no_bursts_and_has_no_other_settings():
+    with pytest.raises(ct.ScenarioError, match="needs an application that a Python stack lacks"):
+        ct.run(hosting(Windowed(), flow={"tcp1": ct.FlowOptions(traffic=ct.Bursts(bytes="3kB", pause="1ms"))}))
+    with pytest.raises(ct.ScenarioError, match="size = 3 is not a setting"):
+        Windowed(size=3)
+
+
+def test_a_class_that_is_not_loaded_is_refused_on_the_command_line(tmp_path, celltrain):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "mine:Mine"\n')
+    is_refused(
+        celltrain("run", path), ["mine.toml:12: stack.python.class", "needs the module mine, which is not loaded"]
+    )

@@ -10,6 +10,7 @@ mod many;
 mod policy;
 mod scenario;
 mod shipped;
+mod stack;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::Engine;
@@ -56,6 +57,8 @@ mod module {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::interpreter::watch_exit(module)?;
         celltrain_core::policy::python::provide(Box::new(crate::policy::Classes));
+        celltrain_scenario::stack::python::provide(crate::stack::check);
+        celltrain_run::hosting::python::provide(crate::stack::make);
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

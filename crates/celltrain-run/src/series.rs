@@ -309,7 +309,9 @@ impl Trace {
             (series.choose)(&mut choice);
         }
         if choice.windows && !network.flows.is_empty() && network.flows.iter().all(|flow| flow.outside) {
-            return Err("cwnd cannot be recorded: real stacks do not show their windows; choose other series".to_owned());
+            return Err(
+                "cwnd cannot be recorded: real stacks do not show their windows; choose other series".to_owned()
+            );
         }
         let recorder = Recorder::new(choice, links, between, network);
         self.values(network, &recorder)?;

@@ -223,6 +223,8 @@ def _transport(options: Mapping[str, Any]) -> str:
     """Describes the real stack or the TCP of a scenario or a flow; empty if a flow has none of its own."""
     if options.get("stack"):
         [(name, settings)] = options["stack"].items()
+        if name == "python":
+            return str(settings["class"])
         sizes = _sizes(settings)
         more = f" ({', '.join(sizes)})" if sizes else ""
         return f"{name} {dict(_core.stacks()).get(name, '')} with {settings.get('congestion', 'reno')}{more}"

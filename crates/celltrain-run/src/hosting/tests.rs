@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_stack_that_is_not_in_this_build_is_refused_in_words() {
-    let words = label("quic").unwrap_err();
+    let words = version("quic").unwrap_err();
     assert!(words.starts_with("the stack quic is not in this build of celltrain; use a wheel"), "{words}");
 }
 
