@@ -277,6 +277,9 @@ def settings_of(cls: type, base: type) -> dict[str, Any]:
 
 def setting_problem(name: str, value: object, known: Iterable[str]) -> str:
     """Returns what is wrong with a setting of a class; empty if nothing is."""
+    problem = ""
     if name not in known:
-        return f"is not a setting; {among(name, known)}"
-    return "" if isinstance(value, bool | int | float | str) else "is not a number, a text, True or False"
+        problem = f"is not a setting; {among(name, known)}"
+    elif not isinstance(value, bool | int | float | str):
+        problem = "is not a number, a text, True or False"
+    return problem
