@@ -58,13 +58,10 @@ def data() -> dict[str, Any]:
 
 def answers(every: int = 1) -> dict[str, Any]:
     """Returns the result of `celltrain run --json` for every shipped scenario of the page, or for every n-th."""
-    loaded = {name: ct.load(name) for name in shipped.names("scenario")}
+    loaded: dict[str, Any] = {name: ct.load(name) for name in shipped.names("scenario")}
     # The page's simulator has no real stacks.
-    names = [
-        name
-        for name, scenario in loaded.items()
-        if not any(table.stack for table in (scenario, *scenario.flow.values()))
-    ]
+    hosted = {n for n, one in loaded.items() if one.stack or any(flow.stack for flow in one.flow.values())}
+    names = [name for name in loaded if name not in hosted]
     return {name: ct.run(loaded[name]).to_dict() for name in names[::every]}
 
 
