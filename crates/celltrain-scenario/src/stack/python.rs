@@ -49,13 +49,11 @@ impl Config {
     }
 
     pub(super) fn check(&self) -> Vec<Fault> {
-        match CHECK.get() {
-            Some(check) => check(self),
-            None => {
-                let problem = "is a Python class, and there is no Python here";
-                vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
-            }
+        if let Some(check) = CHECK.get() {
+            return check(self);
         }
+        let problem = "is a Python class, and there is no Python here";
+        vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
     }
 }
 
