@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Excludes the pytest tests of the nightly job, which sets NIGHTLY=1.
 LATER := $(if $(NIGHTLY),,-m "not nightly")
 
-.PHONY: help demo test test-rust test-python check lint lint-rust lint-python format setup setup-dev models docs wheel lab lab-test lock campaign clean
+.PHONY: help demo test test-rust test-python check lint lint-rust lint-python format setup setup-dev models docs wheel lab lab-test lock peers campaign clean
 .DELETE_ON_ERROR:
 
 help:
@@ -171,6 +171,10 @@ lab-test: dist/lab.html $(DEV) ## test the lab in node and in a browser
 	$(PYTHON) -m venv .make/wheel
 	.make/wheel/bin/python -m pip install --require-hashes --no-deps --requirement $(WHEEL_LOCK)
 	@touch $@
+
+# Compares N-source networks with ns-2 (Debian's ns2), and fills the page about performance.
+peers: .make/built
+	$(BIN)/python peers/n_source.py --page
 
 campaign: $(DEV) ## run a longer check or measurement: NAME=kills COUNT=50 SEED=2; without NAME, list them
 	@$(BIN)/python scripts/campaign.py $(NAME) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(ARGS)

@@ -60,7 +60,6 @@ $ns queue-limit $r1 $r2 {buffer}
 Agent/TCP set packetSize_ [expr {bytes} - 40]
 Agent/TCP set tcpip_base_hdr_size_ 40
 Agent/TCP set window_ {window}
-Agent/TCP set ssthresh_ {ssthresh}
 Agent/TCP set windowInit_ 1
 Agent/TCP set windowInitOption_ 1
 Agent/TCP set tcpTick_ 0.1
@@ -77,14 +76,16 @@ Agent/TCP/Newreno set newreno_changes_ 0
 Agent/TCP/Newreno set newreno_changes1_ 1
 Agent/TCP/Newreno set partial_window_deflation_ 1
 Agent/TCP/Newreno set exit_recovery_fix_ 0
-Agent/TCPSink set packetSize_ {bytes}
-Agent/TCPSink/Sack1 set packetSize_ {bytes}
+Agent/TCPSink set packetSize_ {ack_bytes}
+Agent/TCPSink/Sack1 set packetSize_ {ack_bytes}
 for {{set i 0}} {{$i < {sources}}} {{incr i}} {{
     set s($i) [$ns node]
     set d($i) [$ns node]
     $ns duplex-link $s($i) $r1 {access} {delay}ms DropTail
     $ns duplex-link $r2 $d($i) {access} {delay}ms DropTail
     set tcp($i) [new Agent/TCP/{variant}]
+    # A new agent sets it to its window.
+    $tcp($i) set ssthresh_ {ssthresh}
     set sink($i) [new Agent/{sink}]
     $ns attach-agent $s($i) $tcp($i)
     $ns attach-agent $d($i) $sink($i)
@@ -181,6 +182,7 @@ def theirs(variant: str, sink: str, sources: int) -> Run:
         delay=DELAY_MS,
         buffer=BUFFER_PACKETS,
         bytes=PACKET_BYTES,
+        ack_bytes=PACKET_BYTES,
         window=WINDOW_PACKETS,
         ssthresh=SSTHRESH_PACKETS,
         sources=sources,

@@ -102,6 +102,7 @@ from .model.types import EricaPlus as EricaPlus
 from .model.types import EstimateForgotten as EstimateForgotten
 from .model.types import EvaluatedAt as EvaluatedAt
 from .model.types import Every as Every
+from .model.types import FastRetransmit as FastRetransmit
 from .model.types import Fba as Fba
 from .model.types import Fifo as Fifo
 from .model.types import File as File
@@ -111,6 +112,8 @@ from .model.types import Formula as Formula
 from .model.types import FormulaConstant as FormulaConstant
 from .model.types import FormulaStart as FormulaStart
 from .model.types import FrameAdmission as FrameAdmission
+from .model.types import FullAcks as FullAcks
+from .model.types import GapAcks as GapAcks
 from .model.types import GeneralNetwork as GeneralNetwork
 from .model.types import Gfr as Gfr
 from .model.types import Greedy as Greedy
@@ -121,6 +124,7 @@ from .model.types import Incast as Incast
 from .model.types import Infinite as Infinite
 from .model.types import Internetwork as Internetwork
 from .model.types import LeafSpine as LeafSpine
+from .model.types import LimitedTransmit as LimitedTransmit
 from .model.types import Link as Link
 from .model.types import LinkOptions as LinkOptions
 from .model.types import LongestQueueDrop as LongestQueueDrop
@@ -145,11 +149,13 @@ from .model.types import OutOfOrder as OutOfOrder
 from .model.types import OwnSwitch as OwnSwitch
 from .model.types import Pairs as Pairs
 from .model.types import PartialAcks as PartialAcks
+from .model.types import PartialAckTimer as PartialAckTimer
 from .model.types import PauseAt as PauseAt
 from .model.types import Pauses as Pauses
 from .model.types import PerVc as PerVc
 from .model.types import PerVcAccounting as PerVcAccounting
 from .model.types import PerVcAccountingFixed as PerVcAccountingFixed
+from .model.types import PipeRules as PipeRules
 from .model.types import PolicyScope as PolicyScope
 from .model.types import PoolOptions as PoolOptions
 from .model.types import Port as Port
@@ -160,7 +166,10 @@ from .model.types import PythonSetting as PythonSetting
 from .model.types import PythonStack as PythonStack
 from .model.types import QueueOptions as QueueOptions
 from .model.types import RateFormat as RateFormat
+from .model.types import RecoveryEnd as RecoveryEnd
+from .model.types import RecoveryWindow as RecoveryWindow
 from .model.types import Reno as Reno
+from .model.types import RepeatedAcks as RepeatedAcks
 from .model.types import Requests as Requests
 from .model.types import RoundRobin as RoundRobin
 from .model.types import RttArithmetic as RttArithmetic

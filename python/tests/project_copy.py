@@ -37,9 +37,8 @@ COPIED = [
 #: Kinds of models with a page about adding one. The test program `adding` of `celltrain-run` runs a scenario with each.
 PAGES = ["congestion_control", "measure", "policy", "topology"]
 ADDING = "crates/celltrain-run/tests/adding"
-SCENARIO = "crates/celltrain-scenario"
 #: Crates whose unit tests are not needed for the pages or the planted faults.
-UNTESTED = [f"crates/celltrain-{name}" for name in ("bench", "capture", "formula", "web")]
+UNTESTED = [f"crates/celltrain-{name}" for name in ("bench", "capture", "formula", "hosts", "web")]
 #: Planted faults: each removes one statement from a function.
 FAULTS = list(csv.DictReader((ROOT / "crates/celltrain-core/tests/planted.csv").open()))
 SWITCH = """
@@ -148,9 +147,10 @@ def _files() -> dict[str, str]:
             if path.is_file() and path.suffix != ".pyc":
                 files[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
     # Build only the unit tests in use, and the tests of the pages.
-    files = {name: text for name, text in files.items() if not re.fullmatch(r"crates/[^/]+/tests/.*\.rs", name)}
-    integration = '[[test]]\nname = "integration"\npath = "tests/main.rs"\n'
-    files[f"{SCENARIO}/Cargo.toml"] = files[f"{SCENARIO}/Cargo.toml"].replace(integration, "")
+    unused = re.compile(r"crates/[^/]+/(tests|examples)/.*\.rs")
+    files = {name: text for name, text in files.items() if not unused.fullmatch(name)}
+    for name in [name for name in files if name.endswith("/Cargo.toml")]:
+        files[name] = re.sub(r"\[\[(test|example)\]\]\n(.+\n)+", "", files[name])
     for crate in UNTESTED:
         text = files[f"{crate}/Cargo.toml"]
         text = text if "[lib]\n" in text else f"{text}\n[lib]\n"

@@ -360,9 +360,9 @@ impl Network {
             let options = tcp.options();
             let delayed_ack_tick = match options.delayed_acks {
                 DelayedAcks::On => DELAYED_ACK_TICK,
-                DelayedAcks::Off => Duration::default(),
+                DelayedAcks::Off | DelayedAcks::Timer => Duration::default(),
             };
-            [options.timer_granularity, delayed_ack_tick]
+            [options.resolution(), delayed_ack_tick]
         }));
         let times = times.chain((self.host.processing_times == ProcessingTimes::Fixed).then_some(self.host.processing));
         let paces = tcps().filter_map(|tcp| tcp.options().pacing_rate);

@@ -367,7 +367,7 @@ pub(crate) fn utilisation(
     let (shares, segments) = shares(group);
     let acks = match options.delayed_acks {
         DelayedAcks::Off => segments,
-        DelayedAcks::On => segments / 2.0,
+        DelayedAcks::On | DelayedAcks::Timer => segments / 2.0,
     };
     let bits = |cells: u32| f64::from(cells) * framing.cell.bits() as f64;
     let data = segments * bits(framing.segment_cells(options.mss.bytes));

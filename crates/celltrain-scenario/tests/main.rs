@@ -10,6 +10,8 @@ mod fingerprints;
 mod formulas;
 #[path = "laws/main.rs"]
 mod laws;
+#[path = "ns2/main.rs"]
+mod ns2;
 mod rate_control;
 
 use std::path::Path;

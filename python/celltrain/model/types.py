@@ -52,6 +52,7 @@ __all__ = [
     "EstimateForgotten",
     "EvaluatedAt",
     "Every",
+    "FastRetransmit",
     "Fba",
     "Fifo",
     "File",
@@ -61,6 +62,8 @@ __all__ = [
     "FormulaConstant",
     "FormulaStart",
     "FrameAdmission",
+    "FullAcks",
+    "GapAcks",
     "GeneralNetwork",
     "Gfr",
     "Greedy",
@@ -71,6 +74,7 @@ __all__ = [
     "Infinite",
     "Internetwork",
     "LeafSpine",
+    "LimitedTransmit",
     "Link",
     "LinkOptions",
     "LongestQueueDrop",
@@ -94,12 +98,14 @@ __all__ = [
     "OutOfOrder",
     "OwnSwitch",
     "Pairs",
+    "PartialAckTimer",
     "PartialAcks",
     "PauseAt",
     "Pauses",
     "PerVc",
     "PerVcAccounting",
     "PerVcAccountingFixed",
+    "PipeRules",
     "PolicyScope",
     "PoolOptions",
     "Port",
@@ -110,7 +116,10 @@ __all__ = [
     "PythonStack",
     "QueueOptions",
     "RateFormat",
+    "RecoveryEnd",
+    "RecoveryWindow",
     "Reno",
+    "RepeatedAcks",
     "Requests",
     "RoundRobin",
     "RttArithmetic",
@@ -367,7 +376,7 @@ Backoff: TypeAlias = Literal["double", "none"]
 Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "formula"]
 """Growth of cwnd in congestion avoidance, and its reduction after congestion."""
 
-DelayedAcks: TypeAlias = Literal["off", "200ms"]
+DelayedAcks: TypeAlias = Literal["off", "200ms", "timer"]
 """When the receiver acknowledges segments that arrive in order."""
 
 DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
@@ -378,6 +387,13 @@ Ecn: TypeAlias = Literal["off", "on"]
 
 EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
 """When timeouts make the sender forget its estimate of the round-trip time (A-63)."""
+
+FastRetransmit: TypeAlias = Literal[
+    "by_variant", "always", "careful", "less_careful", "ack_heuristic", "ack_heuristic_of_three"
+]
+"""When duplicate acknowledgements start a fast retransmit although not everything that was sent before the last
+loss is acknowledged (A-56).
+"""
 
 FormulaStart: TypeAlias = float | str
 """The initial value of state: a number, or a formula of constants."""
@@ -411,18 +427,42 @@ class CongestionFormula(Model):
     )
 
 
+FullAcks: TypeAlias = Literal["ssthresh", "flight", "deflated"]
+"""cwnd after the acknowledgement that ends `newreno`'s fast recovery."""
+
+GapAcks: TypeAlias = Literal["at_once", "delayed"]
+"""Acknowledgement of a segment that fills a part of a gap (RFC 5681, 4.2)."""
+
+LimitedTransmit: TypeAlias = Literal["off", "on", "any"]
+"""Segments that the two duplicate acknowledgements before a fast retransmit send beyond cwnd."""
+
 OfferedWindow: TypeAlias = Literal["whole", "less_kept"]
 """The window that the receiver advertises while it keeps segments that arrived out of order (A-64)."""
 
 OutOfOrder: TypeAlias = Literal["keep", "discard"]
 """Treatment of segments that arrive out of order, beyond a gap (A-19)."""
 
-PartialAcks: TypeAlias = Literal["deflate", "keep_window"]
+PartialAckTimer: TypeAlias = Literal["first", "every"]
+"""Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses it."""
+
+PartialAcks: TypeAlias = Literal["deflate", "keep_window", "drop_inflation"]
 """Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated (A-26). Only
 `newreno` uses it.
 """
 
-RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "fractions"]
+PipeRules: TypeAlias = Literal["paper", "ns2"]
+"""Rules of the estimate of `sack_pipe` (A-27)."""
+
+RecoveryEnd: TypeAlias = Literal["hold", "grow"]
+"""Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."""
+
+RecoveryWindow: TypeAlias = Literal["ssthresh", "half"]
+"""cwnd during fast recovery, before it is inflated."""
+
+RepeatedAcks: TypeAlias = Literal["at_once", "delayed"]
+"""Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."""
+
+RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "integers_from_zero", "fractions"]
 """Arithmetic of the round-trip time estimate (A-46)."""
 
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
@@ -434,7 +474,9 @@ SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
 SsthreshArithmetic: TypeAlias = Literal["fractions", "whole_segments"]
 """Arithmetic of ssthresh after a loss: a timeout, by any rule, or a fast retransmit (A-44)."""
 
-SsthreshRule: TypeAlias = Literal["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]
+SsthreshRule: TypeAlias = Literal[
+    "half_of_cwnd", "half_of_window", "half_of_deflated_window", "half_of_flight", "open_window"
+]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
 TickPhase: TypeAlias = Literal["common", "random"]
@@ -466,6 +508,9 @@ class TcpOptions(Model):
         ge=0.0001,
         description="g: weight of the newest window in DCTCP's estimate of the share of marked segments.",
     )
+    delayed_ack_time: str = Field(
+        default="200ms", description='Delay of an acknowledgement with `delayed_acks = "timer"`.', examples=["5us"]
+    )
     delayed_acks: DelayedAcks = Field(
         default="off", description="When the receiver acknowledges segments that arrive in order."
     )
@@ -478,8 +523,21 @@ class TcpOptions(Model):
     estimate_forgotten: EstimateForgotten = Field(
         default="never", description="When timeouts make the sender forget its estimate of the round-trip time (A-63)."
     )
+    fast_retransmit: FastRetransmit = Field(
+        default="by_variant",
+        description=(
+            "When duplicate acknowledgements start a fast retransmit although not everything that was sent before"
+            " the last loss is acknowledged (A-56)."
+        ),
+    )
     formula: CongestionFormula | None = Field(
         default=None, description='Formulas for cwnd and ssthresh, used by `congestion = "formula"`.'
+    )
+    full_acks: FullAcks = Field(
+        default="ssthresh", description="cwnd after the acknowledgement that ends `newreno`'s fast recovery."
+    )
+    gap_acks: GapAcks = Field(
+        default="at_once", description="Acknowledgement of a segment that fills a part of a gap (RFC 5681, 4.2)."
     )
     initial_rto: str = Field(
         default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
@@ -492,6 +550,13 @@ class TcpOptions(Model):
     initial_window: int = Field(
         default=1, le=1000, ge=1, description="cwnd of a connection that has sent nothing, in segments."
     )
+    limited_transmit: LimitedTransmit = Field(
+        default="off",
+        description=(
+            "Segments that the two duplicate acknowledgements before a fast retransmit send beyond cwnd. `sack` "
+            "always sends unsent segments (RFC 6675, 5, step 3)."
+        ),
+    )
     lose_at_window: str | None = Field(
         default=None,
         description=(
@@ -499,6 +564,14 @@ class TcpOptions(Model):
             "many bytes. When absent, no segment is damaged."
         ),
         examples=["512B"],
+    )
+    max_burst: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "Largest number of segments that an acknowledgement or a timeout sends, besides a fast retransmit, as"
+            " ns-2's `maxburst_`. Unlimited if absent."
+        ),
     )
     maximum_rto: str = Field(default="64s", description="MAX: the largest retransmission timeout.", examples=["5us"])
     minimum_rto_ticks: int = Field(
@@ -524,12 +597,17 @@ class TcpOptions(Model):
         ),
         examples=["155.52Mbps"],
     )
+    partial_ack_timer: PartialAckTimer = Field(
+        default="first",
+        description="Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses it.",
+    )
     partial_acks: PartialAcks = Field(
         default="deflate",
         description=(
             "Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated (A-26)."
         ),
     )
+    pipe: PipeRules = Field(default="paper", description="Rules of the estimate of `sack_pipe` (A-27).")
     receive_window: str = Field(
         default="65.535kB",
         description=(
@@ -537,6 +615,23 @@ class TcpOptions(Model):
             "used above 65535 bytes."
         ),
         examples=["512B"],
+    )
+    recovery_burst: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "Largest number of segments that an acknowledgement sends during `newreno`'s fast recovery, as in "
+            "ns-2. `max_burst` if absent."
+        ),
+    )
+    recovery_end: RecoveryEnd = Field(
+        default="hold", description="Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."
+    )
+    recovery_window: RecoveryWindow = Field(
+        default="ssthresh", description="cwnd during fast recovery, before it is inflated."
+    )
+    repeated_acks: RepeatedAcks = Field(
+        default="at_once", description="Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."
     )
     rtt_arithmetic: RttArithmetic = Field(
         default="bsd_integers", description="Arithmetic of the round-trip time estimate (A-46)."
@@ -555,6 +650,14 @@ class TcpOptions(Model):
     timer_granularity: str = Field(
         default="100ms",
         description="The retransmission timer's tick: timeouts and round-trip times are measured in ticks.",
+        examples=["5us"],
+    )
+    timer_resolution: str | None = Field(
+        default=None,
+        description=(
+            "Interval at which timers are checked, a whole fraction of `timer_granularity`, for ns-2's timers of "
+            "any length. If absent, timers are checked at every tick."
+        ),
         examples=["5us"],
     )
     timer_restart: TimerRestart = Field(
@@ -2501,15 +2604,24 @@ SUBJECTS = {
         "DuplicateAcks",
         "Ecn",
         "EstimateForgotten",
+        "FastRetransmit",
         "FormulaStart",
+        "FullAcks",
+        "GapAcks",
+        "LimitedTransmit",
         "NewReno",
         "NewRenoHoe",
         "OfferedWindow",
         "OutOfOrder",
+        "PartialAckTimer",
         "PartialAcks",
+        "PipeRules",
         "PythonSetting",
         "PythonStack",
+        "RecoveryEnd",
+        "RecoveryWindow",
         "Reno",
+        "RepeatedAcks",
         "RttArithmetic",
         "RttSampling",
         "Sack",

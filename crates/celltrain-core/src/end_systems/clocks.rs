@@ -10,8 +10,8 @@ use crate::network::Network;
 use crate::requests::{Pair, RequestGroup};
 use crate::rng::Stream;
 use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
-use crate::tcp::{DelayedAcks, TickPhase};
-use crate::units::{Clock, Span};
+use crate::tcp::{DelayedAcks, TcpOptions, TickPhase};
+use crate::units::{Clock, Duration, Span};
 
 /// Connections whose clocks tick together.
 pub(super) struct HostClock {
@@ -62,7 +62,7 @@ impl HostClocks {
         for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.uses_tcp()) {
             let options = flow.tcp.options();
             let sender = rate_of(network, network.source(flow.data_vc), clock);
-            let period = sender.takes_for(clock.span(options.timer_granularity));
+            let period = sender.takes_for(clock.span(options.resolution()));
             let phase = match options.tick_phase {
                 TickPhase::Common => Span(0),
                 TickPhase::Random => {
@@ -71,9 +71,9 @@ impl HostClocks {
                 }
             };
             clocks.join(ClockKind::Retransmission, ticks(period, phase + sender.offset), number);
-            if options.delayed_acks == DelayedAcks::On {
+            if options.delayed_acks != DelayedAcks::Off {
                 let receiver = rate_of(network, network.source(flow.ack_vc), clock);
-                let period = receiver.takes_for(clock.span(DELAYED_ACK_TICK));
+                let period = receiver.takes_for(clock.span(delayed_ack_tick(options)));
                 clocks.join(ClockKind::DelayedAck, ticks(period, receiver.offset), number);
             }
         }
@@ -83,7 +83,7 @@ impl HostClocks {
     /// Adds the clocks that a group's connections will use. These clocks tick even while no connection uses them.
     pub(super) fn of_group(&mut self, network: &Network, group: &RequestGroup, clock: Clock) -> GroupClocks {
         let options = group.tcp.options();
-        let is_delayed = options.delayed_acks == DelayedAcks::On;
+        let is_delayed = options.delayed_acks != DelayedAcks::Off;
         let mut clocks = GroupClocks {
             senders: ti_vec![NONE; network.nodes.len()],
             receivers: ti_vec![NONE; if is_delayed { network.nodes.len() } else { 0 }],
@@ -91,8 +91,8 @@ impl HostClocks {
         for pair in group.pairs() {
             let Pair { from, to, .. } = network.requests.pairs[pair];
             let ends = [
-                (ClockKind::Retransmission, Some(&mut clocks.senders[from]), from, options.timer_granularity),
-                (ClockKind::DelayedAck, clocks.receivers.get_mut(to), to, DELAYED_ACK_TICK),
+                (ClockKind::Retransmission, Some(&mut clocks.senders[from]), from, options.resolution()),
+                (ClockKind::DelayedAck, clocks.receivers.get_mut(to), to, delayed_ack_tick(options)),
             ];
             for (kind, place, host, period) in ends {
                 let Some(place) = place.filter(|place| **place == NONE) else { continue };
@@ -116,6 +116,14 @@ impl HostClocks {
             self.all.push(HostClock { kind, ticks, flows: Vec::new() });
             self.all.len() - 1
         })
+    }
+}
+
+/// Returns the period of the clock that ends delays of acknowledgements.
+fn delayed_ack_tick(options: &TcpOptions) -> Duration {
+    match options.delayed_acks {
+        DelayedAcks::Timer => options.resolution(),
+        DelayedAcks::On | DelayedAcks::Off => DELAYED_ACK_TICK,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::units::Time;
 pub(super) struct Before {
     /// Ticks left on the retransmission and persist timers.
     timers: [u64; 2],
-    ack_waits: bool,
+    ack_delay: u32,
     sent: SenderCounters,
     acknowledged: u64,
     delivered: u64,
@@ -36,7 +36,7 @@ pub(super) fn before<P: Observer>(connections: &Connections, flow: FlowIndex, _p
         let Connection { sender, receiver, .. } = &connections[flow];
         Before {
             timers: sender.timers(),
-            ack_waits: receiver.ack_waits(),
+            ack_delay: receiver.ack_delay(),
             sent: sender.counters(),
             acknowledged: sender.acknowledged(),
             delivered: receiver.delivered(),
@@ -136,7 +136,7 @@ impl EndSystems {
         if P::OBSERVES {
             let Connection { sender, receiver, .. } = &self.connections[flow];
             let [retransmission, persist] = sender.timers().map(|left| left > 0);
-            let running = [retransmission, persist, receiver.ack_waits()];
+            let running = [retransmission, persist, receiver.ack_delay() > 0];
             for (timer, _) in TIMERS.into_iter().chain([Timer::DelayedAck]).zip(running).filter(|(_, runs)| *runs) {
                 emit_timer(flow, timer, TimerStep::Stopped, now, observer);
             }
@@ -173,7 +173,7 @@ impl EndSystems {
         let Some(before) = before else { return };
         let Connection { sender, receiver, .. } = &self.connections[flow];
         let [retransmission, persist] = sender.timers();
-        let waits = [u64::from(before.ack_waits), u64::from(receiver.ack_waits())];
+        let waits = [before.ack_delay, receiver.ack_delay()].map(u64::from);
         let changes = [[before.timers[0], retransmission], [before.timers[1], persist], waits];
         for (timer, [before, left]) in TIMERS.into_iter().chain([Timer::DelayedAck]).zip(changes) {
             let step = match (before, left) {

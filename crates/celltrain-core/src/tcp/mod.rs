@@ -20,9 +20,10 @@ mod window_loss;
 
 pub use congestion::Congestion;
 pub use options::{
-    AfterIdle, Backoff, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, OfferedWindow, OutOfOrder, PartialAcks,
-    RttArithmetic, RttSampling, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase, TimerRestart,
-    WindowArithmetic, WindowGrowth,
+    AfterIdle, Backoff, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks, GapAcks,
+    LimitedTransmit, OfferedWindow, OutOfOrder, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd, RecoveryWindow,
+    RepeatedAcks, RttArithmetic, RttSampling, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase,
+    TimerRestart, WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
 pub use recovery::TcpConfig;

@@ -21,6 +21,9 @@ pub struct TcpOptions {
     pub receive_window: Bytes,
     /// The retransmission timer's tick: timeouts and round-trip times are measured in ticks.
     pub timer_granularity: Duration,
+    /// Interval at which timers are checked, a whole fraction of `timer_granularity`, for ns-2's timers of any length.
+    /// If absent, timers are checked at every tick.
+    pub timer_resolution: Option<Duration>,
     /// MIN: the smallest retransmission timeout, in ticks.
     #[schemars(range(min = 1), extend("x-unit" = "ticks"))]
     pub minimum_rto: u32,
@@ -46,6 +49,12 @@ pub struct TcpOptions {
     pub out_of_order: OutOfOrder,
     /// When the receiver acknowledges segments that arrive in order.
     pub delayed_acks: DelayedAcks,
+    /// Delay of an acknowledgement with `delayed_acks = "timer"`.
+    pub delayed_ack_time: Duration,
+    /// Acknowledgement of a segment that fills a part of a gap (RFC 5681, 4.2).
+    pub gap_acks: GapAcks,
+    /// Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2).
+    pub repeated_acks: RepeatedAcks,
     /// Whether retransmitted segments give round-trip time samples.
     pub rtt_sampling: RttSampling,
     /// Whether a timeout doubles the next one.
@@ -58,6 +67,30 @@ pub struct TcpOptions {
     pub duplicate_acks: DuplicateAcks,
     /// Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated.
     pub partial_acks: PartialAcks,
+    /// Which partial acknowledgements restart the retransmission timer. Only `newreno` uses it.
+    pub partial_ack_timer: PartialAckTimer,
+    /// cwnd after the acknowledgement that ends `newreno`'s fast recovery.
+    pub full_acks: FullAcks,
+    /// cwnd during fast recovery, before it is inflated.
+    pub recovery_window: RecoveryWindow,
+    /// Effect on cwnd of the acknowledgement that ends fast recovery.
+    pub recovery_end: RecoveryEnd,
+    /// When duplicate acknowledgements start a fast retransmit although not everything that was sent before the last
+    /// loss is acknowledged.
+    pub fast_retransmit: FastRetransmit,
+    /// Segments that the two duplicate acknowledgements before a fast retransmit send beyond cwnd. `sack` always sends
+    /// unsent segments (RFC 6675, 5, step 3).
+    pub limited_transmit: LimitedTransmit,
+    /// Largest number of segments that an acknowledgement or a timeout sends, besides a fast retransmit, as ns-2's
+    /// `maxburst_`. Unlimited if absent.
+    #[schemars(range(min = 1))]
+    pub max_burst: Option<u32>,
+    /// Largest number of segments that an acknowledgement sends during `newreno`'s fast recovery, as in ns-2.
+    /// `max_burst` if absent.
+    #[schemars(range(min = 1))]
+    pub recovery_burst: Option<u32>,
+    /// Rules of the estimate of `sack_pipe`.
+    pub pipe: PipeRules,
     /// Arithmetic of the round-trip time estimate.
     pub rtt_arithmetic: RttArithmetic,
     /// When timeouts make the sender forget its estimate of the round-trip time.
@@ -90,6 +123,7 @@ impl Default for TcpOptions {
             mss: Bytes { bytes: 512 },
             receive_window: Bytes { bytes: 65535 },
             timer_granularity: Duration::from_milliseconds(100),
+            timer_resolution: None,
             minimum_rto: 2,
             maximum_rto: Duration::from_milliseconds(64_000),
             initial_rto: Duration::from_milliseconds(3_000),
@@ -102,12 +136,24 @@ impl Default for TcpOptions {
             after_idle: AfterIdle::default(),
             out_of_order: OutOfOrder::default(),
             delayed_acks: DelayedAcks::default(),
+            delayed_ack_time: Duration::from_milliseconds(200),
+            gap_acks: GapAcks::default(),
+            repeated_acks: RepeatedAcks::default(),
             rtt_sampling: RttSampling::default(),
             backoff: Backoff::default(),
             timer_restart: TimerRestart::default(),
             window_arithmetic: WindowArithmetic::default(),
             duplicate_acks: DuplicateAcks::default(),
             partial_acks: PartialAcks::default(),
+            partial_ack_timer: PartialAckTimer::default(),
+            full_acks: FullAcks::default(),
+            recovery_window: RecoveryWindow::default(),
+            recovery_end: RecoveryEnd::default(),
+            fast_retransmit: FastRetransmit::default(),
+            limited_transmit: LimitedTransmit::default(),
+            max_burst: None,
+            recovery_burst: None,
+            pipe: PipeRules::default(),
             rtt_arithmetic: RttArithmetic::default(),
             estimate_forgotten: EstimateForgotten::default(),
             offered_window: OfferedWindow::default(),
@@ -143,6 +189,8 @@ pub enum SsthreshRule {
     HalfOfCwnd,
     /// min(cwnd, rwnd)/2, as BSD computes it.
     HalfOfWindow,
+    /// min(cwnd, rwnd)/2 without the segments by which fast recovery has inflated cwnd, as in ns-2.
+    HalfOfDeflatedWindow,
     /// Half of what is outstanding, as RFC 5681 (3.1, equation 4) computes it.
     HalfOfFlight,
     /// min(cwnd/2, rwnd - outstanding): the formula of 96-1269, with RCVWND read as the unused part of the receiver's
@@ -219,6 +267,30 @@ pub enum DelayedAcks {
     #[serde(rename = "200ms")]
     #[schemars(rename = "200ms")]
     On,
+    /// As `200ms`, with a timer of `delayed_ack_time` that a single segment starts when it arrives, as in ns-2.
+    Timer,
+}
+
+/// Acknowledgement of a segment that fills a part of a gap (RFC 5681, 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GapAcks {
+    /// Sent at once, as the RFC recommends.
+    #[default]
+    AtOnce,
+    /// May be delayed unless the segment joins segments that were kept.
+    Delayed,
+}
+
+/// Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RepeatedAcks {
+    /// Sent at once, as the RFC recommends.
+    #[default]
+    AtOnce,
+    /// May be delayed, as in ns-2.
+    Delayed,
 }
 
 /// Whether retransmitted segments give round-trip time samples.
@@ -294,6 +366,100 @@ pub enum PartialAcks {
     /// A partial acknowledgement leaves the window as it is, and that window is kept when the recovery ends. The text
     /// that requires otherwise is from 1999.
     KeepWindow,
+    /// A partial acknowledgement removes the whole inflation, as in ns-2 before RFC 2582 was its default.
+    DropInflation,
+}
+
+/// Which partial acknowledgements restart the retransmission timer. Only `newreno` uses it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PartialAckTimer {
+    /// The first one of each recovery (RFC 6582, 3.2, step 3; "impatient").
+    #[default]
+    First,
+    /// Every one (RFC 6582, 4; "slow-but-steady").
+    Every,
+}
+
+/// cwnd after the acknowledgement that ends `newreno`'s fast recovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FullAcks {
+    /// ssthresh (RFC 6582, 3.2, step 3, second choice).
+    #[default]
+    Ssthresh,
+    /// At most a segment more than is outstanding (RFC 2582, 3, step 5, first choice).
+    Flight,
+    /// cwnd as partial acknowledgements have left it, without the inflation, as in ns-2.
+    Deflated,
+}
+
+/// cwnd during fast recovery, before it is inflated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryWindow {
+    /// ssthresh, which is at least two segments (RFC 5681, 3.2).
+    #[default]
+    Ssthresh,
+    /// Half of the window, in the arithmetic of ssthresh, even below two segments, as in ns-2.
+    Half,
+}
+
+/// Effect on cwnd of the acknowledgement that ends fast recovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryEnd {
+    /// The acknowledgement does not grow cwnd (RFC 5681, 3.2, step 6).
+    #[default]
+    Hold,
+    /// The acknowledgement grows cwnd like any other of new data, as in 4.3BSD-Reno and ns-2.
+    Grow,
+}
+
+/// When duplicate acknowledgements start a fast retransmit although not everything that was sent before the last loss is
+/// acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FastRetransmit {
+    /// As `always` with `tahoe` and `reno`, as `careful` with `newreno`, as `less_careful` with the others.
+    #[default]
+    ByVariant,
+    /// Always.
+    Always,
+    /// If more than everything sent before that loss is acknowledged (RFC 6582, 3.2, step 2).
+    Careful,
+    /// If everything sent before that loss is acknowledged (RFC 2582, 5).
+    LessCareful,
+    /// As `careful`, or if cwnd is above a segment and the last acknowledgement of new data covers at most four
+    /// segments (RFC 6582, 4.1).
+    AckHeuristic,
+    /// As `ack_heuristic`, with at most three segments, as in ns-2.
+    AckHeuristicOfThree,
+}
+
+/// Segments that the two duplicate acknowledgements before a fast retransmit send beyond cwnd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitedTransmit {
+    /// Nothing.
+    #[default]
+    Off,
+    /// A segment each, if it was not sent before (RFC 3042).
+    On,
+    /// The next segment each, even if it was sent before a timeout, as in ns-2.
+    Any,
+}
+
+/// Rules of the estimate of `sack_pipe`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PipeRules {
+    /// As in the paper.
+    #[default]
+    Paper,
+    /// As in ns-2's Sack1: the retransmission that starts a recovery does not count and goes alone, duplicates count only
+    /// if they report new data, and a timeout sends reported data again.
+    Ns2,
 }
 
 /// Arithmetic of the round-trip time estimate.
@@ -305,6 +471,8 @@ pub enum RttArithmetic {
     BsdIntegers,
     /// The same whole numbers with the timeout of 4.3BSD-Tahoe, srtt + 2 rttvar.
     TahoeIntegers,
+    /// BSD's whole numbers with samples counted from 0, at least 1, as in ns-2.
+    IntegersFromZero,
     /// Fractions of a tick, with samples counted from 0; the timeout srtt + 4 rttvar is rounded up to ticks.
     Fractions,
 }
@@ -370,6 +538,10 @@ impl TcpOptions {
         if let Some(window) = self.lose_at_window.filter(|window| *window < least) {
             refuse("lose_at_window", quoted(&window), format!("is below two segments ({least}), its least value"));
         }
+        if self.delayed_ack_time < MIN_TICK || self.delayed_ack_time > MAX_TICK {
+            let problem = format!("is outside {MIN_TICK} to {MAX_TICK}");
+            refuse("delayed_ack_time", quoted(&self.delayed_ack_time), problem);
+        }
         if let Some(rate) = self.pacing_rate.filter(|rate| !(MIN_PACE..=MAX_PACE).contains(rate)) {
             refuse("pacing_rate", quoted(&rate), format!("is outside {MIN_PACE} to {MAX_PACE}"));
         }
@@ -401,9 +573,18 @@ impl TcpOptions {
                 refuse("formula", String::new(), problem);
             }
         }
+        for (key, segments) in [("max_burst", self.max_burst), ("recovery_burst", self.recovery_burst)] {
+            if segments == Some(0) {
+                refuse(key, "0".into(), "is no segment: the least value is 1".into());
+            }
+        }
         let tick = self.timer_granularity;
+        let resolution = self.resolution();
         if tick < MIN_TICK || tick > MAX_TICK {
             refuse("timer_granularity", quoted(&tick), format!("is outside {MIN_TICK} to {MAX_TICK}"));
+        } else if resolution < MIN_TICK || !tick.picoseconds.is_multiple_of(resolution.picoseconds) {
+            let problem = format!("is not a whole fraction of timer_granularity = \"{tick}\", at least {MIN_TICK}");
+            refuse("timer_resolution", quoted(&resolution), problem);
         } else {
             for (key, rto) in [("maximum_rto", self.maximum_rto), ("initial_rto", self.initial_rto)] {
                 if rto < tick || rto > MAX_RTO {
@@ -421,6 +602,11 @@ impl TcpOptions {
     /// Returns the faults of the window formulas, each with its key in their table.
     pub fn check_formula(&self) -> Vec<Fault> {
         self.formula.as_ref().map(|formula| formula.check(self.mss.bytes)).unwrap_or_default()
+    }
+
+    /// Returns the interval at which timers are checked.
+    pub fn resolution(&self) -> Duration {
+        self.timer_resolution.unwrap_or(self.timer_granularity)
     }
 
     /// Converts a duration to ticks, rounded up.
@@ -477,13 +663,18 @@ mod tests {
     fn the_defaults_are_sound_and_values_out_of_range_are_refused_by_key() {
         type Change = fn(&mut TcpOptions);
         let least = |bytes| Some(Bytes { bytes });
-        let refused: [(&[&str], Change); 6] = [
+        let refused: [(&[&str], Change); 11] = [
             (&[], |_| {}),
             (&["receive_window"], |o| o.receive_window = Bytes { bytes: 500 }),
             (&["pacing_rate"], |o| o.pacing_rate = Some(BitRate::from_bits_per_second(423))),
             (&["lose_at_window"], |o| o.lose_at_window = Some(Bytes { bytes: 1023 })),
             (&["minimum_rto"], |o| o.minimum_rto = 1000),
             (&["initial_ssthresh"], |o| o.initial_ssthresh = Some(Bytes { bytes: 1023 })),
+            (&["max_burst"], |o| o.max_burst = Some(0)),
+            (&["recovery_burst"], |o| o.recovery_burst = Some(0)),
+            (&["delayed_ack_time"], |o| o.delayed_ack_time = Duration::default()),
+            (&["timer_resolution"], |o| o.timer_resolution = Some(Duration::from_milliseconds(30))),
+            (&["timer_resolution"], |o| o.timer_resolution = Some(Duration::default())),
         ];
         for (expected, change) in refused {
             let mut options = TcpOptions::default();

@@ -9,6 +9,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+use super::options::{
+    FastRetransmit, FullAcks, GapAcks, LimitedTransmit, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd,
+    RecoveryWindow, RepeatedAcks, RttArithmetic, SsthreshRule,
+};
 use super::{Ack, Congestion, DelayedAcks, OutOfOrder, Receiver, SackBlocks, Segment, Sender};
 use super::{TcpConfig, TcpOptions, TimerRestart};
 use crate::rng::Stream;
@@ -140,18 +144,38 @@ fn situations() -> impl Strategy<Value = Situation> {
         (0u32..40, 0u32..40, 0u32..30),
         1u64..60,
         prop::sample::select(Congestion::ALL),
-        any::<(bool, bool, bool, bool)>(),
+        any::<(bool, bool, bool, bool, bool)>(),
     )
 }
 
 /// Seed; percentages of segments lost, acknowledgements lost, and either of them late; window in segments; congestion
-/// control; whether the receiver keeps what is out of order and delays acknowledgements, and whether the sender is paced
-/// and restarts its timer per segment.
-type Situation = (u64, (u32, u32, u32), u64, Congestion, (bool, bool, bool, bool));
+/// control; whether the receiver keeps what is out of order and delays acknowledgements, and whether the sender is paced,
+/// restarts its timer per segment and follows the rules of ns-2.
+type Situation = (u64, (u32, u32, u32), u64, Congestion, (bool, bool, bool, bool, bool));
+
+fn rules_of_ns2() -> TcpOptions {
+    TcpOptions {
+        ssthresh_rule: SsthreshRule::HalfOfDeflatedWindow,
+        gap_acks: GapAcks::Delayed,
+        repeated_acks: RepeatedAcks::Delayed,
+        partial_acks: PartialAcks::DropInflation,
+        partial_ack_timer: PartialAckTimer::Every,
+        full_acks: FullAcks::Deflated,
+        recovery_window: RecoveryWindow::Half,
+        recovery_end: RecoveryEnd::Grow,
+        fast_retransmit: FastRetransmit::AckHeuristicOfThree,
+        limited_transmit: LimitedTransmit::Any,
+        max_burst: Some(3),
+        recovery_burst: Some(2),
+        pipe: PipeRules::Ns2,
+        rtt_arithmetic: RttArithmetic::IntegersFromZero,
+        ..TcpOptions::default()
+    }
+}
 
 fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
     let (seed, (loss, ack_loss, lateness), window, congestion, switches) = situation;
-    let (keep, delay_acks, paced, timer_per_segment) = switches;
+    let (keep, delay_acks, paced, timer_per_segment, ns2) = switches;
     for &name in TcpConfig::NAMES {
         let options = TcpOptions {
             receive_window: Bytes { bytes: window * MSS },
@@ -161,7 +185,7 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
             congestion,
             formula: (congestion == Congestion::Formula).then(super::congestion::formula::table::sample),
             timer_restart: if timer_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck },
-            ..TcpOptions::default()
+            ..if ns2 { rules_of_ns2() } else { TcpOptions::default() }
         };
         let pace = paced.then_some(3);
         let run = || {

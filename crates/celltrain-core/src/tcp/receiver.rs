@@ -6,7 +6,7 @@
 //! only by the kept bytes, and only if `offered_window` requires it. With selective acknowledgements it reports
 //! the segments it keeps, the newest first (RFC 2018, 4).
 
-use super::options::{DelayedAcks, Ecn, OfferedWindow, OutOfOrder};
+use super::options::{DelayedAcks, Ecn, GapAcks, OfferedWindow, OutOfOrder, RepeatedAcks};
 use super::scoreboard::{MAX_BLOCKS, SackBlocks, insert};
 use super::{Ack, Segment, TcpConfig, window_scale};
 use crate::coverage::reached;
@@ -28,6 +28,11 @@ pub struct Receiver {
     offered: OfferedWindow,
     out_of_order: OutOfOrder,
     delayed_acks: DelayedAcks,
+    /// Ticks of its clock for which an acknowledgement is delayed, and those left of the one that waits.
+    delay: u32,
+    delay_left: u32,
+    gap_acks: GapAcks,
+    repeated_acks: RepeatedAcks,
     ack_pending: bool,
     echo: Echo,
     /// True if acknowledgements report a mark.
@@ -73,6 +78,16 @@ impl Receiver {
             offered: options.offered_window,
             out_of_order: options.out_of_order,
             delayed_acks: options.delayed_acks,
+            delay: match options.delayed_acks {
+                DelayedAcks::Timer => {
+                    let ticks = options.delayed_ack_time.picoseconds.div_ceil(options.resolution().picoseconds);
+                    u32::try_from(ticks).unwrap_or(u32::MAX)
+                }
+                DelayedAcks::On | DelayedAcks::Off => 1,
+            },
+            delay_left: 0,
+            gap_acks: options.gap_acks,
+            repeated_acks: options.repeated_acks,
             ack_pending: false,
             echo: match options.ecn {
                 Ecn::Off => Echo::Never,
@@ -112,9 +127,14 @@ impl Receiver {
         if self.selective {
             self.note(segment);
         }
-        let may_wait = self.delayed_acks == DelayedAcks::On && in_order && !filled_a_gap;
-        if may_wait && !self.ack_pending {
+        if self.delayed_acks != DelayedAcks::Off
+            && !self.ack_pending
+            && (in_order || self.repeated_acks == RepeatedAcks::Delayed)
+            && segment.end() == self.rcv_nxt
+            && (self.gap_acks == GapAcks::Delayed || (!filled_a_gap && self.kept.is_empty()))
+        {
             self.ack_pending = true;
+            self.delay_left = self.delay;
             return None;
         }
         Some(self.acknowledge())
@@ -143,10 +163,11 @@ impl Receiver {
         self.echoes
     }
 
-    /// Handles a tick of the 200 ms delayed-acknowledgement timer. Returns the waiting acknowledgement, if any.
+    /// Handles a tick of the clock that ends delays. Returns the acknowledgement that has waited long enough, if any.
     pub fn on_delayed_ack_tick(&mut self) -> Option<Ack> {
-        reached!(DelayedAckByTimer if self.ack_pending);
-        self.ack_pending.then(|| self.acknowledge())
+        self.delay_left = self.delay_left.saturating_sub(1);
+        reached!(DelayedAckByTimer if self.ack_pending && self.delay_left == 0);
+        (self.ack_pending && self.delay_left == 0).then(|| self.acknowledge())
     }
 
     /// Returns the blocks for an acknowledgement sent now; empty unless the ends exchange them.
@@ -166,9 +187,9 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// Returns whether an acknowledgement is waiting for the next tick.
-    pub fn ack_waits(&self) -> bool {
-        self.ack_pending
+    /// Returns the ticks for which an acknowledgement is still delayed; 0 if none is.
+    pub fn ack_delay(&self) -> u32 {
+        if self.ack_pending { self.delay_left } else { 0 }
     }
 
     /// Returns the receiver's counters.

@@ -2,7 +2,8 @@
 //!
 //! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `docs/mechanisms.md` 3.2. Differences from
 //! the source: MIN bounds the timeout before it is doubled, not after. `rtt_arithmetic = tahoe_integers` uses
-//! 4.3BSD-Tahoe's timeout; `fractions` is the same estimator without rounding.
+//! 4.3BSD-Tahoe's timeout, and `integers_from_zero` counts ticks as ns-2 does; `fractions` is the same estimator without
+//! rounding.
 
 use super::options::{EstimateForgotten, MAX_DOUBLINGS, RttArithmetic};
 use crate::coverage::reached;
@@ -76,13 +77,17 @@ impl RttEstimator {
             self.fractions = Some(smoothed(self.fractions, f64::from(m - 1)));
             return;
         }
-        let m = i64::from(m);
+        // Ticks since the instant of sending, as later samples count them, and as the first one does.
+        let (elapsed, first) = match self.arithmetic {
+            RttArithmetic::IntegersFromZero => (i64::from(m - 1).max(1), i64::from(m - 1).max(1)),
+            _ => (i64::from(m - 1), i64::from(m)),
+        };
         if self.srtt == 0 {
-            self.srtt = m << 3;
-            self.rttvar = m << 1;
+            self.srtt = first << 3;
+            self.rttvar = first << 1;
             return;
         }
-        let delta = m - 1 - (self.srtt >> 3);
+        let delta = elapsed - (self.srtt >> 3);
         self.srtt = (self.srtt + delta).max(1);
         let delta = delta.abs() - (self.rttvar >> 2);
         self.rttvar = (self.rttvar + delta).max(1);

@@ -9,11 +9,14 @@
 
 use super::congestion::Windows;
 use super::marks::Marks;
-use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, Timer};
+use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
 use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
-use super::{Ack, AfterIdle, Backoff, DuplicateAcks, Ecn, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
+use super::{
+    Ack, AfterIdle, Backoff, DuplicateAcks, Ecn, LimitedTransmit, RttSampling, Segment, TcpConfig, TcpOptions,
+    TimerRestart, window_scale,
+};
 use crate::coverage::reached;
 use crate::units::{Clock, Span, Time};
 
@@ -43,6 +46,9 @@ pub struct Sender {
     /// Window probes sent since the window closed.
     probes: u32,
     timing: Option<Timing>,
+    /// How often timers are checked in a tick, and how often they have been since the last tick.
+    checks: u32,
+    checked: u32,
     /// Ticks since everything was acknowledged.
     idle: u32,
     after_idle: AfterIdle,
@@ -51,6 +57,11 @@ pub struct Sender {
     backoff: Backoff,
     restart: TimerRestart,
     duplicate_acks: DuplicateAcks,
+    limited_transmit: LimitedTransmit,
+    /// Segments that the last acknowledgement or timeout may still send.
+    burst_left: u64,
+    /// Limits on these segments, if there are any.
+    bursts: Option<Bursts>,
     marks: Option<Marks>,
     counters: SenderCounters,
 }
@@ -103,6 +114,21 @@ struct Timing {
     sent: Time,
 }
 
+/// Largest numbers of segments that an acknowledgement or a timeout sends.
+#[derive(Clone, Copy, Debug)]
+struct Bursts {
+    largest: u64,
+    in_recovery: u64,
+}
+
+impl Bursts {
+    /// Returns the limits of a TCP that has any.
+    fn of(options: &TcpOptions) -> Option<Self> {
+        let in_recovery = options.recovery_burst.or(options.max_burst)?.into();
+        Some(Self { largest: options.max_burst.map_or(u64::MAX, u64::from), in_recovery })
+    }
+}
+
 /// The pacing state of a rate-limited sender.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
@@ -135,6 +161,7 @@ impl Sender {
             maximum: options.ticks(options.maximum_rto),
             initial: options.ticks(options.initial_rto),
         };
+        let bursts = Bursts::of(options);
         Self {
             mss: u32::try_from(options.mss.bytes).expect("scenario checks bound the segment size"),
             snd_una: 0,
@@ -158,6 +185,9 @@ impl Sender {
             persist: Countdown::default(),
             probes: 0,
             timing: None,
+            checks: u32::try_from(options.timer_granularity.picoseconds / options.resolution().picoseconds)
+                .expect("scenario checks bound both"),
+            checked: 0,
             idle: 0,
             after_idle: options.after_idle,
             pace: None,
@@ -165,6 +195,9 @@ impl Sender {
             backoff: options.backoff,
             restart: options.timer_restart,
             duplicate_acks: options.duplicate_acks,
+            limited_transmit: options.limited_transmit,
+            burst_left: bursts.map_or(u64::MAX, |bursts| bursts.largest),
+            bursts,
             marks: (options.ecn == Ecn::On).then(|| Marks::starting_at(0)),
             counters: SenderCounters::default(),
         }
@@ -194,7 +227,7 @@ impl Sender {
         self.pending = Pending::Opening;
         self.timing = Some(Timing { until: 0, ticks: 1, sent: now });
         match &mut self.timer {
-            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto()),
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks),
             RetransmissionTimer::PerSegment(timers) => timers.start(Segment { seq: 0, len: self.mss }, false),
         }
     }
@@ -225,6 +258,7 @@ impl Sender {
             self.windows.cwnd = 1.0;
         }
         self.idle = 0;
+        self.begin_burst();
     }
 
     /// Returns whether all data is acknowledged.
@@ -300,26 +334,34 @@ impl Sender {
             // timer runs while data other than a window probe is outstanding.
             self.on_duplicate_ack(news, now);
         }
+        if let Some(bursts) = self.bursts {
+            self.burst_left = if self.recovery.recovers() { bursts.in_recovery } else { bursts.largest };
+        }
     }
 
-    /// Advances the retransmission clock by one tick. Returns whether a segment may be due.
+    /// Checks the timers, once per tick or more often. Returns whether a segment may be due.
     pub fn on_tick(&mut self, now: Time) -> bool {
         let timeout = match &mut self.timer {
             RetransmissionTimer::Common(timer) => timer.on_tick(),
-            RetransmissionTimer::PerSegment(timers) => timers.on_tick(self.snd_una, self.rtt.rto()),
+            RetransmissionTimer::PerSegment(timers) => timers.on_tick(self.snd_una, self.rtt.rto() * self.checks),
         };
         let probe = self.persist.on_tick();
         if timeout {
+            self.begin_burst();
             self.on_timeout(now);
         }
         if probe {
             self.on_persist_timeout();
         }
-        if let Some(timing) = &mut self.timing {
-            timing.ticks += 1;
-        }
-        if self.snd_una == self.snd_max {
-            self.idle = self.idle.saturating_add(1);
+        self.checked += 1;
+        if self.checked == self.checks {
+            self.checked = 0;
+            if let Some(timing) = &mut self.timing {
+                timing.ticks += 1;
+            }
+            if self.snd_una == self.snd_max {
+                self.idle = self.idle.saturating_add(1);
+            }
         }
         timeout || probe
     }
@@ -375,7 +417,7 @@ impl Sender {
     pub fn timers(&self) -> [u64; 2] {
         let retransmission = match &self.timer {
             RetransmissionTimer::Common(timer) => u64::from(timer.left()),
-            RetransmissionTimer::PerSegment(timers) => timers.left(self.snd_una, self.rtt.rto()),
+            RetransmissionTimer::PerSegment(timers) => timers.left(self.snd_una, self.rtt.rto() * self.checks),
         };
         [retransmission, u64::from(self.persist.left())]
     }
@@ -383,7 +425,7 @@ impl Sender {
     #[inline]
     fn next_in_order(&mut self, now: Time) -> Option<Segment> {
         let mut seq = self.snd_nxt;
-        if seq < self.snd_max {
+        if seq < self.snd_max && !self.recovery.forgets_reports() {
             // After a timeout, skips the data reported since (`docs/mechanisms.md` 3.7).
             seq = self.board.skip(seq);
             reached!(ReportedDataSkipped if seq > self.snd_nxt);
@@ -398,9 +440,10 @@ impl Sender {
             }
             return None;
         }
-        if !self.may_leave(now) {
+        if self.burst_left == 0 || !self.may_leave(now) {
             return None;
         }
+        self.burst_left -= 1;
         self.snd_nxt = seq;
         Some(self.send(seq, now))
     }
@@ -413,6 +456,7 @@ impl Sender {
                 return Some(self.probe());
             }
             Pending::Opening => return None,
+            Pending::Nothing if self.burst_left == 0 => return None,
             Pending::Resend => Some(Choice::Hole(self.snd_una)).filter(|_| !self.windows.closed()),
             Pending::Nothing => {
                 self.cause = Cause::Hole;
@@ -424,8 +468,14 @@ impl Sender {
             return None;
         }
         self.recovery.on_sent(choice, u64::from(self.mss));
+        self.burst_left -= u64::from(self.pending == Pending::Nothing);
         self.pending = Pending::Nothing;
         Some(self.send(choice.seq(), now))
+    }
+
+    /// Allows the segments of a burst outside fast recovery.
+    fn begin_burst(&mut self) {
+        self.burst_left = self.bursts.map_or(u64::MAX, |bursts| bursts.largest);
     }
 
     /// Returns whether the pace allows a segment now; if so, the segment counts as sent.
@@ -454,7 +504,7 @@ impl Sender {
         }
         match &mut self.timer {
             RetransmissionTimer::Common(timer) if timer.is_running() => {}
-            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto()),
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks),
             RetransmissionTimer::PerSegment(timers) => timers.start(segment, again),
         }
         self.snd_nxt = self.snd_nxt.max(segment.end());
@@ -470,7 +520,7 @@ impl Sender {
             reached!(WindowClosed);
             self.timer.stop();
             self.timing = None;
-            self.persist.start(self.rtt.rto_after(self.probes));
+            self.persist.start(self.rtt.rto_after(self.probes) * self.checks);
         }
     }
 
@@ -478,7 +528,7 @@ impl Sender {
         self.probes += 1;
         reached!(WindowProbedAgain if self.probes > 1);
         self.pending = Pending::Probe;
-        self.persist.start(self.rtt.rto_after(self.probes));
+        self.persist.start(self.rtt.rto_after(self.probes) * self.checks);
     }
 
     /// Sends one byte. As in 4.3BSD, it counts as sent but `snd_nxt` does not move: the next segment includes it again.
@@ -517,6 +567,7 @@ impl Sender {
         }
         reached!(AckBeyondNextSegment if ack > self.snd_nxt);
         let acked = ack - self.snd_una;
+        self.windows.beyond_cwnd = 0.0;
         self.snd_una = ack;
         self.idle = 0;
         self.snd_nxt = self.snd_nxt.max(ack);
@@ -542,6 +593,9 @@ impl Sender {
             self.cause = Cause::PartialAck;
         } else if self.pending == Pending::Resend {
             self.pending = Pending::Nothing;
+        }
+        if !self.board.is_empty() && self.recovery.forgets_reports() {
+            self.board.clear();
         }
         if self.chosen || progress != Progress::Grow {
             self.chosen = self.recovery.chooses();
@@ -578,8 +632,10 @@ impl Sender {
             self.windows.on_new_ack(now, 1.0);
         }
         let flight = self.flight(&self.board);
-        match self.recovery.on_duplicate_ack(&flight, news, &mut self.windows) {
-            Reaction::Ignore => {}
+        let reaction = self.recovery.on_duplicate_ack(&flight, news, &mut self.windows);
+        self.windows.beyond_cwnd = 0.0;
+        match reaction {
+            Reaction::Ignore => self.transmit_beyond_cwnd(),
             Reaction::GoBack => {
                 reached!(FastRetransmit);
                 self.counters.fast_retransmits += 1;
@@ -603,6 +659,19 @@ impl Sender {
         self.chosen = self.recovery.chooses();
     }
 
+    /// RFC 3042 (2): each of the first two duplicates allows one more unsent segment, without a change of cwnd.
+    fn transmit_beyond_cwnd(&mut self) {
+        let allows = match self.limited_transmit {
+            LimitedTransmit::Off => false,
+            LimitedTransmit::On => self.snd_nxt == self.snd_max,
+            LimitedTransmit::Any => true,
+        };
+        let allowed = if allows { self.recovery.dup_acks() } else { 0 };
+        if allowed < THRESHOLD {
+            self.windows.beyond_cwnd = f64::from(allowed);
+        }
+    }
+
     fn on_timeout(&mut self, now: Time) {
         self.counters.timeouts += 1;
         self.rtt.on_timeout();
@@ -622,6 +691,7 @@ impl Sender {
             return;
         }
         reached!(TimeoutAfterMark if self.marks.is_some_and(Marks::is_echoed));
+        self.windows.beyond_cwnd = 0.0;
         self.tell_control(now);
         self.windows.on_timeout(self.outstanding());
         self.note_reduction();
@@ -645,7 +715,7 @@ impl Sender {
     /// Restarts the timer for everything outstanding or, with a timer for each segment, for the first one.
     fn restart_timer(&mut self) {
         match &mut self.timer {
-            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto()),
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks),
             RetransmissionTimer::PerSegment(timers) => timers.start(Segment { seq: self.snd_una, len: self.mss }, true),
         }
     }

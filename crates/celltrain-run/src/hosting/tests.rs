@@ -138,7 +138,8 @@ mod smoltcp {
         let count = |event: &str| {
             let of = |column: &Values| match column {
                 Values::Words(places, words) => {
-                    places.iter().filter(|&&place| words.get(place as usize).is_some_and(|word| word == event)).count()
+                    let is_event = |&&place: &&i32| usize::try_from(place).is_ok_and(|at| words[at] == event);
+                    places.iter().filter(is_event).count()
                 }
                 _ => 0,
             };

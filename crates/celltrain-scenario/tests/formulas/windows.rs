@@ -31,7 +31,8 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     };
     let after_timeout = match options.ssthresh_rule {
         SsthreshRule::HalfOfCwnd => "min(cwnd / 2, rwnd)",
-        SsthreshRule::HalfOfWindow => "min(cwnd, rwnd) / 2",
+        // Formulas do not know by how much cwnd is inflated, and no drawn TCP has this rule.
+        SsthreshRule::HalfOfWindow | SsthreshRule::HalfOfDeflatedWindow => "min(cwnd, rwnd) / 2",
         SsthreshRule::HalfOfFlight => "flight / 2",
         SsthreshRule::OpenWindow => "min(cwnd / 2, rwnd - flight)",
     };
@@ -55,6 +56,7 @@ pub(crate) fn drawn(draws: &mut Draws) -> Value {
         "mss": of(&["64B", "512B", "1460B"]),
         "receive_window": of(&["20000B", "65535B"]),
         "timer_granularity": of(&["1ms", "2ms"]),
+        "timer_resolution": of(&["500us", "1ms"]),
         "initial_rto": "4ms",
         "slow_start": of(&["below_ssthresh", "up_to_ssthresh"]),
         "window_arithmetic": of(&["fractions", "fractions", "whole_bytes", "whole_bytes_and_an_eighth"]),
@@ -62,7 +64,8 @@ pub(crate) fn drawn(draws: &mut Draws) -> Value {
         "ssthresh_rule": of(&["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]),
         "window_growth": of(&["uncapped", "capped", "capped_by_field"]),
         "duplicate_acks": of(&["ignored", "ignored", "grow_window"]),
-        "delayed_acks": of(&["off", "200ms"]),
+        "delayed_acks": of(&["off", "200ms", "timer"]),
+        "delayed_ack_time": "3ms",
     }})
 }
 

@@ -4,11 +4,13 @@ use super::egress::{AtOncePort, Downstream, Egress, ToHosts};
 use super::fifo::Fifo;
 use super::ingress::{Among, Batch, CellIngress};
 use super::memory_ports::MemoryPorts;
-use super::output::{Arrival, Output};
+use super::output::Output;
 use super::plan::{AtOnceIndex, MemoryPlace, PortIndex};
 use super::train_port::TrainPort;
 use crate::cell::Run;
 use crate::index::LinkIndex;
+use crate::network::Routing;
+use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 
 pub(super) enum ContendedPort {
@@ -81,16 +83,16 @@ impl ContendedPort {
         Worked { reached, next_effect: effect_of_next.into_iter().chain(effect_of_waiting).min() }
     }
 
-    /// Takes the arrivals recorded for the port's allocator since the last call. `link` is the port's link.
+    /// Reports the arrivals recorded since the last call to the port's allocator. `link` is the port's link.
     #[inline]
-    pub(super) fn take_arrivals(&mut self, link: LinkIndex, mut note: impl FnMut(LinkIndex, Arrival)) {
+    pub(super) fn report_arrivals(&mut self, link: LinkIndex, routing: &Routing, rate_control: &mut RateControl) {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
                 if output.timing.notes {
-                    output.arrivals.drain(..).for_each(|arrival| note(link, arrival));
+                    output.arrivals.drain(..).for_each(|arrival| arrival.report(link, routing, rate_control));
                 }
             }
-            ContendedPort::Memory(ports) => ports.take_arrivals(note),
+            ContendedPort::Memory(ports) => ports.report_arrivals(routing, rate_control),
             ContendedPort::Stream(_) | ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
         }
     }

@@ -14,7 +14,7 @@ use super::late::Late;
 use super::links::Links;
 use super::memory_ports::MemoryPorts;
 use super::nic::{Nic, Phase};
-use super::output::{Arrival, PortQueue};
+use super::output::PortQueue;
 use super::partitioning::Partition;
 use super::plan::{AtOnceIndex, NicIndex, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
 use super::port_builder::{Exit, PortBuilder, PortSet};
@@ -233,10 +233,7 @@ impl<'a> Engine<'a> {
         let link = self.fabric.plan.contended[port];
         let (mut downstream, ports, batch) = self.downstream();
         let Worked { reached, next_effect } = ports[port].work(port, link, since, until, batch, &mut downstream);
-        self.ports[port].take_arrivals(link, |link, Arrival { run, first, period }| {
-            let vc = self.routing.vcs[link][run.last.label()];
-            self.fabric.rate_control.on_arrival(link, vc, run, first, period);
-        });
+        self.ports[port].report_arrivals(link, &self.routing, &mut self.fabric.rate_control);
         self.fabric.event_list.set(Leaf::Port(port), next_effect.map(|time| (time, Rank::Settle)));
         reached
     }

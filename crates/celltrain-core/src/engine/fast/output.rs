@@ -8,10 +8,12 @@ use typed_index_collections::{TiSlice, TiVec};
 
 use super::output_buffer::OutputBuffer;
 use crate::cell::{Cell, Run};
-use crate::index::Label;
+use crate::index::{Label, LinkIndex};
 use crate::marking::{MarkedAt, Marker};
+use crate::network::Routing;
 use crate::port::PortState;
 use crate::queue_range::QueueRange;
+use crate::rate_control::RateControl;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
 
@@ -108,6 +110,15 @@ pub(super) struct Arrival {
     pub(super) run: Run,
     pub(super) first: Time,
     pub(super) period: Span,
+}
+
+impl Arrival {
+    /// Reports the cells to the allocator of the port, which is that of `link`.
+    #[inline]
+    pub(super) fn report(self, link: LinkIndex, routing: &Routing, rate_control: &mut RateControl) {
+        let vc = routing.vcs[link][self.run.last.label()];
+        rate_control.on_arrival(link, vc, self.run, self.first, self.period);
+    }
 }
 
 /// Receives cells whose departure has become known: a run, the start of its first cell, and the time between cells.

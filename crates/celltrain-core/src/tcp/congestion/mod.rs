@@ -9,7 +9,7 @@ pub mod dctcp;
 pub mod formula;
 pub mod jacobson;
 
-use super::options::{SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
+use super::options::{RecoveryWindow, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
 use super::window_scale;
 use crate::coverage::reached;
 use crate::registry;
@@ -162,6 +162,10 @@ pub struct Windows {
     pub ssthresh: f64,
     /// rwnd in whole segments.
     pub rwnd: f64,
+    /// Segments by which fast recovery has inflated cwnd.
+    pub inflation: f64,
+    /// Segments that may be sent beyond cwnd (RFC 3042).
+    pub beyond_cwnd: f64,
     /// Limit on the growth of cwnd.
     growth: WindowGrowth,
     /// Largest window that could be advertised, in segments.
@@ -172,6 +176,9 @@ pub struct Windows {
     rule: SsthreshRule,
     /// Arithmetic for ssthresh after a loss.
     arithmetic: SsthreshArithmetic,
+    recovery_window: RecoveryWindow,
+    /// cwnd during fast recovery, before it is inflated, if it is not ssthresh.
+    half: Option<f64>,
     /// True if the control sets both windows itself.
     ruled: bool,
     /// Congestion control, which grows and shrinks cwnd.
@@ -193,21 +200,25 @@ impl Windows {
             cwnd: options.initial_window.into(),
             ssthresh: options.initial_ssthresh.map_or(rwnd, |bytes| segments(bytes.bytes)),
             rwnd,
+            inflation: 0.0,
+            beyond_cwnd: 0.0,
             growth: options.window_growth,
             field: segments(u64::from(u16::MAX) << window_scale(options.receive_window.bytes)),
             slow_start: options.slow_start,
             rule: options.ssthresh_rule,
             arithmetic: options.ssthresh_arithmetic,
+            recovery_window: options.recovery_window,
+            half: None,
             ruled: control.sets_windows(),
             control,
         }
     }
 
-    /// Returns min(cwnd, rwnd) in whole segments.
+    /// Returns min(cwnd, rwnd) in whole segments, with the segments allowed beyond cwnd.
     pub fn usable(&self) -> u64 {
         // Both are positive and far below 2^53.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let whole = self.window() as u64;
+        let whole = (self.cwnd + self.beyond_cwnd).min(self.rwnd) as u64;
         whole
     }
 
@@ -280,6 +291,7 @@ impl Windows {
             && let Some(cwnd) = self.control.after_loss()
         {
             self.cwnd = cwnd.max(MIN_CWND);
+            self.inflation = 0.0;
         }
     }
 
@@ -303,9 +315,11 @@ impl Windows {
         self.ssthresh = self.least_two(set.ssthresh.unwrap_or(match self.rule {
             SsthreshRule::HalfOfCwnd => (self.cwnd * share).min(self.rwnd),
             SsthreshRule::HalfOfWindow => window * share,
+            SsthreshRule::HalfOfDeflatedWindow => (self.cwnd - self.inflation).min(self.rwnd) * share,
             SsthreshRule::HalfOfFlight => flight_size * share,
             SsthreshRule::OpenWindow => (self.cwnd * share).min(self.rwnd - flight_size),
         }));
+        self.inflation = 0.0;
         self.control.on_timeout(window);
         self.cwnd = set.cwnd.map_or(1.0, |cwnd| cwnd.max(MIN_CWND));
     }
@@ -316,7 +330,22 @@ impl Windows {
         let window = self.window();
         let set = self.asked(Event::FastRetransmit, 0.0);
         self.ssthresh = self.least_two(set.ssthresh.unwrap_or_else(|| window * self.control.decrease(window)));
+        self.half = match self.recovery_window {
+            RecoveryWindow::Ssthresh => None,
+            RecoveryWindow::Half => Some(self.rounded(window / 2.0).max(MIN_CWND)),
+        };
         self.control.on_fast_retransmit(window);
+    }
+
+    /// Inflates cwnd by segments that have left the network (RFC 5681, 3.2).
+    pub fn inflate(&mut self, segments: f64) {
+        self.cwnd += segments;
+        self.inflation += segments;
+    }
+
+    /// Returns cwnd during fast recovery, before it is inflated.
+    pub fn in_recovery(&self) -> f64 {
+        self.half.unwrap_or(self.ssthresh)
     }
 
     /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3).
@@ -327,6 +356,7 @@ impl Windows {
         self.ssthresh = self.least_two(set.ssthresh.unwrap_or_else(remaining));
         self.control.on_fast_retransmit(window);
         self.cwnd = self.ssthresh;
+        (self.half, self.inflation) = (None, 0.0);
     }
 
     /// Records an acknowledgement of `acked` segments, and whether it reports a mark.
@@ -339,16 +369,21 @@ impl Windows {
         self.control.on_window_acknowledged();
     }
 
-    /// Rounds a new ssthresh as `arithmetic` requires, with a minimum of two segments.
+    /// Returns a new ssthresh: at least two segments.
     fn least_two(&self, share: f64) -> f64 {
-        let kept = match self.arithmetic {
+        let kept = self.rounded(share);
+        reached!(SsthreshAtLeastTwo if kept < MIN_SSTHRESH);
+        kept.max(MIN_SSTHRESH)
+    }
+
+    /// Rounds a share of the window as `arithmetic` requires.
+    fn rounded(&self, share: f64) -> f64 {
+        match self.arithmetic {
             SsthreshArithmetic::Fractions => share,
             // 4.3BSD, tcp_timers and tcp_input: win = min(snd_wnd, snd_cwnd) / 2 / t_maxseg, in whole numbers;
             // ssthresh = win * t_maxseg.
             SsthreshArithmetic::WholeSegments => share.floor(),
-        };
-        reached!(SsthreshAtLeastTwo if kept < MIN_SSTHRESH);
-        kept.max(MIN_SSTHRESH)
+        }
     }
 }
 

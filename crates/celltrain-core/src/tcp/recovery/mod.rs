@@ -14,7 +14,7 @@ pub mod tahoe;
 pub mod vanilla;
 
 use super::congestion::Windows;
-use super::options::TcpOptions;
+use super::options::{FastRetransmit, RecoveryEnd, TcpOptions};
 use super::scoreboard::Scoreboard;
 use crate::registry;
 
@@ -55,7 +55,7 @@ impl TcpConfig {
 }
 
 /// Jacobson 1988, RFC 5681 (3.2): three duplicates indicate a loss rather than reordering.
-const THRESHOLD: u32 = 3;
+pub(super) const THRESHOLD: u32 = 3;
 
 /// The sender's interface to its loss recovery. Timeouts are handled in the same way for all variants
 /// ([`Windows::on_timeout`], then go-back-N).
@@ -84,6 +84,21 @@ pub trait Recovery: Send {
     /// Handles an expired retransmission timer; `flight` is the data that was outstanding.
     fn on_timeout(&mut self, _flight: &Flight<'_>) {}
 
+    /// Returns the duplicates that count towards a fast retransmit, as far as they allow segments beyond cwnd.
+    fn dup_acks(&self) -> u32 {
+        0
+    }
+
+    /// Returns whether `recovery_burst` holds.
+    fn recovers(&self) -> bool {
+        false
+    }
+
+    /// Returns whether data that the receiver has reported is sent again after a timeout, like all other data.
+    fn forgets_reports(&self) -> bool {
+        false
+    }
+
     /// Returns whether [`Recovery::choose`], rather than the windows alone, determines the next segment.
     fn chooses(&self) -> bool {
         false
@@ -97,6 +112,58 @@ pub trait Recovery: Send {
     /// Records that a segment was sent, either a chosen one or one requested by [`Reaction::Resend`] or
     /// [`Progress::Resend`].
     fn on_sent(&mut self, _choice: Choice, _mss: u64) {}
+}
+
+/// Decides whether duplicates may start another fast retransmit.
+#[derive(Debug, Default)]
+struct Gate {
+    rule: FastRetransmit,
+    /// Offset of the first byte that had not been sent when the last loss was detected.
+    recover: u64,
+    /// First byte that was not acknowledged before the last acknowledgement of new data.
+    previous: u64,
+}
+
+impl Gate {
+    /// Creates the gate of a connection that has sent nothing, for a variant with its own rule.
+    fn new(options: &TcpOptions, of_variant: FastRetransmit) -> Self {
+        let rule = match options.fast_retransmit {
+            FastRetransmit::ByVariant => of_variant,
+            rule => rule,
+        };
+        Self { rule, ..Self::default() }
+    }
+
+    fn on_loss(&mut self, flight: &Flight<'_>) {
+        self.recover = flight.max;
+    }
+
+    fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64) {
+        self.previous = flight.una - acked;
+    }
+
+    fn is_open(&self, flight: &Flight<'_>, windows: &Windows) -> bool {
+        // RFC 6582 (4.1): an acknowledgement of many segments means that the receiver had most of them, so duplicates
+        // follow from segments sent again.
+        let covers = |segments| windows.cwnd > 1.0 && flight.una - self.previous <= segments * flight.mss;
+        match self.rule {
+            FastRetransmit::ByVariant | FastRetransmit::Always => true,
+            FastRetransmit::Careful => flight.una > self.recover,
+            FastRetransmit::LessCareful => flight.una >= self.recover,
+            FastRetransmit::AckHeuristic => flight.una > self.recover || covers(4),
+            FastRetransmit::AckHeuristicOfThree => flight.una > self.recover || covers(3),
+        }
+    }
+}
+
+impl RecoveryEnd {
+    /// Returns the progress of an acknowledgement that ends fast recovery.
+    fn progress(self) -> Progress {
+        match self {
+            Self::Hold => Progress::Hold,
+            Self::Grow => Progress::Grow,
+        }
+    }
 }
 
 /// The outstanding data.

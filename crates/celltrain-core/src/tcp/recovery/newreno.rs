@@ -1,25 +1,29 @@
 //! `newreno`: fast recovery lasts until everything outstanding at its start is acknowledged, and fills one hole per
 //! round trip.
 //!
-//! Source: RFC 6582 (3.2), with its variable `recover`; `docs/mechanisms.md` 3.6, option of A-26. Differences from the
+//! Source: RFC 6582 (3.2, 4), with its variable `recover`; `docs/mechanisms.md` 3.6, option of A-26. Differences from the
 //! source: ssthresh is set from min(cwnd, rwnd) instead of the flight size. Step 3 offers two windows after a full
-//! acknowledgement; this variant uses the second, cwnd = ssthresh. Neither of section 4's heuristics for duplicates
-//! after a timeout is implemented. A partial acknowledgement deflates the window to at least one segment, where the
-//! text has no bound. There is no Limited Transmit (RFC 3042).
+//! acknowledgement; by default this variant uses the second, cwnd = ssthresh. Neither of section 4's heuristics for
+//! duplicates after a timeout is the default, and that with timestamps is not implemented. A partial acknowledgement
+//! deflates the window to at least one segment, where the text has no bound. There is no Limited Transmit (RFC 3042)
+//! unless `limited_transmit` requires it.
 
-use super::{Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
+use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
-use crate::tcp::options::{PartialAcks, TcpOptions};
+use crate::tcp::options::{FastRetransmit, FullAcks, PartialAckTimer, PartialAcks, RecoveryEnd, TcpOptions};
 
 /// The state of the recovery.
 #[derive(Debug, Default)]
 pub struct Newreno {
     dup_acks: u32,
-    /// RFC 6582 (3.2, step 1): initially the beginning of the stream.
-    recover: u64,
+    /// Its `recover` is initially the beginning of the stream (RFC 6582, 3.2, step 1).
+    gate: Gate,
     stage: Stage,
     partial_acks: PartialAcks,
+    full_acks: FullAcks,
+    timer: PartialAckTimer,
+    end: RecoveryEnd,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,55 +36,87 @@ enum Stage {
 
 impl Recovery for Newreno {
     fn new(options: &TcpOptions) -> Self {
-        Self { partial_acks: options.partial_acks, ..Self::default() }
+        Self {
+            gate: Gate::new(options, FastRetransmit::Careful),
+            partial_acks: options.partial_acks,
+            full_acks: options.full_acks,
+            timer: options.partial_ack_timer,
+            end: options.recovery_end,
+            ..Self::default()
+        }
+    }
+
+    fn dup_acks(&self) -> u32 {
+        self.dup_acks
+    }
+
+    fn recovers(&self) -> bool {
+        self.stage != Stage::Open
     }
 
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
         if self.stage != Stage::Open {
             // Step 2 leads to RFC 5681 (3.2, step 4): one more segment has left the network.
-            windows.cwnd += 1.0;
+            windows.inflate(1.0);
             return Reaction::Ignore;
         }
         self.dup_acks += 1;
         // Step 2: only "if the Cumulative Acknowledgment field covers more than recover".
-        if self.dup_acks != THRESHOLD || flight.una <= self.recover {
+        if self.dup_acks != THRESHOLD || !self.gate.is_open(flight, windows) {
             reached!(DuplicatesOfOldLoss if self.dup_acks == THRESHOLD);
             return Reaction::Ignore;
         }
-        self.recover = flight.max;
+        self.gate.on_loss(flight);
         self.stage = Stage::Recovering { partial_acks: false };
         windows.on_fast_retransmit();
-        windows.cwnd = windows.ssthresh + f64::from(THRESHOLD);
+        windows.cwnd = windows.in_recovery();
+        windows.inflate(f64::from(THRESHOLD));
         Reaction::Resend
     }
 
     fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64, windows: &mut Windows) -> Progress {
         self.dup_acks = 0;
+        self.gate.on_new_ack(flight, acked);
         let Stage::Recovering { partial_acks } = self.stage else { return Progress::Grow };
-        if flight.una >= self.recover {
-            // Step 3, full acknowledgement, (2).
+        if flight.una >= self.gate.recover {
+            // Step 3, full acknowledgement.
             if !(partial_acks && self.partial_acks == PartialAcks::KeepWindow) {
-                windows.cwnd = windows.ssthresh;
+                windows.cwnd = match self.full_acks {
+                    FullAcks::Ssthresh => windows.in_recovery(),
+                    FullAcks::Flight => windows.ssthresh.min(flight.segments(flight.max - flight.una) + 1.0),
+                    FullAcks::Deflated => (windows.cwnd - windows.inflation).max(1.0),
+                };
             }
+            windows.inflation = 0.0;
             self.stage = Stage::Open;
-            return Progress::Hold;
+            return self.end.progress();
         }
         reached!(PartialAck);
         reached!(PartialAckAgain if partial_acks);
+        let acked = flight.segments(acked);
         // Step 3, partial acknowledgement: "deflate the congestion window by the amount of new data acknowledged"; "if
         // the partial ACK acknowledges at least one SMSS of new data, then add back SMSS bytes".
-        if self.partial_acks == PartialAcks::Deflate {
-            windows.cwnd = (windows.cwnd - flight.segments(acked)).max(0.0) + 1.0;
+        match self.partial_acks {
+            PartialAcks::Deflate => {
+                windows.cwnd = (windows.cwnd - acked).max(0.0) + 1.0;
+                windows.inflation = (windows.inflation - acked).max(0.0) + 1.0;
+            }
+            PartialAcks::KeepWindow => {}
+            PartialAcks::DropInflation => {
+                windows.cwnd = windows.in_recovery();
+                windows.inflation = 0.0;
+            }
         }
         self.stage = Stage::Recovering { partial_acks: true };
         // "For the first partial ACK that arrives during fast recovery, also reset the retransmit timer."
-        Progress::Resend(if partial_acks { Timer::Keep } else { Timer::Restart })
+        let restarts = !partial_acks || self.timer == PartialAckTimer::Every;
+        Progress::Resend(if restarts { Timer::Restart } else { Timer::Keep })
     }
 
     fn on_timeout(&mut self, flight: &Flight<'_>) {
         reached!(TimeoutInRecovery if self.stage != Stage::Open);
         // Step 4.
-        self.recover = flight.max;
+        self.gate.on_loss(flight);
         self.stage = Stage::Open;
         self.dup_acks = 0;
     }

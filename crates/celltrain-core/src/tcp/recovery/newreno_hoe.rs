@@ -6,16 +6,18 @@
 //! Duplicates are counted over the whole phase, from the fourth on. As after a fast retransmit, no new phase starts
 //! until everything sent before a timeout is acknowledged.
 
-use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
+use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
+use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
 
 /// The phase from a fast retransmit until everything that was outstanding is acknowledged.
 #[derive(Debug, Default)]
 pub struct NewrenoHoe {
     dup_acks: u32,
-    /// Offset that must be acknowledged before another fast retransmit.
-    recover: u64,
+    /// Its `recover` must be acknowledged before the phase ends.
+    gate: Gate,
+    end: RecoveryEnd,
     recovering: bool,
     /// New segments allowed by the phase's duplicates and not yet sent.
     allowed: u32,
@@ -25,38 +27,49 @@ pub struct NewrenoHoe {
 const DUPLICATES_PER_SEGMENT: u32 = 2;
 
 impl Recovery for NewrenoHoe {
+    fn new(options: &TcpOptions) -> Self {
+        Self { gate: Gate::new(options, FastRetransmit::LessCareful), end: options.recovery_end, ..Self::default() }
+    }
+
+    fn dup_acks(&self) -> u32 {
+        self.dup_acks
+    }
+
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
         self.dup_acks += 1;
         if self.recovering {
             self.allowed += u32::from(self.dup_acks.is_multiple_of(DUPLICATES_PER_SEGMENT));
             return Reaction::Ignore;
         }
-        if self.dup_acks != THRESHOLD || flight.una < self.recover {
+        if self.dup_acks != THRESHOLD || !self.gate.is_open(flight, windows) {
             reached!(DuplicatesOfOldLoss if self.dup_acks == THRESHOLD);
             return Reaction::Ignore;
         }
-        *self = Self { recover: flight.max, recovering: true, ..Self::default() };
+        self.begin(true);
+        self.gate.on_loss(flight);
         windows.on_fast_retransmit();
-        windows.cwnd = windows.ssthresh;
+        windows.cwnd = windows.in_recovery();
         Reaction::Resend
     }
 
-    fn on_new_ack(&mut self, flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
+    fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64, _windows: &mut Windows) -> Progress {
+        self.gate.on_new_ack(flight, acked);
         if !self.recovering {
             self.dup_acks = 0;
             return Progress::Grow;
         }
-        if flight.una < self.recover {
+        if flight.una < self.gate.recover {
             reached!(PartialAck);
             return Progress::Resend(Timer::Restart);
         }
-        *self = Self { recover: self.recover, ..Self::default() };
-        Progress::Hold
+        self.begin(false);
+        self.end.progress()
     }
 
     fn on_timeout(&mut self, flight: &Flight<'_>) {
         reached!(TimeoutInRecovery if self.recovering);
-        *self = Self { recover: flight.max, ..Self::default() };
+        self.begin(false);
+        self.gate.on_loss(flight);
     }
 
     fn chooses(&self) -> bool {
@@ -71,5 +84,12 @@ impl Recovery for NewrenoHoe {
         if let Choice::New(_) = choice {
             self.allowed -= 1;
         }
+    }
+}
+
+impl NewrenoHoe {
+    /// Begins a phase of fast recovery, or the time after one.
+    fn begin(&mut self, recovering: bool) {
+        (self.dup_acks, self.recovering, self.allowed) = (0, recovering, 0);
     }
 }

@@ -2,48 +2,66 @@
 //!
 //! Source: Jacobson 1990 (4.3BSD Reno); RFC 5681 (3.2); `docs/mechanisms.md` 3.5. Differences from the source:
 //! min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD; they are equal while a sender has data. There is no
-//! Limited Transmit (RFC 3042).
+//! Limited Transmit (RFC 3042) unless `limited_transmit` requires it.
 
-use super::{Flight, Progress, Reaction, Recovery, THRESHOLD};
+use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
+use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
 
 /// Counts duplicate acknowledgements; the third starts fast recovery.
 #[derive(Debug, Default)]
 pub struct Reno {
     dup_acks: u32,
+    recovering: bool,
+    gate: Gate,
+    end: RecoveryEnd,
 }
 
 impl Recovery for Reno {
-    fn on_duplicate_ack(&mut self, _flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
-        self.dup_acks += 1;
-        if self.dup_acks < THRESHOLD {
-            return Reaction::Ignore;
-        }
-        if self.dup_acks > THRESHOLD {
+    fn new(options: &TcpOptions) -> Self {
+        Self { gate: Gate::new(options, FastRetransmit::Always), end: options.recovery_end, ..Self::default() }
+    }
+
+    fn dup_acks(&self) -> u32 {
+        self.dup_acks
+    }
+
+    fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
+        if self.recovering {
             // RFC 5681 (3.2, step 4): one more segment has left the network.
-            windows.cwnd += 1.0;
+            windows.inflate(1.0);
             return Reaction::Ignore;
         }
+        self.dup_acks += 1;
+        if self.dup_acks != THRESHOLD || !self.gate.is_open(flight, windows) {
+            return Reaction::Ignore;
+        }
+        self.recovering = true;
+        self.gate.on_loss(flight);
         windows.on_fast_retransmit();
+        windows.cwnd = windows.in_recovery();
         // RFC 5681 (3.2, step 3): three segments have left the network.
-        windows.cwnd = windows.ssthresh + f64::from(THRESHOLD);
+        windows.inflate(f64::from(THRESHOLD));
         Reaction::Resend
     }
 
-    fn on_new_ack(&mut self, _flight: &Flight<'_>, _acked: u64, windows: &mut Windows) -> Progress {
-        let recovering = self.dup_acks >= THRESHOLD;
+    fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64, windows: &mut Windows) -> Progress {
         self.dup_acks = 0;
-        if !recovering {
+        self.gate.on_new_ack(flight, acked);
+        if !std::mem::take(&mut self.recovering) {
             return Progress::Grow;
         }
         // RFC 5681 (3.2, step 6): "deflating" the window.
-        windows.cwnd = windows.ssthresh;
-        Progress::Hold
+        windows.cwnd = windows.in_recovery();
+        windows.inflation = 0.0;
+        self.end.progress()
     }
 
-    fn on_timeout(&mut self, _flight: &Flight<'_>) {
-        reached!(TimeoutInRecovery if self.dup_acks >= THRESHOLD);
+    fn on_timeout(&mut self, flight: &Flight<'_>) {
+        reached!(TimeoutInRecovery if self.recovering);
         self.dup_acks = 0;
+        self.recovering = false;
+        self.gate.on_loss(flight);
     }
 }

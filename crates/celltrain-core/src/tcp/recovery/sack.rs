@@ -6,15 +6,18 @@
 //! the source: min(cwnd, rwnd) replaces the flight size (5, step 4.2). All segments are full, so octets are counted in
 //! whole segments. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
-use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
+use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
+use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
 
 /// The state of the recovery.
 #[derive(Debug, Default)]
 pub struct Sack {
     dup_acks: u32,
-    recovery_point: u64,
+    /// Its `recover` is `RecoveryPoint`.
+    gate: Gate,
+    end: RecoveryEnd,
     recovering: bool,
     /// Every lost segment below this offset was resent.
     high_rxt: u64,
@@ -22,6 +25,10 @@ pub struct Sack {
 }
 
 impl Recovery for Sack {
+    fn new(options: &TcpOptions) -> Self {
+        Self { gate: Gate::new(options, FastRetransmit::LessCareful), end: options.recovery_end, ..Self::default() }
+    }
+
     fn selective(&self) -> bool {
         true
     }
@@ -29,7 +36,7 @@ impl Recovery for Sack {
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction {
         // Section 2: a duplicate is one that "identifies previously unacknowledged and un-SACKed octets"; section 5.1:
         // no new recovery "until HighACK is greater than or equal to the new value of RecoveryPoint".
-        if self.recovering || !news || flight.una < self.recovery_point {
+        if self.recovering || !news || !self.gate.is_open(flight, windows) {
             return Reaction::Ignore;
         }
         self.dup_acks += 1;
@@ -41,34 +48,34 @@ impl Recovery for Sack {
         }
         reached!(LossBeforeThirdDuplicate if self.dup_acks < DUP_THRESH);
         // Steps 4.1 and 4.2.
-        *self = Self {
-            dup_acks: 0,
-            recovery_point: flight.max,
-            recovering: true,
-            high_rxt: flight.una,
-            rescue_rxt: flight.una + flight.mss,
-        };
+        self.dup_acks = 0;
+        self.gate.on_loss(flight);
+        self.recovering = true;
+        self.high_rxt = flight.una;
+        self.rescue_rxt = flight.una + flight.mss;
         windows.on_fast_retransmit();
-        windows.cwnd = windows.ssthresh;
+        windows.cwnd = windows.in_recovery();
         Reaction::Resend
     }
 
-    fn on_new_ack(&mut self, flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
+    fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64, _windows: &mut Windows) -> Progress {
         self.dup_acks = 0;
+        self.gate.on_new_ack(flight, acked);
         if !self.recovering {
             return Progress::Grow;
         }
         // Step A.
-        self.recovering = flight.una < self.recovery_point;
+        self.recovering = flight.una < self.gate.recover;
         reached!(PartialAck if self.recovering);
-        Progress::Hold
+        if self.recovering { Progress::Hold } else { self.end.progress() }
     }
 
     fn on_timeout(&mut self, flight: &Flight<'_>) {
         reached!(TimeoutInRecovery if self.recovering);
         reached!(ResentSegmentLost if self.recovering && self.high_rxt > flight.una);
         // Section 5.1.
-        *self = Self { recovery_point: flight.max, ..Self::default() };
+        self.gate.on_loss(flight);
+        (self.dup_acks, self.recovering, self.high_rxt, self.rescue_rxt) = (0, false, 0, 0);
     }
 
     fn chooses(&self) -> bool {
@@ -92,7 +99,7 @@ impl Recovery for Sack {
         match choice {
             Choice::Hole(seq) => self.high_rxt = seq + mss,
             Choice::New(_) => {}
-            Choice::Rescue(_) => self.rescue_rxt = self.recovery_point,
+            Choice::Rescue(_) => self.rescue_rxt = self.gate.recover,
         }
     }
 }

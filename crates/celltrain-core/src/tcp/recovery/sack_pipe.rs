@@ -6,68 +6,104 @@
 //! recovery starts until everything sent before a timeout is acknowledged, as in RFC 6675 (5.1); the source does not
 //! cover this case.
 
-use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD};
+use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
+use crate::tcp::options::{FastRetransmit, PipeRules, RecoveryEnd, TcpOptions};
 
 /// The state of the recovery and its estimate.
 #[derive(Debug, Default)]
 pub struct SackPipe {
+    rules: PipeRules,
+    end: RecoveryEnd,
     dup_acks: u32,
-    /// Offset that must be acknowledged before the recovery ends, and before another begins.
+    gate: Gate,
+    /// Offset that must be acknowledged before the recovery ends.
     recover: u64,
     recovering: bool,
     /// Estimated number of segments in the network.
     pipe: u64,
     /// Every hole below this offset was resent.
     resent_below: u64,
+    /// ns-2: true from the start of a recovery until the next acknowledgement, so that the retransmission goes alone.
+    starting: bool,
+    /// ns-2: true from a timeout until new data is acknowledged, so that duplicates do not count.
+    timed_out: bool,
 }
 
 impl Recovery for SackPipe {
+    fn new(options: &TcpOptions) -> Self {
+        let gate = Gate::new(options, FastRetransmit::LessCareful);
+        Self { rules: options.pipe, end: options.recovery_end, gate, ..Self::default() }
+    }
+
     fn selective(&self) -> bool {
         true
     }
 
+    fn dup_acks(&self) -> u32 {
+        self.dup_acks
+    }
+
+    fn forgets_reports(&self) -> bool {
+        self.is_ns2() && !self.recovering
+    }
+
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction {
+        self.starting = false;
         if self.recovering {
             self.pipe = self.pipe.saturating_sub(u64::from(news));
             return Reaction::Ignore;
         }
+        if self.timed_out || (self.is_ns2() && !news) {
+            return Reaction::Ignore;
+        }
         self.dup_acks += 1;
-        if self.dup_acks != THRESHOLD || flight.una < self.recover {
+        if self.dup_acks != THRESHOLD || !self.gate.is_open(flight, windows) {
             reached!(DuplicatesOfOldLoss if self.dup_acks == THRESHOLD);
             return Reaction::Ignore;
         }
         windows.on_fast_retransmit();
-        windows.cwnd = windows.ssthresh;
-        // Three segments have left the network; `on_sent` counts the one that is resent.
+        windows.cwnd = windows.in_recovery();
+        // Three segments have left the network; `on_sent` counts the one that is resent, except in ns-2.
         let outstanding = (flight.max - flight.una) / flight.mss;
-        *self = Self {
-            dup_acks: 0,
-            recover: flight.max,
-            recovering: true,
-            pipe: outstanding.saturating_sub(u64::from(THRESHOLD)),
-            resent_below: flight.una,
-        };
+        self.pipe = outstanding.saturating_sub(u64::from(THRESHOLD));
+        self.dup_acks = 0;
+        self.gate.on_loss(flight);
+        self.recover = flight.max;
+        self.recovering = true;
+        self.resent_below = flight.una;
+        self.starting = self.is_ns2();
         Reaction::Resend
     }
 
-    fn on_new_ack(&mut self, flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
+    fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64, _windows: &mut Windows) -> Progress {
         self.dup_acks = 0;
+        self.gate.on_new_ack(flight, acked);
+        (self.starting, self.timed_out) = (false, false);
         if !self.recovering {
             return Progress::Grow;
         }
         // Both the lost segment and its retransmission have left the network.
         self.pipe = self.pipe.saturating_sub(2);
-        self.recovering = flight.una < self.recover;
-        reached!(PartialAck if self.recovering);
-        Progress::Hold
+        if flight.una < self.recover {
+            reached!(PartialAck);
+            return Progress::Hold;
+        }
+        self.recovering = false;
+        if self.is_ns2() {
+            // Only a timeout keeps the next recovery from starting.
+            self.gate.recover = 0;
+        }
+        self.end.progress()
     }
 
     fn on_timeout(&mut self, flight: &Flight<'_>) {
         reached!(TimeoutInRecovery if self.recovering);
         reached!(ResentSegmentLost if self.recovering && self.resent_below > flight.una);
-        *self = Self { recover: flight.max, ..Self::default() };
+        self.gate.on_loss(flight);
+        (self.dup_acks, self.recovering) = (0, false);
+        (self.starting, self.timed_out) = (false, self.is_ns2());
     }
 
     fn chooses(&self) -> bool {
@@ -75,7 +111,7 @@ impl Recovery for SackPipe {
     }
 
     fn choose(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
-        if (self.pipe + 1) as f64 > windows.cwnd {
+        if self.starting || (self.pipe + 1) as f64 > windows.cwnd {
             return None;
         }
         let choice = match flight.board.hole(self.resent_below.max(flight.una)) {
@@ -86,9 +122,15 @@ impl Recovery for SackPipe {
     }
 
     fn on_sent(&mut self, choice: Choice, mss: u64) {
-        self.pipe += 1;
+        self.pipe += u64::from(!self.starting);
         if let Choice::Hole(seq) = choice {
             self.resent_below = seq + mss;
         }
+    }
+}
+
+impl SackPipe {
+    fn is_ns2(&self) -> bool {
+        self.rules == PipeRules::Ns2
     }
 }

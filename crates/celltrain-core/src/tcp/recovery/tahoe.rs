@@ -4,32 +4,45 @@
 //! Differences from the source: 4.3BSD resends one segment and then continues where it was; this variant keeps the
 //! specification's go-back-N.
 
-use super::{Flight, Progress, Reaction, Recovery, THRESHOLD};
+use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
 use crate::tcp::congestion::Windows;
+use crate::tcp::options::{FastRetransmit, TcpOptions};
 
 /// Counts duplicate acknowledgements.
 #[derive(Debug, Default)]
 pub struct Tahoe {
     dup_acks: u32,
+    gate: Gate,
 }
 
 impl Recovery for Tahoe {
-    fn on_duplicate_ack(&mut self, _flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
+    fn new(options: &TcpOptions) -> Self {
+        Self { gate: Gate::new(options, FastRetransmit::Always), ..Self::default() }
+    }
+
+    fn dup_acks(&self) -> u32 {
+        self.dup_acks
+    }
+
+    fn on_duplicate_ack(&mut self, flight: &Flight<'_>, _news: bool, windows: &mut Windows) -> Reaction {
         self.dup_acks += 1;
-        if self.dup_acks != THRESHOLD {
+        if self.dup_acks != THRESHOLD || !self.gate.is_open(flight, windows) {
             return Reaction::Ignore;
         }
+        self.gate.on_loss(flight);
         windows.on_fast_retransmit();
         windows.cwnd = 1.0;
         Reaction::GoBack
     }
 
-    fn on_new_ack(&mut self, _flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
+    fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64, _windows: &mut Windows) -> Progress {
         self.dup_acks = 0;
+        self.gate.on_new_ack(flight, acked);
         Progress::Grow
     }
 
-    fn on_timeout(&mut self, _flight: &Flight<'_>) {
+    fn on_timeout(&mut self, flight: &Flight<'_>) {
         self.dup_acks = 0;
+        self.gate.on_loss(flight);
     }
 }

@@ -21,10 +21,11 @@ use crate::index::{Label, LinkIndex};
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
 };
-use crate::network::Network;
+use crate::network::{Network, Routing};
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
+use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
@@ -164,9 +165,9 @@ impl MemoryPorts {
         Some(calendar.first_of(|place| ports[place].occupancy > 0)? + self.least_lead)
     }
 
-    /// Passes on the arrivals recorded for the ports' allocators since the last call.
-    pub(super) fn take_arrivals(&mut self, mut note: impl FnMut(LinkIndex, Arrival)) {
-        self.switch.arrivals.drain(..).for_each(|(link, arrival)| note(link, arrival));
+    /// Reports the arrivals recorded since the last call to the ports' allocators.
+    pub(super) fn report_arrivals(&mut self, routing: &Routing, rate_control: &mut RateControl) {
+        self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, routing, rate_control));
     }
 
     /// Brings the counts of all ports up to date.

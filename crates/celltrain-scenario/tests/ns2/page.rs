@@ -1,0 +1,84 @@
+//! The page with the verdicts, which also records them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::rules::{RULES, Rule};
+use super::suites::Test;
+
+pub(super) const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ns2-traces.md");
+
+/// Result of a comparison.
+pub(super) enum Verdict {
+    /// The run is equal with these rules of ns-2.
+    Equal(Vec<&'static Rule>),
+    /// The test is not run, for this reason.
+    NotModelled(&'static str),
+}
+
+const NOT_MODELLED: &str = "not modelled: ";
+
+impl Verdict {
+    fn text(&self) -> String {
+        match self {
+            Self::Equal(rules) if rules.is_empty() => "equal".to_string(),
+            Self::Equal(rules) => {
+                let names: Vec<_> = rules.iter().map(|rule| rule.name).collect();
+                format!("equal with {}", names.join(", "))
+            }
+            Self::NotModelled(reason) => format!("{NOT_MODELLED}{reason}"),
+        }
+    }
+}
+
+/// Returns the verdict that a page has for a test.
+pub(super) fn verdict(page: &str, test: &Test) -> Verdict {
+    let (_, of_suite) = page.split_once(&format!("## {}\n", test.suite)).expect("every suite has a section");
+    let start = format!("| {} | {} | ", test.name, test.tcp);
+    let row = of_suite.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix(" |"));
+    let row = row.unwrap_or_else(|| panic!("{} {} has a row on the page", test.suite, test.name));
+    if row.starts_with(NOT_MODELLED) {
+        return Verdict::NotModelled(test.missing().unwrap_or_else(|| panic!("{} is modelled", test.name)));
+    }
+    let names = row.strip_prefix("equal with ").unwrap_or_else(|| {
+        assert_eq!(row, "equal", "{} {}", test.suite, test.name);
+        ""
+    });
+    let rule = |name| RULES.iter().find(|rule| rule.name == name).unwrap_or_else(|| panic!("{name} is a rule"));
+    Verdict::Equal(names.split(", ").filter(|name| !name.is_empty()).map(rule).collect())
+}
+
+/// Returns the page with these verdicts.
+pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> String {
+    let mut suites: BTreeMap<&str, Vec<(&Test, Verdict)>> = BTreeMap::new();
+    for (test, verdict) in verdicts {
+        suites.entry(&test.suite).or_default().push((test, verdict));
+    }
+    let count = |is: fn(&Verdict) -> bool| suites.values().flatten().filter(|(_, verdict)| is(verdict)).count();
+    let plain = count(|verdict| matches!(verdict, Verdict::Equal(rules) if rules.is_empty()));
+    let equal = count(|verdict| matches!(verdict, Verdict::Equal(_)));
+    let not_modelled = count(|verdict| matches!(verdict, Verdict::NotModelled(_)));
+    let with_rule = |rule: &Rule| {
+        let used = |verdict: &Verdict| matches!(verdict, Verdict::Equal(rules) if rules.iter().any(|used| used.name == rule.name));
+        suites.values().flatten().filter(|(_, verdict)| used(verdict)).count()
+    };
+    let mut rules = String::new();
+    for rule in RULES {
+        let option = if rule.lists_losses() { "`lose`, as in the trace".into() } else { format!("`{}`", rule.options) };
+        writeln!(rules, "| {} | {} | {option} | {} |", rule.name, rule.does, with_rule(rule)).unwrap();
+    }
+    let mut rows = String::new();
+    for (suite, verdicts) in &suites {
+        write!(rows, "\n## {suite}\n\n| test | TCP | result |\n|---|---|---|\n").unwrap();
+        for (test, verdict) in verdicts {
+            writeln!(rows, "| {} | {} | {} |", test.name, test.tcp, verdict.text()).unwrap();
+        }
+    }
+    include_str!("page.md")
+        .replace("TRACES", &(equal + not_modelled).to_string())
+        .replace("NOT_MODELLED", &not_modelled.to_string())
+        .replace("WITH_RULES", &(equal - plain).to_string())
+        .replace("PLAIN", &plain.to_string())
+        .replace("RULES\n", &rules)
+        .replace("ROWS\n", &rows)
+}

@@ -1,0 +1,319 @@
+//! The tests of ns-2's suites, and the equal networks here.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::rules::Rule;
+use super::traces::Trace;
+
+/// A test of a suite.
+#[derive(Clone, Debug)]
+pub(super) struct Test {
+    pub(super) suite: String,
+    pub(super) name: String,
+    /// ns-2's name of the TCP.
+    pub(super) tcp: String,
+    /// Numbers of the packets that the bottleneck loses.
+    pub(super) lost: Vec<u64>,
+    settings: BTreeMap<String, String>,
+}
+
+/// Reads all tests.
+pub(super) fn tests() -> Vec<Test> {
+    let text = std::fs::read_to_string(super::folder().join("tests.csv")).unwrap();
+    let mut defaults: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
+    let mut tests = Vec::new();
+    for line in text.lines().skip(1) {
+        let [suite, name, tcp, lost, settings] = line.split(',').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let settings = settings.split("; ").filter_map(|one| one.split_once(' '));
+        let mut all = defaults.get(suite).or(defaults.get("*")).cloned().unwrap_or_default();
+        all.extend(settings.map(|(key, value)| (key.to_string(), value.to_string())));
+        if name == "*" {
+            defaults.insert(suite, all);
+            continue;
+        }
+        let [suite, name, tcp] = [suite, name, tcp].map(str::to_string);
+        tests.push(Test { suite, name, tcp, lost: numbers(lost), settings: all });
+    }
+    tests
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.split_whitespace().map(|number| number.parse().expect("a number")).collect()
+}
+
+/// A link: rate in bits per second and delay in seconds.
+struct Link {
+    rate: f64,
+    delay: f64,
+}
+
+impl Test {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.settings.get(key).map(String::as_str)
+    }
+
+    /// Returns whether a setting is on.
+    pub(super) fn is(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|value| value != "0")
+    }
+
+    /// Returns whether the receiver delays acknowledgements.
+    pub(super) fn delays_acks(&self) -> bool {
+        self.get("delayed_ack").is_some()
+    }
+
+    /// Returns a setting that is a number.
+    pub(super) fn number(&self, key: &str) -> f64 {
+        let value = self.get(key).unwrap_or_else(|| panic!("{} has {key}", self.name));
+        value.parse().unwrap_or_else(|_| panic!("{key} {value} is a number"))
+    }
+
+    fn link(&self, key: &str) -> Link {
+        let (rate, delay) = self.get(key).and_then(|link| link.split_once(' ')).expect("a rate and a delay");
+        let scaled = |text: &str, units: [(&str, f64); 2]| -> f64 {
+            let (number, unit) = units.iter().find_map(|(end, unit)| Some((text.strip_suffix(end)?, unit))).unwrap();
+            number.parse::<f64>().unwrap() * unit
+        };
+        Link { rate: scaled(rate, [("Mb", 1e6), ("Kb", 1e3)]), delay: scaled(delay, [("ms", 1e-3), ("s", 1.0)]) }
+    }
+
+    /// Returns the variant of celltrain.
+    pub(super) fn variant(&self) -> &'static str {
+        match self.tcp.as_str() {
+            "Tahoe" if self.is("noFastRetrans_") => "vanilla",
+            "Tahoe" | "FullTcpTahoe" => "tahoe",
+            "Reno" | "FullTcp" => "reno",
+            "Newreno" | "FullTcpNewreno" => "newreno",
+            _ => "sack_pipe",
+        }
+    }
+
+    /// Returns why the test is not modelled, if so.
+    pub(super) fn missing(&self) -> Option<&'static str> {
+        if self.tcp == "Fack" {
+            Some("another TCP, with forward acknowledgements (FACK)")
+        } else if self.tcp == "SackRH" {
+            Some("another TCP, with rate halving")
+        } else if self.get("delayed").is_some() {
+            Some("delays single packets; here, cells of a VC never overtake each other")
+        } else if self.is("partial_ack_") {
+            Some("`partial_ack_`, an experiment: a partial acknowledgement sends two segments again")
+        } else if self.is("numdupacksFrac_") {
+            Some("`numdupacksFrac_`, an experiment: the number of duplicates depends on cwnd")
+        } else if self.is("ecn_") {
+            Some("marks listed packets")
+        } else {
+            None
+        }
+    }
+
+    /// Bytes of a packet with its headers.
+    fn bytes(&self) -> u32 {
+        if self.tcp.starts_with("Full") {
+            return 576;
+        }
+        1000 + if self.is("useHeaders_") { 40 } else { 0 } + if self.is("timestamps_") { 10 } else { 0 }
+    }
+
+    /// Bits of a packet.
+    fn bits(&self) -> f64 {
+        f64::from(self.bytes() * 8)
+    }
+
+    /// Cells of a packet: as many as acknowledgements, which take a cell, have its length.
+    fn cells(&self) -> u32 {
+        (self.bytes() + ACK / 2) / ACK
+    }
+
+    /// Payload that fills the cells of a packet: an acknowledgement fills one.
+    pub(super) fn mss(&self) -> u64 {
+        48 * u64::from(self.cells() - 1)
+    }
+
+    /// Returns the access link of a connection here, there and back. Packets of two connections would mix their cells
+    /// where they arrive together. So with two connections, a packet crosses the link in almost no time, after the time
+    /// that it takes in ns-2, and the TCP keeps its packets apart.
+    fn access_links(&self, flow: usize) -> [Link; 2] {
+        let Link { rate, delay } = self.link(&self.of("access", flow));
+        [self.bytes(), ACK].map(|bytes| match self.flows() {
+            1 => Link { rate, delay },
+            _ => Link { rate: rate * 1000.0, delay: delay + f64::from(bytes * 8) / rate },
+        })
+    }
+
+    /// Seconds from the first cell of a packet to its last on an access link.
+    fn rest(&self) -> f64 {
+        (1.0 - 1.0 / f64::from(self.cells())) * self.bits() / self.access_links(1)[0].rate
+    }
+
+    /// Seconds that a packet takes on the access link of a connection, and the delay of that link.
+    pub(super) fn access(&self, flow: usize) -> [f64; 2] {
+        let link = self.link(&self.of("access", flow));
+        [self.bits() / link.rate, link.delay]
+    }
+
+    /// Number of the first packet that is compared. Connections are open here, so the first packet of a connection that
+    /// opens in ns-2, a SYN, has no counterpart.
+    pub(super) fn first(&self) -> u64 {
+        u64::from(self.is("syn_"))
+    }
+
+    /// Number of connections.
+    pub(super) fn flows(&self) -> usize {
+        if self.get("window2").is_some() { 2 } else { 1 }
+    }
+
+    /// Returns the key of a setting of a connection, from 1.
+    fn of(&self, key: &str, flow: usize) -> String {
+        let own = format!("{}{flow}", key.trim_end_matches('_'));
+        if flow > 1 && self.get(&own).is_some() { own } else { key.to_string() }
+    }
+
+    /// Seconds at which a connection sends its first compared packet.
+    fn start(&self, flow: usize, trace: &Trace) -> f64 {
+        let first = |what: &str| {
+            trace.get(&format!("{what}{flow}")).map(|packets| packets[usize::try_from(self.first()).unwrap()].time)
+        };
+        let at_bottleneck = || first("data").map(|time| time - self.access(flow).iter().sum::<f64>());
+        self.phase() + first("sent").or_else(at_bottleneck).expect("what is sent is traced")
+    }
+
+    /// Seconds by which the run is later than the test. Clocks tick at multiples of the tick here, and in ns-2 at a phase
+    /// drawn from its default seed: 0.555 of a tick before, as the round trips that it measures show.
+    pub(super) fn phase(&self) -> f64 {
+        0.555 * self.number("tcpTick_")
+    }
+
+    /// Seconds by which times may differ: half the time that a packet takes at the bottleneck.
+    pub(super) fn tolerance(&self) -> f64 {
+        self.bits() / self.link("bottleneck").rate / 2.0
+    }
+
+    /// Returns the scenario of the test with these rules of ns-2.
+    pub(super) fn scenario(&self, rules: &[&Rule], trace: &Trace) -> String {
+        let bottleneck = self.link("bottleneck");
+        // A cell takes as long as its share of a packet in ns-2.
+        let cells = f64::from(self.cells());
+        let rate = |rate: f64| (rate * cells * 424.0 / self.bits()).round();
+        let picoseconds = |seconds: f64| format!("{:.0}ps", seconds * 1e12);
+        // ns-2 stores a packet whole before it sends it on. Here, its first cell does not wait for the last, so the
+        // bottleneck's delay includes this time.
+        let (there, back) = (picoseconds(bottleneck.delay + self.rest()), picoseconds(bottleneck.delay));
+        let mut text = format!(
+            "duration = \"{end:.0}us\"\naal5.encapsulation = \"vc_mux\"\n\
+             switch.tie_order = \"fixed\"\nswitch.service_order = \"before_arrivals\"\n\
+             [topology.network]\nhosts = [\"s1\", \"s2\", \"k1\"]\nswitches = [\"r1\"]\nbottleneck = \"r1->k1\"\n\
+             [[topology.network.links]]\nbetween = [\"r1\", \"k1\"]\nrate = \"{slow}bps\"\n\
+             delay = \"{there}\"\ndelay_back = \"{back}\"\n",
+            // The last packets still arrive.
+            end = (self.number("end") + 0.5) * 1e6,
+            slow = rate(bottleneck.rate),
+        );
+        for flow in 1..=2 {
+            let [there, back] = self.access_links(flow);
+            let (rate, delay, back) = (rate(there.rate), picoseconds(there.delay), picoseconds(back.delay));
+            let delays = format!("delay = \"{delay}\"\ndelay_back = \"{back}\"\n");
+            let link = format!("between = [\"s{flow}\", \"r1\"]\nrate = \"{rate}bps\"\n{delays}");
+            write!(text, "[[topology.network.links]]\n{link}").unwrap();
+        }
+        for flow in 1..=self.flows() {
+            // The first connection goes first.
+            let start = picoseconds(self.start(flow, trace) + flow as f64 * 1e-6);
+            let ends = format!("from = \"s{flow}\"\nto = \"k1\"\nstart = \"{start}\"\n");
+            write!(text, "[[topology.network.flows]]\n{ends}").unwrap();
+        }
+        let mut lost =
+            BTreeMap::from([("s1->r1".to_string(), self.lost.iter().map(|number| number - self.first()).collect())]);
+        if rules.iter().any(|rule| rule.lists_losses()) {
+            text.push_str("[port.bottleneck]\nbuffer = \"infinite\"\npolicy.tail_drop = {}\n");
+            for flow in 1..=self.flows() {
+                let packets = trace[&format!("data{flow}")].iter().skip(usize::try_from(self.first()).unwrap());
+                let lost_of = (0..).zip(packets).filter(|(_, packet)| packet.lost).map(|(number, _)| number);
+                lost.insert(format!("s{flow}->r1"), lost_of.collect::<Vec<_>>());
+            }
+        } else {
+            // ns-2 drops a packet if the queue, without the packet in transmission, has room for one less.
+            let least = (self.number("queue") - 1.0) * cells;
+            let (buffer, threshold) = (least + 3.0 * cells, least - 1.0);
+            write!(text, "[port.bottleneck]\nbuffer = {buffer}\npolicy.epd.threshold = {threshold}\n").unwrap();
+        }
+        text.push_str("[port.default]\nbuffer = \"infinite\"\npolicy.tail_drop = {}\n");
+        let acks = self.get("lost_acks").map(numbers).unwrap_or_default();
+        lost.insert("k1->r1".to_string(), acks.iter().map(|number| number - self.first()).collect());
+        for (link, lost) in lost.iter().filter(|(_, lost)| !lost.is_empty()) {
+            let flow = if link.starts_with("s2") { 2 } else { 1 };
+            writeln!(text, "[link.\"{link}\"]\nlose = [{{ flow = \"tcp{flow}\", packets = {lost:?} }}]").unwrap();
+        }
+        for flow in 1..=self.flows() {
+            let packets = ["packets", "packets2"][flow - 1];
+            if self.get(packets).is_some() {
+                let bytes = self.number(packets) * self.mss() as f64;
+                writeln!(text, "[flow.tcp{flow}.traffic.file]\nbytes = \"{bytes}B\"").unwrap();
+            }
+            let variant = self.variant();
+            let window = self.number(&self.of("window_", flow));
+            let mut options = self.options(window, rules);
+            if self.flows() > 1 {
+                let rate = rate(self.link(&self.of("access", flow)).rate);
+                options.insert("pacing_rate", format!("\"{rate}bps\""));
+            }
+            let options = options.iter().map(|(key, value)| format!("{key} = {value}\n"));
+            write!(text, "[flow.tcp{flow}.tcp.{variant}]\n{}", options.collect::<String>()).unwrap();
+        }
+        text
+    }
+
+    /// Returns the options of a TCP with a window of `window` segments.
+    fn options(&self, window: f64, rules: &[&Rule]) -> BTreeMap<&'static str, String> {
+        let quoted = |text: &str| format!("\"{text}\"");
+        let tick = self.number("tcpTick_");
+        let ticks = |seconds: f64| (seconds / tick).round().max(2.0);
+        let mut options = BTreeMap::from([
+            ("mss", format!("\"{}B\"", self.mss())),
+            ("receive_window", format!("\"{}B\"", window * self.mss() as f64)),
+            ("timer_granularity", format!("\"{}ms\"", tick * 1e3)),
+            ("timer_resolution", quoted("1ms")),
+            ("minimum_rto", ticks(self.number("minrto_")).to_string()),
+            ("maximum_rto", quoted("60s")),
+            ("initial_window", self.number("windowInit_").to_string()),
+            ("ssthresh_rule", quoted("half_of_window")),
+            ("ssthresh_arithmetic", quoted(if self.is("precisionReduce_") { "fractions" } else { "whole_segments" })),
+            ("fast_retransmit", quoted(self.fast_retransmit())),
+            ("partial_acks", quoted(if self.is("partial_window_deflation_") { "deflate" } else { "drop_inflation" })),
+            ("partial_ack_timer", quoted(if self.is("newreno_changes1_") { "first" } else { "every" })),
+            ("limited_transmit", quoted(if self.is("singledup_") { "on" } else { "off" })),
+        ]);
+        // The SYN's round trip sets the first timeout: a tick or more, three times as long.
+        let initial = if self.is("syn_") { 3.0 * tick } else { 6.0 };
+        options.insert("initial_rto", format!("\"{}ms\"", (initial.max(ticks(self.number("minrto_")) * tick)) * 1e3));
+        if self.is("exit_recovery_fix_") {
+            options.insert("full_acks", quoted("flight"));
+        }
+        if self.is("maxburst_") {
+            options.insert("max_burst", self.number("maxburst_").to_string());
+        }
+        if let Some(time) = self.get("delayed_ack") {
+            options.insert("delayed_acks", quoted("timer"));
+            options.insert("delayed_ack_time", quoted(time));
+            options.insert("gap_acks", quoted(if self.is("RFC2581_immediate_ack_") { "at_once" } else { "delayed" }));
+        }
+        for rule in rules.iter().filter(|rule| !rule.lists_losses()) {
+            let (key, value) = rule.options.split_once(" = ").expect("a setting");
+            options.insert(key, value.to_string());
+        }
+        options
+    }
+
+    fn fast_retransmit(&self) -> &'static str {
+        match () {
+            () if !self.is("bugFix_") || self.tcp == "FullTcp" => "always",
+            () if self.is("lessCareful_") => "less_careful",
+            () if self.is("bugFix_ack_") => "ack_heuristic",
+            () => "careful",
+        }
+    }
+}
+
+/// Bytes of an acknowledgement.
+const ACK: u32 = 40;

@@ -1,0 +1,59 @@
+//! The reference traces, as times and packet numbers.
+
+use std::collections::BTreeMap;
+
+/// A packet where it is traced.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Packet {
+    /// Time in seconds.
+    pub(super) time: f64,
+    /// Its number modulo [`WRAP`]; for an acknowledgement, the number of the last packet that it covers.
+    pub(super) number: u64,
+    /// True if it is lost there.
+    pub(super) lost: bool,
+}
+
+/// The traces count packets modulo 90.
+pub(super) const WRAP: u64 = 90;
+
+/// The traces of a test: `data1` and `acks1` for the first connection, and so on.
+pub(super) type Trace = BTreeMap<String, Vec<Packet>>;
+
+/// Reads the traces of a suite by test, if it has any.
+pub(super) fn of_suite(suite: &str) -> BTreeMap<String, Trace> {
+    let mut traces: BTreeMap<String, Trace> = BTreeMap::new();
+    let lines = std::fs::read_to_string(super::folder().join(format!("traces/{suite}.txt"))).unwrap();
+    for line in lines.lines() {
+        let mut words = line.split(' ');
+        let [test, what] = [(); 2].map(|()| words.next().expect("a test and a kind").to_string());
+        traces.entry(test).or_default().insert(what, packets(words));
+    }
+    traces
+}
+
+/// Reads packets from words of the form `STEP@NUMBER!*TIMES`: the time in units of 10 us since the packet before, its
+/// number if it is not the next one, a mark if it is lost, and how often the word is repeated.
+fn packets<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Packet> {
+    let whole = |text: &str| -> u64 { text.parse().unwrap_or_else(|_| panic!("{text} is a number")) };
+    let mut packets = Vec::new();
+    let (mut time, mut number) = (0, WRAP - 1);
+    for word in words {
+        let (word, times) = word.split_once('*').map_or((word, 1), |(word, times)| (word, whole(times)));
+        let (word, lost) = word.strip_suffix('!').map_or((word, false), |word| (word, true));
+        let (step, jump) = word.split_once('@').map_or((word, None), |(step, to)| (step, Some(whole(to))));
+        for _ in 0..times {
+            time += whole(step);
+            number = jump.unwrap_or((number + 1) % WRAP);
+            packets.push(Packet { time: time as f64 / 1e5, number, lost });
+        }
+    }
+    packets
+}
+
+#[test]
+fn a_word_is_a_step_a_jump_a_loss_and_a_repetition() {
+    let read: Vec<_> = packets("100 5@13*2 7! 1@89 1".split(' ')).iter().map(|p| (p.number, p.lost)).collect();
+    assert_eq!(read, [(0, false), (13, false), (13, false), (14, true), (89, false), (0, false)]);
+    let times: Vec<_> = packets("100 5*2".split(' ')).iter().map(|packet| packet.time).collect();
+    assert_eq!(times, [0.001, 0.00105, 0.0011]);
+}
