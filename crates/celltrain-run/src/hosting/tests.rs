@@ -138,8 +138,8 @@ mod smoltcp {
         let count = |event: &str| {
             let of = |column: &Values| match column {
                 Values::Words(places, words) => {
-                    let is_event = |&&place: &&i32| usize::try_from(place).is_ok_and(|at| words[at] == event);
-                    places.iter().filter(is_event).count()
+                    let word = |place: &i32| words.get(usize::try_from(*place).ok()?);
+                    places.iter().filter_map(word).filter(|word| *word == event).count()
                 }
                 _ => 0,
             };
