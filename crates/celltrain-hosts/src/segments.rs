@@ -68,9 +68,11 @@ impl Segments {
         };
         let start = self.position(sequence);
         counters.received_bytes += u64::from(len);
-        let kind = match self.add([start, start + u64::from(len)]) {
+        let is_new = self.add([start, start + u64::from(len)]);
+        let [from, to] = self.arrived[0];
+        let kind = match is_new {
             false => ArrivalKind::Repeated,
-            true if self.arrived[0][0] <= start && start < self.arrived[0][1] => ArrivalKind::InOrder,
+            true if self.first.is_some_and(|first| from <= first) && start < to => ArrivalKind::InOrder,
             true => ArrivalKind::OutOfOrder,
         };
         counters.repeated_segments += u64::from(kind == ArrivalKind::Repeated);
