@@ -150,7 +150,7 @@ mod smoltcp {
         assert!(count("retransmitted") >= own("retransmitted_segments") && count("retransmitted") > 0);
         let sent = count("sent") + count("retransmitted");
         assert!((own("segments_sent")..own("segments_sent") + 30).contains(&sent), "{sent}");
-        assert!(count("arrived") > 0 && count("ack_sent") >= count("acknowledged") && count("acknowledged") > 100);
+        assert!(count("arrived") > 0 && count("ack_sent") >= count("acknowledged") && count("acknowledged") > 20);
     }
 
     /// Returns a capture of the run, made by the reference engine, which reports where packets are lost.
