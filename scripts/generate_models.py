@@ -27,7 +27,7 @@ MODELS = PACKAGE / "model" / "types.py"
 SUBJECTS = {
     "abr": ["Abr", "Allocator", "Times", "VcOptions"],
     "policies": ["Policy"],
-    "tcp": ["Tcp"],
+    "tcp": ["Tcp", "Stack"],
     "topologies": ["Topology"],
 }
 #: The line of `__init__.pyi` that ends its hand-written part.
@@ -49,7 +49,7 @@ from celltrain.model.base import Experiment, Keyed, Model, Threshold
 #: Words with their own capitalization.
 SPELT = {"newreno": "NewReno"}
 #: Types for which `celltrain` has a hand-written class of the same name.
-NOT_EXPORTED = {"Policy"}
+NOT_EXPORTED = {"Policy", "Stack"}
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 LIMITS = {
     "minimum": "ge",

@@ -41,6 +41,8 @@ from .model.policy_files import Policy as Policy
 from .model.python_policy import PolicyPort as PolicyPort
 from .model.python_policy import PythonPolicy as PythonPolicy
 from .model.python_policy import compiled as compiled
+from .model.python_stack import Stack as Stack
+from .model.python_stack import StackEnd as StackEnd
 from .model.scenario import check as check
 from .model.scenario import load as load
 from .model.scenario import n_source as n_source
@@ -161,6 +163,7 @@ from .model.types import Ppd as Ppd
 from .model.types import ProcessingTimes as ProcessingTimes
 from .model.types import Python as Python
 from .model.types import PythonSetting as PythonSetting
+from .model.types import PythonStack as PythonStack
 from .model.types import QueueOptions as QueueOptions
 from .model.types import RateFormat as RateFormat
 from .model.types import RecoveryEnd as RecoveryEnd
@@ -187,7 +190,6 @@ from .model.types import Smoltcp as Smoltcp
 from .model.types import SmoltcpCongestion as SmoltcpCongestion
 from .model.types import SsthreshArithmetic as SsthreshArithmetic
 from .model.types import SsthreshRule as SsthreshRule
-from .model.types import Stack as Stack
 from .model.types import Star as Star
 from .model.types import StarPattern as StarPattern
 from .model.types import StaticThresholds as StaticThresholds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from celltrain.model.types import *
 from celltrain.model.types import Policy as Policy
+from celltrain.model.types import Stack as Stack
 from celltrain.model.types import __all__ as __all__
 
 

@@ -1,4 +1,4 @@
-"""TCP variants, and the types of their settings: `ct.tcp.Sack(mss="1460B")`."""
+"""TCP variants, real stacks, and the types of their settings: `ct.tcp.Sack(mss="1460B")`."""
 
 from celltrain.model import types as _types
 

@@ -19,6 +19,8 @@ from celltrain.model.types import OutOfOrder as OutOfOrder
 from celltrain.model.types import PartialAcks as PartialAcks
 from celltrain.model.types import PartialAckTimer as PartialAckTimer
 from celltrain.model.types import PipeRules as PipeRules
+from celltrain.model.types import PythonSetting as PythonSetting
+from celltrain.model.types import PythonStack as PythonStack
 from celltrain.model.types import RecoveryEnd as RecoveryEnd
 from celltrain.model.types import RecoveryWindow as RecoveryWindow
 from celltrain.model.types import Reno as Reno
@@ -28,8 +30,11 @@ from celltrain.model.types import RttSampling as RttSampling
 from celltrain.model.types import Sack as Sack
 from celltrain.model.types import SackPipe as SackPipe
 from celltrain.model.types import SlowStart as SlowStart
+from celltrain.model.types import Smoltcp as Smoltcp
+from celltrain.model.types import SmoltcpCongestion as SmoltcpCongestion
 from celltrain.model.types import SsthreshArithmetic as SsthreshArithmetic
 from celltrain.model.types import SsthreshRule as SsthreshRule
+from celltrain.model.types import Stack as Stack
 from celltrain.model.types import Tahoe as Tahoe
 from celltrain.model.types import Tcp as Tcp
 from celltrain.model.types import TcpOptions as TcpOptions

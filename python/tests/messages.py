@@ -14,7 +14,14 @@ CALLS = re.compile(r"^(Fault|of_\w+|\w*Error|\w*Warning|warn|refused?|fault)$")
 #: Rust calls and attributes of error types whose strings are shown to users.
 RUST_CALLS = re.compile(r"\b(?:fault\w*|Fault::\w+|refuse\w*|warn\w*|problem\w*|format!|error)\(")
 RUST_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-RUST_CRATES = ("celltrain-formula", "celltrain-scenario", "celltrain-run", "celltrain-capture", "celltrain-py")
+RUST_CRATES = (
+    "celltrain-formula",
+    "celltrain-scenario",
+    "celltrain-hosts",
+    "celltrain-run",
+    "celltrain-capture",
+    "celltrain-py",
+)
 
 
 def is_sentence(text: str) -> bool:

@@ -179,6 +179,18 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Policy.read": (ct.Policy.read, {"path": "policy.toml"}),
         "PythonPolicy": (ct.PythonPolicy, {"when_full": "lose_cell"}),
         "PolicyPort": (ct.PolicyPort, {"capacity": 9, "cells_per_second": 1.0, "vcs": ("tcp1",)}),
+        "Stack": (ct.Stack, {}),
+        "StackEnd": (
+            ct.StackEnd,
+            {
+                "flow": "tcp1",
+                "side": "sender",
+                "local": b"\x0a\0\0\1",
+                "remote": b"\x0a\0\0\2",
+                "seed": 1,
+                "file_bytes": None,
+            },
+        ),
         "compiled": (ct.compiled, {"function": lambda X, K, Y, N, V, C, now, tagged, draw: X < K}),  # noqa: N803
         "report": (ct.report, {"store": store}),
         "Store.open": (ct.Store.open, {"path": store.path}),
@@ -306,6 +318,8 @@ NAMES = [
     "Policy.read",
     "PythonPolicy",
     "PolicyPort",
+    "Stack",
+    "StackEnd",
     "compiled",
     "Compared.to_dict",
     "Compared.write",
@@ -625,10 +639,10 @@ def test_plots_and_reasons_say_what_they_are(lan):
 
 
 def test_completion_lists_functions_and_results_and_submodules_list_the_tables_of_a_scenario():
-    assert len(dir(ct)) <= 51
+    assert len(dir(ct)) <= 53
     assert {"run", "compare", "scenarios", "tcp", "abr", "policies", "topologies", "models", "errors"} <= {*dir(ct)}
     listed = {name for module in (ct.policies, ct.tcp, ct.abr, ct.topologies) for name in module.__all__}
-    for choice in ("Policy", "Tcp", "Allocator", "Topology"):
+    for choice in ("Policy", "Tcp", "Stack", "Allocator", "Topology"):
         [keyed] = getattr(ct.models, choice).__metadata__
         assert {one.__name__ for one in keyed.variants.values()} <= listed
     assert ct.tcp.Sack is ct.Sack and ct.policies.Epd is ct.Epd

@@ -7,6 +7,7 @@ use celltrain_capture::{
     About, Capture, CaptureError, CaptureKind, Circuit, Direction, Interface, SeenPacket, Setting,
 };
 use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::SegmentStep;
 use celltrain_core::index::{FlowIndex, NodeIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::units::{Clock, Time};
@@ -28,6 +29,8 @@ pub struct Seen<'a> {
     pub vc: VcIndex,
     /// The number of its frame within its VC.
     pub frame: FrameNumber,
+    /// The step of its TCP segment or acknowledgement, if it has one. Data flows from the sender to the receiver.
+    pub segment: Option<SegmentStep>,
     /// Number of the packet in the run, from 0, in the order of sending.
     pub number: u64,
     /// The packet.

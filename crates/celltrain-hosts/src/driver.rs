@@ -10,6 +10,7 @@ use std::fmt;
 use celltrain_core::cancellation::Interrupted;
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::engine::{Delivered, HostedSimulation, SimulationError};
+use celltrain_core::events::SegmentStep;
 use celltrain_core::fingerprint::Fingerprint;
 use celltrain_core::index::{FlowIndex, NodeIndex, VcIndex};
 use celltrain_core::network::Network;
@@ -147,15 +148,17 @@ impl Hosts {
                 break kept;
             }
             // Packets of a VC do not overtake each other.
-            observe(simulation.probe(), &self.seen(&kept, Step::Lost, time));
+            observe(simulation.probe(), &self.seen(&kept, Step::Lost, None, time));
         };
-        observe(simulation.probe(), &self.seen(&kept, Step::Arrived, time));
-        let End { flow, side, stack, clock, .. } = &mut self.ends[kept.to];
-        let counters = simulation.counters(*flow);
+        let End { flow, side, .. } = self.ends[kept.to];
+        let (counters, segments) = (simulation.counters(flow), &mut self.segments[kept.to / 2]);
         counters.packets.fold_all([time.0, kept.number]);
-        if *side == Side::Receiver {
-            self.segments[kept.to / 2].on_arrived(&kept.bytes, counters);
-        }
+        let segment = match side {
+            Side::Sender => segments.on_acknowledged(&kept.bytes),
+            Side::Receiver => segments.on_arrived(&kept.bytes, counters),
+        };
+        observe(simulation.probe(), &self.seen(&kept, Step::Arrived, segment, time));
+        let End { stack, clock, .. } = &mut self.ends[kept.to];
         stack.on_packet(clock.told(time), &kept.bytes);
         kept.to
     }
@@ -189,26 +192,28 @@ impl Hosts {
             self.packets += 1;
             let counters = simulation.counters(flow);
             fold(&mut counters.packets, now, &bytes);
-            if side == Side::Sender {
-                self.segments[end / 2].on_sent(&bytes, counters);
-            }
+            let segments = &mut self.segments[end / 2];
+            let segment = match side {
+                Side::Sender => segments.on_sent(&bytes, counters),
+                Side::Receiver => segments.on_ack_sent(&bytes),
+            };
             let length = bytes.len() as u64;
             let kept = Kept { number, frame: simulation.next_frame(vc), to: end ^ 1, bytes };
-            observe(simulation.probe(), &self.seen(&kept, Step::Sent, now));
+            observe(simulation.probe(), &self.seen(&kept, Step::Sent, segment, now));
             self.on_the_way[vc].push_back(kept);
             simulation.inject(host, vc, length, number)?;
         }
         Ok(())
     }
 
-    fn seen<'a>(&self, kept: &'a Kept, step: Step, time: Time) -> Seen<'a> {
+    fn seen<'a>(&self, kept: &'a Kept, step: Step, segment: Option<SegmentStep>, time: Time) -> Seen<'a> {
         let &Kept { number, frame, to, ref bytes } = kept;
         let at = match step {
             Step::Sent => to ^ 1,
             Step::Arrived | Step::Lost => to,
         };
         let End { flow, side, .. } = self.ends[at];
-        Seen { time, flow, side, step, vc: self.ends[to ^ 1].vc, frame, number, bytes }
+        Seen { time, flow, side, step, segment, vc: self.ends[to ^ 1].vc, frame, number, bytes }
     }
 }
 

@@ -1,51 +1,120 @@
-//! Counts of a flow's data segments, read off the headers of its packets.
+//! A flow's segments, read off the headers of its packets.
 
 use celltrain_core::engine::OutsideCounters;
+use celltrain_core::events::{AckKind, ArrivalKind, SegmentStep};
+use celltrain_core::tcp::sender::Cause;
+use celltrain_core::tcp::{Ack, SackBlocks, Segment};
 use etherparse::{SlicedPacket, TransportSlice};
 
-/// The data segments of a flow that have been seen at its two ends.
+/// The segments of a flow that have been seen at its two ends. Positions are sequence numbers that do not wrap around.
 #[derive(Default)]
 pub(crate) struct Segments {
-    /// End of the newest data sent, as an offset from the first sequence number seen.
-    sent: Option<u64>,
-    /// Data that has arrived: disjoint ranges of offsets, in order.
+    /// Position of the first byte of data, once a segment has been sent.
+    first: Option<u64>,
+    /// End of the newest data sent.
+    sent: u64,
+    acknowledged: u64,
+    /// Data that has arrived: disjoint ranges of positions, in order.
     arrived: Vec<[u64; 2]>,
 }
 
-/// The payload of a packet, with its sequence number if it is a TCP segment.
-struct Payload {
-    sequence: Option<u32>,
-    bytes: u64,
+/// The headers of a TCP segment or a UDP packet.
+enum Headers {
+    Tcp { sequence: u32, syn: bool, ack: Option<u32>, window: u16, bytes: u32 },
+    Udp { bytes: u32 },
 }
 
 impl Segments {
     /// Counts a packet that leaves the sender of data.
-    pub(crate) fn on_sent(&mut self, packet: &[u8], counters: &mut OutsideCounters) {
-        let Some(Payload { sequence, bytes }) = payload(packet) else { return };
-        counters.segments_sent += 1;
-        if let Some([start, end]) = self.range(sequence, bytes) {
-            let newest = self.sent.get_or_insert(start);
-            counters.retransmitted_segments += u64::from(start < *newest);
-            *newest = end.max(*newest);
+    pub(crate) fn on_sent(&mut self, packet: &[u8], counters: &mut OutsideCounters) -> Option<SegmentStep> {
+        let (sequence, syn, len) = match headers(packet)? {
+            Headers::Tcp { sequence, syn, bytes, .. } => (sequence, syn, bytes),
+            Headers::Udp { bytes } => {
+                counters.segments_sent += u64::from(bytes > 0);
+                return None;
+            }
+        };
+        if self.first.is_none() {
+            // In the second lap, so that earlier sequence numbers have a position too. A SYN counts as a byte.
+            self.sent = LAP + u64::from(sequence) + u64::from(syn);
+            self.first = Some(self.sent);
+            self.acknowledged = self.sent;
         }
+        if len == 0 {
+            return None;
+        }
+        let start = self.position(sequence);
+        let is_repeated = start < self.sent;
+        counters.segments_sent += 1;
+        counters.retransmitted_segments += u64::from(is_repeated);
+        self.sent = self.sent.max(start + u64::from(len));
+        let segment = Segment { seq: self.offset(start), len };
+        Some(if is_repeated {
+            SegmentStep::Retransmitted { segment, cause: Cause::Unknown }
+        } else {
+            SegmentStep::Sent { segment, is_probe: false, is_damaged: false }
+        })
     }
 
     /// Counts a packet that reaches the receiver of data.
-    pub(crate) fn on_arrived(&mut self, packet: &[u8], counters: &mut OutsideCounters) {
-        let Some(Payload { sequence, bytes }) = payload(packet) else { return };
-        counters.received_bytes += bytes;
-        if let Some(range) = self.range(sequence, bytes) {
-            counters.repeated_segments += u64::from(!self.add(range));
+    pub(crate) fn on_arrived(&mut self, packet: &[u8], counters: &mut OutsideCounters) -> Option<SegmentStep> {
+        let (sequence, len) = match headers(packet)? {
+            Headers::Tcp { sequence, bytes, .. } if bytes > 0 => (sequence, bytes),
+            Headers::Tcp { .. } => return None,
+            Headers::Udp { bytes } => {
+                counters.received_bytes += u64::from(bytes);
+                return None;
+            }
+        };
+        let start = self.position(sequence);
+        counters.received_bytes += u64::from(len);
+        let is_new = self.add([start, start + u64::from(len)]);
+        let [from, to] = self.arrived[0];
+        let kind = match is_new {
+            false => ArrivalKind::Repeated,
+            true if self.first.is_some_and(|first| from <= first) && start < to => ArrivalKind::InOrder,
+            true => ArrivalKind::OutOfOrder,
+        };
+        counters.repeated_segments += u64::from(kind == ArrivalKind::Repeated);
+        Some(SegmentStep::Arrived { segment: Segment { seq: self.offset(start), len }, kind })
+    }
+
+    /// Reads the acknowledgement in a packet that leaves the receiver of data.
+    pub(crate) fn on_ack_sent(&self, packet: &[u8]) -> Option<SegmentStep> {
+        let (position, window) = self.ack(packet)?;
+        Some(SegmentStep::AckSent { ack: Ack { ack: self.offset(position), window }, blocks: SackBlocks::NONE })
+    }
+
+    /// Reads the acknowledgement in a packet that reaches the sender of data.
+    pub(crate) fn on_acknowledged(&mut self, packet: &[u8]) -> Option<SegmentStep> {
+        let (position, window) = self.ack(packet)?;
+        let kind = match position.cmp(&self.acknowledged) {
+            std::cmp::Ordering::Greater => AckKind::New,
+            std::cmp::Ordering::Equal => AckKind::Duplicate,
+            std::cmp::Ordering::Less => AckKind::Old,
+        };
+        self.acknowledged = self.acknowledged.max(position);
+        let ack = Ack { ack: self.offset(position), window };
+        Some(SegmentStep::Acknowledged { ack, blocks: SackBlocks::NONE, kind })
+    }
+
+    /// Returns the position and the window of an acknowledgement that is not part of the handshake.
+    fn ack(&self, packet: &[u8]) -> Option<(u64, u16)> {
+        match headers(packet)? {
+            Headers::Tcp { syn: false, ack: Some(ack), window, .. } => Some((self.position(ack), window)),
+            _ => None,
         }
     }
 
-    /// Returns the offsets of a segment's payload.
-    fn range(&self, sequence: Option<u32>, bytes: u64) -> Option<[u64; 2]> {
-        // The first segment is in the middle of the first lap, so that earlier sequence numbers have an offset too.
-        let newest = self.sent.unwrap_or(FIRST_LAP | u64::from(sequence?));
-        let ahead = sequence?.wrapping_sub(low(newest)).cast_signed();
-        let start = newest.saturating_add_signed(i64::from(ahead));
-        Some([start, start + bytes])
+    /// Returns the position of a sequence number that is less than half a lap from the newest data.
+    fn position(&self, sequence: u32) -> u64 {
+        let ahead = sequence.wrapping_sub(low(self.sent)).cast_signed();
+        self.sent.saturating_add_signed(i64::from(ahead))
+    }
+
+    /// Returns the number of bytes of data before a position.
+    fn offset(&self, position: u64) -> u64 {
+        position.saturating_sub(self.first.unwrap_or(position))
     }
 
     /// Adds a range to the data that has arrived. Returns whether any of it is new.
@@ -66,21 +135,27 @@ impl Segments {
     }
 }
 
-const FIRST_LAP: u64 = 1 << 32;
+const LAP: u64 = 1 << 32;
 
 #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
-fn low(offset: u64) -> u32 {
-    offset as u32
+fn low(position: u64) -> u32 {
+    position as u32
 }
 
-/// Returns the payload of a TCP segment or UDP packet; `None` if it has none or is another packet.
-fn payload(packet: &[u8]) -> Option<Payload> {
-    let (sequence, bytes) = match SlicedPacket::from_ip(packet).ok()?.transport? {
-        TransportSlice::Tcp(segment) => (Some(segment.sequence_number()), segment.payload().len()),
-        TransportSlice::Udp(packet) => (None, packet.payload().len()),
-        _ => return None,
-    };
-    (bytes > 0).then_some(Payload { sequence, bytes: bytes as u64 })
+/// Returns the headers of a packet; `None` if it is neither TCP nor UDP.
+fn headers(packet: &[u8]) -> Option<Headers> {
+    let length = |payload: &[u8]| u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    match SlicedPacket::from_ip(packet).ok()?.transport? {
+        TransportSlice::Tcp(segment) => Some(Headers::Tcp {
+            sequence: segment.sequence_number(),
+            syn: segment.syn(),
+            ack: segment.ack().then(|| segment.acknowledgment_number()),
+            window: segment.window_size(),
+            bytes: length(segment.payload()),
+        }),
+        TransportSlice::Udp(packet) => Some(Headers::Udp { bytes: length(packet.payload()) }),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +195,32 @@ mod tests {
             assert_eq!(counters.repeated_segments, repeated, "{sequence}");
         }
         assert_eq!((segments.arrived.len(), counters.received_bytes), (1, 800));
+    }
+
+    #[test]
+    fn steps_count_bytes_from_the_first_byte_of_data() {
+        let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
+        let mut packet = Vec::new();
+        let headers = || PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+        headers().tcp(1, 2, 999, 1000).syn().write_to_vec(&mut packet, &[]).unwrap();
+        assert_eq!(segments.on_sent(&packet, &mut counters), None);
+        let segment = |seq| Segment { seq, len: 100 };
+        let sent = |seq| Some(SegmentStep::Sent { segment: segment(seq), is_probe: false, is_damaged: false });
+        assert_eq!([1000, 1100].map(|seq| segments.on_sent(&tcp(seq, 100), &mut counters)), [0, 100].map(sent));
+        let again = SegmentStep::Retransmitted { segment: segment(0), cause: Cause::Unknown };
+        assert_eq!(segments.on_sent(&tcp(1000, 100), &mut counters), Some(again));
+        let kinds = [(1100, ArrivalKind::OutOfOrder), (1000, ArrivalKind::InOrder), (1000, ArrivalKind::Repeated)];
+        for (seq, kind) in kinds {
+            let step = segments.on_arrived(&tcp(seq, 100), &mut counters);
+            assert_eq!(step, Some(SegmentStep::Arrived { segment: segment(u64::from(seq) - 1000), kind }));
+        }
+        for (ack, kind) in [(1100, AckKind::New), (1100, AckKind::Duplicate), (1000, AckKind::Old)] {
+            let mut packet = Vec::new();
+            headers().tcp(2, 1, 7, 500).ack(ack).write_to_vec(&mut packet, &[]).unwrap();
+            let (ack, blocks) = (Ack { ack: u64::from(ack) - 1000, window: 500 }, SackBlocks::NONE);
+            assert_eq!(segments.on_ack_sent(&packet), Some(SegmentStep::AckSent { ack, blocks }));
+            assert_eq!(segments.on_acknowledged(&packet), Some(SegmentStep::Acknowledged { ack, blocks, kind }));
+        }
     }
 
     #[test]

@@ -10,12 +10,14 @@ mod many;
 mod policy;
 mod scenario;
 mod shipped;
+mod stack;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::Engine;
 use celltrain_core::threshold::{EXPECTED, Threshold};
 use celltrain_formula::{Step as MeasureStep, parse_measure};
 use celltrain_run::answer::Build;
+use celltrain_run::hosting::VERSIONS;
 use celltrain_run::memory::machine;
 use celltrain_run::requests::Records;
 use celltrain_run::series::{Array, Recorded};
@@ -46,7 +48,7 @@ mod module {
     #[pymodule_export]
     use super::{
         bench_cases, build, conformance, data, data_names, measure, measures, memory_limit, parse, parse_expression,
-        parse_json, schema, threshold, toml,
+        parse_json, schema, stacks, threshold, toml,
     };
     #[pymodule_export]
     use crate::{cancel::Cancel, interpreter::AwaitedAtExit, many::run_many, policy::View, scenario::Scenario};
@@ -55,6 +57,8 @@ mod module {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::interpreter::watch_exit(module)?;
         celltrain_core::policy::python::provide(Box::new(crate::policy::Classes));
+        celltrain_scenario::stack::python::provide(crate::stack::check);
+        celltrain_run::hosting::python::provide(crate::stack::make);
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
@@ -85,6 +89,12 @@ fn conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
 #[pyfunction]
 fn measures() -> String {
     tables::described_all().to_string()
+}
+
+/// Returns the names and versions of the real transport stacks in this build.
+#[pyfunction]
+fn stacks() -> Vec<(&'static str, &'static str)> {
+    VERSIONS.to_vec()
 }
 
 /// Reads a scenario in TOML. Returns its handle (None if the scenario is refused) and a report.

@@ -3,6 +3,8 @@
 //! `celltrain.model.python_policy` finds the class and creates its objects. A compiled function is called without the
 //! interpreter.
 
+use std::collections::BTreeMap;
+
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
 use celltrain_core::policy::formula::{PortInfo, WhenFull};
@@ -24,18 +26,7 @@ pub(crate) struct Classes;
 
 impl Interpreter for Classes {
     fn check(&self, config: &Config) -> Vec<Fault> {
-        interpreter::attach(|py| {
-            let found = settings(py, config).and_then(|settings| {
-                let faults = py.import(MODULE)?.call_method1("faults", (&config.class, settings))?;
-                faults.extract::<Vec<(String, String, String)>>()
-            });
-            match found {
-                Ok(faults) => faults.into_iter().map(|(key, value, problem)| Fault::new(key, value, problem)).collect(),
-                Err(error) => {
-                    vec![Fault::new("class", format!("\"{}\"", config.class), format!("cannot be used: {error}"))]
-                }
-            }
-        })
+        interpreter::attach(|py| faults(py, MODULE, &config.class, &config.settings))
     }
 
     fn when_full(&self, config: &Config) -> Option<WhenFull> {
@@ -50,7 +41,8 @@ impl Interpreter for Classes {
         let capacity = port_info.capacity.filter(|&capacity| capacity != u32::MAX);
         let made = interpreter::attach(|py| {
             let port = (capacity, port_info.cells_per_second, PyTuple::new(py, vcs)?);
-            let made = py.import(MODULE)?.call_method1("made", (&config.class, settings(py, config)?, port))?;
+            let made =
+                py.import(MODULE)?.call_method1("made", (&config.class, settings(py, &config.settings)?, port))?;
             let (admit, address): (Py<PyAny>, Option<usize>) = made.extract()?;
             let view = Py::new(py, View::new(capacity, port_info.cells_per_second, vcs.len()))?;
             Ok::<_, PyErr>((admit, address, view))
@@ -81,9 +73,22 @@ impl Interpreter for Classes {
     }
 }
 
-fn settings<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict>> {
+/// Returns the faults of a class and its settings, which a module's function `faults` finds.
+pub(crate) fn faults(py: Python<'_>, module: &str, class: &str, own: &BTreeMap<String, Setting>) -> Vec<Fault> {
+    let found = settings(py, own).and_then(|settings| {
+        let faults = py.import(module)?.call_method1("faults", (class, settings))?;
+        faults.extract::<Vec<(String, String, String)>>()
+    });
+    match found {
+        Ok(faults) => faults.into_iter().map(|(key, value, problem)| Fault::new(key, value, problem)).collect(),
+        Err(error) => vec![Fault::new("class", format!("\"{class}\""), format!("cannot be used: {error}"))],
+    }
+}
+
+/// Converts the settings of a class.
+pub(crate) fn settings<'py>(py: Python<'py>, own: &BTreeMap<String, Setting>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for (name, setting) in &config.settings {
+    for (name, setting) in own {
         match setting {
             Setting::Truth(value) => dict.set_item(name, value)?,
             Setting::Whole(value) => dict.set_item(name, value)?,
@@ -95,7 +100,7 @@ fn settings<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict
 }
 
 /// Records an exception raised by a class. The traceback follows a line that names the call.
-fn failed(py: Python<'_>, call: &str, error: &PyErr) {
+pub(crate) fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     let traceback: Vec<String> = py
         .import(MODULE)
         // Before Python 3.12, the exception value alone has no traceback.

@@ -15,6 +15,7 @@ use celltrain_scenario::stack::StackConfig;
 
 use crate::Unfinished;
 
+pub mod python;
 #[cfg(feature = "smoltcp")]
 mod smoltcp;
 
@@ -24,11 +25,18 @@ pub const VERSIONS: &[(&str, &str)] = &[
     ("smoltcp", celltrain_hosts::smoltcp::VERSION),
 ];
 
-/// Returns the name and version of a stack for results.
+/// Returns the name of a stack for results, with its version; for a Python class, the class.
 ///
 /// # Errors
 /// If this build lacks the stack.
-pub fn label(name: &str) -> Result<String, String> {
+pub fn label(stack: &StackConfig) -> Result<String, String> {
+    match stack {
+        StackConfig::Python(own) => Ok(own.class.clone()),
+        StackConfig::Smoltcp(_) => version(stack.name()),
+    }
+}
+
+fn version(name: &str) -> Result<String, String> {
     match VERSIONS.iter().find(|(known, _)| *known == name) {
         Some((_, version)) => Ok(format!("{name} {version}")),
         None => Err(format!(
@@ -87,8 +95,8 @@ pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, St
     let mut flows = Vec::new();
     for (index, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.outside) {
         let stack = scenario.stack_of(&flow.name).expect("such a flow has a stack");
-        label(stack.name())?;
-        let stacks = stacks(stack, Endpoint::pair(network, index), application(network, flow));
+        label(stack)?;
+        let stacks = stacks(stack, &flow.name, Endpoint::pair(network, index), application(network, flow));
         flows.push(HostedFlow { flow: index, stacks });
     }
     Ok((!flows.is_empty()).then(|| Hosts::new(network, flows)))
@@ -97,19 +105,18 @@ pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, St
 /// Writes the names and versions of the stacks into the results of a scenario's flows.
 pub(crate) fn name_stacks(scenario: &Scenario, network: &Network, result: &mut RunResult) {
     for (flow, own) in network.flows.iter().zip(&mut result.flows).filter(|(flow, _)| flow.outside) {
-        own.stack = scenario.stack_of(&flow.name).and_then(|stack| label(stack.name()).ok()).unwrap_or_default();
+        own.stack = scenario.stack_of(&flow.name).and_then(|stack| label(stack).ok()).unwrap_or_default();
     }
 }
 
-#[cfg(feature = "smoltcp")]
-fn stacks(stack: &StackConfig, ends: [Endpoint; 2], application: Application) -> [Box<dyn Stack>; 2] {
-    let StackConfig::Smoltcp(own) = stack;
-    smoltcp::stacks(own, stack.sizes(), ends, application)
-}
-
-#[cfg(not(feature = "smoltcp"))]
-fn stacks(stack: &StackConfig, _: [Endpoint; 2], _: Application) -> [Box<dyn Stack>; 2] {
-    unreachable!("{} was refused", stack.name())
+fn stacks(stack: &StackConfig, flow: &str, ends: [Endpoint; 2], application: Application) -> [Box<dyn Stack>; 2] {
+    match stack {
+        #[cfg(feature = "smoltcp")]
+        StackConfig::Smoltcp(own) => smoltcp::stacks(own, stack.sizes(), ends, application),
+        #[cfg(not(feature = "smoltcp"))]
+        StackConfig::Smoltcp(_) => unreachable!("{} was refused", stack.name()),
+        StackConfig::Python(own) => ends.map(|endpoint| python::stack(own, flow, endpoint, &application)),
+    }
 }
 
 fn application(network: &Network, flow: &Flow) -> Application {

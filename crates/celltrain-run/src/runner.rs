@@ -398,9 +398,13 @@ pub struct Observers<'a> {
 
 impl hosting::Tap for Observers<'_> {
     fn on_packet(&mut self, seen: &Seen<'_>) {
-        let Some(capture) = &mut self.capture else { return };
-        let &Seen { time, flow, side, step, vc, frame, number, bytes } = seen;
-        if step != Step::Lost {
+        let &Seen { time, flow, side, step, vc, frame, segment, number, bytes } = seen;
+        if let (Some(log), Some(step)) = (&mut self.log, segment) {
+            let ecn = events::EcnBits::default();
+            let event = events::SegmentEvent { flow, vc, frame, step, sender: None, ecn };
+            log.on_event(time, events::Event::Segment(event));
+        }
+        if let (Some(capture), Step::Sent | Step::Arrived) = (&mut self.capture, step) {
             let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };
             capture.on_packet(time, &OwnPacket { flow, vc, frame, at, leaves: step == Step::Sent, number, bytes });
         }

@@ -160,7 +160,7 @@ pub const SERIES: &[Series] = &[
     },
     Series {
         name: "cwnd",
-        meaning: "congestion window and slow start threshold of each connection",
+        meaning: "congestion window and slow start threshold of each connection; 0 with a real stack",
         over: Over::Flows,
         columns: columns! {
             Numbers cwnd_segments, "segments", "congestion window";
@@ -307,6 +307,11 @@ impl Trace {
         let mut choice = SeriesChoice::default();
         for series in &self.series {
             (series.choose)(&mut choice);
+        }
+        if choice.windows && !network.flows.is_empty() && network.flows.iter().all(|flow| flow.outside) {
+            return Err(
+                "cwnd cannot be recorded: real stacks do not show their windows; choose other series".to_owned()
+            );
         }
         let recorder = Recorder::new(choice, links, between, network);
         self.values(network, &recorder)?;

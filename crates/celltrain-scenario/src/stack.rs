@@ -5,6 +5,7 @@
 use celltrain_core::error::Fault;
 use celltrain_core::registry;
 
+pub mod python;
 pub mod smoltcp;
 
 registry! {
@@ -13,6 +14,8 @@ registry! {
     pub enum StackConfig(module::Config) {
         /// smoltcp, a TCP for embedded systems, in Rust.
         smoltcp: Smoltcp,
+        /// A stack of your own, as a Python class.
+        python: Python,
     }
 
     /// Returns the sizes of packets and windows.

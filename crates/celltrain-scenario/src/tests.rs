@@ -20,6 +20,7 @@ use crate::{Candidate, Reader, Reading, build, read_json, read_toml};
 
 mod memories;
 mod requests;
+mod stacks;
 
 const GOOD: &str = r#"name = "five sources, LAN, EPD"
 duration = "10s"

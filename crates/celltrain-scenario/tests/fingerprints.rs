@@ -12,9 +12,10 @@ use std::sync::Mutex;
 use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
-use celltrain_core::probe::{Recorder, SeriesChoice};
+use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
-use celltrain_scenario::{build, read_toml};
+use celltrain_run::hosting::hosts;
+use celltrain_scenario::{Scenario, build, read_toml};
 
 use crate::scenarios_in;
 
@@ -92,10 +93,20 @@ impl Run {
         }
         let network = build::network(&scenario, self.seed);
         if self.is_watched {
-            self.engine.record(&network, &mut recorder(&network))
+            self.hosted(&scenario, &network, &mut recorder(&network))
         } else {
-            self.engine.run_to_end(&network)
+            self.hosted(&scenario, &network, &mut Nothing)
         }
+    }
+
+    fn hosted(&self, scenario: &Scenario, network: &Network, probe: &mut impl Probe) -> RunResult {
+        let run = match hosts(scenario, network).expect("this build has all stacks") {
+            Some(hosts) => {
+                self.engine.run_hosted(network, probe, |_| true, |simulation| hosts.run(simulation, |_, _| ()))
+            }
+            None => self.engine.run(network, probe, |_| true).map_err(Into::into),
+        };
+        run.expect("nothing interrupts it")
     }
 }
 

@@ -251,7 +251,13 @@ class Diagrams:
 
 
 #: Colours by the reason for a retransmission, different from all colours of flows.
-_COLOURS = {"timeout": LOSS, "third duplicate ACK": INK, "partial ACK": "#6A3D9A", "SACK hole": "#E07B00"}
+_COLOURS = {
+    "timeout": LOSS,
+    "third duplicate ACK": INK,
+    "partial ACK": "#6A3D9A",
+    "SACK hole": "#E07B00",
+    "not reported by the stack": "#8C564B",
+}
 #: A segment shorter than this fraction of the axis is drawn as a dot.
 _BAR = 0.012
 #: Maximum number of losses drawn as large crosses.

@@ -174,12 +174,13 @@ def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _all_alike(scenario: Mapping[str, Any]) -> bool:
-    """Returns whether all flows are TCP with data from the start, and no port prefers a VC."""
+    """Returns whether all flows are the simulation's TCP with data from the start, and no port prefers a VC."""
     kinds = {kind for flow in scenario["flow"].values() for kind in flow["traffic"] or ()}
     schedulers = {name for port in scenario["port"].values() for name in port["scheduler"] or ()}
     policies = [config for port in scenario["port"].values() for config in port["policy"].values()]
     by_vc = any(isinstance(value, Mapping) for config in policies for value in config.values())
-    return kinds <= TCP_DATA and schedulers <= EVEN_SCHEDULERS and not by_vc and not scenario["vc"]
+    hosted = any(table.get("stack") for table in (scenario, *scenario["flow"].values()))
+    return kinds <= TCP_DATA and schedulers <= EVEN_SCHEDULERS and not (by_vc or hosted or scenario["vc"])
 
 
 def _starts(scenario: Mapping[str, Any], names: list[str]) -> dict[str, float]:

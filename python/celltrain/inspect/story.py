@@ -162,6 +162,7 @@ _BECAUSE = {
     _FAST: "because of the third duplicate ACK",
     "partial ACK": "because of partial ACKs",
     "SACK hole": "to fill holes that SACK showed",
+    "not reported by the stack": "for reasons that the stack does not report",
 }
 #: Group of the sentences about lost ACKs, which follows all groups of segments.
 _OF_ACKS = 1 << 32

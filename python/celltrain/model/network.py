@@ -178,15 +178,17 @@ def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any])
     'sack with cubic (mss 1460 B, window 600 kB, 10 ms ticks)'
     >>> tcp_summary("lan-unresponsive")
     'reno (fast retransmit and recovery, 100 ms ticks); tcp5 without TCP'
+    >>> tcp_summary("lan-smoltcp")
+    'smoltcp 0.14.0 with reno'
     """
     settings = scenario if isinstance(scenario, Mapping) else table(read(scenario).accepted())
-    common = _variant(settings.get("tcp") or {"vanilla": {}})
+    common = _transport(settings) or _variant({"vanilla": {}})
     own = {}
     for flow, options in settings.get("flow", {}).items():
         if any(kind in WITHOUT_TCP for kind in options.get("traffic") or {}):
             own[flow] = f"{shown(shortened(flow))} without TCP"
-        elif options.get("tcp") and (variant := _variant(options["tcp"])) != common:
-            own[flow] = f"{shown(shortened(flow))}: {variant}"
+        elif (transport := _transport(options)) and transport != common:
+            own[flow] = f"{shown(shortened(flow))}: {transport}"
     parts = [common, *list(own.values())[:MOST_FLOWS]]
     if len(own) > MOST_FLOWS:
         parts.append(f"{len(own) - MOST_FLOWS} more flows with settings of their own")
@@ -217,16 +219,34 @@ def tcp_lines(named: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield f"TCP: {tcp}" if len(cases) == 1 else f"TCP of {', '.join(names)}: {tcp}"
 
 
-def _variant(tcp: Mapping[str, Any]) -> str:
-    """Describes a TCP variant: congestion control and sizes unless they are defaults, recovery, and clock."""
-    [(name, options)] = tcp.items()
-    control = options.get("congestion", "jacobson")
-    by = {"jacobson": "", "formula": " with formulas"}.get(control, f" with {control}")
+def _transport(options: Mapping[str, Any]) -> str:
+    """Describes the real stack or the TCP of a scenario or a flow; empty if a flow has none of its own."""
+    if options.get("stack"):
+        [(name, settings)] = options["stack"].items()
+        if name == "python":
+            return str(settings["class"])
+        sizes = _sizes(settings)
+        more = f" ({', '.join(sizes)})" if sizes else ""
+        return f"{name} {dict(_core.stacks()).get(name, '')} with {settings.get('congestion', 'reno')}{more}"
+    return _variant(options["tcp"]) if options.get("tcp") else ""
+
+
+def _sizes(options: Mapping[str, Any]) -> list[str]:
+    """Describes the sizes of a TCP or a stack that are not defaults."""
     sizes = []
     if (mss := _bytes(options.get("mss", MSS))) != _bytes(MSS):
         sizes.append(f"mss {mss} B")
     if _bytes(window := options.get("receive_window", WINDOW)) != _bytes(WINDOW):
         sizes.append(f"window {_spaced(window)}")
+    return sizes
+
+
+def _variant(tcp: Mapping[str, Any]) -> str:
+    """Describes a TCP variant: congestion control and sizes unless they are defaults, recovery, and clock."""
+    [(name, options)] = tcp.items()
+    control = options.get("congestion", "jacobson")
+    by = {"jacobson": "", "formula": " with formulas"}.get(control, f" with {control}")
+    sizes = _sizes(options)
     details = [RECOVERY[name], *sizes, f"{_spaced(options.get('timer_granularity', '100ms'))} ticks"]
     if options.get("tick_phase") == "random":
         details.append("random phases")

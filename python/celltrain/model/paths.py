@@ -137,9 +137,10 @@ def choices(path: str) -> list[str]:
     >>> "epd" in choices("port.bottleneck.policy"), choices("port.bottleneck.buffer")
     (True, [])
     """
-    tables = [list(one.get("properties", {})) for one in _alternatives(_place(path)) if "required" in one]
-    # A table with a single required key looks the same, but has no alternatives.
-    return [keys[0] for keys in tables if len(keys) == 1] if len(tables) > 1 else []
+    # A table with a single required key looks like a choice, but is not listed as one.
+    listed = [inner for schema in _place(path) for one in _with_choices(schema) for inner in one.get("oneOf", [])]
+    tables = [list(one.get("properties", {})) for one in listed if "required" in one]
+    return [keys[0] for keys in tables if len(keys) == 1]
 
 
 #: Common names in tables whose names the scenario chooses.

@@ -43,10 +43,11 @@ SIGNATURE = f"boolean({', '.join(['float64'] * 9)})"
 WHEN_FULL = ("lose_rest_of_frame", "lose_cell", "push_out_front")
 _NO_ADMIT = "has no admit(self, view, vc); add it to decide whether a frame may enter"
 
+C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Classes in this process by their names in scenarios, including those of scripts and notebooks.
-_KNOWN: dict[str, type[PythonPolicy]] = {}
+KNOWN: dict[str, type[Any]] = {}
 #: Modules that may be imported for a scenario because the process that sent the work had loaded them.
 _SENT: set[str] = set()
 #: The environment variable that names further modules, separated by commas.
@@ -79,22 +80,16 @@ class PythonPolicy:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._called = f"{cls.__module__}:{cls.__qualname__}"
-        _KNOWN[cls._called] = cls
+        KNOWN[cls._called] = cls
 
     def __init__(self, **settings: bool | int | float | str) -> None:
-        known = _settings(type(self))
+        known = settings_of(type(self), PythonPolicy)
         is_compiled = isinstance(type(self).admit, Compiled)
         faults = []
         for name, value in settings.items():
-            problem = ""
-            if name == "when_full":
-                problem = _when_full_problem(value)
-            elif name not in known:
-                problem = f"is not a setting; {among(name, known)}"
-            elif is_compiled:
+            problem = _when_full_problem(value) if name == "when_full" else setting_problem(name, value, known)
+            if name in known and is_compiled:
                 problem = "cannot be used in a compiled admit, which has no settings; make it a constant of the module"
-            elif not isinstance(value, bool | int | float | str):
-                problem = "is not a number, a text, True or False"
             if problem:
                 faults.append(Fault.of_option(name, described(value), problem))
         if faults:
@@ -167,7 +162,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 def modules_of(scenarios: Iterable[str]) -> tuple[str, ...]:
     """Returns the loaded modules that define classes named by these scenarios (as JSON)."""
     texts = [text for text in scenarios if '"python"' in text]
-    found = (called.partition(":")[0] for called in _KNOWN if any(json.dumps(called) in text for text in texts))
+    found = (called.partition(":")[0] for called in KNOWN if any(json.dumps(called) in text for text in texts))
     return tuple(sorted(set(found)))
 
 
@@ -184,7 +179,7 @@ def named_modules() -> set[str]:
 def when_full(called: str) -> str | None:
     """Called by the core: returns a class's `when_full`; None if there is no such class, or the value is invalid."""
     try:
-        value = _class_of(called).when_full
+        value = class_of(called, PythonPolicy).when_full
     except LookupError:
         return None
     return None if _when_full_problem(value) else value
@@ -194,7 +189,7 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Called by the core: returns the faults of a class and its settings, each as key, value and problem."""
     quoted = json.dumps(called)
     try:
-        cls = _class_of(called)
+        cls = class_of(called, PythonPolicy)
     except LookupError as error:
         return [("class", quoted, str(error))]
     if "when_full" in settings:
@@ -217,7 +212,7 @@ def made(
     called: str, settings: dict[str, Any], port: tuple[int | None, float, tuple[str, ...]]
 ) -> tuple[Any, int | None]:
     """Called by the core: returns the function that decides at a port, and its address if it is compiled."""
-    policy = _class_of(called)(**settings)
+    policy = class_of(called, PythonPolicy)(**settings)
     policy.start(PolicyPort(*port))
     admit: Any = policy.admit
     return (admit, admit.address) if isinstance(admit, Compiled) else (admit, None)
@@ -230,10 +225,16 @@ def traceback_of(error: BaseException) -> list[str]:
     return lines[:-1] if lines[-1:] == last else lines
 
 
-def _class_of(called: str) -> type[PythonPolicy]:
-    """Returns the class with this module and name; raises `LookupError` with the problem."""
-    if called in _KNOWN:
-        return _KNOWN[called]
+def class_of(called: str, base: type[C]) -> type[C]:
+    """Returns the subclass of `base` with this module and name; raises `LookupError` with the problem."""
+    found = KNOWN.get(called) or _loaded(called)
+    if not isinstance(found, type) or not issubclass(found, base):
+        raise LookupError(f"is not a subclass of celltrain.{base.__name__}")
+    return found
+
+
+def _loaded(called: str) -> Any:
+    """Returns the object with this module and name; raises `LookupError` with the problem."""
     module, _, name = called.partition(":")
     if not module or not name:
         raise LookupError('is not a class; write its module, a colon and its name, such as "mine:Mine"')
@@ -253,8 +254,6 @@ def _class_of(called: str) -> type[PythonPolicy]:
     if place is None:
         another = "this process, which runs another program; move the class to a module"
         raise LookupError(f"is not a class of {another if module == '__main__' else module}")
-    if not isinstance(place, type) or not issubclass(place, PythonPolicy):
-        raise LookupError("is not a subclass of celltrain.PythonPolicy")
     return place
 
 
@@ -265,12 +264,22 @@ def _when_full_problem(value: object) -> str:
     return f"is not an action for a full buffer; {among(value if isinstance(value, str) else '', WHEN_FULL)}"
 
 
-def _settings(cls: type[PythonPolicy]) -> dict[str, Any]:
+def settings_of(cls: type, base: type) -> dict[str, Any]:
     """Returns the settings of a class with their defaults: attributes that are numbers, texts, True or False."""
-    bases = [base for base in reversed(cls.__mro__) if issubclass(base, PythonPolicy) and base is not PythonPolicy]
-    attributes = {name: value for base in bases for name, value in vars(base).items()}
+    bases = [one for one in reversed(cls.__mro__) if issubclass(one, base) and one is not base]
+    attributes = {name: value for one in bases for name, value in vars(one).items()}
     return {
         name: value
         for name, value in attributes.items()
-        if isinstance(value, bool | int | float | str) and not name.startswith("_") and name != "when_full"
+        if isinstance(value, bool | int | float | str) and not name.startswith("_") and name not in vars(base)
     }
+
+
+def setting_problem(name: str, value: object, known: Iterable[str]) -> str:
+    """Returns what is wrong with a setting of a class; empty if nothing is."""
+    problem = ""
+    if name not in known:
+        problem = f"is not a setting; {among(name, known)}"
+    elif not isinstance(value, bool | int | float | str):
+        problem = "is not a number, a text, True or False"
+    return problem

@@ -346,7 +346,7 @@ def n_source(
 
 # Keys that are written first; the others follow in their own order.
 ORDER = (
-    *("name", "duration", "seed", "topology", "tcp", "flow", "vc", "port", "edge"),
+    *("name", "duration", "seed", "topology", "tcp", "stack", "flow", "vc", "port", "edge"),
     *("hosts", "switches", "edge_devices", "links", "flows"),
     *("between", "from", "to", "rate", "delay", "rate_back", "delay_back"),
 )

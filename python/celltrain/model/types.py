@@ -113,6 +113,7 @@ __all__ = [
     "ProcessingTimes",
     "Python",
     "PythonSetting",
+    "PythonStack",
     "QueueOptions",
     "RateFormat",
     "RecoveryEnd",
@@ -139,7 +140,6 @@ __all__ = [
     "SmoltcpCongestion",
     "SsthreshArithmetic",
     "SsthreshRule",
-    "Stack",
     "Star",
     "StarPattern",
     "StaticThresholds",
@@ -344,7 +344,27 @@ class Smoltcp(Model):
     )
 
 
-Stack: TypeAlias = Annotated[Smoltcp, Keyed(smoltcp=Smoltcp)]
+PythonSetting: TypeAlias = bool | int | float | str
+"""A setting of the class: a number, true or false, or a string."""
+
+
+class PythonStack(Model):
+    """A transport stack of your own as a Python class. Its module is imported in the process that executes the run."""
+
+    class_: str = Field(
+        validation_alias="class",
+        serialization_alias="class",
+        description="The class: its module, a colon and its name, such as `mine:Mine`.",
+    )
+    mss: str = Field(
+        default="512B",
+        description="Usual payload of a full packet, without 40 bytes of headers, for figures that count packets.",
+        examples=["512B"],
+    )
+    settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
+
+
+Stack: TypeAlias = Annotated[Smoltcp | PythonStack, Keyed(smoltcp=Smoltcp, python=PythonStack)]
 """A real transport stack, as a scenario names it: one table whose key is the stack's name."""
 
 AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
@@ -1516,10 +1536,6 @@ class Formula(Model):
     )
 
 
-PythonSetting: TypeAlias = bool | int | float | str
-"""A setting of the class: a number, true or false, or a string."""
-
-
 class Python(Model):
     """A policy of your own as a Python class. Its module is imported in the process that executes the run.
 
@@ -2600,6 +2616,8 @@ SUBJECTS = {
         "PartialAckTimer",
         "PartialAcks",
         "PipeRules",
+        "PythonSetting",
+        "PythonStack",
         "RecoveryEnd",
         "RecoveryWindow",
         "Reno",
@@ -2609,8 +2627,11 @@ SUBJECTS = {
         "Sack",
         "SackPipe",
         "SlowStart",
+        "Smoltcp",
+        "SmoltcpCongestion",
         "SsthreshArithmetic",
         "SsthreshRule",
+        "Stack",
         "Tahoe",
         "Tcp",
         "TcpOptions",

@@ -77,6 +77,8 @@ pub enum Cause {
     PartialAck,
     /// The receiver reported data beyond this segment.
     Hole,
+    /// The sender is a stack outside the simulation, which does not report its reason.
+    Unknown,
 }
 
 /// A snapshot of a sender's state for observers.

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_stack_that_is_not_in_this_build_is_refused_in_words() {
-    let words = label("quic").unwrap_err();
+    let words = version("quic").unwrap_err();
     assert!(words.starts_with("the stack quic is not in this build of celltrain; use a wheel"), "{words}");
 }
 
@@ -17,7 +17,8 @@ mod smoltcp {
     use serde_json::Value;
 
     use crate::Unfinished;
-    use crate::runner::{Captured, How, Progress, Watched, one, one_watched};
+    use crate::events::{Block, Choice, Values};
+    use crate::runner::{Captured, EventOutput, How, Progress, Watched, one, one_watched};
     use crate::scenario::Handle;
     use crate::series::Trace;
     use celltrain_core::engine::Engine;
@@ -119,6 +120,37 @@ mod smoltcp {
         assert_eq!(ended, Err(Unfinished::TookTooLong(limit)));
         let ended = one(&endless, None, How::default(), &AtomicBool::new(true), &Progress::default());
         assert_eq!(ended, Err(Unfinished::Interrupted));
+    }
+
+    #[test]
+    fn events_of_hosted_flows_are_read_off_their_headers() {
+        let mut blocks: Vec<Block> = Vec::new();
+        let mut sink = |block| {
+            blocks.push(block);
+            true
+        };
+        let duration = celltrain_core::units::Duration::from_milliseconds(1500);
+        let flows = Some(vec!["tcp1".to_owned()]);
+        let choice = Choice::new(duration, &["segments".to_owned()], [None, None, flows], None).unwrap();
+        let events = Some(EventOutput { choice: &choice, sink: &mut sink });
+        let answer = run(by(Engine::Fast), Watched { events, ..Watched::default() });
+        let columns = || blocks.iter().flat_map(|block| &block.columns);
+        let count = |event: &str| {
+            let of = |column: &Values| match column {
+                Values::Words(places, words) => {
+                    let word = |place: &i32| words.get(usize::try_from(*place).ok()?);
+                    places.iter().filter_map(word).filter(|word| *word == event).count()
+                }
+                _ => 0,
+            };
+            columns().map(of).sum::<usize>() as u64
+        };
+        // The answer counts from 10 ms on, when a few segments have been sent.
+        let own = |key: &str| answer["flows"][0][key].as_u64().unwrap();
+        assert!(count("retransmitted") >= own("retransmitted_segments") && count("retransmitted") > 0);
+        let sent = count("sent") + count("retransmitted");
+        assert!((own("segments_sent")..own("segments_sent") + 30).contains(&sent), "{sent}");
+        assert!(count("arrived") > 0 && count("ack_sent") >= count("acknowledged") && count("acknowledged") > 20);
     }
 
     /// Returns a capture of the run, made by the reference engine, which reports where packets are lost.

@@ -129,6 +129,9 @@ fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenar
         scope.at("bytes").refuse_text(file, format!("is outside 1B to {}", Bytes { bytes: MAX_FILE }));
     }
     if let Some(bursts) = traffic.bursts() {
+        if let Some(StackConfig::Python(_)) = scenario.stack_with(Some(options)) {
+            scope.refuse("needs an application that a Python stack lacks; choose traffic.greedy or traffic.file");
+        }
         burst("pause", bursts.pause, &mut scope);
     }
 }

@@ -260,7 +260,7 @@ def tcps(plan: Plan) -> list[str]:
 
 
 def _changes_tcp(path: str) -> bool:
-    return path.partition(".")[0] in ("tcp", "flow")
+    return path.partition(".")[0] in ("tcp", "stack", "flow")
 
 
 def canonical(scenario: Mapping[str, Any]) -> str:

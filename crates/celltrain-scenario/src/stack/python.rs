@@ -1,0 +1,61 @@
+//! A stack written as a Python class. The program that reads scenarios provides the interpreter.
+//!
+//! Source: the class. `docs/real-stacks.md` shows how to write one.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use celltrain_core::error::Fault;
+use celltrain_core::policy::python::Setting;
+use celltrain_core::units::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::StackSizes;
+
+/// A transport stack of your own as a Python class. Its module is imported in the process that executes the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PythonStack")]
+pub struct Config {
+    /// The class: its module, a colon and its name, such as `mine:Mine`.
+    #[schemars(extend("x-expect" = "a module and a class, such as \"mine:Mine\""))]
+    pub class: String,
+    /// Settings of the class, by name.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Setting>,
+    /// Usual payload of a full packet, without 40 bytes of headers, for figures that count packets.
+    #[serde(default = "usual_mss")]
+    pub mss: Bytes,
+}
+
+fn usual_mss() -> Bytes {
+    Bytes { bytes: 512 }
+}
+
+/// Returns the faults of a class and its settings, by key.
+pub type Check = fn(&Config) -> Vec<Fault>;
+
+static CHECK: OnceLock<Check> = OnceLock::new();
+
+/// Sets the check of classes in this program. Later calls have no effect.
+pub fn provide(check: Check) {
+    CHECK.get_or_init(|| check);
+}
+
+impl Config {
+    pub(super) fn sizes(&self) -> StackSizes {
+        StackSizes { mss: self.mss.bytes, receive_window: WINDOW, send_buffer: WINDOW }
+    }
+
+    pub(super) fn check(&self) -> Vec<Fault> {
+        if let Some(check) = CHECK.get() {
+            return check(self);
+        }
+        let problem = "is a Python class, and there is no Python here";
+        vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
+    }
+}
+
+/// The simulation does not use the window of a stack outside it.
+const WINDOW: u64 = 65_535;

@@ -1,0 +1,82 @@
+//! Tests of scenarios that name real stacks.
+
+use celltrain_core::index::FlowIndex;
+
+use super::*;
+
+/// Three flows; the text goes in front of the port's table.
+fn with(text: &str) -> Reading {
+    let text = format!("duration = '1s'\ntopology.n_source = {{ sources = 3, link_delay = '5us' }}\n{text}");
+    read(&format!("{text}\n[port.bottleneck]\nbuffer = 2000\npolicy.epd = {{}}\n"))
+}
+
+fn faults(text: &str) -> Vec<String> {
+    with(text).faults.into_iter().map(|fault| fault.message).collect()
+}
+
+#[test]
+fn a_stack_is_that_of_all_flows_unless_a_flow_has_its_own_transport() {
+    let reading = with(
+        "[stack.smoltcp]\nmss = '1460B'\nsend_buffer = '100kB'\n[flow.tcp2]\ntcp.reno = {}\n[flow.tcp3]\nstack.smoltcp = \
+         { mss = '9140B' }",
+    );
+    assert_eq!(reading.faults, []);
+    let (scenario, network) = (reading.scenario.unwrap(), reading.network.unwrap());
+    let flow = |number| &network.flows[FlowIndex::new(number)];
+    assert_eq!([0, 1, 2].map(|number| flow(number).outside), [true, false, true]);
+    // 1500 and 9180 bytes with LLC/SNAP and the trailer; the simulation's own TCP has its default MSS.
+    assert_eq!([0, 1, 2].map(|number| flow(number).frame(&network.aal5)), [(1460, 32), (512, 12), (9140, 192)]);
+    assert_eq!(flow(0).tcp.options().receive_window.bytes, 100_000, "the largest buffer");
+    assert!(scenario.stack_of("tcp2").is_none() && scenario.stack_of("tcp1").is_some());
+}
+
+#[test]
+fn a_packet_source_has_no_stack() {
+    let reading = with("[stack.smoltcp]\n[flow.tcp1.traffic.constant_rate]\nrate = '1Mbps'");
+    assert_eq!(reading.faults, []);
+    assert!(!reading.network.unwrap().flows[FlowIndex::new(0)].outside);
+    let own = faults("[flow.tcp1]\nstack.smoltcp = {}\ntraffic.constant_rate = { rate = '1Mbps' }");
+    assert!(own[0].contains("flow.tcp1.stack.smoltcp sends nothing: the flow's traffic is packets"), "{own:?}");
+}
+
+#[test]
+fn settings_that_a_stack_cannot_have_are_refused_with_what_it_can() {
+    for (text, says) in [
+        ("receive_window = '1500MB'", "is outside one segment (512B) to 1073741824B, the most that smoltcp can have"),
+        ("send_buffer = '511B'", "send_buffer = \"511B\" is outside one segment (512B)"),
+        ("mss = '47B'", "mss = \"47B\" is outside 48B to 65495B, as smoltcp requires"),
+        (
+            "mss = '65495B'",
+            "mss = \"65.495kB\" makes frames of 65543 bytes with headers, more than AAL5 can carry (65535)",
+        ),
+        ("ack_delay = '501ms'", "ack_delay = \"501ms\" is not a time up to 500ms"),
+        ("congestion = 'bbr'", "congestion = \"bbr\" is not one of \"none\", \"reno\", \"cubic\""),
+        ("window = '1kB'", "window is unknown"),
+    ] {
+        let found = faults(&format!("[stack.smoltcp]\n{text}"));
+        assert!(found.len() == 1 && found[0].contains(says), "{found:?} lacks {says}");
+        let found = faults(&format!("[flow.tcp2.stack.smoltcp]\n{text}"));
+        assert!(found.len() == 1 && found[0].contains(says), "{found:?} lacks {says}");
+    }
+}
+
+#[test]
+fn an_unknown_stack_or_a_second_transport_is_refused() {
+    let found = faults("[stack.smolttcp]");
+    assert!(found[0].contains("stack.smolttcp is unknown; did you mean smoltcp?"), "{found:?}");
+    let found = faults("[flow.tcp1]\nstack.smoltcp = {}\ntcp.reno = {}");
+    assert_eq!(
+        found,
+        [
+            "test.toml:4: flow.tcp1.stack.smoltcp is a second transport for the flow, next to [flow.tcp1.tcp.reno]; choose one"
+        ]
+    );
+}
+
+#[test]
+fn files_are_cut_only_from_streams_of_the_simulations_tcp() {
+    let measure = "[measure]\nfile_size = '100kB'";
+    assert_eq!(faults(&format!("[flow.tcp1.stack.smoltcp]\n{measure}")), [""; 0]);
+    let found = faults(&format!("[stack.smoltcp]\n{measure}"));
+    assert!(found[0].contains("cuts no stream: no flow uses the simulation's own TCP"), "{found:?}");
+}

@@ -1,0 +1,242 @@
+"""Flows with real transport stacks have what other flows have, or an error that says what they lack."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import WITHOUT_POLICY, is_refused
+
+import celltrain as ct
+
+#: Two connections of smoltcp share a switch with one of the simulator's own TCP.
+MIXED = ct.n_source(
+    sources=3,
+    link_rate="8Mbps",
+    link_delay="1ms",
+    buffer_cells=100,
+    policy=ct.Epd(threshold=80),
+    duration="300ms",
+).replace(flow={"tcp1-2": ct.FlowOptions(stack=ct.Smoltcp())})
+VERSION = "smoltcp 0.14.0"
+
+
+@pytest.fixture(scope="module")
+def result() -> ct.RunResult:
+    return ct.run(MIXED, seed=2, trace=["queue", "cwnd"], step="10ms")
+
+
+def test_a_run_has_both_kinds_of_flows_and_the_version_of_the_stack(result):
+    flows = result.flows.to_pydict()
+    assert flows["stack"] == [VERSION, VERSION, ""]
+    assert min(flows["goodput_mbps"]) > 0.1
+    assert flows["timeouts"][:2] == [None, None]
+    assert flows["timeouts"][2] is not None
+    assert max(result.series["queue"]["queue_cells_largest"].to_pylist()) > 80
+
+
+def test_both_engines_give_one_fingerprint_and_another_seed_gives_another(result):
+    assert ct.run(MIXED, seed=2, engine="reference").fingerprint == result.fingerprint
+    assert ct.run(MIXED, seed=3).fingerprint != result.fingerprint
+
+
+def test_windows_of_a_stack_alone_are_refused_and_in_a_mixed_network_are_zero(result):
+    cwnd = result.series["cwnd"].to_pydict()
+    of = {name: [] for name in ("tcp1", "tcp3")}
+    for flow, window in zip(cwnd["flow"], cwnd["cwnd_segments"], strict=True):
+        of.get(flow, []).append(window)
+    assert max(of["tcp3"]) > 1 > max(of["tcp1"])
+    with pytest.raises(ct.ScenarioError, match="cwnd cannot be recorded: real stacks do not show their windows"):
+        ct.run("lan-smoltcp", trace=["cwnd"])
+
+
+@pytest.mark.filterwarnings("ignore:2 seeds are few")
+def test_stacks_are_compared_and_swept():
+    plain = MIXED.replace(flow={})
+    compared = ct.compare(plain, vary={"stack": ["as-is", "smoltcp", "smoltcp:congestion=cubic"]}, seeds=2)
+    assert len({*compared.fingerprints.ravel()}) == 6
+    sizes = {"stack.smoltcp.receive_window": ["10kB", "40kB"]}
+    store = ct.sweep(plain.replace(stack=ct.Smoltcp()), over=sizes, seeds=1, measures=["efficiency"], limit="60s")
+    assert min(store.wide(measures=["efficiency"])["efficiency"].to_pylist()) > 0.1
+
+
+def test_a_limit_ends_a_hosted_run():
+    endless = MIXED.replace(duration="100000s")
+    store = ct.sweep(endless, over={"port.bottleneck.buffer": [100]}, seeds=1, limit="50ms")
+    assert "took longer than 0.05 s" in store.wide(measures=["efficiency"])["error"].to_pylist()[0]
+
+
+def test_events_and_captures_have_the_packets_of_stacks(tmp_path, result):
+    choice = ct.Events(tmp_path / "events", kinds=["segments"])
+    run = ct.run(MIXED, seed=2, events=choice, pcap=tmp_path / "stacks.pcapng")
+    assert run.fingerprint == result.fingerprint
+    segments = ct.read_events(tmp_path / "events")["segments"].to_pydict()
+    hosted = [event for event, flow in zip(segments["event"], segments["flow"], strict=True) if flow == "tcp1"]
+    assert {"sent", "arrived", "ack_sent", "acknowledged"} <= {*hosted}
+    # The first line of each stream of smoltcp is in its first segment.
+    capture = (tmp_path / "stacks.pcapng").read_bytes()
+    assert capture.count(b"000000000000000\n000000000000010\n") >= 3
+
+
+def test_why_explains_a_loss_of_a_stack(result):
+    answer = ct.why(MIXED, flow="tcp1", at="200ms", seed=2)
+    assert not answer.is_well
+    assert re.search("it had retransmitted .* for reasons that the stack does not report", str(answer))
+
+
+@pytest.mark.parametrize(
+    "stack, words",
+    [
+        ('receive_window = "1500MB"', ["receive_window", "the most that smoltcp can have"]),
+        ('mss = "65495B"', ["frames of 65543 bytes with headers, more than AAL5 can carry (65535)"]),
+        ('congestion = "bbr"', ['is not one of "none", "reno", "cubic"']),
+        ("[stack.quick]", ["stack.quick is unknown"]),
+    ],
+)
+def test_what_a_stack_cannot_have_is_refused_in_words(tmp_path, celltrain, stack, words):
+    path, out = tmp_path / "mine.toml", tmp_path / "mine.pcapng"
+    table = stack if stack.startswith("[") else f"[stack.smoltcp]\n{stack}"
+    path.write_text(f"{WITHOUT_POLICY}policy.epd = {{}}\n{table}\n")
+    is_refused(celltrain("run", path, "--pcap", out), [str(path), *words])
+    assert not out.exists()
+
+
+class Windowed(ct.Stack):
+    """Packets with numbers, at most `window` of them unacknowledged; a timeout sends all of them again."""
+
+    window = 8
+
+    def start(self):
+        self.oldest = self.next = 0
+        self.timeout = None
+        self.acks = []
+
+    def packet(self, number: int, length: int) -> bytes:
+        header = b"\x45\0" + (24 + length).to_bytes(2, "big") + bytes(4) + b"\x40\xfd\0\0" + self.end.local
+        return header + self.end.remote + number.to_bytes(4, "big") + bytes(length)
+
+    def on_packet(self, now, packet):
+        number = int.from_bytes(packet[20:24], "big")
+        if self.end.side == "receiver":
+            self.oldest += number == self.oldest
+            self.received = 528 * self.oldest
+            self.acks.append(self.packet(self.oldest, 0))
+        elif number > self.oldest:
+            self.oldest, self.next, self.timeout = number, max(self.next, number), now + 20_000_000
+            self.completed = self.oldest == self.packets
+
+    @property
+    def packets(self):
+        return None if self.end.file_bytes is None else -(-self.end.file_bytes // 528)
+
+    def poll(self, now):
+        if self.end.side == "receiver":
+            acks, self.acks = self.acks, []
+            return acks
+        if self.timeout is None or now >= self.timeout:
+            self.next, self.timeout = self.oldest, now + 20_000_000
+        last = self.oldest + self.window
+        numbers = range(self.next, last if self.packets is None else min(last, self.packets))
+        self.next = max(self.next, numbers.stop)
+        return [self.packet(number, 528) for number in numbers]
+
+    def next_timeout(self, now):
+        return None if self.completed else self.timeout
+
+
+class Raises(Windowed):
+    def on_packet(self, now, packet):
+        raise OSError("no route")
+
+
+class LooksBack(Windowed):
+    def next_timeout(self, now):
+        return now - 1
+
+
+class Wordy(Windowed):
+    def poll(self, now):
+        return ["a text"]
+
+
+class Soon(Windowed):
+    def next_timeout(self, now):
+        return 0.5
+
+
+class Jumbo(Windowed):
+    def poll(self, now):
+        return [bytes(65_600)]
+
+
+class Halved(Windowed):
+    received = "half"
+
+
+class NoPoll(ct.Stack):
+    def on_packet(self, now, packet):
+        pass
+
+    def next_timeout(self, now):
+        return None
+
+
+def hosting(stack: ct.Stack, **changes) -> ct.Scenario:
+    lan = ct.n_source(
+        sources=3, link_rate="8Mbps", link_delay="1ms", buffer_cells=100, policy=ct.Epd(), duration="40ms"
+    )
+    return lan.replace(**{"stack": stack, **changes})
+
+
+def test_a_python_stack_runs_on_both_engines_next_to_other_flows(tmp_path):
+    others = {
+        "tcp1": ct.FlowOptions(stack=Windowed(window=2), traffic=ct.File(bytes="3kB")),
+        "tcp2": ct.FlowOptions(tcp=ct.Reno()),
+    }
+    mixed = hosting(Windowed(), flow=others)
+    run = ct.run(mixed, pcap=tmp_path / "mine.pcapng")
+    flows = run.flows.to_pydict()
+    assert flows["stack"] == [f"{__name__}:Windowed", "", f"{__name__}:Windowed"]
+    assert flows["completion_s"][0] > 0
+    assert min(flows["goodput_mbps"]) > 0
+    assert ct.run(mixed, engine="reference").fingerprint == run.fingerprint
+    assert ct.run(hosting(Windowed(window=4), flow=others)).fingerprint != run.fingerprint
+
+
+def test_a_setting_of_a_python_stack_is_an_axis():
+    store = ct.sweep(hosting(Windowed()), over={"stack.python.settings.window": [1, 4]}, seeds=1)
+    one, four = store.wide(measures=["efficiency"])["efficiency"].to_pylist()
+    assert 0 < one < four
+
+
+@pytest.mark.parametrize(
+    "stack, words",
+    [
+        (Raises(), r"Raises\.on_packet for the receiver of tcp\d, now \d+ ns: OSError: no route"),
+        (LooksBack(), r"LooksBack\.next_timeout for the sender .* it returned -\d+|a time in the past"),
+        (Wordy(), r"Wordy\.poll for the sender of .* it returned str, but must return a list of bytes"),
+        (Soon(), r"Soon\.next_timeout .* it returned float, but must return whole nanoseconds"),
+        (Jumbo(), r"65600 bytes"),
+        (Halved(), r"its received must be a number of bytes"),
+        (NoPoll(), r"has no poll\(self, now\); add it to return the packets to send"),
+    ],
+)
+def test_a_python_stack_that_fails_ends_its_run_with_the_call(stack, words):
+    with pytest.raises(ct.ScenarioError, match=words):
+        ct.run(hosting(stack))
+    assert ct.run(hosting(Windowed())).efficiency > 0
+
+
+def test_a_python_stack_sends_no_bursts_and_has_no_other_settings():
+    with pytest.raises(ct.ScenarioError, match="needs an application that a Python stack lacks"):
+        ct.run(hosting(Windowed(), flow={"tcp1": ct.FlowOptions(traffic=ct.Bursts(bytes="3kB", pause="1ms"))}))
+    with pytest.raises(ct.ScenarioError, match="size = 3 is not a setting"):
+        Windowed(size=3)
+
+
+def test_a_class_that_is_not_loaded_is_refused_on_the_command_line(tmp_path, celltrain):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "mine:Mine"\n')
+    is_refused(
+        celltrain("run", path), ["mine.toml:12: stack.python.class", "needs the module mine, which is not loaded"]
+    )
