@@ -44,7 +44,7 @@ SSTHRESH_PACKETS = 20
 """Initial slow start threshold, low enough that slow start does not overflow the buffer."""
 
 SOURCES = (5, 15, 50)
-SECONDS = 10.0
+SECONDS = 60.0
 ROUNDS = 3
 """Number of runs of each program, which take turns; odd, so that one of them is the median."""
 TOLERANCE = 0.05
