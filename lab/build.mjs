@@ -153,8 +153,6 @@ function data() {
   const version = /^version = "([^"]+)"/m.exec(readFileSync(join(root, "Cargo.toml"), "utf8"))[1];
   return {
     version,
-    // The page's simulator has no real stacks.
-    scenarios: Object.fromEntries(folder("scenarios", ".toml").filter(([, text]) => !/^\[.*stack\./m.test(text))),
     help: Object.fromEntries(folder("docs/models", ".md").map(([name, text]) => [name, paragraphs(text)])),
     ...JSON.parse(readFileSync(options.data, "utf8")),
   };

@@ -3,7 +3,7 @@
     python scripts/lab_data.py data out/lab/data.json
     python scripts/lab_data.py answers out/lab/native.json
 
-The data are the core's JSON Schema of scenarios, the tables of measures, and the papers' printed numbers with the
+The data are the shipped scenarios, their JSON Schema, the tables of measures, and the papers' printed numbers with the
 scenario of each row (`make lab`). The answers are the results of all shipped scenarios, each with its own seed, for
 comparison with the page (`make lab-test`).
 """
@@ -51,18 +51,26 @@ def papers() -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def scenarios() -> dict[str, ct.Scenario]:
+    """Returns the shipped scenarios of the page by name. The page's simulator has no real stacks."""
+    loaded = {name: ct.load(name) for name in shipped.names("scenario")}
+    hosted = {n for n, one in loaded.items() if one.stack or any(flow.stack for flow in one.flow.values())}
+    return {name: one for name, one in loaded.items() if name not in hosted}
+
+
 def data() -> dict[str, Any]:
     """Returns the data to build into the page. The schema is text, so that its numbers stay as written."""
-    return {"schema": _core.schema(), "measures": json.loads(_core.measures()), "papers": papers()}
+    return {
+        "scenarios": {name: _core.data(f"scenarios/{name}.toml") for name in scenarios()},
+        "schema": _core.schema(),
+        "measures": json.loads(_core.measures()),
+        "papers": papers(),
+    }
 
 
 def answers(every: int = 1) -> dict[str, Any]:
     """Returns the result of `celltrain run --json` for every shipped scenario of the page, or for every n-th."""
-    loaded: dict[str, Any] = {name: ct.load(name) for name in shipped.names("scenario")}
-    # The page's simulator has no real stacks.
-    hosted = {n for n, one in loaded.items() if one.stack or any(flow.stack for flow in one.flow.values())}
-    names = [name for name in loaded if name not in hosted]
-    return {name: ct.run(loaded[name]).to_dict() for name in names[::every]}
+    return {name: ct.run(one).to_dict() for name, one in list(scenarios().items())[::every]}
 
 
 def main() -> None:

@@ -66,7 +66,22 @@ class PolicyPort:
     """Names of the VCs through the port, by their numbers."""
 
 
-class PythonPolicy:
+class Named:
+    """Base of classes that scenarios choose by module and name, with settings."""
+
+    _called: ClassVar[str] = ""
+    _set: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._called = f"{cls.__module__}:{cls.__qualname__}"
+        KNOWN[cls._called] = cls
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._set.items())})"
+
+
+class PythonPolicy(Named):
     """Base class of your own policies; override `admit`.
 
     Class attributes that are numbers, texts, True or False are settings, which the constructor can change.
@@ -74,13 +89,6 @@ class PythonPolicy:
 
     #: Action if a cell of an admitted frame finds the buffer full, as for `celltrain.Formula`.
     when_full: str = "lose_rest_of_frame"
-
-    _called: ClassVar[str] = ""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls._called = f"{cls.__module__}:{cls.__qualname__}"
-        KNOWN[cls._called] = cls
 
     def __init__(self, **settings: bool | int | float | str) -> None:
         known = settings_of(type(self), PythonPolicy)
@@ -116,9 +124,6 @@ class PythonPolicy:
 
         settings = {name: value for name, value in self._set.items() if name != "when_full"}
         return Python(class_=self._called, settings=settings, when_full=self.when_full)  # type: ignore[arg-type]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._set.items())})"
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from celltrain.errors import Fault, ScenarioError
-from celltrain.model.python_policy import KNOWN, class_of, setting_problem, settings_of
+from celltrain.model.python_policy import Named, class_of, setting_problem, settings_of
 from celltrain.text import described
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class StackEnd:
     """Size of the file that the flow sends; None for endless data."""
 
 
-class Stack:
+class Stack(Named):
     """Base class of your own transport stacks; override `on_packet`, `poll` and `next_timeout`.
 
     Class attributes that are numbers, texts, True or False are settings, which the constructor can change. Times are
@@ -71,13 +71,6 @@ class Stack:
     completed: bool = False
     #: The end of the flow; set before `start`.
     end: StackEnd
-
-    _called: ClassVar[str] = ""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls._called = f"{cls.__module__}:{cls.__qualname__}"
-        KNOWN[cls._called] = cls
 
     def __init__(self, **settings: bool | int | float | str) -> None:
         known = settings_of(type(self), Stack)
@@ -113,9 +106,6 @@ class Stack:
         from celltrain.model.types import PythonStack
 
         return PythonStack(class_=self._called, settings=self._set)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._set.items())})"
 
 
 def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
