@@ -18,6 +18,8 @@ UV := 0.13.9
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
+# Packages are installed while the simulator is compiled, and Rust is tested at the same time as Python.
+MAKEFLAGS += --jobs=3
 # Tests start hundreds of processes, which share compiled Python modules.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -45,13 +47,11 @@ out/demo/report.txt: .make/built $(SOURCES)
 	@COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
-test: ## Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
-	@$(MAKE) --no-print-directory --jobs 2 $(DEV) compiled-tests
-	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
+test: test-rust test-python ## Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
 	$(if $(NIGHTLY),$(BIN)/python scripts/instruction_guard.py)
 
-# Runs at the same time as the Python tests, so its output comes at the end.
-test-rust:
+# Its output comes at the end, and not between that of the Python tests.
+test-rust: | .make/tools
 	@mkdir -p out
 	@$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500) cargo test --workspace --quiet \
 	    $(if $(NIGHTLY),-- --include-ignored --skip differential::campaign::campaign) > out/rust-tests.txt 2>&1; passed=$$?; cat out/rust-tests.txt; exit $$passed
@@ -63,19 +63,13 @@ check: lint ## before each commit: lints, types, unit tests and the fast Python 
 	cargo test --workspace --lib --quiet
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet -m "not nightly and not slow"
 
-# Compiled while Python packages are installed.
-.PHONY: compiled-tests
-compiled-tests: | .make/tools
-	@cargo test --workspace --no-run --quiet
-
 setup: .make/built ## build the package into .venv, with figures and reports; demo and test do this automatically
 
 setup-dev: $(DEV) ## add the packages for contributors: linters, test tools, pandas, polars, Dask, Sphinx
 
-lint: $(DEV) ## format, lints, types, links and licences
-	@$(MAKE) --no-print-directory --jobs 2 lint-rust lint-python
+lint: lint-rust lint-python ## format, lints, types, links and licences
 
-lint-rust:
+lint-rust: | .make/tools
 	@cargo fmt --version > /dev/null 2>&1 && cargo clippy --version > /dev/null 2>&1 || \
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
 	cargo fmt --check
@@ -185,28 +179,31 @@ clean: ## remove all build output
 	find python scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The editable package with an optimised core. Changes to Python code need no new build.
-.make/built: .make/venv $(RUST) $(SHIPPED)
-	@echo "make: building celltrain with all optimisations, reusing what is already compiled"
+.make/built: .make/compiled .make/packages pyproject.toml
 	@$(BIN)/maturin develop --release --quiet
 	@touch $@
 
-# The lock file contains every requirement, so maturin installs none. maturin comes first, so that the simulator compiles
-# while the other packages are installed.
-.make/venv: pyproject.toml $(LOCK) | .make/tools
-	@echo "make: compiling the simulator with all optimisations: about two minutes the first time, on two cores;"
-	@echo "make: meanwhile installing $$(grep -c == $(LOCK)) Python packages from $(LOCK) into .venv"
-	@$(PYTHON) -m venv .venv
-	@sed -n '/^maturin==/,/# via/p; /^tomli==/,/# via/p' $(DEV_LOCK) > .make/maturin.lock
-	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement .make/maturin.lock
-	@$(BIN)/maturin develop --release --quiet --skip-install & compiling=$$!; \
-	    $(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK); installed=$$?; \
-	    wait $$compiling && exit $$installed
+.make/compiled: $(RUST) $(SHIPPED) | .make/venv
+	@echo "make: building celltrain with all optimisations, about two minutes the first time, on two cores"
+	@$(BIN)/maturin develop --release --quiet --skip-install
 	@touch $@
 
-.make/dev: .make/venv $(DEV_LOCK)
+# The lock files contain every requirement, so maturin installs none.
+.make/packages: $(LOCK) | .make/venv
+	@echo "make: installing $$(grep -c == $(LOCK)) Python packages from $(LOCK) into .venv"
+	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK)
+	@touch $@
+
+.make/dev: $(DEV_LOCK) .make/packages
 	@echo "make: installing $$(grep -c == $(DEV_LOCK)) packages for development from $(DEV_LOCK)"
 	@# Python compiles modules at their first use. Most of these are never used.
 	@$(BIN)/python -m pip install --no-compile --require-hashes --no-deps --requirement $(DEV_LOCK)
+	@touch $@
+
+.make/venv: pyproject.toml | .make/tools
+	@$(PYTHON) -m venv .venv
+	@sed -n '/^maturin==/,/# via/p; /^tomli==/,/# via/p' $(DEV_LOCK) > .make/maturin.lock
+	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement .make/maturin.lock
 	@touch $@
 
 .make/tools:

@@ -157,10 +157,9 @@ def _files() -> dict[str, str]:
     files[f"{ADDING}/main.rs"] = "".join(f"mod {kind};\n" for kind in PAGES)
     faults.plant(files, FAULTS)
     # The project's own tests draw more cases.
-    for name in ("policy", "tcp/congestion"):
-        files[f"{faults.CORE}/{name}/conformance.rs"] = files[f"{faults.CORE}/{name}/conformance.rs"].replace(
-            "cases: 200", "cases: 20"
-        )
+    tests = [f"{faults.CORE}/{name}/conformance.rs" for name in ("policy", "tcp/congestion")]
+    for name in [*tests, "crates/celltrain-run/src/vetting/tests.rs"]:
+        files[name] = re.sub(r"cases: \d+", "cases: 20", files[name])
     # Optimise for compile time, not for run time. The dependencies are compiled as for the project's own tests.
     for crate in ("celltrain-core", "celltrain-formula"):
         files["Cargo.toml"] += f"\n[profile.dev.package.{crate}]\nopt-level = 0\n"

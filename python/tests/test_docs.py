@@ -65,6 +65,10 @@ LONG = {
 }
 
 
+#: Pages whose Python code takes long.
+LONG_PYTHON = {"docs/incast.md"}
+
+
 def code(page: Path, *languages: str) -> list[Block]:
     """Returns the blocks of a page in these languages, without blocks that show a file."""
     return [b for b in blocks(page) if b.language in languages and not b.comment.startswith("file:")]
@@ -97,7 +101,14 @@ def checkout(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if code(page, "python")], ids=named)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=named(page), marks=[pytest.mark.nightly] if named(page) in LONG_PYTHON else [])
+        for page in PAGES
+        if code(page, "python")
+    ],
+)
 def test_the_python_of_a_page_runs(page, checkout):
     names = {"__name__": "__main__"}
     for block in code(page, "python"):

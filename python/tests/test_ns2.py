@@ -10,6 +10,7 @@ from conftest import ROOT
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed (the command ns; Debian's package ns2)")
 def test_our_tcp_agrees_with_that_of_ns_2():
     program = [sys.executable, str(ROOT / "peers" / "ns2.py")]

@@ -179,6 +179,7 @@ def test_what_a_page_refers_to_within_itself_is_there(written):
     assert wanted <= set(page.ids)
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_axes_and_measures_are_called_in_words_where_they_are_not_set(tmp_path):
     """Regression: lists, headings and captions were full of paths, and descriptions full of backticks."""
     axes = {

@@ -168,11 +168,11 @@ impl Observer for Ends {
 fn a_frame_is_damaged_if_and_only_if_its_host_does_not_deliver_it() {
     for policy in ["tail_drop", "drop_from_front", "ppd"] {
         let text = format!(
-            "duration = \"700ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.vanilla]\n\
+            "duration = \"200ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.vanilla]\n\
              [port.bottleneck]\nbuffer = 60\n[port.bottleneck.policy.{policy}]\n"
         );
         let network = build::network(&read_toml(&text, "test").expect_scenario(), 1);
-        let history = history(&network, ["0s", "700ms"], usize::MAX);
+        let history = history(&network, ["0s", "200ms"], usize::MAX);
         let mut ends = Ends::default();
         Engine::Reference.run(&network, &mut ends, |_| true).expect("nothing interrupts it");
         let frames = &history.frames;

@@ -118,7 +118,7 @@ fn a_memory_of_one_port_is_its_buffer() {
     ];
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     for (i, policy) in policies.into_iter().enumerate() {
-        let mut network = n_source_network(5, "5us", Some(500), policy, &tcp, "300ms");
+        let mut network = n_source_network(5, "5us", Some(500), policy, &tcp, "100ms");
         // The streams of random ties have different names.
         network.tie_order = [TieOrder::Rotating, TieOrder::Fixed][i % 2];
         network.service_order = [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][i / 2 % 2];
