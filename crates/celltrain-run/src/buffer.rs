@@ -61,6 +61,8 @@ pub struct History {
     pub capacity: Option<u32>,
     /// Names of the VCs at the port.
     pub vcs: Vec<String>,
+    /// Number of cells that each VC has sent over the link before the window.
+    pub sent_before: Vec<f64>,
     /// Cells that are waiting when the window begins, in order, followed by cells that arrive in it.
     pub cells: Cells,
     /// Frames of these cells.
@@ -201,6 +203,8 @@ pub struct Buffer<'a> {
     damaged: BTreeMap<Frame, (Time, Option<LinkIndex>)>,
     /// For each VC name, the frame whose first cells have entered the buffer, but whose last cell has not.
     unfinished: BTreeMap<i32, Frame>,
+    /// Number of cells that each VC has sent over the link, by index among the names.
+    sent: Vec<u64>,
     /// Segments in the frames in flight.
     segments: BTreeMap<Frame, (u64, u32)>,
     /// Decision that admitted the next cell to arrive.
@@ -257,12 +261,14 @@ impl<'a> Buffer<'a> {
             rows: BTreeMap::new(),
             damaged: BTreeMap::new(),
             unfinished: BTreeMap::new(),
+            sent: vec![0; vcs.len()],
             segments: BTreeMap::new(),
             judged: NONE,
             memory: MemoryObserver::of(network, link),
             history: History {
                 port: network.links[link].name.clone(),
                 capacity: network.links[link].buffer,
+                sent_before: Vec::new(),
                 vcs,
                 cells: Cells::default(),
                 frames: Frames::default(),
@@ -287,6 +293,7 @@ impl<'a> Buffer<'a> {
     /// Begins the window by adding to the history the cells that are already waiting.
     fn begin(&mut self) {
         self.has_begun = true;
+        self.history.sent_before = self.sent.iter().map(|&sent| sent as f64).collect();
         for at in 0..self.waiting.len() {
             let row = self.cell_row(self.waiting[at]);
             self.waiting[at].row = row;
@@ -409,6 +416,10 @@ impl<'a> Buffer<'a> {
         // Called before the window's first step, so that the history includes the cells that are already waiting.
         let keeps = self.keeps(now);
         let comes = matches!(kind, Step::Admitted | Step::Lost | Step::Discarded);
+        if kind == Step::Departed {
+            let vc = self.places_of[vc].expect("it is at the port");
+            self.sent[usize::try_from(vc).expect("it has a place")] += 1;
+        }
         let row = if comes {
             let mut cell = Waiting { vc, number, is_rm, index, last, row: 0 };
             if keeps {

@@ -17,7 +17,8 @@ macro_rules! put {
 
 /// Converts a history. Its columns keep their names.
 pub(crate) fn json(history: History, columns: &mut Columns) -> Value {
-    let History { port, capacity, vcs, cells, frames, judgements, steps, ports, memory, cut_short } = history;
+    let History { port, capacity, vcs, sent_before, cells, frames, judgements, steps, ports, memory, cut_short } =
+        history;
     let cells = put!(columns, cells: vc frame index last from until;);
     let mut frames = put!(columns, frames: vc number arrived_s damaged_s damaged_at sequence length; fate);
     frames["damaged_at"] = json!({"at": frames["damaged_at"], "words": ports});
@@ -39,6 +40,7 @@ pub(crate) fn json(history: History, columns: &mut Columns) -> Value {
         "port": port,
         "capacity": capacity,
         "vcs": vcs,
+        "sent_before": columns.put(sent_before),
         "kinds": STEPS,
         "cells": cells,
         "frames": frames,

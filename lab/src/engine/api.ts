@@ -345,6 +345,11 @@ export interface BufferHistory {
   at(step: number): CellView[];
   /** Returns the most recently sent cells before `step`, newest first and at most `most`. */
   sent(step: number, most: number): CellView[];
+  /**
+   * Returns the number, from 0, of a waiting cell among the cells that its VC sends over the link, for a list of losses;
+   * null if it is pushed out or dropped.
+   */
+  numberSent(step: number, place: number): number | null;
   /** Returns the number of waiting cells of each VC after `step` steps. */
   perVc(step: number): Int32Array;
   /** Returns the memory that the port shares, after the instant of the step; null if the port shares no memory. */

@@ -7,6 +7,7 @@ export interface BufferColumns {
   port: string;
   capacity: number | null;
   vcs: string[];
+  sent_before: Float64Array;
   kinds: BufferStep[];
   cells: { vc: Int32Array; frame: Int32Array; index: Int32Array; last: Int8Array; from: Int32Array; until: Int32Array };
   frames: {
@@ -168,6 +169,21 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
         }
       }
       return cells;
+    },
+    numberSent(step, place) {
+      const cell = [...alive(step)][place] ?? -1;
+      const vc = cells.vc[cell];
+      const leaves = (cells.until[cell] ?? Infinity) - 1;
+      if (vc === undefined || (leaves < length && steps.kind[leaves] !== departed)) {
+        return null;
+      }
+      let number = columns.sent_before[vc] ?? 0;
+      for (let at = 0; at < Math.min(leaves, length); at += 1) {
+        number += steps.kind[at] === departed && steps.vc[at] === vc ? 1 : 0;
+      }
+      // At the end of the window, cells of the VC that arrived earlier still wait.
+      const ahead = leaves < length ? [] : [...alive(length)].filter((one) => one < cell && cells.vc[one] === vc);
+      return number + ahead.length;
     },
     perVc(step) {
       const counts = new Int32Array(columns.vcs.length);

@@ -72,6 +72,30 @@ test("the waiting cells after any step match a replay, in any order of calls", (
   }
 });
 
+test("a cell lost by its number is the chosen cell, and the run is the same until then", async () => {
+  const step = history.stepAt(2.11);
+  const place = history.at(step).length - 1;
+  const chosen = history.at(step)[place];
+  const number = history.numberSent(step, place);
+  assert.ok(chosen !== undefined && number !== null);
+  const lossy = await engine.edit(scenario, ["link", "sw1->sw2", "lose"], [
+    { vc: history.vcs[chosen.vc], cells: [number] },
+  ]);
+  const again = await engine.buffer(lossy, 18, "sw1->sw2", from, to);
+  assert.deepEqual(again.at(step).map(({ vc, frame, index }) => ({ vc, frame, index })),
+    history.at(step).map(({ vc, frame, index }) => ({ vc, frame, index })));
+  const before = history.frames[chosen.frame];
+  const after = again.frames[again.at(step)[place]?.frame ?? -1];
+  assert.ok(Number.isNaN(before?.damaged_s), "it was intact");
+  assert.equal(after?.damaged_at, "sw1->sw2");
+  const left = again.steps.frame.findIndex((frame, row) =>
+    again.kinds[again.steps.kind[row] ?? 0] === "departed" && frame === again.at(step)[place]?.frame
+      && again.steps.index[row] === chosen.index);
+  // It is missed when it should arrive, after its time on the link and the link's delay of 5 us.
+  const late = after.damaged_s - (again.steps.time_s[left] ?? NaN);
+  assert.ok(Math.abs(late - (53 * 8) / 155.52e6 - 5e-6) < 1e-9, String(late));
+});
+
 test("every decision matches the table of frames and has a sentence", () => {
   const rows = Array.from({ length: frames.rows }, (_, row) => row).filter((row) =>
     ["admitted", "refused"].includes(frames.word("event", row)),

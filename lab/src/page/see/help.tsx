@@ -7,6 +7,7 @@ const CONTROLS = [
   ["Play or pause", "▶", "Space"],
   ["Step", "‹ and ›", "← → by cell, Shift + ← → by frame, L by loss, T by timeout; Shift + L or T goes back"],
   ["Inspect a cell", "Point at it", "Arrow keys in the buffer"],
+  ["Lose a cell", "Click it, then “Lose it on the link”", "Arrow keys in the buffer, Tab, then Enter"],
   ["Look at another port", "Click its bar in the network", "Tab to the bar, then Enter"],
   ["The whole run", "Drag to zoom in, click to jump", "← → move the window, + − resize it, Enter looks at it"],
   ["The whole run, with the wheel", "Shift + wheel moves, Ctrl + wheel resizes", ""],

@@ -51,6 +51,14 @@ export function Inside(): JSX.Element {
     <>
       <Unchecked />
       {faults > 0 && <Notice sort="warn">The scenario has errors. Correct them under “Run” first.</Notice>}
+      {lens.before.value?.after === toml.value && (
+        <Notice>
+          The scenario now loses {lens.before.value.lost.join(", ")}.{" "}
+          <button type="button" class="small" disabled={working} onClick={lens.loseNothing}>
+            Undo
+          </button>
+        </Notice>
+      )}
       {old && !working && (
         <Notice sort="warn">The scenario or the seed has changed. Press “Run and look” again.</Notice>
       )}

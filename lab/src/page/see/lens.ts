@@ -17,7 +17,7 @@ import type {
 import type { View } from "../link/link.ts";
 import { time } from "../parts/format.ts";
 import { tcpName } from "../parts/names.ts";
-import { asFault, checkedNow, engine, go, limits, network, seedInside, toml } from "../state.ts";
+import { asFault, checkedNow, edit, engine, go, limits, network, said, seedInside, toml } from "../state.ts";
 
 /** Recording of a whole run: queues and congestion windows, at a fixed sampling step. */
 export interface Overview {
@@ -149,6 +149,57 @@ export function lookInto(text: string, seed: number): void {
     lookSoon.value = true;
   });
   go("inside");
+}
+
+/** The scenario before cells were chosen to be lost, and the names of these cells; null if there are none. */
+export const before = signal<{ readonly toml: string; readonly lost: readonly string[]; readonly after: string } | null>(null);
+
+/** Returns the VC and number of a waiting cell, if the link of this port can lose it; otherwise null. */
+export function losable(place: number): { readonly vc: string; readonly cell: number } | null {
+  const [o, c] = [overview.peek(), detail.peek()];
+  const link = o?.network.links.findIndex((l) => l.name === c?.port) ?? -1;
+  const vc = c?.history.vcs[c.history.at(step.peek())[place]?.vc ?? -1];
+  // A merged VC has no rules of its own.
+  if (o === null || c === null || !o.network.vcs.some((one) => one.name === vc && one.links.includes(link))) {
+    return null;
+  }
+  const cell = o.network.links[link]?.shaped === true ? null : c.history.numberSent(step.peek(), place);
+  return vc === undefined || cell === null ? null : { vc, cell };
+}
+
+/** Adds a rule by which the link of this port loses a cell, and shows the new run at the same instant. */
+export async function lose({ vc, cell }: { readonly vc: string; readonly cell: number }): Promise<void> {
+  const [c, known] = [detail.peek(), checkedNow.peek()];
+  if (c === null || known === null) {
+    return;
+  }
+  type Links = Readonly<Record<string, { readonly lose?: readonly unknown[] }>>;
+  const links = known.document.root?.["link"] as Links | undefined;
+  await edit(["link", c.port, "lose"], [...(links?.[c.port]?.lose ?? []), { vc, cells: [cell] }]);
+  const earlier = before.peek()?.after === known.toml ? before.peek() : null;
+  const lost = [...(earlier?.lost ?? []), `cell ${cell.toLocaleString("en-US")} of ${vc} on ${c.port}`];
+  before.value = { toml: earlier?.toml ?? known.toml, lost, after: toml.peek() };
+  lookAgain();
+  said.value = `This run loses ${lost.join(", ")}.`;
+}
+
+/** Removes the rules added by {@link lose}, and shows the run without these losses. */
+export function loseNothing(): void {
+  const found = before.peek();
+  if (found !== null) {
+    toml.value = found.toml;
+    before.value = null;
+    lookAgain();
+  }
+}
+
+/** Runs the changed scenario once it is checked, and shows the same port, window and step. */
+function lookAgain(): void {
+  const c = detail.peek();
+  if (c !== null) {
+    wanted.value = { port: c.port, from: c.from, to: c.to, step: step.peek() };
+    lookSoon.value = true;
+  }
 }
 
 /** Shows a port in detail from `from` to `to`. */

@@ -7,6 +7,7 @@ import { drawings } from "../keep/files.ts";
 import { colours } from "../state.ts";
 import { count } from "../parts/format.ts";
 import { Prose } from "../parts/words.tsx";
+import * as lens from "./lens.ts";
 import { describeCell } from "./sentence.ts";
 
 /** Maximum number of squares; if there were more, they would be too small to see. */
@@ -38,6 +39,8 @@ export function Microscope(props: {
   const box = useRef<HTMLDivElement>(null);
   const [room, setRoom] = useState<Room>({ width: 600, height: 320 });
   const [chosen, setChosen] = useState(-1);
+  // A clicked cell stays chosen until the next step.
+  const [clicked, setClicked] = useState(-1);
   const { history, step } = props;
   const cells = history.at(step);
   const most = largest(history);
@@ -99,6 +102,7 @@ export function Microscope(props: {
   };
   const damaged = cells.reduce((sum, c) => sum + (c.damaged ? 1 : 0), 0);
   const spoken = chosen >= 0 && chosen < cells.length ? describeCell(history, step, chosen) : "";
+  const losable = clicked === step && spoken !== "" ? lens.losable(chosen) : null;
   return (
     <div class="microscope">
       <div class="microscope-room" ref={box}>
@@ -112,15 +116,20 @@ export function Microscope(props: {
           `Arrow keys choose a cell. ${spoken}`
         }
         onMouseMove={(event) => {
-          setChosen(placeAt(event));
+          if (clicked !== step) {
+            setChosen(placeAt(event));
+          }
         }}
         onClick={(event) => {
-          setChosen(placeAt(event));
+          const place = placeAt(event);
+          setChosen(place);
+          setClicked(place < 0 || place === chosen && clicked === step ? -1 : step);
         }}
         onKeyDown={(event) => {
           const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: grid.columns, ArrowUp: -grid.columns }[event.key];
           if (by !== undefined) {
             event.preventDefault();
+            setClicked(step);
             setChosen(Math.max(0, Math.min(cells.length - 1, chosen + by)));
           }
         }}
@@ -136,6 +145,11 @@ export function Microscope(props: {
           `Hatched cells belong to lost frames. ${props.inOrder ? "The oldest cell is top left." : "Cells do not leave in order of arrival."}`
         ) : (
           <Prose text={spoken} />
+        )}
+        {losable !== null && (
+          <button type="button" class="small" disabled={lens.busy.value !== ""} onClick={() => void lens.lose(losable)}>
+            Lose it on the link
+          </button>
         )}
       </p>
     </div>

@@ -312,6 +312,24 @@ test("the space bar plays and pauses, also after a click, but activates a button
   await close(opened);
 });
 
+test("a click on a cell loses it on the link, and undo brings it back", { skip }, async () => {
+  const opened = await open("#/inside");
+  const { page } = opened;
+  await look(page);
+  await page.locator("#microscope").click({ position: { x: 4, y: 4 } });
+  const spoken = await page.locator(".microscope-cell").innerText();
+  assert.match(spoken, /^Position 1: cell/);
+  await page.getByRole("button", { name: "Lose it on the link" }).click();
+  const notice = page.getByText(/^The scenario now loses cell [\d,]+ of tcp\d on sw1->sw2\./);
+  await notice.waitFor();
+  const undo = page.getByRole("button", { name: "Undo" });
+  await page.waitForFunction(() => document.querySelector(".bar-progress") === null);
+  await page.getByText("The scenario or the seed has changed").waitFor({ state: "detached" });
+  await undo.click();
+  await notice.waitFor({ state: "detached" });
+  await close(opened);
+});
+
 test("each run under “Run” opens in the microscope with its seed", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
