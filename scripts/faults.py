@@ -114,9 +114,7 @@ def found(output: str, found_by: str) -> str | None:
         return violation and violation[1]
     network = re.search(r"the engines differ on (network \d+ of \w+)", output)
     event = re.search(
-        r"^(first event that differs|last event before it): .*$|^event \d+ of the end systems differs",
-        output,
-        re.MULTILINE,
+        r"^first event that differs: .*$|^event \d+ of the end systems differs", output, re.MULTILINE
     )
     shrunk = re.search(r"\n(duration = .*?)\n+\{", output, re.DOTALL)
     if not (network and event and shrunk):

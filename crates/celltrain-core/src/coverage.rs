@@ -100,8 +100,6 @@ situations! {
     GapFilled,
     /// A segment brings nothing new.
     SegmentRepeated,
-    /// A segment brings data of which the receiver has a part.
-    SegmentOverlaps,
     /// The delayed-acknowledgement timer sends an acknowledgement.
     DelayedAckByTimer,
     /// An acknowledgement is sent early, because the next segment differs in its mark.
@@ -205,8 +203,6 @@ situations! {
     LongestQueueTie,
     /// Longest Queue Drop: the arriving cell belongs to the longest queue, and is refused.
     ArrivalAtLongestQueue,
-    /// Occamy: no queue is above its threshold any more when a token is due.
-    NoVictimLeft,
     /// Credence: a cell within its virtual queue is refused because of a prediction.
     PredictedLoss,
     /// Credence: a prediction is flipped.

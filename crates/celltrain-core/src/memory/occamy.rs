@@ -11,7 +11,6 @@ use typed_index_collections::TiVec;
 
 use super::dynamic_threshold::check_alpha;
 use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, QueueEnd, Verdict, View};
-use crate::coverage::reached;
 use crate::error::Fault;
 use crate::units::{BitRate, Span, Time};
 
@@ -123,12 +122,8 @@ impl MemoryPolicy for Occamy {
         let first = self.next;
         let keys = || view.queues.keys();
         let mut in_turn = keys().filter(|&queue| queue >= first).chain(keys().filter(|&queue| queue < first));
-        let queue = in_turn.find(|&queue| self.is_above(view, queue));
-        let Some(queue) = queue else {
-            reached!(NoVictimLeft);
-            self.has_victims = false;
-            return None;
-        };
+        // Victims were last looked for when the counts of the pool last changed.
+        let queue = in_turn.find(|&queue| self.is_above(view, queue)).expect("a queue is above its threshold");
         self.next = PoolQueue::new(queue.number() + 1);
         self.full_at = self.full_at.max(view.now) + self.per_cell;
         Some(PushOut { queue, end: QueueEnd::Head })

@@ -15,12 +15,15 @@ use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::{Engine, PortMode, Simulation};
 use celltrain_core::events::{CellEvent, Event, FrameEvent, FrameStep, MemoryEvent, Observer};
 use celltrain_core::index::LinkIndex;
-use celltrain_core::metrics::RunResult;
+use celltrain_core::metrics::{PortResult, RunResult};
 use celltrain_core::network::Network;
+use celltrain_core::port::PortCounters;
 use celltrain_core::probe::{Nothing, Probe, Recorder};
 use celltrain_core::units::{Duration, PS_PER_SECOND, Span, Time};
 
 use super::compare::{ON_THREADS, on_threads, recorder, same_results, same_series};
+use super::steps;
+use super::watch::{NUMBERS, Numbers, ReportedEvents, numbers};
 
 /// Describes the first difference between the engines on a network, with the history of both around it.
 pub(crate) fn first_difference(network: &Network) -> String {
@@ -33,7 +36,8 @@ pub(crate) fn first_difference(network: &Network) -> String {
 struct Difference {
     /// The port at which the states differ. `None` if they differ elsewhere, or an engine panics.
     port: Option<String>,
-    /// The reference engine's events at or before that instant, at that port if it is known.
+    /// The first event that differs, with the event of its frame before it. If it is not known, all events at that
+    /// instant, at that port if it is known.
     events: Vec<String>,
     /// All of it, with both histories.
     text: String,
@@ -52,6 +56,8 @@ enum Way {
     /// With a recorder of all series.
     Watched(PortMode),
     OnThreads(PortMode, usize),
+    /// With the steps and injections that are drawn for the network ([`steps`]).
+    InSteps(PortMode),
 }
 
 const MODES: [PortMode; 3] = [PortMode::Planned, PortMode::Trains, PortMode::Streams];
@@ -73,31 +79,69 @@ struct State {
 impl Engines<'_> {
     fn bisect(&self) -> Option<Difference> {
         let ends = self.end_events();
-        let (at, what, port) = match self.first_state() {
-            Some((way, at)) => {
-                let (what, port) = self.difference(way, at).expect("the states differ there");
-                (at, format!("{way:?}: {what}"), port)
+        let mut way = Way::Alone(PortMode::Planned);
+        let (at, what, ports) = match self.first_state() {
+            Some((found, at)) => {
+                let (what, ports) = self.difference(found, at).expect("the states differ there");
+                if let Way::InSteps(_) = found {
+                    way = found;
+                }
+                (at, format!("{found:?}: {what}"), ports)
             }
-            None => (ends.as_ref()?.0, "the states are equal, but not the events".into(), None),
+            None => (ends.as_ref()?.0, "the states are equal, but not the events".into(), Vec::new()),
         };
-        let events = events_of(self.reference);
+        let events = events_of(self.reference, way);
+        let first = self.first_event(&events, &ports, at);
+        let port = first.as_ref().and_then(|first| link_of(&events[first.end - 1].1));
+        let port = port.or_else(|| ports.first().map(|port| port.link));
         let is_there = |event: &Event| port.is_none_or(|port| link_of(event) == Some(port));
         let there: Vec<(Time, String)> =
             events.iter().filter(|(_, event)| is_there(event)).map(|(time, event)| (*time, self.show(event))).collect();
-        // The fast engine may show a difference only later, when it settles a port.
-        let last = there.iter().map(|&(time, _)| time).filter(|&time| time <= at).max();
-        let here: Vec<String> =
-            there.iter().filter(|&&(time, _)| Some(time) == last).map(|(_, event)| event.clone()).collect();
+        let is_exact = first.is_some();
+        let (last, here): (_, Vec<String>) = match first {
+            Some(first) => {
+                let shown = events[first.clone()].iter().map(|(_, event)| self.show(event)).collect::<Vec<_>>();
+                (Some(events[first.start].0), shown)
+            }
+            None => {
+                let last = there.iter().map(|&(time, _)| time).filter(|&time| time <= at).max();
+                let here =
+                    there.iter().filter(|&&(time, _)| Some(time) == last).map(|(_, event)| event.clone()).collect();
+                (last, here)
+            }
+        };
         let name = port.map(|port| self.reference.links[port].name.clone());
         let place = name.as_ref().map_or(String::new(), |name| format!(" at port {name}"));
         let mut text = format!("first difference{place}, {}: {what}\n", self.show_time(at));
-        let label = if last == Some(at) { "first event that differs" } else { "last event before it" };
+        let label = if is_exact || last == Some(at) { "first event that differs" } else { "last event before it" };
         for event in &here {
             writeln!(text, "{label}: {event}").unwrap();
         }
-        self.write_history(&mut text, &there, last.unwrap_or(at), port);
+        text.push_str(&self.history(&there, last.unwrap_or(at), port, way));
         text.extend(ends.map(|(_, ends)| ends));
         Some(Difference { port: name, events: here, text })
+    }
+
+    /// Returns the first event after which a number of a port is beyond the fast engine's at the instant `at`, or beyond
+    /// the reference engine's own if the fast engine is ahead. A decision about a frame that caused it is included.
+    fn first_event(&self, events: &[(Time, Event)], ports: &[Parted], at: Time) -> Option<Range<usize>> {
+        let mut all = ReportedEvents::new(self.reference);
+        let mut ahead = None;
+        for (number, &(time, event)) in events.iter().enumerate() {
+            all.on_event(time, event);
+            let Some(port) = ports.iter().find(|port| link_of(&event) == Some(port.link)) else { continue };
+            let reached = all.numbers(port.link).into_iter().zip(port.numbers);
+            let is_beyond = |bound: fn([u64; 2]) -> u64| {
+                reached.clone().any(|(number, both)| both[0] != both[1] && number > bound(both))
+            };
+            if time <= at && is_beyond(|[fast, reference]| if fast < reference { fast } else { u64::MAX }) {
+                return Some(with_frame(events, number));
+            }
+            if ahead.is_none() && is_beyond(|[fast, reference]| if fast > reference { reference } else { u64::MAX }) {
+                ahead = Some(number);
+            }
+        }
+        ahead.map(|number| with_frame(events, number))
     }
 
     /// Returns a way in which the engines differ, and the first instant at which they do.
@@ -107,6 +151,7 @@ impl Engines<'_> {
             .into_iter()
             .flat_map(|mode| [Way::Alone(mode), Way::Watched(mode)])
             .chain(ON_THREADS.map(|(mode, threads)| Way::OnThreads(mode, threads)))
+            .chain(MODES.map(Way::InSteps))
             .collect();
         let instants = (1..=INSTANTS).rev().map(|part| Time(end.0 / INSTANTS * part));
         let mut all = [end].into_iter().chain(instants).flat_map(|at| ways.iter().map(move |&way| (way, at)));
@@ -123,22 +168,27 @@ impl Engines<'_> {
         Some((way, differs))
     }
 
-    /// Returns the difference between the states at the end of an instant, and the port that differs.
-    fn difference(&self, way: Way, at: Time) -> Option<(String, Option<LinkIndex>)> {
+    /// Returns the difference between the states at the end of an instant, and the ports that differ.
+    fn difference(&self, way: Way, at: Time) -> Option<(String, Vec<Parted>)> {
         let reference = match state(Engine::Reference, way, self.reference, at) {
             Ok(state) => state?,
-            Err(message) => return Some((format!("the reference engine panics: {message}"), None)),
+            Err(message) => return Some((format!("the reference engine panics: {message}"), Vec::new())),
         };
         let fast = match state(Engine::Fast, way, self.fast, at) {
             Ok(state) => state?,
-            Err(message) => return Some((format!("the fast engine panics: {message}"), None)),
+            Err(message) => return Some((format!("the fast engine panics: {message}"), Vec::new())),
         };
         if let (Some(fast), Some(reference)) = (&fast.result, &reference.result)
             && let Err(difference) = same_results(fast, reference)
         {
+            let numbers =
+                |port: &PortResult| numbers(&port.counters, port.queue_cells.into(), port.max_queue_cells.into());
             let ports = fast.ports.iter().zip(reference.ports.iter_enumerated());
-            let port = ports.filter(|(fast, (_, reference))| fast != reference).map(|(_, (link, _))| link).next();
-            return Some((difference, port));
+            let ports = ports.filter(|(fast, (_, reference))| fast != reference);
+            let parted = |(fast, (link, reference)): (&PortResult, (LinkIndex, &PortResult))| {
+                Parted::new(link, numbers(fast), numbers(reference))
+            };
+            return Some((difference, ports.map(parted).collect()));
         }
         if let (Some(fast), Some(reference)) = (&fast.series, &reference.series)
             && let Err(difference) = same_series(fast, reference)
@@ -146,10 +196,17 @@ impl Engines<'_> {
             let queues =
                 |of: &Recorder| [&of.queue_cells, &of.queue_cells_least, &of.queue_cells_largest].map(Vec::clone);
             let differs =
-                |(fast, reference): (Vec<u32>, Vec<u32>)| fast.iter().zip(&reference).position(|(a, b)| a != b);
-            let place = queues(fast).into_iter().zip(queues(reference)).find_map(differs);
+                |(fast, reference): &(Vec<u32>, Vec<u32>)| fast.iter().zip(reference).position(|(a, b)| a != b);
+            let place = queues(fast).into_iter().zip(queues(reference)).find_map(|both| differs(&both));
             let links = self.reference.links.len();
-            return Some((difference, place.map(|place| LinkIndex::from(place % links))));
+            let parted = |place: usize| {
+                let largest = |of: &Recorder| {
+                    let of_port = of.queue_cells_largest.iter().skip(place % links).step_by(links);
+                    numbers(&PortCounters::default(), 0, of_port.max().copied().unwrap_or_default().into())
+                };
+                Parted::new(LinkIndex::from(place % links), largest(fast), largest(reference))
+            };
+            return Some((difference, place.map(parted).into_iter().collect()));
         }
         None
     }
@@ -180,34 +237,34 @@ impl Engines<'_> {
         [of(Engine::Fast, self.fast), of(Engine::Reference, self.reference)]
     }
 
-    /// Writes the reference engine's events around an instant, and both engines' counters of the port after each instant.
-    fn write_history(&self, text: &mut String, events: &[(Time, String)], at: Time, port: Option<LinkIndex>) {
+    /// Returns the reference engine's events around an instant, and both engines' counters of the port after each instant.
+    fn history(&self, events: &[(Time, String)], at: Time, port: Option<LinkIndex>, way: Way) -> String {
         let times: BTreeSet<Time> = events.iter().map(|&(time, _)| time).collect();
         let before = times.range(..=at).rev().take(BEFORE).copied();
         let mut shown: Vec<Time> = before.chain(times.range(at + Span(1)..).take(AFTER).copied()).collect();
         shown.sort_unstable();
-        text.push_str("history:\n");
+        let mut text = String::from("history:\n");
         for time in shown {
             let mark = if time == at { ">" } else { " " };
             for (_, event) in events.iter().filter(|&&(other, _)| other == time) {
                 writeln!(text, "{mark} {}  {event}", self.show_time(time)).unwrap();
             }
             let Some(port) = port else { continue };
-            let counters =
-                self.both(|engine, network| match state(engine, Way::Alone(PortMode::Planned), network, time) {
-                    Ok(Some(State { result: Some(result), .. })) => {
-                        let port = &result.ports[port];
-                        format!("{} wait, {:?}", port.queue_cells, port.counters)
-                    }
-                    Ok(_) => String::new(),
-                    Err(message) => format!("panics: {message}"),
-                });
+            let counters = self.both(|engine, network| match state(engine, way, network, time) {
+                Ok(Some(State { result: Some(result), .. })) => {
+                    let port = &result.ports[port];
+                    format!("{} wait, {:?}", port.queue_cells, port.counters)
+                }
+                Ok(_) => String::new(),
+                Err(message) => format!("panics: {message}"),
+            });
             if counters[0] == counters[1] {
                 writeln!(text, "    both      {}", counters[0]).unwrap();
             } else {
                 writeln!(text, "    fast      {}\n    reference {}", counters[0], counters[1]).unwrap();
             }
         }
+        text
     }
 
     fn show_time(&self, time: Time) -> String {
@@ -225,6 +282,24 @@ impl Engines<'_> {
             other => format!("{other:?}"),
         }
     }
+}
+
+/// A port at which the engines differ, and its numbers: the fast engine's and the reference engine's.
+struct Parted {
+    link: LinkIndex,
+    numbers: [[u64; 2]; NUMBERS],
+}
+
+impl Parted {
+    fn new(link: LinkIndex, fast: Numbers, reference: Numbers) -> Self {
+        Self { link, numbers: std::array::from_fn(|i| [fast[i], reference[i]]) }
+    }
+}
+
+/// Returns the range of an event and of the events before it that decided about its frame.
+fn with_frame(events: &[(Time, Event)], number: usize) -> Range<usize> {
+    let is_decision = |(time, event): &&(Time, Event)| *time == events[number].0 && matches!(event, Event::Frame(_));
+    number - events[..number].iter().rev().take_while(is_decision).count()..number + 1
 }
 
 /// Returns the link of the port at which an event happens.
@@ -276,6 +351,12 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
             };
             Some(State { result: Some(result), series: None })
         }
+        Way::InSteps(mode) => {
+            let (network, actions) = steps::with_actions(network);
+            let mut simulation = start(engine, mode, &network, Nothing);
+            steps::follow_until(&mut simulation, &actions, at);
+            Some(State { result: Some(simulation.snapshot().expect("nothing interrupts it")), series: None })
+        }
     };
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
@@ -294,9 +375,17 @@ fn differs<T: PartialEq>([a, b]: &[Vec<T>; 2]) -> Option<usize> {
 }
 
 /// Returns all events of the reference engine, until it ends or panics.
-fn events_of(network: &Network) -> Vec<(Time, Event)> {
+fn events_of(network: &Network, way: Way) -> Vec<(Time, Event)> {
     let mut events = Events(Vec::new());
-    let run = || Engine::Reference.run(network, &mut events, |_| true).is_ok();
+    let run = || match way {
+        Way::InSteps(mode) => {
+            let (network, actions) = steps::with_actions(network);
+            let mut simulation = start(Engine::Reference, mode, &network, &mut events);
+            let end = simulation.end();
+            steps::follow_until(&mut simulation, &actions, end);
+        }
+        _ => drop(Engine::Reference.run(network, &mut events, |_| true)),
+    };
     let _ = catch_unwind(AssertUnwindSafe(run));
     events.0
 }
@@ -380,7 +469,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
         let engines = Engines { fast: &fast, reference: &reference };
         let found = engines.bisect().expect("the engines differ");
         let starts_frame = |(_, event): &&(Time, Event)| matches!(event, Event::Frame(FrameEvent { step: FrameStep::Admitted(judged), .. }) if judged.occupancy >= 20);
-        let events = events_of(&reference);
+        let events = events_of(&reference, Way::Alone(PortMode::Planned));
         let (time, judged) = events.iter().find(starts_frame).expect("such a frame arrives");
         assert_eq!(found.port.as_ref(), Some(&reference.links[reference.bottleneck].name), "{}", found.text);
         assert!(found.events.contains(&engines.show(judged)), "{}", found.text);

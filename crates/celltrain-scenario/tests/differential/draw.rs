@@ -26,7 +26,7 @@ use celltrain_core::index::NodeIndex;
 use celltrain_core::network::{Link, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
-use celltrain_core::tcp::{Congestion, TcpConfig, TcpOptions};
+use celltrain_core::tcp::{Congestion, OfferedWindow, TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Bytes, Duration};
@@ -586,6 +586,10 @@ fn tcp(sizes: Sizes) -> BoxedStrategy<Tcp> {
 
 impl Tcp {
     fn config(&self, swarm: Swarm) -> TcpConfig {
+        let closes = [Feature::ClosingWindows, Feature::ShrinkingWindows, Feature::LossAtWindow];
+        if closes.iter().all(|&feature| swarm.has(feature)) {
+            return self.closing_window();
+        }
         let Self { mss, tick, .. } = *self;
         let name = swarm.one_of(List::Tcp, TcpConfig::NAMES, self.variant);
         let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
@@ -619,6 +623,23 @@ impl Tcp {
         options.insert("lose_at_window".into(), in_bytes(lose_at));
         options.insert("initial_ssthresh".into(), in_bytes(ssthresh));
         serde_json::from_value(json!({name: options})).expect("the schema says what there is to set")
+    }
+
+    /// Creates a TCP whose receiver's window closes if a segment is lost when cwnd reaches the window. The sender soon
+    /// probes the window, or has already sent the segment again.
+    fn closing_window(&self) -> TcpConfig {
+        let segments = |segments: u64| Bytes { bytes: segments * 9141 };
+        let options = TcpOptions {
+            mss: segments(1),
+            receive_window: segments(8),
+            offered_window: OfferedWindow::LessKept,
+            lose_at_window: Some(segments(8)),
+            timer_granularity: Duration::from_microseconds(100),
+            initial_rto: Duration::from_milliseconds(1),
+            maximum_rto: Duration::from_milliseconds(1 + u64::from(self.settings[0] % 4)),
+            ..TcpOptions::default()
+        };
+        TcpConfig::named("vanilla", options).expect("a listed name")
     }
 }
 

@@ -2,31 +2,26 @@
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::{Delivered, Engine, PortMode, Simulation};
-use celltrain_core::index::VcIndex;
+use celltrain_core::index::{NodeIndex, VcIndex};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{MeasureWindow, Network};
-use celltrain_core::probe::Nothing;
+use celltrain_core::probe::{Nothing, Probe};
 use celltrain_core::rng::Stream;
 use celltrain_core::units::{Duration, Span, Time};
 
 use super::compare::{ON_THREADS, on_threads, same_results};
 
 #[derive(Clone, Copy, Debug)]
-enum Action {
+pub(super) enum Action {
     Advance(Time),
     Snapshot,
-    Inject(VcIndex, u64),
+    Inject(NodeIndex, VcIndex, u64),
 }
 
 /// Checks that steps do not change the run, and that both engines give the same deliveries, snapshots and results with
 /// injections. The measuring window is also random.
 pub(crate) fn agree(network: &Network) -> Result<(), String> {
-    let mut network = network.clone();
-    let mut rng = Stream::new(network.seed, "steps");
-    let mut bound = || Duration { picoseconds: below(network.duration.picoseconds.max(1), &mut rng) };
-    let (one, other) = (bound(), bound());
-    network.measure = MeasureWindow { from: Some(one.min(other)), to: Some(one.max(other)) };
-    let actions = draw(&network, &mut rng);
+    let (network, actions) = with_actions(network);
     let plain = Engine::Fast.run_to_end(&network);
     let steps: Vec<_> = actions.iter().copied().filter(|action| !matches!(action, Action::Inject(..))).collect();
     for actions in [&steps, &actions] {
@@ -55,6 +50,40 @@ pub(crate) fn agree(network: &Network) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns a network with a random measuring window, and random actions.
+pub(super) fn with_actions(network: &Network) -> (Network, Vec<Action>) {
+    let mut network = network.clone();
+    let mut rng = Stream::new(network.seed, "steps");
+    let mut bound = || Duration { picoseconds: below(network.duration.picoseconds.max(1), &mut rng) };
+    let (one, other) = (bound(), bound());
+    network.measure = MeasureWindow { from: Some(one.min(other)), to: Some(one.max(other)) };
+    let actions = draw(&network, &mut rng);
+    (network, actions)
+}
+
+/// Simulates with the actions up to the end of an instant.
+pub(super) fn follow_until<P: Probe>(simulation: &mut Simulation<'_, P>, actions: &[Action], at: Time) {
+    for (&action, tag) in actions.iter().zip(0..) {
+        match action {
+            Action::Advance(until) if until > at => break,
+            _ => take(simulation, action, tag),
+        };
+    }
+    simulation.advance(at).expect("it goes forward");
+}
+
+fn take<P: Probe>(simulation: &mut Simulation<'_, P>, action: Action, tag: u64) -> Option<(Vec<Delivered>, RunResult)> {
+    match action {
+        Action::Advance(until) => simulation.advance(until).expect("it goes forward"),
+        Action::Snapshot => {
+            let snapshot = simulation.snapshot().expect("nothing interrupts it");
+            return Some((simulation.take_deliveries(), snapshot));
+        }
+        Action::Inject(host, vc, bytes) => simulation.inject(host, vc, bytes, tag).expect("it starts there"),
+    }
+    None
+}
+
 /// Simulates with these actions. Returns the result, and the deliveries and snapshots.
 fn follow(
     engine: Engine,
@@ -64,19 +93,7 @@ fn follow(
 ) -> (RunResult, Vec<(Vec<Delivered>, RunResult)>) {
     let mut simulation =
         Simulation::by(engine, mode, network, Nothing, &CancellationToken::never()).expect("nothing interrupts it");
-    let mut seen = Vec::new();
-    for (&action, tag) in actions.iter().zip(0..) {
-        match action {
-            Action::Advance(until) => simulation.advance(until).expect("it goes forward"),
-            Action::Snapshot => {
-                let snapshot = simulation.snapshot().expect("nothing interrupts it");
-                seen.push((simulation.take_deliveries(), snapshot));
-            }
-            Action::Inject(vc, bytes) => {
-                simulation.inject(network.source(vc), vc, bytes, tag).expect("it starts there");
-            }
-        }
-    }
+    let seen = actions.iter().zip(0..).filter_map(|(&action, tag)| take(&mut simulation, action, tag)).collect();
     (simulation.finish(), seen)
 }
 
@@ -101,7 +118,7 @@ fn draw(network: &Network, rng: &mut Stream) -> Vec<Action> {
             let vc = VcIndex::from(usize::try_from(below(network.vcs.len() as u64, rng)).expect("it was one"));
             let mfs = network.vcs[vc].contract.as_ref().map(|contract| contract.mfs);
             let most = network.aal5.longest_packet(mfs).min(if below(4, rng) == 0 { 9180 } else { 600 });
-            actions.push(Action::Inject(vc, below(most + 1, rng)));
+            actions.push(Action::Inject(network.source(vc), vc, below(most + 1, rng)));
         }
         now = (now + Span(below(longest + 1, rng))).min(end);
         actions.push(Action::Advance(now));

@@ -10,6 +10,8 @@ pub(super) enum Feature {
     /// All VCs have the same options.
     AlikeVcs,
     Classes,
+    /// Receivers' windows close, if the network also has `ShrinkingWindows` and `LossAtWindow`.
+    ClosingWindows,
     Contracts,
     EdgeDevices,
     HostTimes,

@@ -206,7 +206,7 @@ pub(crate) fn runner(seed: u64, cases: u32) -> TestRunner {
         failure_persistence: None,
         max_shrink_iters: most.unwrap_or(10_000),
         // Milliseconds. A shorter search leaves a larger network.
-        max_shrink_time: 180_000,
+        max_shrink_time: 60_000,
         ..Config::default()
     })
 }

@@ -31,6 +31,9 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
     for ((link, port), events) in result.ports.iter_enumerated().zip(&told.ports) {
         same(&port.name, &port.counters, &events.counters())?;
         let is_edge = told.is_shaped[link];
+        if !is_edge {
+            same(&format!("{}: largest queue", port.name), &u64::from(port.max_queue_cells), &events.largest)?;
+        }
         let of_other = if is_edge { events.refused_frames + events.with_frame } else { events.dropped_frames };
         same(&format!("{}: of ports alone, or of edges", port.name), &of_other, &0)?;
         if is_edge {
@@ -101,7 +104,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, events: &T) -> 
 }
 
 /// Sums of all events.
-struct ReportedEvents {
+pub(super) struct ReportedEvents {
     ports: TiVec<LinkIndex, AtPort>,
     is_shaped: TiVec<LinkIndex, bool>,
     flows: TiVec<FlowIndex, OfFlow>,
@@ -148,6 +151,7 @@ struct AtPort {
     /// Cells and frames that the link behind the port loses.
     lost_on_link: u64,
     cut_on_link: u64,
+    largest: u64,
 }
 
 impl AtPort {
@@ -167,6 +171,18 @@ impl AtPort {
             cut_frames: self.cut_frames,
         }
     }
+}
+
+/// The counters of a port, the cells admitted and the largest queue.
+pub(super) type Numbers = [u64; NUMBERS];
+pub(super) const NUMBERS: usize = 10;
+
+pub(super) fn numbers(of: &PortCounters, waiting: u64, largest: u64) -> Numbers {
+    let admitted = of.forwarded + of.lost_pushed_out + waiting;
+    [
+        of.offered, admitted, of.forwarded, of.lost_overflow, of.lost_pushed_out, of.discarded_frame,
+        of.discarded_remainder, of.discarded_frames, of.cut_frames, largest,
+    ]
 }
 
 /// The number of cells in a memory, as events report it, and its history.
@@ -211,7 +227,7 @@ struct FrameRecord {
 }
 
 impl ReportedEvents {
-    fn new(network: &Network) -> Self {
+    pub(super) fn new(network: &Network) -> Self {
         let clock = network.clock();
         let end = network.end(clock);
         let shaped = |link: LinkIndex| {
@@ -245,6 +261,12 @@ impl ReportedEvents {
             end,
             wrong: None,
         }
+    }
+
+    /// Returns the numbers of a port after the events so far, in the order of [`numbers`].
+    pub(super) fn numbers(&self, link: LinkIndex) -> Numbers {
+        let port = &self.ports[link];
+        numbers(&port.counters(), port.waiting(), port.largest)
     }
 
     fn must(&mut self, holds: bool, what: impl FnOnce() -> String) {
@@ -364,7 +386,10 @@ impl ReportedEvents {
         let port = &mut self.ports[link];
         match step {
             CellStep::Arrived => port.arrived += 1,
-            CellStep::Admitted => port.admitted += 1,
+            CellStep::Admitted => {
+                port.admitted += 1;
+                port.largest = port.largest.max(port.waiting());
+            }
             CellStep::Departed => port.departed += 1,
             CellStep::PushedOut => port.pushed_out += 1,
             CellStep::Dropped => port.dropped += 1,
