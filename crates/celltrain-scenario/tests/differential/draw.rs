@@ -625,18 +625,20 @@ impl Tcp {
         serde_json::from_value(json!({name: options})).expect("the schema says what there is to set")
     }
 
-    /// Creates a TCP whose receiver's window closes if a segment is lost when cwnd reaches the window. The sender soon
-    /// probes the window, or has already sent the segment again.
+    /// Creates a TCP whose receiver's window closes if a segment is lost when cwnd reaches the window: if all segments but
+    /// the first are kept, the scaled window is a byte smaller than a segment. The sender soon probes the window, or has
+    /// already sent the segment again.
     fn closing_window(&self) -> TcpConfig {
-        let segments = |segments: u64| Bytes { bytes: segments * 9141 };
+        let window = Bytes { bytes: 4 * 16_385 };
+        let rto = Duration::from_milliseconds(1 + u64::from(self.settings[0] % 4));
         let options = TcpOptions {
-            mss: segments(1),
-            receive_window: segments(8),
+            mss: Bytes { bytes: window.bytes / 4 },
+            receive_window: window,
             offered_window: OfferedWindow::LessKept,
-            lose_at_window: Some(segments(8)),
+            lose_at_window: Some(window),
             timer_granularity: Duration::from_microseconds(100),
-            initial_rto: Duration::from_milliseconds(1),
-            maximum_rto: Duration::from_milliseconds(1 + u64::from(self.settings[0] % 4)),
+            initial_rto: rto,
+            maximum_rto: rto,
             ..TcpOptions::default()
         };
         TcpConfig::named("vanilla", options).expect("a listed name")
