@@ -113,9 +113,7 @@ def found(output: str, found_by: str) -> str | None:
         violation = re.search(r"panicked at [^\n]*laws[^\n]*\n(.+)", output)
         return violation and violation[1]
     network = re.search(r"the engines differ on (network \d+ of \w+)", output)
-    event = re.search(
-        r"^first event that differs: .*$|^event \d+ of the end systems differs", output, re.MULTILINE
-    )
+    event = re.search(r"^first event that differs: .*$|^event \d+ of the end systems differs", output, re.MULTILINE)
     shrunk = re.search(r"\n(duration = .*?)\n+\{", output, re.DOTALL)
     if not (network and event and shrunk):
         return None

@@ -16,7 +16,7 @@ use celltrain_core::engine::{Engine, PortMode, Simulation};
 use celltrain_core::events::{CellEvent, Event, FrameEvent, FrameStep, MemoryEvent, Observer};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::metrics::{PortResult, RunResult};
-use celltrain_core::network::Network;
+use celltrain_core::network::{MeasureWindow, Network};
 use celltrain_core::port::PortCounters;
 use celltrain_core::probe::{Nothing, Probe, Recorder};
 use celltrain_core::units::{Duration, PS_PER_SECOND, Span, Time};
@@ -98,17 +98,12 @@ impl Engines<'_> {
         let there: Vec<(Time, String)> =
             events.iter().filter(|(_, event)| is_there(event)).map(|(time, event)| (*time, self.show(event))).collect();
         let is_exact = first.is_some();
-        let (last, here): (_, Vec<String>) = match first {
-            Some(first) => {
-                let shown = events[first.clone()].iter().map(|(_, event)| self.show(event)).collect::<Vec<_>>();
-                (Some(events[first.start].0), shown)
-            }
-            None => {
-                let last = there.iter().map(|&(time, _)| time).filter(|&time| time <= at).max();
-                let here =
-                    there.iter().filter(|&&(time, _)| Some(time) == last).map(|(_, event)| event.clone()).collect();
-                (last, here)
-            }
+        let (last, here): (_, Vec<String>) = if let Some(first) = first {
+            (Some(events[first.start].0), events[first].iter().map(|(_, event)| self.show(event)).collect())
+        } else {
+            let last = there.iter().map(|&(time, _)| time).filter(|&time| time <= at).max();
+            let here = there.iter().filter(|&&(time, _)| Some(time) == last).map(|(_, event)| event.clone()).collect();
+            (last, here)
         };
         let name = port.map(|port| self.reference.links[port].name.clone());
         let place = name.as_ref().map_or(String::new(), |name| format!(" at port {name}"));
@@ -343,8 +338,8 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
             Some(State { result: None, series: Some(series) })
         }
         Way::OnThreads(mode, threads) => {
-            let mut network = network.clone();
-            network.measure.to = Some(since_start);
+            // A shorter run, because partitions cannot stop together at any instant.
+            let network = Network { duration: since_start, measure: MeasureWindow::default(), ..network.clone() };
             let result = match engine {
                 Engine::Fast => on_threads(mode, threads, &network)?,
                 Engine::Reference => engine.run_to_end(&network),
