@@ -4,7 +4,7 @@ use super::{Advance, Progress, Simulation, SimulationError};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::FrameNumber;
 use crate::end_systems::{Delivered, OutsideCounters};
-use crate::index::{FlowIndex, NodeIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use crate::metrics::Outcome;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe};
@@ -64,6 +64,23 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     pub fn advance_to_delivery(&mut self, until: Time) -> Result<(), Interrupted> {
         assert!((self.now()..=self.end()).contains(&until), "time advances up to the end of the run");
         self.simulation.reach_delivery(until, self.progress, self.token)
+    }
+
+    /// Returns the time of the next event up to the end of the run, if there is one. Nothing happens before it unless a
+    /// frame is injected.
+    pub fn next_event(&self) -> Option<Time> {
+        self.simulation.next_event()
+    }
+
+    /// Moves the end of the run to `end`, which is not before the present or after the end of the network's run.
+    pub fn end_at(&mut self, end: Time) {
+        assert!((self.now()..=self.network().end(self.clock())).contains(&end), "the network's run is not that long");
+        self.simulation.end_at(end);
+    }
+
+    /// Returns the number of cells that wait now at the port of a host.
+    pub fn waiting(&mut self, port: LinkIndex) -> u32 {
+        self.simulation.waiting(port)
     }
 
     /// Returns the probe, to which end systems may report their own events.

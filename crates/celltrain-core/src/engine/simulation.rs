@@ -5,10 +5,10 @@ use std::fmt;
 use super::{Advance, Engine, Interrupted, Outcome, PortMode, Progress, fast, reference};
 use crate::cancellation::CancellationToken;
 use crate::end_systems::{Delivered, EndSystems, InjectedFrame};
-use crate::index::{NodeIndex, VcIndex};
+use crate::index::{LinkIndex, NodeIndex, VcIndex};
 use crate::metrics::RunResult;
 use crate::network::Network;
-use crate::probe::{Nothing, Probe};
+use crate::probe::{Nothing, Probe, Queues};
 use crate::units::{Clock, Span, Time};
 
 /// A run of a network that can be advanced in steps, inspected, and given frames from outside.
@@ -288,7 +288,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 self.bounds[i] = Some(self.measure(token)?.without_records());
             }
         }
-        let horizon = self.window.iter().flatten().copied().min().unwrap_or(self.end);
+        let horizon = self.window.iter().flatten().copied().fold(self.end, Time::min);
         self.step_to_delivery(until, horizon, progress, token)?;
         Ok(())
     }
@@ -306,11 +306,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             engine.set_horizon(horizon);
         }
         loop {
-            let next = match &self.running {
-                Running::Fast(engine) => engine.next_event(),
-                Running::Reference(engine) => engine.next_instant(),
-            };
-            let next = next.unwrap_or(Time::NEVER);
+            let next = self.next_event().unwrap_or(Time::NEVER);
             let step = match self.probe.next_snapshot().filter(|&at| at < next && at < until) {
                 // A snapshot may schedule an event before the one that was next.
                 Some(at) => Advance { until: at, snapshots_end: at + Span(1) },
@@ -329,6 +325,25 @@ impl<'a, P: Probe> Simulation<'a, P> {
             if self.end_systems().has_delivered() {
                 return Ok(true);
             }
+        }
+    }
+
+    pub(super) fn next_event(&self) -> Option<Time> {
+        match &self.running {
+            Running::Fast(engine) => engine.next_event(),
+            Running::Reference(engine) => engine.next_instant(),
+        }
+    }
+
+    /// Moves the end of the run. The engines themselves know only the end of the network's run.
+    pub(super) fn end_at(&mut self, end: Time) {
+        self.end = end;
+    }
+
+    pub(super) fn waiting(&mut self, port: LinkIndex) -> u32 {
+        match &mut self.running {
+            Running::Fast(engine) => engine.waiting(port, self.now),
+            Running::Reference(engine) => engine.occupancy(port),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::engine::predictions::predictions;
 use crate::engine::{Advance, Outcome, Progress};
 use crate::index::LinkIndex;
 use crate::network::Network;
-use crate::probe::{NetworkView, Nothing, Probe};
+use crate::probe::{NetworkView, Nothing, Probe, Queues};
 use crate::units::{Span, Time};
 
 /// An event is a frame at a host, or a batch of cells at a port. The token is also checked within long batches, see
@@ -132,6 +132,15 @@ impl<'a> Engine<'a> {
     pub(in crate::engine) fn next_event(&self) -> Option<Time> {
         let key = self.fabric.event_list.first();
         (key != Key::NEVER).then(|| key.time())
+    }
+
+    /// Returns the number of cells that wait at the port of a host. The run must have reached `now`.
+    pub(in crate::engine) fn waiting(&mut self, port: LinkIndex, now: Time) -> u32 {
+        if let Role::Shaped(_) = self.fabric.plan.roles[port] {
+            self.take_back(port, now + Span(1));
+            self.schedule_shaped(port, now);
+        }
+        self.seen(now).occupancy(port)
     }
 
     /// Returns the end systems.

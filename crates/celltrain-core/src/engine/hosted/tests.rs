@@ -158,3 +158,63 @@ fn time_does_not_go_past_the_end() {
         |simulation| simulation.advance_to_delivery(simulation.end() + Span(1)),
     );
 }
+
+/// Sends a burst at 1 ms from each source and advances from event to event to 4 ms, where the run ends. Returns the
+/// result, the deliveries, and the cells that waited at the first source's port after every event.
+fn by_events(
+    engine: Engine,
+    network: &Network,
+) -> (crate::metrics::RunResult, Vec<Delivered>, Vec<(Time, u32)>, Option<Time>) {
+    let (mut deliveries, mut waiting, mut last) = (Vec::new(), Vec::new(), None);
+    let result = engine.run_hosted::<_, SimulationError>(
+        network,
+        &mut Nothing,
+        |_| true,
+        |simulation| {
+            let time = |us| simulation.clock().time(Duration::from_microseconds(us));
+            let (burst, end, port) = (time(1000), time(4000), network.vcs[DATA[0]].path[0]);
+            // The end of the run moves on, and the last step is shorter.
+            for end in [time(1500), time(3000), end] {
+                simulation.end_at(end);
+                while simulation.now() < end {
+                    let next = simulation.next_event().unwrap_or(end).min(end);
+                    let until = if simulation.now() < burst { next.min(burst) } else { next };
+                    simulation.advance_to_delivery(until)?;
+                    assert_eq!(simulation.now(), until, "nothing arrives before the next event");
+                    deliveries.extend(simulation.take_deliveries());
+                    if until == burst {
+                        (0..40).try_for_each(|tag| {
+                            let source = usize::from(tag % 2 == 1);
+                            simulation.inject(SOURCES[source], DATA[source], 1000, tag)
+                        })?;
+                    }
+                    waiting.push((until, simulation.waiting(port)));
+                }
+            }
+            last = simulation.next_event();
+            Ok(())
+        },
+    );
+    (result.unwrap(), deliveries, waiting, last)
+}
+
+#[test]
+fn nothing_happens_before_the_next_event_and_a_run_can_end_early() {
+    let mut network = lan();
+    network.flows.iter_mut().for_each(|flow| flow.outside = true);
+    let fast = by_events(Engine::Fast, &network);
+    let reference = by_events(Engine::Reference, &network);
+    assert_eq!((&fast.0, &fast.1), (&reference.0, &reference.1));
+    assert!(fast.1.len() > 10, "{}", fast.1.len());
+    assert_eq!((fast.3, reference.3), (None, None), "all frames have arrived or are lost");
+    assert_eq!(fast.0.duration_s, 0.004);
+    let at = |of: &[(Time, u32)], time| of.iter().find(|&&(at, _)| at == time).map(|&(_, cells)| cells);
+    // Of 20 frames of 22 cells (1000 bytes, LLC/SNAP and trailer), one cell has started.
+    assert_eq!(fast.2.iter().map(|&(_, cells)| cells).max(), Some(20 * 22 - 1));
+    let both: Vec<_> = fast.2.iter().filter_map(|&(time, cells)| Some((cells, at(&reference.2, time)?))).collect();
+    assert!(both.iter().filter(|&&(cells, _)| cells > 0).count() > 10, "{both:?}");
+    assert!(both.iter().all(|&(fast, reference)| fast == reference), "{both:?}");
+    // The same run with its end known.
+    let whole = Network { duration: Duration::from_milliseconds(4), ..network };
+    assert_eq!(by_events(Engine::Fast, &whole).0, fast.0);
+}
