@@ -137,6 +137,12 @@ CAMPAIGNS = {
         "python scripts/kills.py --kills {count} --seed {seed}",
         count=200,
     ),
+    "emulate-kills": Campaign(
+        "kills of emulations at random moments: no process, namespace or device is left (needs root)",
+        "30 min",
+        "python scripts/emulate_kills.py --count {count} --seed {seed}",
+        count=500,
+    ),
     "memory": Campaign(
         "random large networks with little memory: no process dies, and no network is refused wrongly",
         "15 min",

@@ -19,6 +19,7 @@ mod trial;
 pub use application::{Application, Source, payload};
 pub use capture::{HostCapture, LostPackets, Seen, Step};
 pub use driver::{HostedFlow, Hosts, HostsError};
+pub use segments::Segments;
 pub use stack::{Endpoint, Packet, Report, Side, Stack};
 pub use trial::Trial;
 

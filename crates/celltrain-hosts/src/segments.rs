@@ -8,7 +8,7 @@ use etherparse::{SlicedPacket, TransportSlice};
 
 /// The segments of a flow that have been seen at its two ends. Positions are sequence numbers that do not wrap around.
 #[derive(Default)]
-pub(crate) struct Segments {
+pub struct Segments {
     /// Position of the first byte of data, once a segment has been sent.
     first: Option<u64>,
     /// End of the newest data sent.
@@ -26,7 +26,7 @@ enum Headers {
 
 impl Segments {
     /// Counts a packet that leaves the sender of data.
-    pub(crate) fn on_sent(&mut self, packet: &[u8], counters: &mut OutsideCounters) -> Option<SegmentStep> {
+    pub fn on_sent(&mut self, packet: &[u8], counters: &mut OutsideCounters) -> Option<SegmentStep> {
         let (sequence, syn, len) = match headers(packet)? {
             Headers::Tcp { sequence, syn, bytes, .. } => (sequence, syn, bytes),
             Headers::Udp { bytes } => {
@@ -57,7 +57,7 @@ impl Segments {
     }
 
     /// Counts a packet that reaches the receiver of data.
-    pub(crate) fn on_arrived(&mut self, packet: &[u8], counters: &mut OutsideCounters) -> Option<SegmentStep> {
+    pub fn on_arrived(&mut self, packet: &[u8], counters: &mut OutsideCounters) -> Option<SegmentStep> {
         let (sequence, len) = match headers(packet)? {
             Headers::Tcp { sequence, bytes, .. } if bytes > 0 => (sequence, bytes),
             Headers::Tcp { .. } => return None,
@@ -80,13 +80,13 @@ impl Segments {
     }
 
     /// Reads the acknowledgement in a packet that leaves the receiver of data.
-    pub(crate) fn on_ack_sent(&self, packet: &[u8]) -> Option<SegmentStep> {
+    pub fn on_ack_sent(&self, packet: &[u8]) -> Option<SegmentStep> {
         let (position, window) = self.ack(packet)?;
         Some(SegmentStep::AckSent { ack: Ack { ack: self.offset(position), window }, blocks: SackBlocks::NONE })
     }
 
     /// Reads the acknowledgement in a packet that reaches the sender of data.
-    pub(crate) fn on_acknowledged(&mut self, packet: &[u8]) -> Option<SegmentStep> {
+    pub fn on_acknowledged(&mut self, packet: &[u8]) -> Option<SegmentStep> {
         let (position, window) = self.ack(packet)?;
         let kind = match position.cmp(&self.acknowledged) {
             std::cmp::Ordering::Greater => AckKind::New,

@@ -4,6 +4,8 @@
 
 mod cancel;
 mod captures;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod events;
 mod interpreter;
 mod many;
@@ -52,6 +54,10 @@ mod module {
     };
     #[pymodule_export]
     use crate::{cancel::Cancel, interpreter::AwaitedAtExit, many::run_many, policy::View, scenario::Scenario};
+
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::emulate::{emulate, emulated_hosts};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

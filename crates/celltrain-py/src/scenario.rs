@@ -157,7 +157,7 @@ impl Scenario {
     }
 
     /// Calls `read` with the checked scenario, on the calling thread.
-    fn with_checked<T: Send>(
+    pub(crate) fn with_checked<T: Send>(
         &self,
         py: Python<'_>,
         cancel: Option<&Py<Cancel>>,

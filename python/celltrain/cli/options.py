@@ -138,12 +138,22 @@ complete_series = completer(lambda: measures.SERIES, several=True)
 
 def complete_flows(context: typer.Context, incomplete: str) -> list[str]:
     """Completes connections of the scenario already given on the command line."""
+    network = _network(context)
+    return completer(lambda: (flow.name for flow in network.flows) if network else ())(incomplete)
+
+
+def complete_hosts(context: typer.Context, incomplete: str) -> list[str]:
+    """Completes hosts of the scenario already given on the command line."""
+    network = _network(context)
+    return completer(lambda: (node.name for node in network.nodes if node.kind == "host") if network else ())(incomplete)
+
+
+def _network(context: typer.Context) -> Network | None:
     file = context.params.get("file")
     try:
-        flows = () if file is None else Network.of_core(scenario.read(file).accepted()).flows
+        return None if file is None else Network.of_core(scenario.read(file).accepted())
     except (CelltrainError, OSError):
-        flows = ()
-    return completer(lambda: (flow.name for flow in flows))(incomplete)
+        return None
 
 
 def complete_paths(incomplete: str) -> list[str]:

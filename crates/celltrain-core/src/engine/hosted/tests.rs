@@ -205,7 +205,7 @@ fn nothing_happens_before_the_next_event_and_a_run_can_end_early() {
     let fast = by_events(Engine::Fast, &network);
     let reference = by_events(Engine::Reference, &network);
     assert_eq!((&fast.0, &fast.1), (&reference.0, &reference.1));
-    assert!(fast.1.len() > 10, "{}", fast.1.len());
+    assert!(fast.1.len() > 3 && fast.0.cells.lost > 0, "{}", fast.1.len());
     assert_eq!((fast.3, reference.3), (None, None), "all frames have arrived or are lost");
     assert_eq!(fast.0.duration_s, 0.004);
     let at = |of: &[(Time, u32)], time| of.iter().find(|&&(at, _)| at == time).map(|&(_, cells)| cells);

@@ -1,0 +1,320 @@
+//! The loop that keeps a simulation at the wall clock's time.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::net::Ipv4Addr;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use celltrain_core::aal5::Aal5Options;
+use celltrain_core::cancellation::Interrupted;
+use celltrain_core::engine::{Delivered, HostedSimulation, SimulationError};
+use celltrain_core::index::VcIndex;
+use celltrain_core::network::Network;
+use celltrain_core::probe::Probe;
+use celltrain_core::units::{self, Span};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::set_current_timer_slack;
+use typed_index_collections::TiVec;
+
+use crate::devices::{DEVICE, Device};
+use crate::lateness::Lateness;
+use crate::plan::{Peer, Plan};
+use crate::traffic::Traffic;
+use crate::wall::WallClock;
+
+/// A host's device is not read while this many cells wait at the host's port, so that the kernel feels the link.
+const MOST_WAITING: u32 = 128;
+/// The loop sleeps at most this long, and then checks whether to stop.
+const LONGEST_SLEEP: Duration = Duration::from_millis(10);
+/// The end of the run stays this far ahead, so that all events of a sleep are known.
+const AHEAD: units::Duration = units::Duration::from_milliseconds(20);
+/// The loop keeps up if a round takes no longer than this.
+const LONGEST_ROUND: Duration = Duration::from_millis(10);
+/// The loop gives up if it has not kept up for this long.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The largest IPv4 packet.
+const LONGEST_PACKET: usize = 65_535;
+
+/// Communication with an emulation on another thread.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// The loop sets it once packets travel.
+    pub started: AtomicBool,
+    /// Set it to end the emulation before the end of the network's run.
+    pub over: AtomicBool,
+}
+
+/// An emulation of a network in real time.
+pub struct Emulation<'a> {
+    plan: &'a Plan,
+    devices: &'a [Device],
+    aal5: &'a Aal5Options,
+    /// By host: its peers by their address.
+    peers: Vec<HashMap<Ipv4Addr, &'a Peer>>,
+    /// By host: the time in which its port sends half of the cells that may wait there.
+    pauses: Vec<Span>,
+    /// Packets on their way, by VC, in the order in which they were sent.
+    on_the_way: TiVec<VcIndex, VecDeque<Kept<'a>>>,
+    traffic: Traffic,
+    lateness: Lateness,
+    /// Packets sent so far.
+    packets: u64,
+    /// The present or next time at which the loop did not keep up.
+    behind_since: Option<Instant>,
+}
+
+/// A packet on its way.
+struct Kept<'a> {
+    number: u64,
+    peer: &'a Peer,
+    bytes: Vec<u8>,
+}
+
+/// A packet that has been read.
+struct Read<'a> {
+    from: usize,
+    peer: &'a Peer,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Emulation<'a> {
+    /// Creates an emulation with a device for each host of the plan.
+    pub fn new(network: &'a Network, plan: &'a Plan, devices: &'a [Device]) -> Self {
+        let clock = network.clock();
+        let peers =
+            plan.hosts.iter().map(|host| host.peers.iter().map(|peer| (plan.hosts[peer.host].address, peer)).collect());
+        let pauses = plan.hosts.iter().map(|host| {
+            let cell_times = host.ports.iter().map(|&port| clock.cell_time(network.links[port].rate));
+            cell_times.min().unwrap_or(Span(1)) * u64::from(MOST_WAITING / 2)
+        });
+        Self {
+            plan,
+            devices,
+            aal5: &network.aal5,
+            peers: peers.collect(),
+            pauses: pauses.collect(),
+            on_the_way: network.vcs.iter().map(|_| VecDeque::new()).collect(),
+            traffic: Traffic::default(),
+            lateness: Lateness::default(),
+            packets: 0,
+            behind_since: None,
+        }
+    }
+
+    /// Runs until the end of the network's run or until `control` ends it. Returns how late packets were.
+    ///
+    /// # Errors
+    /// If the run is interrupted, a device fails, or the simulation is slower than real time.
+    pub fn run<P: Probe>(
+        mut self,
+        simulation: &mut HostedSimulation<'_, '_, P>,
+        control: &Control,
+    ) -> Result<Lateness, EmulationError> {
+        // Without it, the kernel may wake the thread 50 us late.
+        set_current_timer_slack(NonZeroU64::new(1)).map_err(io::Error::from)?;
+        let (clock, end) = (simulation.clock(), simulation.end());
+        simulation.end_at((simulation.now() + clock.span(AHEAD)).min(end));
+        let wall = WallClock::start(clock);
+        control.started.store(true, Ordering::Relaxed);
+        let mut room: Vec<Option<u32>> = vec![Some(MOST_WAITING); self.devices.len()];
+        let mut read = Vec::new();
+        loop {
+            let next = simulation.next_event().map_or(LONGEST_SLEEP, |time| wall.until(time));
+            let pauses = self
+                .pauses
+                .iter()
+                .zip(&room)
+                .filter(|(_, room)| room.is_none())
+                .map(|(&pause, _)| wall.duration(units::Time(pause.0)));
+            let ready = self.wait(&room, pauses.fold(next.min(LONGEST_SLEEP), Duration::min))?;
+            // A packet that is read after the clock could be injected before it was sent.
+            self.read(&ready, &room, &mut read)?;
+            let now = wall.now().min(end);
+            if now + clock.span(AHEAD) > simulation.end() {
+                simulation.end_at((now + clock.span(AHEAD) * 2).min(end));
+            }
+            loop {
+                simulation.advance_to_delivery(now)?;
+                for delivered in simulation.take_deliveries() {
+                    self.deliver(&delivered, simulation, &wall);
+                }
+                if simulation.now() == now {
+                    break;
+                }
+            }
+            if now == end || control.over.load(Ordering::Relaxed) {
+                return Ok(self.lateness);
+            }
+            for packet in read.drain(..) {
+                self.send(packet, simulation)?;
+            }
+            for (room, host) in room.iter_mut().zip(&self.plan.hosts) {
+                let waiting = host.ports.iter().map(|&port| simulation.waiting(port)).max().unwrap_or_default();
+                *room = MOST_WAITING.checked_sub(waiting).filter(|&room| room > 0);
+            }
+            self.check_pace(wall.since(now), clock.seconds(now))?;
+        }
+    }
+
+    /// Waits until a device that has room is readable, or until `timeout`. Returns the readable devices.
+    fn wait(&self, room: &[Option<u32>], timeout: Duration) -> io::Result<Vec<usize>> {
+        let has_room: Vec<usize> = (0..self.devices.len()).filter(|&host| room[host].is_some()).collect();
+        let mut devices: Vec<PollFd<'_>> =
+            has_room.iter().map(|&host| PollFd::from_borrowed_fd(self.devices[host].as_fd(), PollFlags::IN)).collect();
+        let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
+        match poll(&mut devices, Some(&timeout)) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready = |(&host, device): (&usize, &PollFd<'_>)| (!device.revents().is_empty()).then_some(host);
+        Ok(has_room.iter().zip(&devices).filter_map(is_ready).collect())
+    }
+
+    /// Reads packets until the ports are full.
+    fn read(&self, ready: &[usize], room: &[Option<u32>], packets: &mut Vec<Read<'a>>) -> Result<(), EmulationError> {
+        let mut buffer = [0; LONGEST_PACKET];
+        for &from in ready {
+            let mut left = room[from].unwrap_or_default();
+            while left > 0 {
+                let bytes = match self.devices[from].recv(&mut buffer) {
+                    Ok(length) => &buffer[..length],
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(EmulationError::Device { host: from, error }),
+                };
+                // Packets to unknown addresses, and those that no frame can carry, get lost.
+                if let Some(&peer) = destination(bytes).and_then(|address| self.peers[from].get(&address))
+                    && bytes.len() <= usize::from(peer.mtu)
+                {
+                    left = left.saturating_sub(self.aal5.frame_cells(bytes.len() as u64));
+                    packets.push(Read { from, peer, bytes: bytes.to_vec() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes a packet to its host's port.
+    fn send<P: Probe>(
+        &mut self,
+        Read { from, peer, bytes }: Read<'a>,
+        simulation: &mut HostedSimulation<'_, '_, P>,
+    ) -> Result<(), EmulationError> {
+        let number = self.packets;
+        self.packets += 1;
+        self.traffic.on_sent(peer.vc, &bytes, simulation.counters(peer.flow));
+        simulation.inject(self.plan.hosts[from].node, peer.vc, bytes.len() as u64, number)?;
+        self.on_the_way[peer.vc].push_back(Kept { number, peer, bytes });
+        Ok(())
+    }
+
+    /// Passes a packet that has arrived to the kernel.
+    fn deliver<P: Probe>(
+        &mut self,
+        &Delivered { time, vc, tag }: &Delivered,
+        simulation: &mut HostedSimulation<'_, '_, P>,
+        wall: &WallClock,
+    ) {
+        // Packets of a VC do not overtake each other: those before it are lost.
+        let Kept { peer, bytes, .. } = loop {
+            let kept = self.on_the_way[vc].pop_front().expect("a packet that arrives was sent");
+            if kept.number == tag {
+                break kept;
+            }
+        };
+        self.traffic.on_arrived(vc, &bytes, simulation.counters(peer.flow));
+        // A host that has taken its device down loses the packet.
+        let _ = self.devices[peer.host].send(&bytes);
+        self.lateness.add(wall.since(time));
+    }
+
+    /// Checks that the loop keeps up, after a round that ended `behind` the wall clock. A slow round makes the next one
+    /// longer, so a simulation that is too slow never catches up.
+    fn check_pace(&mut self, behind: Duration, simulated_s: f64) -> Result<(), EmulationError> {
+        if behind <= LONGEST_ROUND {
+            self.behind_since = None;
+            return Ok(());
+        }
+        let since = self.behind_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < PATIENCE {
+            return Ok(());
+        }
+        Err(EmulationError::TooFast { simulated_s, behind })
+    }
+}
+
+/// Returns the destination of an IPv4 packet (RFC 791, section 3.1).
+fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
+    let address: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
+    (packet[0] >> 4 == 4).then(|| address.into())
+}
+
+/// Reason why an emulation has no result.
+#[derive(Debug)]
+pub enum EmulationError {
+    /// It was interrupted.
+    Interrupted,
+    /// A device failed.
+    Device {
+        /// The position of its host in the plan.
+        host: usize,
+        /// The error.
+        error: io::Error,
+    },
+    /// A call of the system failed.
+    System(io::Error),
+    /// The simulation refused a packet.
+    Refused(SimulationError),
+    /// The simulation is slower than real time.
+    TooFast {
+        /// Simulated seconds so far.
+        simulated_s: f64,
+        /// How far the simulation is behind the wall clock.
+        behind: Duration,
+    },
+}
+
+impl From<Interrupted> for EmulationError {
+    fn from(Interrupted: Interrupted) -> Self {
+        Self::Interrupted
+    }
+}
+
+impl From<SimulationError> for EmulationError {
+    fn from(error: SimulationError) -> Self {
+        match error {
+            SimulationError::Interrupted => Self::Interrupted,
+            error => Self::Refused(error),
+        }
+    }
+}
+
+impl From<io::Error> for EmulationError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+impl fmt::Display for EmulationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted => write!(f, "{}", SimulationError::Interrupted),
+            Self::Device { error, .. } => write!(f, "the device {} failed: {error}", DEVICE),
+            Self::System(error) => write!(f, "{error}"),
+            Self::Refused(error) => write!(f, "{error}"),
+            Self::TooFast { simulated_s, behind } => write!(
+                f,
+                "the scenario is faster than real time on this machine: after {simulated_s:.1} s the simulation was \
+                 {:.0} ms behind the clock. Use slower links, fewer flows or a machine with less load",
+                behind.as_secs_f64() * 1e3
+            ),
+        }
+    }
+}
+
+impl std::error::Error for EmulationError {}

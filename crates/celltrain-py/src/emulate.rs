@@ -1,0 +1,134 @@
+//! Emulation in real time, on Linux.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use celltrain_core::cancellation::CancellationToken;
+use celltrain_core::engine::Engine;
+use celltrain_core::network::Network;
+use celltrain_core::probe::Nothing;
+use celltrain_emulate::{Control, Emulation, EmulationError, Lateness, Plan, open, run_in_real_time};
+use celltrain_run::Unfinished;
+use celltrain_run::answer::Answer;
+use celltrain_run::scenario::Handle;
+use celltrain_run::tables::EndedRun;
+use celltrain_run::threads::{self, Event};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::cancel::{self, Cancel};
+use crate::scenario::Scenario;
+use crate::{Failure, interpreter};
+
+/// Returns the hosts of a scenario's emulation, each with its name and address.
+#[pyfunction]
+#[pyo3(signature = (scenario, cancel=None))]
+pub(crate) fn emulated_hosts(
+    py: Python<'_>,
+    scenario: &Scenario,
+    cancel: Option<Py<Cancel>>,
+) -> PyResult<Vec<(String, String)>> {
+    scenario.with_checked(py, cancel.as_ref(), |checked, token| {
+        let mut network = checked.network(checked.scenario().seed, token)?;
+        let plan = Plan::new(&mut network)?;
+        Ok(plan.hosts.iter().map(|host| (network.nodes[host.node].name.clone(), host.address.to_string())).collect())
+    })
+}
+
+/// Emulates a scenario in the network namespaces of these processes, one for each host. Calls `on_look` regularly, and
+/// ends when it returns false. Returns the answer of the run, and a report on the emulation.
+#[pyfunction]
+#[pyo3(signature = (scenario, seed, processes, on_look, cancel=None))]
+pub(crate) fn emulate(
+    py: Python<'_>,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    processes: Vec<u32>,
+    on_look: Py<PyAny>,
+    cancel: Option<Py<Cancel>>,
+) -> PyResult<(String, String)> {
+    let (control, done) = (Control::default(), Mutex::new(None));
+    let on = |event| {
+        interpreter::attach(|py| {
+            cancel::check(py, cancel.as_ref())?;
+            match event {
+                Event::Done(_, ended) => *done.lock().expect("no thread panicked") = Some(ended),
+                Event::Look if control.started.load(Ordering::Relaxed) => {
+                    if !on_look.call0(py)?.is_truthy(py)? {
+                        control.over.store(true, Ordering::Relaxed);
+                    }
+                }
+                Event::Look => {}
+            }
+            Ok::<_, PyErr>(())
+        })
+    };
+    let work = |_, stopped: &AtomicBool| emulated(&scenario.handle, seed, &processes, &control, stopped);
+    interpreter::detach(py, || threads::over((1, 1), work, on))?;
+    match done.into_inner().expect("no thread panicked") {
+        Some(ended) => Ok(ended.map_err(Failure)?),
+        None => Err(PyRuntimeError::new_err("the emulation was given up without a signal; please report this")),
+    }
+}
+
+fn emulated(
+    scenario: &Handle,
+    seed: Option<u64>,
+    processes: &[u32],
+    control: &Control,
+    stopped: &AtomicBool,
+) -> Result<(String, String), Unfinished> {
+    let go_on = || !stopped.load(Ordering::Relaxed);
+    let token = &CancellationToken::new(&go_on);
+    let checked = scenario.checked(token)?;
+    let seed = seed.unwrap_or(checked.scenario().seed);
+    let mut network = checked.network(seed, token)?;
+    let plan = Plan::new(&mut network)?;
+    let network = &network;
+    let devices = open(&plan, processes).map_err(|error| format!("cannot create the hosts' devices: {error}"))?;
+    let real_time = run_in_real_time();
+    let (begun, mut lateness) = (Instant::now(), Lateness::default());
+    let emulation = Emulation::new(network, &plan, &devices);
+    let result = Engine::Fast.run_hosted::<_, EmulationError>(
+        network,
+        &mut Nothing,
+        |_| go_on(),
+        |simulation| {
+            lateness = emulation.run(simulation, control)?;
+            Ok(())
+        },
+    );
+    let result = result.map_err(|error| match error {
+        EmulationError::Interrupted => Unfinished::Interrupted,
+        EmulationError::Device { host, .. } => {
+            Unfinished::Refused(format!("host {}: {error}", network.nodes[plan.hosts[host].node].name))
+        }
+        error => Unfinished::Refused(error.to_string()),
+    })?;
+    let engine = Engine::Fast.for_network(network);
+    let bottleneck = network.links[network.bottleneck].name.clone();
+    let name = checked.scenario().name.clone();
+    let run = EndedRun::new(name, seed, engine, bottleneck, begun.elapsed().as_secs_f64(), result);
+    let answer = Answer { run: &run, wanted: None, token }.text()?;
+    Ok((answer, report(network, &plan, &lateness, real_time).to_string()))
+}
+
+fn report(network: &Network, plan: &Plan, lateness: &Lateness, real_time: bool) -> Value {
+    let microseconds = |duration: Duration| duration.as_secs_f64() * 1e6;
+    let percentile = |share| lateness.percentile(share).map(microseconds);
+    let round_trip = celltrain_core::units::Time(plan.shortest_round_trip.0);
+    json!({
+        "packets": lateness.packets,
+        "lateness_us": {
+            "p50": percentile(0.5),
+            "p99": percentile(0.99),
+            "p999": percentile(0.999),
+            "max": percentile(1.0),
+        },
+        "shortest_round_trip_us": network.clock().seconds(round_trip) * 1e6,
+        "real_time": real_time,
+        "unused_flows": plan.unused.iter().map(|&flow| &network.flows[flow].name).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,262 @@
+"""Runs a scenario in real time between Linux network namespaces, in which any program can be started.
+
+The kernel cleans up. Each host is a process whose death ends all programs in the host, and which ends as soon as its
+input is closed. So nothing is left when this process is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
+
+from celltrain import _core
+from celltrain.errors import Fault, InputError, ScenarioError, warn
+from celltrain.model.cancel import current
+from celltrain.model.scenario import read
+from celltrain.running.results import RunResult
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from celltrain.model.types import Scenario
+
+#: Capabilities that an emulation needs, with their bits (linux/capability.h).
+CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
+#: Programs that an emulation needs, with their Debian packages.
+TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "chrt": "util-linux", "mount": "mount", "ip": "iproute2"}
+TUN = "/dev/net/tun"
+#: Time between the starts of two programs, so that a server can listen before its client connects.
+GAP_SECONDS = 0.1
+#: A program may take this long to end after the emulation, in tenths of a second.
+GRACE = 5
+#: Sets up a host: names of the hosts, loopback device. The host ends when its standard input does.
+SETUP = """
+mount -t tmpfs tmpfs /tmp && printf %s "$1" > /tmp/hosts && mount --bind /tmp/hosts /etc/hosts &&
+umount --lazy /tmp && ip link set lo up && echo ready && exec cat
+"""
+#: Ends all programs of a host, and waits for them.
+END = f"""
+kill -TERM -1 2> /dev/null
+for _ in $(seq {GRACE}); do kill -0 -1 2> /dev/null || exit 0; sleep 0.1; done
+"""
+#: Packets whose lateness exceeds this share of the shortest round trip make a result doubtful.
+MOST_LATENESS = 0.1
+
+
+@dataclass(kw_only=True)
+class Program:
+    """A program to start in a host."""
+
+    host: str
+    """Name of the host."""
+    words: Sequence[str]
+    """The program and its arguments."""
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    """Its process, once it has started."""
+    exit_code: int | None = None
+    """Its exit code; None if it did not start, or was ended with the emulation."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the program as in the answer in JSON."""
+        return {"host": self.host, "command": shlex.join(self.words), "exit_code": self.exit_code}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A running host."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+
+    def command(self, words: Sequence[str]) -> list[str]:
+        """Returns the command that runs a program in this host."""
+        spaces = f"/proc/{self.process.pid}/ns"
+        entered = [f"--net={spaces}/net", f"--mount={spaces}/mnt", f"--pid={spaces}/pid_for_children"]
+        return ["nsenter", *entered, f"--wdns={os.getcwd()}", "--", *words]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulated:
+    """The result of an emulation."""
+
+    result: RunResult
+    """The result of the simulated network."""
+    report: Mapping[str, Any]
+    """How late packets were, and what limits the result."""
+    programs: Sequence[Program]
+    """The programs, with their exit codes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the answer in JSON. An emulation has no fingerprint, as it cannot be repeated exactly."""
+        answer = self.result.to_dict()
+        del answer["fingerprint"]
+        return answer | {"emulation": {**self.report, "programs": [one.to_dict() for one in self.programs]}}
+
+
+def emulate(
+    scenario: Scenario | str | os.PathLike[str],
+    programs: Sequence[Program],
+    *,
+    seed: int | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+    on_ready: Callable[[Sequence[Host]], object] = lambda _: None,
+    output: IO[Any] | None = None,
+) -> Emulated:
+    """Emulates a scenario until its end, until all programs have ended, or until `is_over` returns true.
+
+    Args:
+        scenario: A scenario, the path of a TOML file, or the name of a shipped one.
+        programs: Programs to start, in order.
+        seed: Seed of every random choice of the network.
+        is_over: Called regularly.
+        on_ready: Called once the hosts are running.
+        output: Standard output of the programs.
+
+    Raises:
+        InputError: If the scenario or the machine is not suited, or a program cannot be started; lists every fault.
+    """
+    if faults := unsuited():
+        raise InputError(faults)
+    reading = read(scenario)
+    accepted = reading.accepted()
+    warn(reading.warnings)
+    try:
+        addresses = dict(_core.emulated_hosts(accepted, current()))
+        if faults := list(_wrong(programs, addresses)):
+            raise InputError(faults)
+        with ExitStack() as running:
+            running.callback(_wait, programs)
+            hosts = [running.enter_context(_host(name, addresses)) for name in addresses]
+            for host in hosts:
+                _await(host)
+            on_ready(hosts)
+            look = _looker({host.name: host for host in hosts}, programs, is_over, output)
+            ended = _core.emulate(accepted, seed, [host.process.pid for host in hosts], look, current())
+            _end([host for host in hosts if any(program.host == host.name for program in programs)])
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise ScenarioError.of_refusal(error) from None
+    answer, report = map(json.loads, ended)
+    answer["tcp"] = "of the hosts' kernels and programs, in real time"
+    return Emulated(result=RunResult._of(answer, None), report=report, programs=programs)
+
+
+def unsuited() -> list[Fault]:
+    """Returns the reasons why this machine or process cannot emulate."""
+    if sys.platform != "linux":
+        return [Fault.saying("emulate needs Linux: its hosts are network namespaces")]
+    faults = []
+    with open("/proc/self/status") as status:
+        found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status.read(), re.MULTILINE)
+    own = int(found[1], 16) if found else 0
+    if missing := [name for name, bit in CAPABILITIES.items() if not own >> bit & 1]:
+        faults.append(Fault.saying(f"emulate needs {' and '.join(missing)}: run it as root, such as with sudo"))
+    if not os.path.exists(TUN):  # noqa: PTH110 -- not a path of the user's
+        faults.append(Fault.saying(f"emulate needs {TUN}: load the kernel's module tun (modprobe tun)"))
+    for tool, package in TOOLS.items():
+        if shutil.which(tool) is None:
+            faults.append(Fault.saying(f"emulate needs the program {tool}: install the package {package}"))
+    return faults
+
+
+def _wrong(programs: Sequence[Program], hosts: Mapping[str, str]) -> Iterator[Fault]:
+    """Yields the faults of programs."""
+    for program in programs:
+        if program.host not in hosts:
+            yield Fault.of_choice("host", program.host, "a host with a TCP flow", hosts)
+        if not program.words:
+            yield Fault.of_option("host", program.host, "has no program: write -- host NAME PROGRAM [ARGUMENTS]")
+        elif shutil.which(program.words[0]) is None:
+            yield Fault.of_option("program", program.words[0], "is not found, or is not executable")
+
+
+@contextmanager
+def _host(name: str, addresses: Mapping[str, str]) -> Iterator[Host]:
+    """Starts a host, and ends it and all its programs after the block."""
+    known = "".join(f"{address} {name}\n" for name, address in addresses.items() if re.fullmatch(r"[\w.-]+", name))
+    process = subprocess.Popen(
+        ["unshare", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c", SETUP, "sh", f"127.0.0.1 localhost\n{known}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Ctrl-C does not reach it.
+        start_new_session=True,
+    )
+    with process:
+        try:
+            yield Host(name=name, process=process)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()
+
+
+def _await(host: Host) -> None:
+    """Waits until a host is set up."""
+    out, err = host.process.stdout, host.process.stderr
+    assert out is not None and err is not None
+    if out.readline() != b"ready\n":
+        problem = err.read().decode(errors="replace").strip()
+        raise InputError.saying(f"cannot create the namespaces of host {shown(host.name)}: {problem}")
+
+
+def _looker(
+    hosts: Mapping[str, Host], programs: Sequence[Program], is_over: Callable[[], bool], output: IO[Any] | None
+) -> Callable[[], bool]:
+    """Returns the function that starts programs one after another. It returns whether the emulation goes on."""
+    waiting = list(programs)
+    started = time.monotonic() - GAP_SECONDS
+
+    def look() -> bool:
+        nonlocal started
+        if is_over():
+            return False
+        if waiting and time.monotonic() >= started + GAP_SECONDS:
+            program = waiting.pop(0)
+            command = hosts[program.host].command(program.words)
+            stdin = None if len(programs) == 1 else subprocess.DEVNULL
+            program.process = subprocess.Popen(command, stdin=stdin, stdout=output)
+            started = time.monotonic()
+        for program in programs:
+            if program.process is not None:
+                program.exit_code = program.process.poll()
+        return not programs or any(program.exit_code is None for program in programs)
+
+    return look
+
+
+def _end(hosts: Sequence[Host]) -> None:
+    """Ends the programs of these hosts, so that they can write what they have not yet written."""
+    enders = [subprocess.Popen(host.command(["sh", "-c", END]), stdin=subprocess.DEVNULL) for host in hosts]
+    for ender in enders:
+        ender.wait()
+
+
+def _wait(programs: Sequence[Program]) -> None:
+    """Waits for programs that have been ended."""
+    for program in programs:
+        if program.process is not None:
+            program.process.wait()
+
+
+def doubts(report: Mapping[str, Any]) -> list[str]:
+    """Returns warnings about the results of an emulation."""
+    late, shortest = report["lateness_us"]["p99"], report["shortest_round_trip_us"]
+    if late is None or late <= shortest * MOST_LATENESS:
+        return []
+    return [
+        f"1 % of the packets were {late:.3g} us late or more, and the shortest round trip is {shortest:.3g} us: "
+        "do not trust what depends on delays as short as that"
+    ]

@@ -1,0 +1,231 @@
+"""Emulations in real time. They need Linux, root and /dev/net/tun. The machine may be loaded, so times are bounded loosely."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import is_refused
+
+from celltrain.errors import Fault
+from celltrain.running import emulation
+
+LINE = """\
+name = "line"
+duration = "4s"
+
+[topology.n_source]
+sources = 1
+link_rate = "8Mbps"
+link_delay = "5ms"
+
+[tcp.vanilla]
+mss = "1460B"
+
+[port.bottleneck]
+buffer = 300
+
+[port.bottleneck.policy.tail_drop]
+"""
+
+#: Answers datagrams, or sends 15 of them and prints the shortest time to an answer in milliseconds.
+ECHO = """
+import socket
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+udp.bind(("", 7))
+while True:
+    udp.sendto(*udp.recvfrom(100))
+"""
+PING = """
+import socket, sys, time
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+udp.settimeout(2)
+times = []
+for _ in range(15):
+    before = time.perf_counter()
+    udp.sendto(b"x", ("dest1", 7))
+    udp.recv(100)
+    times.append(time.perf_counter() - before)
+print(min(times) * 1e3, file=sys.stderr)
+"""
+#: Receives a stream and prints its rate in Mb/s; sends 1 MB.
+RECEIVE = """
+import socket, sys, time
+stream = socket.create_server(("", 9)).accept()[0]
+received, begun = len(stream.recv(1)), time.perf_counter()
+while data := stream.recv(65536):
+    received += len(data)
+print(received * 8e-6 / (time.perf_counter() - begun), file=sys.stderr)
+"""
+SEND = """
+import socket
+stream = socket.create_connection(("dest1", 9))
+stream.sendall(bytes(1_000_000))
+stream.close()
+"""
+
+
+def unsuited() -> str:
+    """Returns why this machine cannot emulate, or an empty text."""
+    if faults := emulation.unsuited():
+        return faults[0].message
+    tried = subprocess.run(
+        ["unshare", "--net", "--pid", "--fork", "--mount-proc", "true"], capture_output=True, text=True, check=False
+    )
+    return tried.stderr.strip()
+
+
+LINUX = pytest.mark.skipif(bool(unsuited()), reason=f"no emulation here: {unsuited()}")
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Path:
+    path = tmp_path / "line.toml"
+    path.write_text(LINE)
+    return path
+
+
+def command(*words: object, before: tuple[str, ...] = ()) -> list[str]:
+    return [*before, sys.executable, "-m", "celltrain", "emulate", *map(str, words)]
+
+
+def in_host(host: str, *words: str) -> list[str]:
+    return ["--", "host", host, *words]
+
+
+@LINUX
+@pytest.mark.slow
+def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_less(line):
+    hosts = [*in_host("dest1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
+    done = subprocess.run(command(line, "--duration", "2s", "--json", *hosts), capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    shortest = float(done.stderr.split()[-1])
+    # Six links of 5 ms.
+    assert 30 <= shortest < 45
+    report = answer["emulation"]
+    assert 30_000 < report["shortest_round_trip_us"] < 31_000
+    assert report["packets"] == 30
+    assert 0 < report["lateness_us"]["p50"] <= report["lateness_us"]["max"]
+    assert [program["exit_code"] for program in report["programs"]] == [None, 0]
+    assert answer["flows"][0]["delivered_bytes"] == 30
+
+
+@LINUX
+@pytest.mark.slow
+def test_a_connection_gets_what_a_slow_line_carries(line):
+    hosts = [*in_host("dest1", sys.executable, "-c", RECEIVE), *in_host("source1", sys.executable, "-c", SEND)]
+    done = subprocess.run(command(line, "--json", *hosts), capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    # A packet of 1500 bytes, 52 of them headers, has 32 cells.
+    most = 8 * 1448 / (32 * 53)
+    assert 0.85 * most < float(done.stderr.split()[-1]) < 1.02 * most
+    flow = answer["flows"][0]
+    assert flow["delivered_bytes"] == 1_000_000
+    assert flow["segments_sent"] >= 1_000_000 / 1448
+    assert answer["duration_s"] < 4, "it ends with its programs"
+    assert [program["exit_code"] for program in answer["emulation"]["programs"]] == [0, 0]
+
+
+@LINUX
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_of_an_emulation_that_is_ended(line, number):
+    ready = [*in_host("dest1", "sleep", "1000"), *in_host("source1", "sh", "-c", "echo ready; sleep 1000")]
+    emulated = subprocess.Popen(command(line, "--duration", "100s", *ready), stdout=subprocess.PIPE, text=True)
+    assert emulated.stdout is not None
+    assert emulated.stdout.readline() == "ready\n"
+    others = psutil.Process(emulated.pid).children(recursive=True)
+    spaces = {Path(f"/proc/{one.pid}/ns/net").readlink() for one in others} - {Path("/proc/self/ns/net").readlink()}
+    assert len(spaces) == 2
+    emulated.send_signal(number)
+    out, _ = emulated.communicate(timeout=20)
+    assert emulated.returncode == (0 if number == signal.SIGINT else -signal.SIGKILL)
+    assert ("lateness" in out or "no packet" in out) == (number == signal.SIGINT)
+    _, alive = psutil.wait_procs(others, timeout=5)
+    assert not alive
+    assert not spaces & namespaces()
+
+
+def namespaces() -> set[Path]:
+    """Returns the network namespaces of all processes."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            found.add(process.readlink())
+        except OSError:
+            continue
+    return found
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (in_host("dest2", "true"), ["host = 'dest2' is not a host", "source1, dest1"]),
+        (in_host("dest1"), ["host = dest1 has no program"]),
+        (in_host("dest1", "no-such-program"), ["program = no-such-program is not found"]),
+        (["--", "dest1", "true"], ["found dest1: write -- host HOST PROGRAM"]),
+        (["--duration", "soon"], ["duration", "soon"]),
+        (["--set", "tcp.vanilla.mss=20B"], ["flow tcp1 carries packets of at most 60 bytes", "larger mss"]),
+    ],
+)
+def test_bad_input_is_refused_in_words(celltrain, line, words, refusal):
+    is_refused(celltrain("emulate", line, *words), refusal)
+
+
+@LINUX
+def test_a_network_without_tcp_flows_is_refused(celltrain, line):
+    line.write_text(LINE + '\n[flow.tcp1.traffic.constant_rate]\nrate = "1Mbps"\npacket = "512B"\n')
+    is_refused(celltrain("emulate", line), ["the scenario has no TCP flow"])
+
+
+def test_a_machine_that_is_not_suited_is_named(celltrain, line, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    is_refused(celltrain("emulate", line), ["emulate needs Linux"])
+
+
+@LINUX
+def test_missing_rights_and_programs_are_named_together(celltrain, line, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(emulation, "CAPABILITIES", {"CAP_NEW": 63, "CAP_OTHER": 62})
+    monkeypatch.setattr(emulation, "TUN", "/dev/net/none")
+    words = ["needs CAP_NEW and CAP_OTHER: run it as root", "needs /dev/net/none", "program ip: install the package iproute2"]
+    is_refused(celltrain("emulate", line), words)
+
+
+@LINUX
+def test_a_process_without_rights_is_refused(line):
+    without = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
+    done = subprocess.run(command(line, before=without), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "emulate needs CAP_SYS_ADMIN: run it as root, such as with sudo\n"
+
+
+def test_lateness_that_a_result_depends_on_is_a_warning():
+    report = {"lateness_us": {"p99": 100.0}, "shortest_round_trip_us": 1001.0}
+    assert emulation.doubts(report) == []
+    [doubt] = emulation.doubts(report | {"shortest_round_trip_us": 999.0})
+    assert "1 % of the packets were 100 us late or more" in doubt
+    assert emulation.doubts(report | {"lateness_us": {"p99": None}}) == []
+
+
+@LINUX
+def test_a_simulation_that_is_slower_than_the_clock_ends_in_words(monkeypatch, line):
+    def fails(*_: object) -> None:
+        raise ValueError("the scenario is faster than real time on this machine")
+
+    monkeypatch.setattr(emulation._core, "emulate", fails)
+    before, begun = namespaces(), time.monotonic()
+    with pytest.raises(emulation.InputError) as refused:
+        emulation.emulate(line, [])
+    assert [fault.message for fault in refused.value.faults] == ["the scenario is faster than real time on this machine"]
+    assert isinstance(refused.value.faults[0], Fault)
+    assert time.monotonic() - begun < 10
+    assert len(namespaces() - before) <= 1

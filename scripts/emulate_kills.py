@@ -1,0 +1,94 @@
+"""Starts emulations and kills them at random moments: no process, namespace or device may be left.
+
+    python scripts/emulate_kills.py --count 500 --seed 1
+
+Needs root. Another program that creates network namespaces meanwhile disturbs the count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+SCENARIO = """\
+name = "kills"
+duration = "100s"
+[topology.n_source]
+sources = 2
+link_delay = "1ms"
+[port.bottleneck]
+buffer = 100
+[port.bottleneck.policy.tail_drop]
+"""
+#: A mark in the environment of an emulation and of everything that it starts.
+MARK = "CELLTRAIN_KILLS"
+#: An emulation takes about this long to start, and the kill comes within twice this time.
+START_SECONDS = 1.5
+PATIENCE_SECONDS = 5.0
+
+
+def left(mark: str) -> list[str]:
+    """Returns the processes with this mark."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (path / "environ").read_bytes().split(b"\0"):
+                found.append((path / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+def spaces() -> set[str]:
+    """Returns the network namespaces that the kernel knows to have a process."""
+    listed = subprocess.run(["lsns", "--type", "net", "--noheadings", "--output", "NS"], capture_output=True, text=True)
+    return set(listed.stdout.split())
+
+
+def devices() -> str:
+    """Returns the network devices of this namespace."""
+    return subprocess.run(["ip", "-oneline", "link"], capture_output=True, text=True, check=True).stdout
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the campaign. Returns 1 if something was left."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    draws, faults, running = random.Random(options.seed), 0, 0
+    before = spaces(), devices()
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = Path(folder, "kills.toml")
+        scenario.write_text(SCENARIO)
+        program = "import time; print('up', flush=True); time.sleep(1000)"
+        hosts = [word for host in ("dest1", "source1") for word in ("--", "host", host, sys.executable, "-c", program)]
+        for number in range(options.count):
+            mark = f"{os.getpid()}-{number}"
+            command = [sys.executable, "-m", "celltrain", "emulate", str(scenario), *hosts]
+            output = subprocess.PIPE
+            emulation = subprocess.Popen(command, env={**os.environ, MARK: mark}, stdout=output, stderr=output)
+            time.sleep(draws.uniform(0, 2 * START_SECONDS))
+            emulation.kill()
+            out, _ = emulation.communicate()
+            running += b"up" in out
+            end = time.monotonic() + PATIENCE_SECONDS
+            while (rest := left(mark)) and time.monotonic() < end:
+                time.sleep(0.05)
+            now = spaces(), devices()
+            if rest or now != before:
+                faults += 1
+                print(f"emulation {number}: left {rest}, namespaces {now[0] ^ before[0]}, devices {now[1]}")
+    print(f"{options.count} kills, {running} of running programs: {faults} left something")
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
