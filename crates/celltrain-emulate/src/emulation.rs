@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::net::Ipv4Addr;
 use std::num::NonZeroU64;
 use std::os::fd::AsFd;
@@ -20,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::set_current_timer_slack;
 use typed_index_collections::TiVec;
 
-use crate::devices::{DEVICE, Device};
+use crate::devices::DEVICE;
 use crate::lateness::Lateness;
 use crate::plan::{Peer, Plan};
 use crate::traffic::Traffic;
@@ -51,9 +52,9 @@ pub struct Control {
 /// An emulation of a network in real time.
 pub struct Emulation<'a> {
     plan: &'a Plan,
-    devices: &'a [Device],
+    devices: &'a [File],
     aal5: &'a Aal5Options,
-    /// By host: its peers by their address.
+    /// By host: its peers by their addresses.
     peers: Vec<HashMap<Ipv4Addr, &'a Peer>>,
     /// By host: the time in which its port sends half of the cells that may wait there.
     pauses: Vec<Span>,
@@ -83,7 +84,7 @@ struct Read<'a> {
 
 impl<'a> Emulation<'a> {
     /// Creates an emulation with a device for each host of the plan.
-    pub fn new(network: &'a Network, plan: &'a Plan, devices: &'a [Device]) -> Self {
+    pub fn new(network: &'a Network, plan: &'a Plan, devices: &'a [File]) -> Self {
         let clock = network.clock();
         let peers =
             plan.hosts.iter().map(|host| host.peers.iter().map(|peer| (plan.hosts[peer.host].address, peer)).collect());
@@ -181,7 +182,7 @@ impl<'a> Emulation<'a> {
         for &from in ready {
             let mut left = room[from].unwrap_or_default();
             while left > 0 {
-                let bytes = match self.devices[from].recv(&mut buffer) {
+                let bytes = match (&self.devices[from]).read(&mut buffer) {
                     Ok(length) => &buffer[..length],
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -229,7 +230,7 @@ impl<'a> Emulation<'a> {
         };
         self.traffic.on_arrived(vc, &bytes, simulation.counters(peer.flow));
         // A host that has taken its device down loses the packet.
-        let _ = self.devices[peer.host].send(&bytes);
+        let _ = (&self.devices[peer.host]).write(&bytes);
         self.lateness.add(wall.since(time));
     }
 
@@ -318,3 +319,64 @@ impl fmt::Display for EmulationError {
 }
 
 impl std::error::Error for EmulationError {}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixDatagram;
+
+    use celltrain_core::engine::Engine;
+    use celltrain_core::probe::Nothing;
+    use celltrain_hosts::Trial;
+    use etherparse::PacketBuilder;
+
+    use super::*;
+
+    /// Sends a packet and an answer to each that arrives, between sockets instead of devices.
+    #[test]
+    fn packets_and_answers_take_the_time_of_the_network() {
+        let mut network = Trial::new(1).link_rate(8_000_000).round_trip(Duration::from_millis(30)).network();
+        let plan = Plan::new(&mut network).unwrap();
+        let (devices, kernels): (Vec<_>, Vec<_>) = (0..2).map(|_| UnixDatagram::pair().unwrap()).unzip();
+        devices.iter().for_each(|device: &UnixDatagram| device.set_nonblocking(true).unwrap());
+        let patience = Some(Duration::from_secs(10));
+        kernels.iter().for_each(|kernel: &UnixDatagram| kernel.set_read_timeout(patience).unwrap());
+        let devices: Vec<_> = devices.into_iter().map(|device| File::from(OwnedFd::from(device))).collect();
+        let (control, emulation) = (Control::default(), Emulation::new(&network, &plan, &devices));
+        let mut times = Vec::new();
+        let lateness = std::thread::scope(|scope| {
+            let loops = scope.spawn(|| {
+                let mut lateness = Lateness::default();
+                let ended = Engine::Fast.run_hosted::<_, EmulationError>(
+                    &network,
+                    &mut Nothing,
+                    |_| true,
+                    |simulation| {
+                        lateness = emulation.run(simulation, &control)?;
+                        Ok(())
+                    },
+                );
+                ended.unwrap();
+                lateness
+            });
+            let mut buffer = [0; 100];
+            for _ in 0..4 {
+                let begun = Instant::now();
+                for (from, to) in [(0, 1), (1, 0)] {
+                    let [source, destination] = [from, to].map(|host| plan.hosts[host].address.octets());
+                    let mut packet = Vec::new();
+                    PacketBuilder::ipv4(source, destination, 64).udp(1, 2).write_to_vec(&mut packet, b"hello").unwrap();
+                    kernels[from].send(&packet).unwrap();
+                    let read = kernels[to].recv(&mut buffer).unwrap();
+                    assert_eq!(buffer[..read], packet);
+                }
+                times.push(begun.elapsed());
+            }
+            control.over.store(true, Ordering::Relaxed);
+            loops.join().unwrap()
+        });
+        assert_eq!(lateness.packets, 8);
+        let shortest = *times.iter().min().unwrap();
+        assert!((Duration::from_millis(30)..Duration::from_millis(60)).contains(&shortest), "{times:?}");
+    }
+}

@@ -1,8 +1,7 @@
 //! Runs a network in real time. Its hosts are Linux network namespaces, in which any program can be started.
 //!
 //! Each host has a TUN device. A packet that the kernel sends is injected into the simulation at the present instant,
-//! and written to the other host's device when it arrives there. The caller creates the namespaces. The devices live
-//! as long as their descriptors, so nothing is left behind if the process is killed.
+//! and written to the other host's device when it arrives there. The caller creates the namespaces and the devices.
 #![cfg(target_os = "linux")]
 
 mod devices;
@@ -12,7 +11,7 @@ mod plan;
 mod traffic;
 mod wall;
 
-pub use devices::{DEVICE, Device, open, run_in_real_time};
+pub use devices::{DEVICE, commands, device};
 pub use emulation::{Control, Emulation, EmulationError};
 pub use lateness::Lateness;
 pub use plan::{Host, Peer, Plan};

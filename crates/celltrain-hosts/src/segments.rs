@@ -79,6 +79,11 @@ impl Segments {
         Some(SegmentStep::Arrived { segment: Segment { seq: self.offset(start), len }, kind })
     }
 
+    /// Returns the number of bytes of data that have arrived, each counted once.
+    pub fn arrived_bytes(&self) -> u64 {
+        self.arrived.iter().map(|[start, end]| end - start).sum()
+    }
+
     /// Reads the acknowledgement in a packet that leaves the receiver of data.
     pub fn on_ack_sent(&self, packet: &[u8]) -> Option<SegmentStep> {
         let (position, window) = self.ack(packet)?;

@@ -8,7 +8,7 @@ use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
 use celltrain_core::network::Network;
 use celltrain_core::probe::Nothing;
-use celltrain_emulate::{Control, Emulation, EmulationError, Lateness, Plan, open, run_in_real_time};
+use celltrain_emulate::{Control, Emulation, EmulationError, Host, Lateness, Plan, commands, device};
 use celltrain_run::Unfinished;
 use celltrain_run::answer::Answer;
 use celltrain_run::scenario::Handle;
@@ -22,30 +22,35 @@ use crate::cancel::{self, Cancel};
 use crate::scenario::Scenario;
 use crate::{Failure, interpreter};
 
-/// Returns the hosts of a scenario's emulation, each with its name and address.
+/// Priority of the emulation, from 1 to 99. The kernel's own threads have 50 or more.
+const PRIORITY: i32 = 49;
+
+/// Returns the hosts of a scenario's emulation: name, address, and the commands for `ip -batch` that set up the device.
 #[pyfunction]
 #[pyo3(signature = (scenario, cancel=None))]
 pub(crate) fn emulated_hosts(
     py: Python<'_>,
     scenario: &Scenario,
     cancel: Option<Py<Cancel>>,
-) -> PyResult<Vec<(String, String)>> {
+) -> PyResult<Vec<(String, String, String)>> {
     scenario.with_checked(py, cancel.as_ref(), |checked, token| {
         let mut network = checked.network(checked.scenario().seed, token)?;
         let plan = Plan::new(&mut network)?;
-        Ok(plan.hosts.iter().map(|host| (network.nodes[host.node].name.clone(), host.address.to_string())).collect())
+        let host =
+            |host: &Host| (network.nodes[host.node].name.clone(), host.address.to_string(), commands(&plan, host));
+        Ok(plan.hosts.iter().map(host).collect())
     })
 }
 
-/// Emulates a scenario in the network namespaces of these processes, one for each host. Calls `on_look` regularly, and
-/// ends when it returns false. Returns the answer of the run, and a report on the emulation.
+/// Emulates a scenario with these devices, one descriptor for each host. Calls `on_look` regularly, and ends when it
+/// returns false. Returns the answer of the run, and a report on the emulation.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, processes, on_look, cancel=None))]
+#[pyo3(signature = (scenario, seed, devices, on_look, cancel=None))]
 pub(crate) fn emulate(
     py: Python<'_>,
     scenario: &Scenario,
     seed: Option<u64>,
-    processes: Vec<u32>,
+    devices: Vec<i32>,
     on_look: Py<PyAny>,
     cancel: Option<Py<Cancel>>,
 ) -> PyResult<(String, String)> {
@@ -65,7 +70,7 @@ pub(crate) fn emulate(
             Ok::<_, PyErr>(())
         })
     };
-    let work = |_, stopped: &AtomicBool| emulated(&scenario.handle, seed, &processes, &control, stopped);
+    let work = |_, stopped: &AtomicBool| emulated(&scenario.handle, seed, &devices, &control, stopped);
     interpreter::detach(py, || threads::over((1, 1), work, on))?;
     match done.into_inner().expect("no thread panicked") {
         Some(ended) => Ok(ended.map_err(Failure)?),
@@ -76,7 +81,7 @@ pub(crate) fn emulate(
 fn emulated(
     scenario: &Handle,
     seed: Option<u64>,
-    processes: &[u32],
+    descriptors: &[i32],
     control: &Control,
     stopped: &AtomicBool,
 ) -> Result<(String, String), Unfinished> {
@@ -87,8 +92,9 @@ fn emulated(
     let mut network = checked.network(seed, token)?;
     let plan = Plan::new(&mut network)?;
     let network = &network;
-    let devices = open(&plan, processes).map_err(|error| format!("cannot create the hosts' devices: {error}"))?;
-    let real_time = run_in_real_time();
+    let devices = descriptors.iter().map(|&descriptor| device(descriptor)).collect::<Result<Vec<_>, _>>();
+    let devices = devices.map_err(|error| format!("cannot use the hosts' devices: {error}"))?;
+    let real_time = interpreter::attach(run_in_real_time).is_ok();
     let (begun, mut lateness) = (Instant::now(), Lateness::default());
     let emulation = Emulation::new(network, &plan, &devices);
     let result = Engine::Fast.run_hosted::<_, EmulationError>(
@@ -113,6 +119,14 @@ fn emulated(
     let run = EndedRun::new(name, seed, engine, bottleneck, begun.elapsed().as_secs_f64(), result);
     let answer = Answer { run: &run, wanted: None, token }.text()?;
     Ok((answer, report(network, &plan, &lateness, real_time).to_string()))
+}
+
+/// Gives this thread a fixed priority above all ordinary threads (`SCHED_FIFO`), but not the programs that it starts.
+fn run_in_real_time(py: Python<'_>) -> PyResult<()> {
+    let os = py.import("os")?;
+    let policy: i32 = os.getattr("SCHED_FIFO")?.bitor(os.getattr("SCHED_RESET_ON_FORK")?)?.extract()?;
+    os.call_method1("sched_setscheduler", (0, policy, os.call_method1("sched_param", (PRIORITY,))?))?;
+    Ok(())
 }
 
 fn report(network: &Network, plan: &Plan, lateness: &Lateness, real_time: bool) -> Value {

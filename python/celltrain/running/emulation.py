@@ -11,10 +11,12 @@ import os
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
@@ -34,8 +36,12 @@ if TYPE_CHECKING:
 #: Capabilities that an emulation needs, with their bits (linux/capability.h).
 CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 #: Programs that an emulation needs, with their Debian packages.
-TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "chrt": "util-linux", "mount": "mount", "ip": "iproute2"}
+TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2"}
 TUN = "/dev/net/tun"
+#: Creates a device that has no Ethernet headers or others (linux/if_tun.h).
+TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
+#: Name of the device in every host.
+DEVICE = b"atm0"
 #: Time between the starts of two programs, so that a server can listen before its client connects.
 GAP_SECONDS = 0.1
 #: A program may take this long to end after the emulation, in tenths of a second.
@@ -132,7 +138,8 @@ def emulate(
     accepted = reading.accepted()
     warn(reading.warnings)
     try:
-        addresses = dict(_core.emulated_hosts(accepted, current()))
+        known = _core.emulated_hosts(accepted, current())
+        addresses = {name: address for name, address, _ in known}
         if faults := list(_wrong(programs, addresses)):
             raise InputError(faults)
         with ExitStack() as running:
@@ -140,9 +147,10 @@ def emulate(
             hosts = [running.enter_context(_host(name, addresses)) for name in addresses]
             for host in hosts:
                 _await(host)
+            devices = [running.enter_context(_device(host, setup)) for host, (*_, setup) in zip(hosts, known)]
             on_ready(hosts)
             look = _looker({host.name: host for host in hosts}, programs, is_over, output)
-            ended = _core.emulate(accepted, seed, [host.process.pid for host in hosts], look, current())
+            ended = _core.emulate(accepted, seed, devices, look, current())
             _end([host for host in hosts if any(program.host == host.name for program in programs)])
     except ValueError as error:
         if isinstance(error, InputError):
@@ -208,8 +216,39 @@ def _await(host: Host) -> None:
     out, err = host.process.stdout, host.process.stderr
     assert out is not None and err is not None
     if out.readline() != b"ready\n":
-        problem = err.read().decode(errors="replace").strip()
-        raise InputError.saying(f"cannot create the namespaces of host {shown(host.name)}: {problem}")
+        raise _unready(host, err.read().decode(errors="replace").strip())
+
+
+@contextmanager
+def _device(host: Host, commands: str) -> Iterator[int]:
+    """Creates the TUN device of a host, which is removed after the block. Yields its descriptor."""
+    import ctypes
+    import fcntl
+
+    def opened() -> int:
+        # A thread that has entered a namespace cannot easily return.
+        with open(f"/proc/{host.process.pid}/ns/net") as space:
+            if ctypes.CDLL(None, use_errno=True).setns(space.fileno(), 0):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        return os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
+
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            descriptor = thread.submit(opened).result()
+    except OSError as error:
+        raise _unready(host, str(error)) from None
+    try:
+        fcntl.ioctl(descriptor, TUNSETIFF, struct.pack("16sH22x", DEVICE, IFF_TUN | IFF_NO_PI))
+        done = subprocess.run(host.command(["ip", "-batch", "-"]), input=commands.encode(), capture_output=True)
+        if done.returncode:
+            raise _unready(host, done.stderr.decode(errors="replace").strip())
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _unready(host: Host, problem: str) -> InputError:
+    return InputError.saying(f"cannot create host {shown(host.name)}: {problem}")
 
 
 def _looker(

@@ -75,6 +75,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// Moves the end of the run to `end`, which is not before the present or after the end of the network's run.
     pub fn end_at(&mut self, end: Time) {
         assert!((self.now()..=self.network().end(self.clock())).contains(&end), "the network's run is not that long");
+        self.end = end;
         self.simulation.end_at(end);
     }
 
