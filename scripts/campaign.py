@@ -166,6 +166,12 @@ CAMPAIGNS = {
     # Results.
     "paper": Campaign("every table and experiment of every paper with COUNT seeds, and their pages", "1 h", papers, 30),
     "studies": Campaign("every study with COUNT seeds, their pages and figures", "20 min", studies, count=10),
+    "linux-cells": Campaign(
+        "Linux's TCPs over cells in real time with COUNT repetitions, and their page (needs root and an idle machine)",
+        "50 min",
+        "python studies/linux-cells/linux_cells.py --count {count}",
+        count=10,
+    ),
     "tune-study": Campaign("the best R and Z for each configuration of 96-1269, and its page", "45 min", tune_study),
     "competitive-ratios": Campaign(
         "exact ratios of memory policies with two ports, and bad arrivals for more, found in COUNT tries each",

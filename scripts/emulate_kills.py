@@ -69,7 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scenario = Path(folder, "kills.toml")
         scenario.write_text(SCENARIO)
         program = "import time; print('up', flush=True); time.sleep(1000)"
-        hosts = [word for host in ("dest1", "source1") for word in ("--", "host", host, sys.executable, "-c", program)]
+        hosts = [
+            word for host in ("destination1", "source1") for word in ("--", "host", host, sys.executable, "-c", program)
+        ]
         for number in range(options.count):
             mark = f"{os.getpid()}-{number}"
             command = [sys.executable, "-m", "celltrain", "emulate", str(scenario), *hosts]

@@ -50,7 +50,7 @@ udp.settimeout(2)
 times = []
 for _ in range(15):
     before = time.perf_counter()
-    udp.sendto(b"x", ("dest1", 7))
+    udp.sendto(b"x", ("destination1", 7))
     udp.recv(100)
     times.append(time.perf_counter() - before)
 print(min(times) * 1e3, file=sys.stderr)
@@ -66,7 +66,7 @@ print(received * 8e-6 / (time.perf_counter() - begun), file=sys.stderr)
 """
 SEND = """
 import socket
-stream = socket.create_connection(("dest1", 9))
+stream = socket.create_connection(("destination1", 9))
 stream.sendall(bytes(1_000_000))
 stream.close()
 """
@@ -103,8 +103,10 @@ def in_host(host: str, *words: str) -> list[str]:
 @LINUX
 @pytest.mark.slow
 def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_less(line):
-    hosts = [*in_host("dest1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
-    done = subprocess.run(command(line, "--duration", "2s", "--json", *hosts), capture_output=True, text=True, check=True)
+    hosts = [*in_host("destination1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
+    done = subprocess.run(
+        command(line, "--duration", "2s", "--json", *hosts), capture_output=True, text=True, check=True
+    )
     answer = json.loads(done.stdout)
     shortest = float(done.stderr.split()[-1])
     # Six links of 5 ms.
@@ -120,7 +122,7 @@ def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_les
 @LINUX
 @pytest.mark.slow
 def test_a_connection_gets_what_a_slow_line_carries(line):
-    hosts = [*in_host("dest1", sys.executable, "-c", RECEIVE), *in_host("source1", sys.executable, "-c", SEND)]
+    hosts = [*in_host("destination1", sys.executable, "-c", RECEIVE), *in_host("source1", sys.executable, "-c", SEND)]
     done = subprocess.run(command(line, "--json", *hosts), capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
     # A packet of 1500 bytes, 52 of them headers, has 32 cells.
@@ -137,7 +139,7 @@ def test_a_connection_gets_what_a_slow_line_carries(line):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_of_an_emulation_that_is_ended(line, number):
-    ready = [*in_host("dest1", "sleep", "1000"), *in_host("source1", "sh", "-c", "echo ready; sleep 1000")]
+    ready = [*in_host("destination1", "sleep", "1000"), *in_host("source1", "sh", "-c", "echo ready; sleep 1000")]
     emulated = subprocess.Popen(command(line, "--duration", "100s", *ready), stdout=subprocess.PIPE, text=True)
     assert emulated.stdout is not None
     assert emulated.stdout.readline() == "ready\n"
@@ -168,10 +170,10 @@ def namespaces() -> set[Path]:
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        (in_host("dest2", "true"), ["host = 'dest2' is not a host", "source1, dest1"]),
-        (in_host("dest1"), ["host = dest1 has no program"]),
-        (in_host("dest1", "no-such-program"), ["program = no-such-program is not found"]),
-        (["--", "dest1", "true"], ["found dest1: write -- host HOST PROGRAM"]),
+        (in_host("destination2", "true"), ["host = 'destination2' is not a host", "source1, destination1"]),
+        (in_host("destination1"), ["host = destination1 has no program"]),
+        (in_host("destination1", "no-such-program"), ["program = no-such-program is not found"]),
+        (["--", "destination1", "true"], ["found destination1: write -- host HOST PROGRAM"]),
         (["--duration", "soon"], ["duration", "soon"]),
         (["--set", "tcp.vanilla.mss=20B"], ["flow tcp1 carries packets of at most 60 bytes", "larger mss"]),
     ],
@@ -196,7 +198,11 @@ def test_missing_rights_and_programs_are_named_together(celltrain, line, monkeyp
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(emulation, "CAPABILITIES", {"CAP_NEW": 63, "CAP_OTHER": 62})
     monkeypatch.setattr(emulation, "TUN", "/dev/net/none")
-    words = ["needs CAP_NEW and CAP_OTHER: run it as root", "needs /dev/net/none", "program ip: install the package iproute2"]
+    words = [
+        "needs CAP_NEW and CAP_OTHER: run it as root",
+        "needs /dev/net/none",
+        "program ip: install the package iproute2",
+    ]
     is_refused(celltrain("emulate", line), words)
 
 
@@ -225,7 +231,9 @@ def test_a_simulation_that_is_slower_than_the_clock_ends_in_words(monkeypatch, l
     before, begun = namespaces(), time.monotonic()
     with pytest.raises(emulation.InputError) as refused:
         emulation.emulate(line, [])
-    assert [fault.message for fault in refused.value.faults] == ["the scenario is faster than real time on this machine"]
+    assert [fault.message for fault in refused.value.faults] == [
+        "the scenario is faster than real time on this machine"
+    ]
     assert isinstance(refused.value.faults[0], Fault)
     assert time.monotonic() - begun < 10
     assert len(namespaces() - before) <= 1

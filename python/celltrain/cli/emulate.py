@@ -41,8 +41,8 @@ def emulate(
             scenario's]
 
     Examples:
-        celltrain emulate lan-epd --duration 20s -- host dest1 iperf3 -s -1 -- host source1 iperf3 -c dest1
-        celltrain emulate wan.toml --json -- host source1 ping -c 5 dest1
+        celltrain emulate lan-epd --duration 20s -- host destination1 iperf3 -s -1 -- host source1 iperf3 -c destination1
+        celltrain emulate wan.toml --json -- host source1 ping -c 5 destination1
         celltrain emulate lan-epd --duration 1h
     """
     wanted = _programs(programs or [])
@@ -68,7 +68,9 @@ def _programs(words: Sequence[str]) -> list[Program]:
     rest = list(words)
     while rest:
         if rest[0] != KEYWORD or len(rest) < 2:
-            raise InputError.saying(f"found {shown(rest[0])}: write -- {KEYWORD} HOST PROGRAM [ARGUMENTS]", key="programs")
+            raise InputError.saying(
+                f"found {shown(rest[0])}: write -- {KEYWORD} HOST PROGRAM [ARGUMENTS]", key="programs"
+            )
         # A program may have an argument -- of its own.
         ends = (place for place in range(2, len(rest) - 1) if rest[place] == "--" and rest[place + 1] == KEYWORD)
         end = next(ends, len(rest))

@@ -145,7 +145,9 @@ def complete_flows(context: typer.Context, incomplete: str) -> list[str]:
 def complete_hosts(context: typer.Context, incomplete: str) -> list[str]:
     """Completes hosts of the scenario already given on the command line."""
     network = _network(context)
-    return completer(lambda: (node.name for node in network.nodes if node.kind == "host") if network else ())(incomplete)
+    return completer(lambda: (node.name for node in network.nodes if node.kind == "host") if network else ())(
+        incomplete
+    )
 
 
 def _network(context: typer.Context) -> Network | None:

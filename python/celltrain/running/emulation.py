@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from celltrain import _core
@@ -29,8 +30,6 @@ from celltrain.running.results import RunResult
 from celltrain.text import shown
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from celltrain.model.types import Scenario
 
 #: Capabilities that an emulation needs, with their bits (linux/capability.h).
@@ -89,7 +88,7 @@ class Host:
         """Returns the command that runs a program in this host."""
         spaces = f"/proc/{self.process.pid}/ns"
         entered = [f"--net={spaces}/net", f"--mount={spaces}/mnt", f"--pid={spaces}/pid_for_children"]
-        return ["nsenter", *entered, f"--wdns={os.getcwd()}", "--", *words]
+        return ["nsenter", *entered, f"--wdns={Path.cwd()}", "--", *words]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +146,9 @@ def emulate(
             hosts = [running.enter_context(_host(name, addresses)) for name in addresses]
             for host in hosts:
                 _await(host)
-            devices = [running.enter_context(_device(host, setup)) for host, (*_, setup) in zip(hosts, known)]
+            devices = [
+                running.enter_context(_device(host, setup)) for host, (*_, setup) in zip(hosts, known, strict=True)
+            ]
             on_ready(hosts)
             look = _looker({host.name: host for host in hosts}, programs, is_over, output)
             ended = _core.emulate(accepted, seed, devices, look, current())
@@ -166,12 +167,11 @@ def unsuited() -> list[Fault]:
     if sys.platform != "linux":
         return [Fault.saying("emulate needs Linux: its hosts are network namespaces")]
     faults = []
-    with open("/proc/self/status") as status:
-        found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status.read(), re.MULTILINE)
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
     own = int(found[1], 16) if found else 0
     if missing := [name for name, bit in CAPABILITIES.items() if not own >> bit & 1]:
         faults.append(Fault.saying(f"emulate needs {' and '.join(missing)}: run it as root, such as with sudo"))
-    if not os.path.exists(TUN):  # noqa: PTH110 -- not a path of the user's
+    if not Path(TUN).exists():
         faults.append(Fault.saying(f"emulate needs {TUN}: load the kernel's module tun (modprobe tun)"))
     for tool, package in TOOLS.items():
         if shutil.which(tool) is None:
@@ -195,7 +195,18 @@ def _host(name: str, addresses: Mapping[str, str]) -> Iterator[Host]:
     """Starts a host, and ends it and all its programs after the block."""
     known = "".join(f"{address} {name}\n" for name, address in addresses.items() if re.fullmatch(r"[\w.-]+", name))
     process = subprocess.Popen(
-        ["unshare", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c", SETUP, "sh", f"127.0.0.1 localhost\n{known}"],
+        [
+            "unshare",
+            "--net",
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            "sh",
+            "-c",
+            SETUP,
+            "sh",
+            f"127.0.0.1 localhost\n{known}",
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -227,7 +238,7 @@ def _device(host: Host, commands: str) -> Iterator[int]:
 
     def opened() -> int:
         # A thread that has entered a namespace cannot easily return.
-        with open(f"/proc/{host.process.pid}/ns/net") as space:
+        with Path(f"/proc/{host.process.pid}/ns/net").open() as space:
             if ctypes.CDLL(None, use_errno=True).setns(space.fileno(), 0):
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         return os.open(TUN, os.O_RDWR | os.O_NONBLOCK)

@@ -1,0 +1,226 @@
+"""Runs Linux's TCPs over cells in real time, and fills docs/studies/linux-cells.md.
+
+    python scripts/campaign.py linux-cells                    every run that the file of runs does not have yet
+    python scripts/campaign.py linux-cells --count 1 --page x.md  one repetition, into another page
+
+Needs root and a machine without other load. Each run is appended to the file of runs, so an interrupted study continues
+where it stopped. Repetitions are the outer loop, so that a slow change of the machine affects all settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from celltrain.running import statistics
+from paper_page import ROOT, replaced
+
+PAGE = ROOT / "docs" / "studies" / "linux-cells.md"
+SCENARIO = ROOT / "studies" / "linux-cells" / "cells.toml"
+RUNS = ROOT / "studies" / "linux-cells" / "runs.csv"
+
+NETWORKS = {
+    "lan": {"topology.link_delay": "5us"},
+    "wan": {"topology.link_delay": "5ms"},
+    "line": {"topology.link_rate": "8Mbps", "topology.link_delay": "1ms", "port.bottleneck.buffer": "200"},
+}
+POLICIES = {
+    "tail drop": {"port.bottleneck.policy": "tail_drop"},
+    "EPD": {"port.bottleneck.policy": "epd:threshold=0.8"},
+    "Selective Drop": {"port.bottleneck.policy": "selective_drop:threshold=0.9,z=0.8"},
+}
+#: Only on the WAN and with CUBIC: which part of EPD costs throughput.
+PARTS = {
+    "tail drop, 800 cells": {"port.bottleneck.policy": "tail_drop", "port.bottleneck.buffer": "800"},
+    "EPD at 0.95": {"port.bottleneck.policy": "epd:threshold=0.95"},
+}
+CONGESTION = ("cubic", "reno", "bbr")
+SETTINGS = [(network, policy, congestion) for network in NETWORKS for policy in POLICIES for congestion in CONGESTION]
+SETTINGS += [("wan", policy, "cubic") for policy in PARTS]
+#: The kernel's segments have timestamps, so 1448 of the 1460 bytes that the scenario's efficiency assumes.
+PAYLOAD = 1460 / 1448
+
+COLUMNS = ("network", "policy", "congestion", "repetition", "efficiency", "fairness", "retransmitted")
+COLUMNS += ("p50_us", "p99_us", "p999_us", "priority", "load")
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """An expectation: the 95 % interval of a mean, or of a difference of two, is between two limits."""
+
+    text: str
+    network: str
+    congestion: str
+    policy: str
+    over: str | None = None
+    measure: str = "efficiency"
+    low: float = -np.inf
+    high: float = np.inf
+
+    def verdict(self, rows: Sequence[Row]) -> tuple[str, str]:
+        """Returns the verdict and the interval."""
+        own = mean(rows, self.network, self.policy, self.congestion, self.measure)
+        interval: statistics.Intervals = own
+        if self.over is not None:
+            interval = statistics.welch(mean(rows, self.network, self.over, self.congestion, self.measure), own)
+        low, high = float(interval.low[0]), float(interval.high[0])
+        shown = f"{interval.mean[0]:+.3f} ± {interval.half[0]:.3f}"
+        if self.low <= low and high <= self.high:
+            return "holds", shown
+        return ("fails" if high < self.low or low > self.high else "undecided"), shown
+
+
+WAN = {"network": "wan", "policy": "EPD", "over": "tail drop"}
+CLAIMS = [
+    Claim(text="WAN: EPD costs CUBIC at least 0.05 of efficiency", congestion="cubic", high=-0.05, **WAN),
+    Claim(text="WAN: EPD costs Reno less than 0.05", congestion="reno", low=-0.05, **WAN),
+    Claim(text="WAN: BBR gains from EPD", congestion="bbr", low=0.0, **WAN),
+    Claim(
+        text="WAN: the headroom is the cost: with CUBIC, EPD at 0.8 is within 0.03 of tail drop with 800 cells",
+        **{**WAN, "congestion": "cubic", "over": "tail drop, 800 cells", "low": -0.03, "high": 0.03},
+    ),
+    Claim(
+        text="WAN: with CUBIC, EPD at 0.95 is better than EPD at 0.8",
+        **{**WAN, "congestion": "cubic", "policy": "EPD at 0.95", "over": "EPD", "low": 0.0},
+    ),
+    *(
+        Claim(
+            text=f"LAN: {one} fills at least 0.9 with tail drop",
+            network="lan",
+            congestion=one,
+            policy="tail drop",
+            low=0.9,
+        )
+        for one in CONGESTION
+    ),
+    *(
+        Claim(
+            text=f"line: {one} gains at least 0.03 from EPD",
+            **{**WAN, "network": "line", "congestion": one, "low": 0.03},
+        )
+        for one in CONGESTION
+    ),
+    *(
+        Claim(
+            text=f"{network}: {one} shares more evenly with Selective Drop than with tail drop",
+            network=network,
+            congestion=one,
+            policy="Selective Drop",
+            over="tail drop",
+            measure="fairness",
+            low=0.0,
+        )
+        for network in NETWORKS
+        for one in CONGESTION
+    ),
+]
+
+
+def main() -> int:
+    """Makes the missing runs and fills the page."""
+    parser = argparse.ArgumentParser(description="Runs Linux's TCPs over cells.")
+    parser.add_argument("--count", type=int, default=10, help="repetitions")
+    parser.add_argument("--runs", type=Path, default=RUNS)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    options = parser.parse_args()
+    done = {key(row) for row in rows(options.runs)}
+    for repetition in range(options.count):
+        for setting in SETTINGS:
+            if (*setting, str(repetition)) not in done:
+                append(options.runs, {**run(*setting), "repetition": repetition})
+    if not options.page.exists():
+        shutil.copyfile(PAGE, options.page)
+    options.page.write_text(replaced(options.page.read_text(), "runs", tables(rows(options.runs))))
+    return 0
+
+
+def run(network: str, policy: str, congestion: str) -> dict[str, object]:
+    """Emulates one setting."""
+    settings = {**NETWORKS[network], **{**POLICIES, **PARTS}[policy]}
+    command = [sys.executable, "-m", "celltrain", "emulate", str(SCENARIO), "--json"]
+    command += [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
+    for number in range(1, 6):
+        command += ["--", "host", f"destination{number}", "iperf3", "--server"]
+    for number in range(1, 6):
+        client = ["iperf3", "--client", f"destination{number}", "--congestion", congestion, "--time", "60"]
+        command += ["--", "host", f"source{number}", *client]
+    load = os.getloadavg()[0]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    answer = json.loads(done.stdout)
+    emulation = answer["emulation"]
+    late = {f"{name}_us": round(emulation["lateness_us"][name], 1) for name in ("p50", "p99", "p999")}
+    return {
+        "network": network,
+        "policy": policy,
+        "congestion": congestion,
+        "efficiency": round(answer["efficiency"] * PAYLOAD, 4),
+        "fairness": round(answer["fairness"], 4),
+        "retransmitted": sum(flow["retransmitted_segments"] for flow in answer["flows"]),
+        **late,
+        "priority": int(emulation["real_time"]),
+        "load": load,
+    }
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """Returns the runs made so far."""
+    if not path.exists():
+        return []
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def append(path: Path, row: Mapping[str, object]) -> None:
+    """Appends a run."""
+    is_new = not path.exists()
+    with path.open("a") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def key(row: Row) -> tuple[str, ...]:
+    """Returns what identifies a run."""
+    return row["network"], row["policy"], row["congestion"], row["repetition"]
+
+
+def mean(some: Sequence[Row], network: str, policy: str, congestion: str, measure: str) -> statistics.Means:
+    """Returns the mean of a measure over the repetitions of a setting."""
+    own = [float(row[measure]) for row in some if key(row)[:3] == (network, policy, congestion)]
+    return statistics.mean(own)
+
+
+def tables(some: Sequence[Row]) -> str:
+    """Returns the verdicts and the table of all settings."""
+    lines = ["| claim | difference or mean | verdict |", "| --- | ---: | --- |"]
+    for claim in CLAIMS:
+        verdict, shown = claim.verdict(some)
+        lines.append(f"| {claim.text} | {shown} | {verdict} |")
+    lines += ["", "| network | TCP | policy | runs | efficiency | fairness | retransmitted | late, p99 (us) |"]
+    lines.append("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for network, policy, congestion in sorted(SETTINGS, key=lambda one: (list(NETWORKS).index(one[0]), one[2])):
+        means = [
+            mean(some, network, policy, congestion, name)
+            for name in ("efficiency", "fairness", "retransmitted", "p99_us")
+        ]
+        values = [f"{one.mean[0]:.3f} ± {one.half[0]:.3f}" for one in means[:2]] + [
+            f"{one.mean[0]:.0f}" for one in means[2:]
+        ]
+        lines.append(f"| {network} | {congestion} | {policy} | {means[0].n[0]} | {' | '.join(values)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
