@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -81,18 +81,20 @@ class Claim:
         return ("fails" if high < self.low or low > self.high else "undecided"), shown
 
 
-WAN = {"network": "wan", "policy": "EPD", "over": "tail drop"}
+EPD = Claim(text="", network="wan", congestion="cubic", policy="EPD", over="tail drop")
 CLAIMS = [
-    Claim(text="WAN: EPD costs CUBIC at least 0.05 of efficiency", congestion="cubic", high=-0.05, **WAN),
-    Claim(text="WAN: EPD costs Reno less than 0.05", congestion="reno", low=-0.05, **WAN),
-    Claim(text="WAN: BBR gains from EPD", congestion="bbr", low=0.0, **WAN),
-    Claim(
+    replace(EPD, text="WAN: EPD costs CUBIC at least 0.05 of efficiency", high=-0.05),
+    replace(EPD, text="WAN: EPD costs Reno less than 0.05", congestion="reno", low=-0.05),
+    replace(EPD, text="WAN: BBR gains from EPD", congestion="bbr", low=0.0),
+    replace(
+        EPD,
         text="WAN: the headroom is the cost: with CUBIC, EPD at 0.8 is within 0.03 of tail drop with 800 cells",
-        **{**WAN, "congestion": "cubic", "over": "tail drop, 800 cells", "low": -0.03, "high": 0.03},
+        over="tail drop, 800 cells",
+        low=-0.03,
+        high=0.03,
     ),
-    Claim(
-        text="WAN: with CUBIC, EPD at 0.95 is better than EPD at 0.8",
-        **{**WAN, "congestion": "cubic", "policy": "EPD at 0.95", "over": "EPD", "low": 0.0},
+    replace(
+        EPD, text="WAN: with CUBIC, EPD at 0.95 is better than EPD at 0.8", policy="EPD at 0.95", over="EPD", low=0.0
     ),
     *(
         Claim(
@@ -105,19 +107,16 @@ CLAIMS = [
         for one in CONGESTION
     ),
     *(
-        Claim(
-            text=f"line: {one} gains at least 0.03 from EPD",
-            **{**WAN, "network": "line", "congestion": one, "low": 0.03},
-        )
+        replace(EPD, text=f"line: {one} gains at least 0.03 from EPD", network="line", congestion=one, low=0.03)
         for one in CONGESTION
     ),
     *(
-        Claim(
+        replace(
+            EPD,
             text=f"{network}: {one} shares more evenly with Selective Drop than with tail drop",
             network=network,
             congestion=one,
             policy="Selective Drop",
-            over="tail drop",
             measure="fairness",
             low=0.0,
         )

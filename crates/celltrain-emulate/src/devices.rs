@@ -1,17 +1,19 @@
 //! TUN devices, which the caller creates.
 
+use std::fmt::Write;
 use std::fs::File;
 use std::io;
 
+use celltrain_core::network::Network;
+use celltrain_core::units::Time;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
 use crate::plan::{Host, Plan};
 
 /// Name of the device in every host.
 pub const DEVICE: &str = "atm0";
-/// Number of packets that the kernel keeps while the device is not read. It loses more, so this is more than the
-/// largest send buffer that Linux has by default holds (4 MB).
-const KERNEL_QUEUE: u32 = 10_000;
+/// Bytes that may wait for the device. The kernel loses more, so this is more than its largest send buffers.
+const MOST_BYTES: u32 = 100_000_000;
 
 /// Returns the device of a descriptor of this process. The descriptor may be closed afterwards.
 ///
@@ -23,17 +25,32 @@ pub fn device(descriptor: i32) -> io::Result<File> {
     Ok(pidfd_getfd(own, descriptor, PidfdGetfdFlags::empty())?.into())
 }
 
-/// Returns the commands for `ip -batch` that set up a host's device.
-pub fn commands(plan: &Plan, host: &Host) -> String {
+/// Returns the shell commands that set up a host's device.
+///
+/// The kernel learns the rate of the host's ports, because a device does not hold its packets back: TCP would fill the
+/// device's queue, and take the wait there for a long path.
+pub fn commands(network: &Network, plan: &Plan, host: &Host) -> String {
+    let clock = network.clock();
     let mtu = host.peers.iter().map(|peer| peer.mtu).max().unwrap_or_default();
-    let mut commands = format!(
-        "link set {DEVICE} mtu {mtu} txqueuelen {KERNEL_QUEUE} addrgenmode none\naddr add {}/32 dev {DEVICE}\n\
-         link set {DEVICE} up\n",
+    let mut ip = format!(
+        "link set {DEVICE} mtu {mtu} addrgenmode none\naddr add {}/32 dev {DEVICE}\nlink set {DEVICE} up\n",
         host.address
     );
     for peer in &host.peers {
         let address = plan.hosts[peer.host].address;
-        commands += &format!("route add {address}/32 dev {DEVICE} mtu {} src {}\n", peer.mtu, host.address);
+        let _ = writeln!(ip, "route add {address}/32 dev {DEVICE} mtu {} src {}", peer.mtu, host.address);
     }
-    commands
+    let cells = network.aal5.frame_cells(mtu.into());
+    let packet_times = host
+        .ports
+        .iter()
+        .map(|&port| clock.seconds(Time(0) + clock.cell_time(network.links[port].rate) * cells.into()));
+    let bytes_per_second: f64 = packet_times.map(|seconds| f64::from(mtu) / seconds).sum();
+    // A late timer costs nothing if it is less than 1 ms late.
+    let burst = (bytes_per_second / 1e3).max(2.0 * f64::from(mtu));
+    format!(
+        "ip -batch - << END\n{ip}END\n\
+         tc qdisc add dev {DEVICE} root tbf rate {:.0}bit burst {burst:.0} limit {MOST_BYTES}\n",
+        bytes_per_second * 8.0
+    )
 }

@@ -62,6 +62,7 @@ pub struct Emulation<'a> {
     on_the_way: TiVec<VcIndex, VecDeque<Kept<'a>>>,
     traffic: Traffic,
     lateness: Lateness,
+    buffer: Box<[u8]>,
     /// Packets sent so far.
     packets: u64,
     /// The present or next time at which the loop did not keep up.
@@ -101,6 +102,7 @@ impl<'a> Emulation<'a> {
             on_the_way: network.vcs.iter().map(|_| VecDeque::new()).collect(),
             traffic: Traffic::default(),
             lateness: Lateness::default(),
+            buffer: vec![0; LONGEST_PACKET].into(),
             packets: 0,
             behind_since: None,
         }
@@ -177,13 +179,17 @@ impl<'a> Emulation<'a> {
     }
 
     /// Reads packets until the ports are full.
-    fn read(&self, ready: &[usize], room: &[Option<u32>], packets: &mut Vec<Read<'a>>) -> Result<(), EmulationError> {
-        let mut buffer = [0; LONGEST_PACKET];
+    fn read(
+        &mut self,
+        ready: &[usize],
+        room: &[Option<u32>],
+        packets: &mut Vec<Read<'a>>,
+    ) -> Result<(), EmulationError> {
         for &from in ready {
             let mut left = room[from].unwrap_or_default();
             while left > 0 {
-                let bytes = match (&self.devices[from]).read(&mut buffer) {
-                    Ok(length) => &buffer[..length],
+                let bytes = match (&self.devices[from]).read(&mut self.buffer) {
+                    Ok(length) => &self.buffer[..length],
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => return Err(EmulationError::Device { host: from, error }),
@@ -275,7 +281,7 @@ pub enum EmulationError {
     TooFast {
         /// Simulated seconds so far.
         simulated_s: f64,
-        /// How far the simulation is behind the wall clock.
+        /// Time by which the simulation is behind the wall clock.
         behind: Duration,
     },
 }
@@ -305,7 +311,7 @@ impl fmt::Display for EmulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interrupted => write!(f, "{}", SimulationError::Interrupted),
-            Self::Device { error, .. } => write!(f, "the device {} failed: {error}", DEVICE),
+            Self::Device { error, .. } => write!(f, "the device {DEVICE} failed: {error}"),
             Self::System(error) => write!(f, "{error}"),
             Self::Refused(error) => write!(f, "{error}"),
             Self::TooFast { simulated_s, behind } => write!(
@@ -337,10 +343,13 @@ mod tests {
     fn packets_and_answers_take_the_time_of_the_network() {
         let mut network = Trial::new(1).link_rate(8_000_000).round_trip(Duration::from_millis(30)).network();
         let plan = Plan::new(&mut network).unwrap();
-        let (devices, kernels): (Vec<_>, Vec<_>) = (0..2).map(|_| UnixDatagram::pair().unwrap()).unzip();
-        devices.iter().for_each(|device: &UnixDatagram| device.set_nonblocking(true).unwrap());
-        let patience = Some(Duration::from_secs(10));
-        kernels.iter().for_each(|kernel: &UnixDatagram| kernel.set_read_timeout(patience).unwrap());
+        let pair = |_| {
+            let (device, kernel) = UnixDatagram::pair().unwrap();
+            device.set_nonblocking(true).unwrap();
+            kernel.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            (device, kernel)
+        };
+        let (devices, kernels): (Vec<_>, Vec<_>) = (0..2).map(pair).unzip();
         let devices: Vec<_> = devices.into_iter().map(|device| File::from(OwnedFd::from(device))).collect();
         let (control, emulation) = (Control::default(), Emulation::new(&network, &plan, &devices));
         let mut times = Vec::new();

@@ -25,7 +25,7 @@ use crate::{Failure, interpreter};
 /// Priority of the emulation, from 1 to 99. The kernel's own threads have 50 or more.
 const PRIORITY: i32 = 49;
 
-/// Returns the hosts of a scenario's emulation: name, address, and the commands for `ip -batch` that set up the device.
+/// Returns the hosts of a scenario's emulation: name, address, and the shell commands that set up the device.
 #[pyfunction]
 #[pyo3(signature = (scenario, cancel=None))]
 pub(crate) fn emulated_hosts(
@@ -36,8 +36,9 @@ pub(crate) fn emulated_hosts(
     scenario.with_checked(py, cancel.as_ref(), |checked, token| {
         let mut network = checked.network(checked.scenario().seed, token)?;
         let plan = Plan::new(&mut network)?;
-        let host =
-            |host: &Host| (network.nodes[host.node].name.clone(), host.address.to_string(), commands(&plan, host));
+        let host = |host: &Host| {
+            (network.nodes[host.node].name.clone(), host.address.to_string(), commands(&network, &plan, host))
+        };
         Ok(plan.hosts.iter().map(host).collect())
     })
 }

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: Capabilities that an emulation needs, with their bits (linux/capability.h).
 CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 #: Programs that an emulation needs, with their Debian packages.
-TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2"}
+TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
 TUN = "/dev/net/tun"
 #: Creates a device that has no Ethernet headers or others (linux/if_tun.h).
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
@@ -98,7 +98,7 @@ class Emulated:
     result: RunResult
     """The result of the simulated network."""
     report: Mapping[str, Any]
-    """How late packets were, and what limits the result."""
+    """Lateness of packets, and limits of the result."""
     programs: Sequence[Program]
     """The programs, with their exit codes."""
 
@@ -250,7 +250,7 @@ def _device(host: Host, commands: str) -> Iterator[int]:
         raise _unready(host, str(error)) from None
     try:
         fcntl.ioctl(descriptor, TUNSETIFF, struct.pack("16sH22x", DEVICE, IFF_TUN | IFF_NO_PI))
-        done = subprocess.run(host.command(["ip", "-batch", "-"]), input=commands.encode(), capture_output=True)
+        done = subprocess.run(host.command(["sh", "-e"]), input=commands.encode(), capture_output=True)
         if done.returncode:
             raise _unready(host, done.stderr.decode(errors="replace").strip())
         yield descriptor
