@@ -50,8 +50,8 @@ SETTINGS += [("wan", policy, "cubic") for policy in PARTS]
 #: The kernel's segments have timestamps, so 1448 of the 1460 bytes that the scenario's efficiency assumes.
 PAYLOAD = 1460 / 1448
 
-COLUMNS = ("network", "policy", "congestion", "repetition", "efficiency", "fairness", "retransmitted")
-COLUMNS += ("p50_us", "p99_us", "p999_us", "priority", "load")
+COLUMNS = ["network", "policy", "congestion", "repetition", "efficiency", "fairness", "retransmitted"]
+COLUMNS += ["p50_us", "p99_us", "p999_us", "priority", "load"]
 Row = Mapping[str, str]
 
 
