@@ -33,8 +33,10 @@ const MOST_WAITING: u32 = 128;
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// The end of the run stays this far ahead, so that all events of a sleep are known.
 const AHEAD: units::Duration = units::Duration::from_milliseconds(20);
-/// The loop keeps up if a round takes no longer than this.
-const LONGEST_ROUND: Duration = Duration::from_millis(10);
+/// The loop keeps up if it is no further than this behind the clock.
+const MOST_BEHIND: Duration = Duration::from_millis(10);
+/// The loop checks whether it keeps up each time it has simulated this much.
+const LONGEST_STEP: units::Duration = units::Duration::from_milliseconds(1);
 /// The loop gives up if it has not kept up for this long.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The largest IPv4 packet.
@@ -141,10 +143,11 @@ impl<'a> Emulation<'a> {
                 simulation.end_at((now + clock.span(AHEAD) * 2).min(end));
             }
             loop {
-                simulation.advance_to_delivery(now)?;
+                simulation.advance_to_delivery(now.min(simulation.now() + clock.span(LONGEST_STEP)))?;
                 for delivered in simulation.take_deliveries() {
                     self.deliver(&delivered, simulation, &wall);
                 }
+                self.check_pace(wall.since(simulation.now()), clock.seconds(simulation.now()))?;
                 if simulation.now() == now {
                     break;
                 }
@@ -159,7 +162,6 @@ impl<'a> Emulation<'a> {
                 let waiting = host.ports.iter().map(|&port| simulation.waiting(port)).max().unwrap_or_default();
                 *room = MOST_WAITING.checked_sub(waiting).filter(|&room| room > 0);
             }
-            self.check_pace(wall.since(now), clock.seconds(now))?;
         }
     }
 
@@ -240,10 +242,10 @@ impl<'a> Emulation<'a> {
         self.lateness.add(wall.since(time));
     }
 
-    /// Checks that the loop keeps up, after a round that ended `behind` the wall clock. A slow round makes the next one
-    /// longer, so a simulation that is too slow never catches up.
+    /// Checks that the loop keeps up, when it is `behind` the wall clock. A slow round makes the next one longer, so a
+    /// simulation that is too slow never catches up.
     fn check_pace(&mut self, behind: Duration, simulated_s: f64) -> Result<(), EmulationError> {
-        if behind <= LONGEST_ROUND {
+        if behind <= MOST_BEHIND {
             self.behind_since = None;
             return Ok(());
         }

@@ -20,21 +20,8 @@ if TYPE_CHECKING:
 
 #: Commands in the order in which the help lists them.
 COMMANDS = (
-    *(
-        "new",
-        "run",
-        "emulate",
-        "compare",
-        "vet",
-        "why",
-        "plot",
-        "reproduce",
-        "study",
-        "sweep",
-        "tune",
-        "store",
-        "report",
-    ),
+    *("new", "run", "emulate", "compare", "vet", "why", "plot", "reproduce", "study", "sweep", "tune"),
+    *("store", "report"),
     *("check", "import", "mmu", "list", "explain", "schema", "bench", "lab", "doctor"),
 )
 #: Modules of commands that have no module with their own name.

@@ -138,16 +138,14 @@ complete_series = completer(lambda: measures.SERIES, several=True)
 
 def complete_flows(context: typer.Context, incomplete: str) -> list[str]:
     """Completes connections of the scenario already given on the command line."""
-    network = _network(context)
-    return completer(lambda: (flow.name for flow in network.flows) if network else ())(incomplete)
+    flows = network.flows if (network := _network(context)) else ()
+    return completer(lambda: (flow.name for flow in flows))(incomplete)
 
 
 def complete_hosts(context: typer.Context, incomplete: str) -> list[str]:
     """Completes hosts of the scenario already given on the command line."""
-    network = _network(context)
-    return completer(lambda: (node.name for node in network.nodes if node.kind == "host") if network else ())(
-        incomplete
-    )
+    nodes = network.nodes if (network := _network(context)) else ()
+    return completer(lambda: (node.name for node in nodes if node.kind == "host"))(incomplete)
 
 
 def _network(context: typer.Context) -> Network | None:
