@@ -32,10 +32,8 @@ pub fn device(descriptor: i32) -> io::Result<File> {
 pub fn commands(network: &Network, plan: &Plan, host: &Host) -> String {
     let clock = network.clock();
     let mtu = host.peers.iter().map(|peer| peer.mtu).max().unwrap_or_default();
-    let mut ip = format!(
-        "link set {DEVICE} mtu {mtu} addrgenmode none\naddr add {}/32 dev {DEVICE}\nlink set {DEVICE} up\n",
-        host.address
-    );
+    let mut ip =
+        format!("link set {DEVICE} mtu {mtu}\naddr add {}/32 dev {DEVICE}\nlink set {DEVICE} up\n", host.address);
     for peer in &host.peers {
         let address = plan.hosts[peer.host].address;
         let _ = writeln!(ip, "route add {address}/32 dev {DEVICE} mtu {} src {}", peer.mtu, host.address);

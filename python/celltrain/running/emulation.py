@@ -45,10 +45,11 @@ DEVICE = b"atm0"
 GAP_SECONDS = 0.1
 #: A program may take this long to end after the emulation, in tenths of a second.
 GRACE = 5
-#: Sets up a host: names of the hosts, loopback device. The host ends when its standard input does.
+#: Sets up a host: names of the hosts, loopback device, no IPv6. The host ends when its standard input does.
 SETUP = """
 mount -t tmpfs tmpfs /tmp && printf %s "$1" > /tmp/hosts && mount --bind /tmp/hosts /etc/hosts &&
-umount --lazy /tmp && ip link set lo up && echo ready && exec cat
+umount --lazy /tmp && ip link set lo up &&
+if [ -e /proc/sys/net/ipv6 ]; then echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; fi && echo ready && exec cat
 """
 #: Ends all programs of a host, and waits for them.
 END = f"""
