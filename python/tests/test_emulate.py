@@ -33,12 +33,12 @@ buffer = 300
 [port.bottleneck.policy.tail_drop]
 """
 
-#: Answers datagrams, or sends 15 of them and prints the shortest time to an answer in milliseconds.
+#: Answers 15 datagrams, or sends them and prints the shortest time to an answer in milliseconds.
 ECHO = """
 import socket
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 udp.bind(("", 7))
-while True:
+for _ in range(15):
     udp.sendto(*udp.recvfrom(100))
 """
 PING = """
@@ -104,9 +104,9 @@ def in_host(host: str, *words: str) -> list[str]:
 @pytest.mark.slow
 def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_less(line):
     hosts = [*in_host("destination1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
-    done = subprocess.run(
-        command(line, "--duration", "2s", "--json", *hosts), capture_output=True, text=True, check=True
-    )
+    # Linux has no IPv6 on devices with so small an MTU.
+    words = command(line, "--set", "tcp.vanilla.mss=512B", "--json", *hosts)
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
     shortest = float(done.stderr.split()[-1])
     # Six links of 5 ms.
@@ -115,7 +115,7 @@ def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_les
     assert 30_000 < report["shortest_round_trip_us"] < 31_000
     assert report["packets"] == 30
     assert 0 < report["lateness_us"]["p50"] <= report["lateness_us"]["max"]
-    assert [program["exit_code"] for program in report["programs"]] == [None, 0]
+    assert [program["exit_code"] for program in report["programs"]] == [0, 0]
     assert answer["flows"][0]["delivered_bytes"] == 30
 
 

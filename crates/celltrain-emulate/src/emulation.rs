@@ -33,7 +33,7 @@ const MOST_WAITING: u32 = 128;
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 /// The end of the run stays this far ahead, so that all events of a sleep are known.
 const AHEAD: units::Duration = units::Duration::from_milliseconds(20);
-/// The loop keeps up if it is no further than this behind the clock.
+/// The loop keeps up while it is at most this far behind the clock.
 const MOST_BEHIND: Duration = Duration::from_millis(10);
 /// The loop checks whether it keeps up each time it has simulated this much.
 const LONGEST_STEP: units::Duration = units::Duration::from_milliseconds(1);
