@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     draws, faults, running = random.Random(options.seed), 0, 0
-    before = spaces(), devices()
+    before: tuple[list[str], set[str], str] = [], spaces(), devices()
     with tempfile.TemporaryDirectory() as folder:
         scenario = Path(folder, "kills.toml")
         scenario.write_text(SCENARIO)
@@ -82,12 +82,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             out, _ = emulation.communicate()
             running += b"up" in out
             end = time.monotonic() + PATIENCE_SECONDS
-            while (rest := left(mark)) and time.monotonic() < end:
+            while (now := (left(mark), spaces(), devices())) != before and time.monotonic() < end:
                 time.sleep(0.05)
-            now = spaces(), devices()
-            if rest or now != before:
+            if now != before:
                 faults += 1
-                print(f"emulation {number}: left {rest}, namespaces {now[0] ^ before[0]}, devices {now[1]}")
+                print(
+                    f"emulation {number}: left {now[0]}, namespaces {now[1] ^ before[1]}, devices {now[2]}", flush=True
+                )
     print(f"{options.count} kills, {running} while programs ran: {faults} left something")
     return int(faults > 0 or not running)
 
