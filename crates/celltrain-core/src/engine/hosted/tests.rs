@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::Engine;
+use crate::metrics::RunResult;
 use crate::network::MeasureWindow;
 use crate::network::tests::n_source_network;
 use crate::policy::{PolicyConfig, tail_drop};
@@ -23,11 +24,7 @@ type Injection = (Time, usize, u64);
 
 /// Sends a burst of packets from each source every 3 ms, and another packet for each that arrives. Returns the
 /// injections and the deliveries too.
-fn answered(
-    engine: Engine,
-    network: &Network,
-    probe: &mut impl Probe,
-) -> (crate::metrics::RunResult, Vec<Injection>, Vec<Delivered>) {
+fn answered(engine: Engine, network: &Network, probe: &mut impl Probe) -> (RunResult, Vec<Injection>, Vec<Delivered>) {
     let (mut injections, mut deliveries) = (Vec::new(), Vec::new());
     let result = engine.run_hosted::<_, SimulationError>(
         network,
@@ -159,13 +156,19 @@ fn time_does_not_go_past_the_end() {
     );
 }
 
-/// Sends a burst at 1 ms from each source and advances from event to event to 4 ms, where the run ends. Returns the
-/// result, the deliveries, and the cells that waited at the first source's port after every event.
-fn by_events(
-    engine: Engine,
-    network: &Network,
-) -> (crate::metrics::RunResult, Vec<Delivered>, Vec<(Time, u32)>, Option<Time>) {
-    let (mut deliveries, mut waiting, mut last) = (Vec::new(), Vec::new(), None);
+/// A run from event to event.
+struct ByEvents {
+    result: RunResult,
+    deliveries: Vec<Delivered>,
+    /// Cells that waited at the first source's port after every event.
+    waiting: Vec<(Time, u32)>,
+    /// The next event at the end of the run.
+    next: Option<Time>,
+}
+
+/// Sends a burst at 1 ms from each source and advances from event to event to 4 ms, where the run ends.
+fn by_events(engine: Engine, network: &Network) -> ByEvents {
+    let (mut deliveries, mut waiting, mut next_at_end) = (Vec::new(), Vec::new(), None);
     let result = engine.run_hosted::<_, SimulationError>(
         network,
         &mut Nothing,
@@ -191,11 +194,11 @@ fn by_events(
                     waiting.push((until, simulation.waiting(port)));
                 }
             }
-            last = simulation.next_event();
+            next_at_end = simulation.next_event();
             Ok(())
         },
     );
-    (result.unwrap(), deliveries, waiting, last)
+    ByEvents { result: result.unwrap(), deliveries, waiting, next: next_at_end }
 }
 
 #[test]
@@ -204,17 +207,18 @@ fn nothing_happens_before_the_next_event_and_a_run_can_end_early() {
     network.flows.iter_mut().for_each(|flow| flow.outside = true);
     let fast = by_events(Engine::Fast, &network);
     let reference = by_events(Engine::Reference, &network);
-    assert_eq!((&fast.0, &fast.1), (&reference.0, &reference.1));
-    assert!(fast.1.len() > 3 && fast.0.cells.lost > 0, "{}", fast.1.len());
-    assert_eq!((fast.3, reference.3), (None, None), "all frames have arrived or are lost");
-    assert_eq!(fast.0.duration_s, 0.004);
+    assert_eq!((&fast.result, &fast.deliveries), (&reference.result, &reference.deliveries));
+    assert!(fast.deliveries.len() > 3 && fast.result.cells.lost > 0, "{}", fast.deliveries.len());
+    assert_eq!((fast.next, reference.next), (None, None), "all frames have arrived or are lost");
+    assert_eq!(fast.result.duration_s, 0.004);
     let at = |of: &[(Time, u32)], time| of.iter().find(|&&(at, _)| at == time).map(|&(_, cells)| cells);
     // Of 20 frames of 22 cells (1000 bytes, LLC/SNAP and trailer), one cell has started.
-    assert_eq!(fast.2.iter().map(|&(_, cells)| cells).max(), Some(20 * 22 - 1));
-    let both: Vec<_> = fast.2.iter().filter_map(|&(time, cells)| Some((cells, at(&reference.2, time)?))).collect();
+    assert_eq!(fast.waiting.iter().map(|&(_, cells)| cells).max(), Some(20 * 22 - 1));
+    let both: Vec<_> =
+        fast.waiting.iter().filter_map(|&(time, cells)| Some((cells, at(&reference.waiting, time)?))).collect();
     assert!(both.iter().filter(|&&(cells, _)| cells > 0).count() > 10, "{both:?}");
     assert!(both.iter().all(|&(fast, reference)| fast == reference), "{both:?}");
     // The same run with its end known.
     let whole = Network { duration: Duration::from_milliseconds(4), ..network };
-    assert_eq!(by_events(Engine::Fast, &whole).0, fast.0);
+    assert_eq!(by_events(Engine::Fast, &whole).result, fast.result);
 }
