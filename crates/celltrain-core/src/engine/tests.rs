@@ -125,7 +125,7 @@ fn a_fixed_tie_order_lets_one_source_capture_the_link() {
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
     assert!(result.efficiency > 0.995, "{}", result.efficiency);
-    assert!(result.fairness.is_some_and(|fairness| (fairness - 0.2).abs() < 1e-3), "{:?}", result.fairness);
+    assert!(result.fairness.is_some_and(|fairness| (fairness - 0.2).abs() < 3e-3), "{:?}", result.fairness);
 }
 
 #[test]
@@ -609,7 +609,7 @@ fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
     let line: f64 = 512.0 / (12.0 * 265.0);
     for (segments, size) in [(1, 100_000), (2, 100_000), (2, 30_000), (20, 100_000), (127, 100_000), (127, 65_024)] {
         let window = segments * 512;
-        let mut network = lan(1, None, "200ms");
+        let mut network = lan(1, None, "500ms");
         let options = TcpOptions { receive_window: Bytes { bytes: window }, ..TcpOptions::default() };
         network.flows[FIRST].tcp = TcpConfig::Vanilla(options);
         let rate = line.min(window as f64 / alone);
