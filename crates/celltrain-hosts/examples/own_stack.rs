@@ -84,7 +84,7 @@ impl Stack for Windowed {
 
     fn report(&self) -> Report {
         let received = if self.end.side == Side::Receiver { u64::from(self.oldest) * PAYLOAD as u64 } else { 0 };
-        Report { received, completed: false }
+        Report { received, ..Report::default() }
     }
 }
 

@@ -184,8 +184,12 @@ impl Hosts {
         let counters = simulation.counters(flow);
         if side == Side::Receiver {
             counters.delivered_bytes = report.received;
-        } else if report.completed {
-            counters.completed.get_or_insert(now);
+        } else {
+            counters.cwnd_bytes = report.cwnd.unwrap_or(0);
+            counters.retransmitted_segments = report.retransmitted.unwrap_or(counters.retransmitted_segments);
+            if report.completed {
+                counters.completed.get_or_insert(now);
+            }
         }
         for bytes in out.drain(..) {
             let number = self.packets;

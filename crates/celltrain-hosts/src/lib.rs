@@ -10,6 +10,8 @@ mod application;
 mod capture;
 mod clock;
 mod driver;
+#[cfg(feature = "quic")]
+pub mod quic;
 mod segments;
 #[cfg(feature = "smoltcp")]
 pub mod smoltcp;

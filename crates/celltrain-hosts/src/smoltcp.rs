@@ -198,7 +198,7 @@ impl Stack for Smoltcp {
 
     fn report(&self) -> Report {
         let completed = self.source.has_ended() && self.acknowledged == self.source.written();
-        Report { received: self.received, completed }
+        Report { received: self.received, completed, ..Report::default() }
     }
 
     fn unit(&self) -> Duration {

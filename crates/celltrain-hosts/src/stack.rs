@@ -42,6 +42,11 @@ pub struct Report {
     pub received: u64,
     /// True if the application sends a limited amount of data and knows that all of it has arrived.
     pub completed: bool,
+    /// At the sender, the congestion window in bytes; `None` if the stack does not show it.
+    pub cwnd: Option<u64>,
+    /// At the sender, the packets that were lost and whose data is sent again, if the stack counts them; `None` to
+    /// count them from the headers of packets.
+    pub retransmitted: Option<u64>,
 }
 
 /// An end of a flow.

@@ -246,7 +246,7 @@ mod tests {
         }
 
         fn report(&self) -> Report {
-            Report { received: self.received, completed: false }
+            Report { received: self.received, ..Report::default() }
         }
     }
 

@@ -61,7 +61,7 @@ impl Stack for Chatter {
     }
 
     fn report(&self) -> Report {
-        Report { received: self.received, completed: false }
+        Report { received: self.received, ..Report::default() }
     }
 
     fn unit(&self) -> Duration {

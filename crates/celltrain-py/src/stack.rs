@@ -136,7 +136,7 @@ fn report(object: &Bound<'_, PyAny>) -> PyResult<Report> {
     let wrong = |name, must| move |_| PyTypeError::new_err(format!("its {name} must be {must}"));
     let received = object.getattr("received")?.extract().map_err(wrong("received", "a number of bytes"))?;
     let completed = object.getattr("completed")?.extract().map_err(wrong("completed", "True or False"))?;
-    Ok(Report { received, completed })
+    Ok(Report { received, completed, ..Report::default() })
 }
 
 /// Returns the name of a value's type, and the value of a number.

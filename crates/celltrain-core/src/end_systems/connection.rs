@@ -226,9 +226,13 @@ impl Connection {
         self.files.as_ref().map(|files| files.delays())
     }
 
-    /// Returns cwnd and ssthresh in segments, or zeros without the simulation's TCP.
+    /// Returns cwnd and ssthresh in segments, or zeros without the simulation's TCP. End systems outside the simulation
+    /// may report cwnd.
     pub fn windows(&self) -> [f64; 2] {
-        if self.packets.is_some() || self.outside.is_some() {
+        if let Some(outside) = &self.outside {
+            return [self.sender.segments(outside.cwnd_bytes), 0.0];
+        }
+        if self.packets.is_some() {
             return [0.0; 2];
         }
         [self.sender.cwnd(), self.sender.ssthresh()]

@@ -26,7 +26,7 @@ pub struct OutsideCounters {
     pub delivered_bytes: u64,
     /// Segments with data that left the sender.
     pub segments_sent: u64,
-    /// Segments sent that began with data sent before.
+    /// Segments sent that began with data sent before, or packets lost whose data was sent again.
     pub retransmitted_segments: u64,
     /// Payload of all segments that reached the receiver, in bytes.
     pub received_bytes: u64,
@@ -34,6 +34,9 @@ pub struct OutsideCounters {
     pub repeated_segments: u64,
     /// Time at which the sender knew that all its data had arrived, if it has an end.
     pub completed: Option<Time>,
+    /// The sender's congestion window; 0 if its end system does not show it. Not in the fingerprint, because packets
+    /// show its effect.
+    pub cwnd_bytes: u64,
     /// Fingerprint of the bytes and times of its packets.
     pub packets: Fingerprint,
 }
@@ -47,6 +50,7 @@ impl OutsideCounters {
             received_bytes,
             repeated_segments,
             completed,
+            cwnd_bytes: _,
             packets,
         } = *self;
         fingerprint.fold_all([delivered_bytes, segments_sent, retransmitted_segments, received_bytes]);

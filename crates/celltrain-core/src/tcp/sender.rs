@@ -366,6 +366,11 @@ impl Sender {
         timeout || probe
     }
 
+    /// Returns a number of bytes in full segments.
+    pub fn segments(&self, bytes: u64) -> f64 {
+        bytes as f64 / f64::from(self.mss)
+    }
+
     /// Returns cwnd in segments.
     pub fn cwnd(&self) -> f64 {
         self.windows.cwnd
