@@ -40,7 +40,7 @@ pub struct Config {
     /// Data that the receiver lets the sender send beyond what its application has read, in bytes.
     pub receive_window: u32,
     /// Data that the sender keeps until it is acknowledged, in bytes.
-    pub send_buffer: u32,
+    pub send_buffer: u64,
     /// Window at the start, in bytes; `None` for quinn-proto's own.
     pub initial_window: Option<u32>,
     /// Round-trip time that is assumed before one is measured.
@@ -83,7 +83,7 @@ impl Config {
         let datagram = self.mtu - HEADERS;
         own.initial_mtu(datagram).min_mtu(datagram).mtu_discovery_config(None).max_idle_timeout(None);
         own.stream_receive_window(self.receive_window.into()).receive_window(self.receive_window.into());
-        own.send_window(self.send_buffer.into()).initial_rtt(self.initial_rtt);
+        own.send_window(self.send_buffer).initial_rtt(self.initial_rtt);
         if let Some(delay) = self.ack_delay {
             let mut asked = AckFrequencyConfig::default();
             asked.max_ack_delay(Some(delay));

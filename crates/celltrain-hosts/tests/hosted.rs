@@ -1,6 +1,6 @@
 //! Random hosted networks: both engines agree on every packet, and packets are conserved.
 //!
-//! `CELLTRAIN_HOSTED=1000 cargo test --release -p celltrain-hosts --features smoltcp` runs more of them.
+//! `CELLTRAIN_HOSTED=1000 cargo test --release -p celltrain-hosts --features quic,smoltcp` runs more of them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -115,34 +115,60 @@ fn network(random: &mut Stream) -> Network {
     network
 }
 
-#[cfg(feature = "smoltcp")]
+/// Draws the stacks of a flow.
 fn stacks(ends: [Endpoint; 2], mss: u64) -> [Box<dyn Stack>; 2] {
-    use celltrain_hosts::Application;
-    use celltrain_hosts::smoltcp::{Config, Congestion, Smoltcp};
     let mut random = Stream::new(ends[0].seed, "stacks");
-    if random.below(3) == 0 {
-        return ends.map(Chatter::boxed);
+    match random.below(3) {
+        #[cfg(feature = "smoltcp")]
+        0 => smoltcp(ends, mss, &mut random),
+        #[cfg(feature = "quic")]
+        1 => quic(ends, mss, &mut random),
+        _ => {
+            let _ = mss;
+            ends.map(Chatter::boxed)
+        }
     }
+}
+
+#[cfg(feature = "smoltcp")]
+fn smoltcp(ends: [Endpoint; 2], mss: u64, random: &mut Stream) -> [Box<dyn Stack>; 2] {
+    use celltrain_hosts::smoltcp::{Config, Congestion, Smoltcp};
     let config = Config {
-        congestion: pick(&mut random, &[Congestion::None, Congestion::Reno, Congestion::Cubic]),
+        congestion: pick(random, &[Congestion::None, Congestion::Reno, Congestion::Cubic]),
         mss: usize::try_from(mss).unwrap(),
         receive_window: 1000 + random.below(200_000) as usize,
         send_buffer: 1000 + random.below(200_000) as usize,
-        ack_delay: pick(&mut random, &[None, Some(Duration::from_millis(10))]),
+        ack_delay: pick(random, &[None, Some(Duration::from_millis(10))]),
         nagle: random.below(2) == 0,
     };
+    Smoltcp::pair(&config, ends, application(random))
+}
+
+#[cfg(feature = "quic")]
+fn quic(ends: [Endpoint; 2], mss: u64, random: &mut Stream) -> [Box<dyn Stack>; 2] {
+    use celltrain_hosts::quic::{Config, Congestion, Quic};
+    let mtu = (u16::try_from(mss).unwrap() + 40).max(Config::MIN_MTU);
+    let config = Config {
+        congestion: pick(random, &[Congestion::NewReno, Congestion::Cubic]),
+        mtu,
+        receive_window: 2 * u32::from(mtu) + random.below(200_000),
+        send_buffer: u64::from(2 * u32::from(mtu) + random.below(400_000)),
+        initial_window: pick(random, &[None, Some(2 * u32::from(mtu)), Some(100_000)]),
+        initial_rtt: Duration::from_micros(1 + u64::from(random.below(400_000))),
+        ack_delay: pick(random, &[None, Some(Duration::from_millis(1)), Some(Duration::from_millis(10))]),
+    };
+    Quic::pair(&config, ends, application(random))
+}
+
+#[cfg(any(feature = "quic", feature = "smoltcp"))]
+fn application(random: &mut Stream) -> celltrain_hosts::Application {
+    use celltrain_hosts::Application;
     let pause = Duration::from_micros(u64::from(random.below(2000)));
-    let application = match random.below(3) {
+    match random.below(3) {
         0 => Application::Bulk,
         1 => Application::File(1 + u64::from(random.below(100_000))),
         _ => Application::Bursts { bytes: 1 + u64::from(random.below(20_000)), pause: Box::new(move || pause) },
-    };
-    Smoltcp::pair(&config, ends, application)
-}
-
-#[cfg(not(feature = "smoltcp"))]
-fn stacks(ends: [Endpoint; 2], _: u64) -> [Box<dyn Stack>; 2] {
-    ends.map(Chatter::boxed)
+    }
 }
 
 /// Runs a network. Checks that each packet arrives with its bytes or is lost, once, and after it was sent.

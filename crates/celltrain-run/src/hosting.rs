@@ -16,6 +16,8 @@ use celltrain_scenario::stack::StackConfig;
 use crate::Unfinished;
 
 pub mod python;
+#[cfg(feature = "quic")]
+mod quic;
 #[cfg(feature = "smoltcp")]
 mod smoltcp;
 
@@ -23,6 +25,8 @@ mod smoltcp;
 pub const VERSIONS: &[(&str, &str)] = &[
     #[cfg(feature = "smoltcp")]
     ("smoltcp", celltrain_hosts::smoltcp::VERSION),
+    #[cfg(feature = "quic")]
+    ("quic", celltrain_hosts::quic::VERSION),
 ];
 
 /// Returns the name of a stack for results, with its version; for a Python class, the class.
@@ -32,7 +36,7 @@ pub const VERSIONS: &[(&str, &str)] = &[
 pub fn label(stack: &StackConfig) -> Result<String, String> {
     match stack {
         StackConfig::Python(own) => Ok(own.class.clone()),
-        StackConfig::Smoltcp(_) => version(stack.name()),
+        StackConfig::Smoltcp(_) | StackConfig::Quic(_) => version(stack.name()),
     }
 }
 
@@ -102,6 +106,18 @@ pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, St
     Ok((!flows.is_empty()).then(|| Hosts::new(network, flows)))
 }
 
+/// Checks that a flow shows its congestion window.
+///
+/// # Errors
+/// If all flows have stacks that do not.
+pub(crate) fn check_windows(scenario: &Scenario, network: &Network) -> Result<(), String> {
+    let is_shown = |flow: &Flow| !flow.outside || matches!(scenario.stack_of(&flow.name), Some(StackConfig::Quic(_)));
+    if network.flows.is_empty() || network.flows.iter().any(is_shown) {
+        return Ok(());
+    }
+    Err("cwnd cannot be recorded: the stacks of all flows hide their windows; choose other series".to_owned())
+}
+
 /// Writes the names and versions of the stacks into the results of a scenario's flows.
 pub(crate) fn name_stacks(scenario: &Scenario, network: &Network, result: &mut RunResult) {
     for (flow, own) in network.flows.iter().zip(&mut result.flows).filter(|(flow, _)| flow.outside) {
@@ -113,8 +129,10 @@ fn stacks(stack: &StackConfig, flow: &str, ends: [Endpoint; 2], application: App
     match stack {
         #[cfg(feature = "smoltcp")]
         StackConfig::Smoltcp(own) => smoltcp::stacks(own, stack.sizes(), ends, application),
-        #[cfg(not(feature = "smoltcp"))]
-        StackConfig::Smoltcp(_) => unreachable!("{} was refused", stack.name()),
+        #[cfg(feature = "quic")]
+        StackConfig::Quic(own) => quic::stacks(own, stack.sizes(), ends, application),
+        #[cfg(not(all(feature = "quic", feature = "smoltcp")))]
+        StackConfig::Quic(_) | StackConfig::Smoltcp(_) => unreachable!("{} was refused", stack.name()),
         StackConfig::Python(own) => ends.map(|endpoint| python::stack(own, flow, endpoint, &application)),
     }
 }

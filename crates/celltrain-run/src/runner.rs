@@ -280,6 +280,9 @@ impl Run<'_> {
         // Stacks can be run only once.
         let until = watched.until(scenario.duration).filter(|_| teller != how.engine && hosts.is_none());
         let how = How { engine: if until.is_some() { how.engine } else { teller }, ..how };
+        if how.trace.is_some_and(Trace::has_windows) {
+            hosting::check_windows(scenario, &network)?;
+        }
         let mut recorder = how.trace.map(|trace| trace.recorder(&network)).transpose()?;
         let values = how.trace.zip(recorder.as_ref()).map(|(trace, recorder)| trace.values(&network, recorder));
         let needed = checked.memory().with_series(values.transpose()?.unwrap_or(0));

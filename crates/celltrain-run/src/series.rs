@@ -160,7 +160,7 @@ pub const SERIES: &[Series] = &[
     },
     Series {
         name: "cwnd",
-        meaning: "congestion window and slow start threshold of each connection; 0 with a real stack",
+        meaning: "congestion window and slow start threshold of each connection; 0 if a real stack does not show it",
         over: Over::Flows,
         columns: columns! {
             Numbers cwnd_segments, "segments", "congestion window";
@@ -308,14 +308,14 @@ impl Trace {
         for series in &self.series {
             (series.choose)(&mut choice);
         }
-        if choice.windows && !network.flows.is_empty() && network.flows.iter().all(|flow| flow.outside) {
-            return Err(
-                "cwnd cannot be recorded: real stacks do not show their windows; choose other series".to_owned()
-            );
-        }
         let recorder = Recorder::new(choice, links, between, network);
         self.values(network, &recorder)?;
         Ok(recorder)
+    }
+
+    /// Returns whether congestion windows are recorded.
+    pub(crate) fn has_windows(&self) -> bool {
+        self.series.iter().any(|series| series.name == "cwnd")
     }
 
     /// Returns the sampling step. It is at least one clock tick, so that no two samples are taken at the same instant.

@@ -4,8 +4,10 @@
 
 use celltrain_core::error::Fault;
 use celltrain_core::registry;
+use celltrain_core::units::Bytes;
 
 pub mod python;
+pub mod quic;
 pub mod smoltcp;
 
 registry! {
@@ -14,12 +16,17 @@ registry! {
     pub enum StackConfig(module::Config) {
         /// smoltcp, a TCP for embedded systems, in Rust.
         smoltcp: Smoltcp,
+        /// QUIC of quinn-proto, in Rust, without encryption.
+        quic: Quic,
         /// A stack of your own, as a Python class.
         python: Python,
     }
 
     /// Returns the sizes of packets and windows.
     pub fn sizes(&self) -> StackSizes { |config| config.sizes() }
+
+    /// Returns the key and the value of the setting that sets the length of packets.
+    pub fn packet_size(&self) -> (&'static str, Bytes) { |config| config.packet_size() }
 
     /// Returns the faults in the settings.
     pub fn check(&self) -> Vec<Fault> { |config| config.check() }

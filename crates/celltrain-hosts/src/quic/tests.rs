@@ -68,3 +68,99 @@ fn file(config: &Config, bytes: u64, lost: &'static [usize]) -> (Vec<Seen>, cell
     let log = std::mem::take(&mut *log.lock().unwrap());
     (log, run.unwrap())
 }
+
+fn new_reno() -> Config {
+    Config { congestion: Congestion::NewReno, ..Config::default() }
+}
+
+/// Returns the times at which one end saw an event.
+fn times(log: &[Seen], side: Side, step: Step) -> Vec<Duration> {
+    log.iter().filter(|seen| (seen.1, seen.2) == (side, step)).map(|seen| seen.0).collect()
+}
+
+#[test]
+fn a_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_tls() {
+    let (log, result) = file(&new_reno(), 1000, &[]);
+    let first: Vec<(Side, usize)> =
+        log.iter().filter(|seen| seen.2 == Step::Sent).map(|seen| (seen.1, seen.3)).collect();
+    // The client's first datagram is padded to the MTU (RFC 9000, 14.1), and so is the server's.
+    assert_eq!(first[..2], [(Side::Sender, 1500), (Side::Receiver, 1500)]);
+    let [sent, arrived] = [Step::Sent, Step::Arrived].map(|step| times(&log, Side::Sender, step));
+    assert_eq!(sent[0], Duration::ZERO);
+    // A packet of 32 cells takes 34 cell times through two switches, or 0.09 ms.
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    assert!((10.1..10.3).contains(&ms(arrived[0])), "{arrived:?}");
+    // The data follows the handshake: half a round trip later it has arrived, another half later it is acknowledged.
+    let completed = result.flows[FlowIndex::new(0)].completion_s.unwrap() * 1000.0;
+    assert!((20.2..20.8).contains(&completed), "{completed}");
+    assert_eq!(result.flows[FlowIndex::new(0)].delivered_bytes, 1000);
+}
+
+#[test]
+fn a_lost_packet_is_sent_again_once_three_later_ones_are_acknowledged() {
+    let (whole, undisturbed) = file(&new_reno(), 100_000, &[]);
+    // The sixth packet that arrives has data.
+    let (log, result) = file(&new_reno(), 100_000, &[5]);
+    let flow = |result: &celltrain_core::metrics::RunResult| result.flows[FlowIndex::new(0)].clone();
+    assert_eq!([&result, &undisturbed].map(|result| flow(result).delivered_bytes), [100_000; 2]);
+    assert_eq!([&result, &undisturbed].map(|result| flow(result).retransmitted_segments), [1, 0]);
+    // Up to the first acknowledgement that tells of the loss, all packets are the same.
+    let [lossy, lossless] = [&log, &whole].map(|log| times(log, Side::Sender, Step::Sent));
+    let same = lossy.iter().zip(&lossless).take_while(|(one, other)| one == other).count();
+    let lost = times(&log, Side::Receiver, Step::Arrived)[5];
+    let noticed = lossy[same] - lost;
+    assert!(noticed > Duration::from_millis(5) && noticed < Duration::from_millis(7), "{noticed:?}");
+    // The window is halved once, which takes a few round trips.
+    let more = flow(&result).completion_s.unwrap() - flow(&undisturbed).completion_s.unwrap();
+    assert!((0.02..0.08).contains(&more), "{more}");
+}
+
+#[test]
+fn a_lost_last_packet_is_sent_again_after_a_probe_timeout() {
+    // The sender's second datagram ends the handshake, and has all data.
+    let (log, result) = file(&new_reno(), 1000, &[1]);
+    let [sent, arrived] = [Step::Sent, Step::Arrived].map(|step| times(&log, Side::Sender, step));
+    // RFC 9002, 6.2: smoothed_rtt + 4 rttvar after the datagram, with rttvar = smoothed_rtt / 2 after one sample. The
+    // sender sends two probes.
+    let timeout = arrived[0] + 3 * arrived[0];
+    let probes = sent.iter().filter(|&&time| time.abs_diff(timeout) < Duration::from_micros(1)).count();
+    assert_eq!(probes, 2, "{timeout:?} {sent:?}");
+    assert_eq!(result.flows[FlowIndex::new(0)].delivered_bytes, 1000);
+}
+
+#[test]
+fn each_burst_is_a_stream_and_begins_a_pause_after_the_last_one() {
+    let trial = Trial::new(1).mss(1460).duration(Duration::from_millis(500));
+    let bursts = || Application::Bursts { bytes: 20_000, pause: Box::new(|| Duration::from_millis(40)) };
+    let result = trial.run(|ends| Quic::pair(&Config::default(), ends, bursts()));
+    // A burst takes up to 25 ms longer than the pause, for which the receiver may delay its acknowledgement.
+    let bursts = result.flows[FlowIndex::new(0)].delivered_bytes / 20_000;
+    assert!((7..=13).contains(&bursts), "{bursts}");
+    assert!(result.flows[FlowIndex::new(0)].cwnd_segments > 1.0);
+}
+
+#[test]
+fn five_senders_share_a_lan_as_measured_before() {
+    // 5 pairs, 1000 cells, NewReno, 64 kB: efficiency .93 with tail drop and .98 with EPD, fairness .99 and 1.00.
+    let trial = Trial::new(5).mss(1460).duration(Duration::from_millis(400));
+    let run = |trial: Trial| trial.run(|ends| Quic::pair(&new_reno(), ends, Application::Bulk));
+    let tail = run(trial.clone().policy(PolicyConfig::TailDrop(tail_drop::Config {})));
+    let early = run(trial);
+    assert!((0.88..0.96).contains(&tail.efficiency) && tail.fairness > Some(0.95), "{}", tail.efficiency);
+    assert!((0.96..0.99).contains(&early.efficiency) && early.fairness > Some(0.98), "{}", early.efficiency);
+}
+
+#[test]
+fn settings_reach_the_packets() {
+    let small = Config { mtu: Config::MIN_MTU, initial_window: Some(2456), ..new_reno() };
+    let longest = |config: &Config| file(config, 50_000, &[]).0.iter().map(|seen| seen.3).max();
+    assert_eq!([&small, &Config { mtu: 9180, ..new_reno() }].map(longest), [Some(1228), Some(9180)]);
+    let completion = |config: &Config| file(config, 50_000, &[]).1.flows[FlowIndex::new(0)].completion_s.unwrap();
+    let window = Config { receive_window: 5000, ..new_reno() };
+    let [usual, slow_start, window, cubic] =
+        [&new_reno(), &small, &window, &Config { congestion: Congestion::Cubic, ..new_reno() }].map(completion);
+    assert!(
+        slow_start > usual + 0.01 && window > usual + 0.03 && cubic <= usual,
+        "{usual} {slow_start} {window} {cubic}"
+    );
+}

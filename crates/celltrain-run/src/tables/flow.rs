@@ -46,8 +46,8 @@ pub const FLOW: &[Flow] = &[
     Flow::number(
         "cwnd_segments",
         "segments",
-        "congestion window at the end; 0 without TCP; null with a real stack",
-        |flow| flow.stack.is_empty().then_some(flow.cwnd_segments),
+        "congestion window at the end; 0 without TCP; null if a real stack does not show it",
+        |flow| (flow.stack.is_empty() || flow.cwnd_segments > 0.0).then_some(flow.cwnd_segments),
     ),
     Flow::count(
         "replaced_results",

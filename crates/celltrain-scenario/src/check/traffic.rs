@@ -78,8 +78,11 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     };
     let frames_are_sound = !root.found().iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
-        each_tcp(scenario, root, |tcp, scope| frames(tcp.options().mss, scenario, scope));
-        each_stack(scenario, root, |stack, scope| frames(Bytes { bytes: stack.sizes().mss }, scenario, scope));
+        each_tcp(scenario, root, |tcp, scope| {
+            let mss = tcp.options().mss;
+            frames(mss.bytes, ("mss", mss), scenario, scope);
+        });
+        each_stack(scenario, root, |stack, scope| frames(stack.sizes().mss, stack.packet_size(), scenario, scope));
     }
     frames_are_sound
 }
@@ -161,9 +164,9 @@ fn burst(key: &str, time: Duration, scope: &mut Scope<'_>) {
 }
 
 /// Checks that a segment fits into a frame that the receiver can reassemble.
-fn frames(mss: Bytes, scenario: &Scenario, scope: &mut Scope<'_>) {
-    let (sdu, cells) = (scenario.framing().segment_sdu(mss.bytes), scenario.framing().segment_cells(mss.bytes));
-    collected(mss, sdu, cells, scenario, &mut scope.at("mss"));
+fn frames(mss: u64, (key, size): (&str, Bytes), scenario: &Scenario, scope: &mut Scope<'_>) {
+    let (sdu, cells) = (scenario.framing().segment_sdu(mss), scenario.framing().segment_cells(mss));
+    collected(size, sdu, cells, scenario, &mut scope.at(key));
 }
 
 /// Checks that AAL5 can carry a frame with an SDU of `sdu` bytes, and that a receiver can reassemble its `cells`.

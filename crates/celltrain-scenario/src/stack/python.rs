@@ -48,6 +48,10 @@ impl Config {
         StackSizes { mss: self.mss.bytes, receive_window: WINDOW, send_buffer: WINDOW }
     }
 
+    pub(super) fn packet_size(&self) -> (&'static str, Bytes) {
+        ("mss", self.mss)
+    }
+
     pub(super) fn check(&self) -> Vec<Fault> {
         if let Some(check) = CHECK.get() {
             return check(self);

@@ -70,6 +70,10 @@ impl Config {
         StackSizes { mss: self.mss.bytes, receive_window, send_buffer }
     }
 
+    pub(super) fn packet_size(&self) -> (&'static str, Bytes) {
+        ("mss", self.mss)
+    }
+
     pub(super) fn check(&self) -> Vec<Fault> {
         let (mut faults, mss) = (Vec::new(), self.mss.bytes);
         if !(MIN_MSS..=MAX_MSS).contains(&mss) {

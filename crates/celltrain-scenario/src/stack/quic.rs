@@ -1,0 +1,124 @@
+//! Settings of QUIC.
+//!
+//! Source: quinn-proto 0.11.19, `config/transport.rs`. Connections are not encrypted, and the path's MTU is known.
+
+use celltrain_core::error::Fault;
+use celltrain_core::units::{Bytes, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::StackSizes;
+
+/// QUIC of quinn-proto at both ends of a connection, with a stream for each file and burst.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Quic")]
+pub struct Config {
+    /// Congestion control.
+    pub congestion: QuicCongestion,
+    /// Length of a full packet, with the headers of UDP and IP.
+    pub mtu: Bytes,
+    /// Flow control: data that the sender may send beyond what the receiver has read.
+    pub receive_window: Bytes,
+    /// Data that the sender keeps until it is acknowledged; eight times the receiver's window when absent.
+    pub send_buffer: Option<Bytes>,
+    /// Congestion window at the start; 12000 bytes when absent.
+    pub initial_window: Option<Bytes>,
+    /// Round-trip time that is assumed until one has been measured.
+    pub initial_rtt: Duration,
+    /// Longest time for which the receiver may delay an acknowledgement, if the sender asks for one; when absent, the
+    /// receiver's own, 25 ms.
+    pub ack_delay: Option<Duration>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            congestion: QuicCongestion::Cubic,
+            mtu: Bytes { bytes: 1500 },
+            receive_window: Bytes { bytes: 65_535 },
+            send_buffer: None,
+            initial_window: None,
+            initial_rtt: Duration::from_milliseconds(333),
+            ack_delay: None,
+        }
+    }
+}
+
+/// Congestion control of quinn-proto.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QuicCongestion {
+    /// `NewReno` (RFC 9002).
+    NewReno,
+    /// CUBIC (RFC 8312).
+    Cubic,
+    /// BBR, which is refused: its random numbers have no seed.
+    #[schemars(skip)]
+    Bbr,
+}
+
+/// UDP packets with 1200 bytes (RFC 9000, 14), after 28 bytes of headers.
+const MIN_MTU: u64 = 1228;
+/// The largest packet of IPv4.
+const MAX_MTU: u64 = 65_535;
+/// Bytes of an MTU that are not the payload of a segment of the simulation's TCP, with whose segments results count.
+const HEADERS: u64 = 40;
+/// quinn-proto reduces a window to two packets at most.
+const MIN_PACKETS: u64 = 2;
+/// As for other stacks.
+const MAX_BUFFER: u64 = 1 << 30;
+const MIN_RTT: Duration = Duration::from_microseconds(1);
+const MAX_RTT: Duration = Duration::from_milliseconds(10_000);
+/// quinn-proto's timers do not wait less, and a receiver on a short path does not wait more than its own 25 ms.
+const ACK_DELAYS: [Duration; 2] = [Duration::from_milliseconds(1), Duration::from_milliseconds(25)];
+
+impl Config {
+    pub(super) fn sizes(&self) -> StackSizes {
+        let receive_window = self.receive_window.bytes;
+        let send_buffer = self.send_buffer.map_or(receive_window.saturating_mul(8), |buffer| buffer.bytes);
+        StackSizes { mss: self.mtu.bytes.saturating_sub(HEADERS), receive_window, send_buffer }
+    }
+
+    pub(super) fn packet_size(&self) -> (&'static str, Bytes) {
+        ("mtu", self.mtu)
+    }
+
+    pub(super) fn check(&self) -> Vec<Fault> {
+        let (mut faults, mtu) = (Vec::new(), self.mtu.bytes);
+        if self.congestion == QuicCongestion::Bbr {
+            let problem = "cannot be used: quinn-proto draws random numbers without a seed for it, so no run would \
+                           repeat; choose \"new_reno\" or \"cubic\"";
+            faults.push(Fault::new("congestion", "\"bbr\"", problem));
+        }
+        if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
+            let problem = format!(
+                "is outside {MIN_MTU}B, the 1200 bytes that QUIC needs and 28 of headers, to {MAX_MTU}B, the most that \
+                 IP allows"
+            );
+            faults.push(Fault::new("mtu", format!("\"{}\"", self.mtu), problem));
+        }
+        let least = MIN_PACKETS * mtu.clamp(MIN_MTU, MAX_MTU);
+        let windows = [
+            ("receive_window", Some(self.receive_window)),
+            ("send_buffer", self.send_buffer),
+            ("initial_window", self.initial_window),
+        ];
+        for (key, window) in windows {
+            if let Some(window) = window.filter(|window| !(least..=MAX_BUFFER).contains(&window.bytes)) {
+                let problem = format!("is outside two packets ({least}B) to {MAX_BUFFER}B, which QUIC can have here");
+                faults.push(Fault::new(key, format!("\"{window}\""), problem));
+            }
+        }
+        if !(MIN_RTT..=MAX_RTT).contains(&self.initial_rtt) {
+            let problem = format!("is not a time from {MIN_RTT} to {MAX_RTT}");
+            faults.push(Fault::new("initial_rtt", format!("\"{}\"", self.initial_rtt), problem));
+        }
+        let [shortest, longest] = ACK_DELAYS;
+        if let Some(delay) = self.ack_delay.filter(|delay| !(shortest..=longest).contains(delay)) {
+            let problem = format!("is not a time from {shortest} to {longest}, which receivers of QUIC grant");
+            faults.push(Fault::new("ack_delay", format!("\"{delay}\""), problem));
+        }
+        faults
+    }
+}
