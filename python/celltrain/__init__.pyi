@@ -165,6 +165,8 @@ from .model.types import Python as Python
 from .model.types import PythonSetting as PythonSetting
 from .model.types import PythonStack as PythonStack
 from .model.types import QueueOptions as QueueOptions
+from .model.types import Quic as Quic
+from .model.types import QuicCongestion as QuicCongestion
 from .model.types import RateFormat as RateFormat
 from .model.types import RecoveryEnd as RecoveryEnd
 from .model.types import RecoveryWindow as RecoveryWindow

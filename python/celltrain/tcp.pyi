@@ -21,6 +21,8 @@ from celltrain.model.types import PartialAckTimer as PartialAckTimer
 from celltrain.model.types import PipeRules as PipeRules
 from celltrain.model.types import PythonSetting as PythonSetting
 from celltrain.model.types import PythonStack as PythonStack
+from celltrain.model.types import Quic as Quic
+from celltrain.model.types import QuicCongestion as QuicCongestion
 from celltrain.model.types import RecoveryEnd as RecoveryEnd
 from celltrain.model.types import RecoveryWindow as RecoveryWindow
 from celltrain.model.types import Reno as Reno

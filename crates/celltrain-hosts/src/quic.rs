@@ -113,7 +113,7 @@ impl Config {
 /// One end of a connection over QUIC.
 pub struct Quic {
     end: Endpoint,
-    quic: quinn_proto::Endpoint,
+    endpoint: quinn_proto::Endpoint,
     /// What the sender connects with, once.
     client: Option<ClientConfig>,
     connection: Option<(ConnectionHandle, Connection)>,
@@ -159,7 +159,7 @@ impl Quic {
         let server = (end.side == Side::Receiver).then(|| Arc::new(server));
         Self {
             end,
-            quic: quinn_proto::Endpoint::new(Arc::new(own), server, false, None),
+            endpoint: quinn_proto::Endpoint::new(Arc::new(own), server, false, None),
             client: (end.side == Side::Sender).then_some(client),
             connection: None,
             stream: None,
@@ -187,7 +187,7 @@ impl Quic {
     fn handle_events(&mut self) {
         let Some((handle, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(answer) = self.quic.handle_event(*handle, event) {
+            if let Some(answer) = self.endpoint.handle_event(*handle, event) {
                 connection.handle_event(answer);
             }
         }
@@ -284,13 +284,13 @@ impl Stack for Quic {
         let ecn = EcnCodepoint::from_bits(ip.header().ecn().value());
         let local = Some(IpAddr::V4(self.end.local));
         let mut answer = Vec::new();
-        match self.quic.handle(now, self.remote(), local, ecn, BytesMut::from(udp.payload()), &mut answer) {
+        match self.endpoint.handle(now, self.remote(), local, ecn, BytesMut::from(udp.payload()), &mut answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 let (_, connection) = self.connection.as_mut().expect("the packet is for the connection");
                 connection.handle_event(event);
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
-                let accepted = self.quic.accept(incoming, now, &mut answer, None);
+                let accepted = self.endpoint.accept(incoming, now, &mut answer, None);
                 self.connection = Some(accepted.expect("the sender's first packet is right"));
             }
             Some(DatagramEvent::Response(_)) => panic!("the peer sends nothing to refuse"),
@@ -301,7 +301,7 @@ impl Stack for Quic {
     fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
         let time = self.start + now;
         if let Some(client) = self.client.take() {
-            let connected = self.quic.connect(time, client, self.remote(), "receiver");
+            let connected = self.endpoint.connect(time, client, self.remote(), "receiver");
             self.connection = Some(connected.expect("the settings are right"));
         }
         if let Some((_, connection)) = &mut self.connection

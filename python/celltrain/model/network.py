@@ -154,7 +154,9 @@ RECOVERY = {
 #: Kinds of traffic that do not use TCP.
 WITHOUT_TCP = ("constant_rate", "on_off")
 #: Default sizes of a TCP; a summary only shows others.
-MSS, WINDOW = "512B", "65535B"
+MSS, MTU, WINDOW = "512B", "1500B", "65535B"
+#: Default congestion control of stacks.
+CONGESTION = {"smoltcp": "reno", "quic": "cubic"}
 #: Maximum length of the description of a TCP with its sizes, for a line of 80 characters.
 MOST_WORDS = 75
 #: Maximum number of TCPs that a line names.
@@ -226,8 +228,10 @@ def _transport(options: Mapping[str, Any]) -> str:
         if name == "python":
             return str(settings["class"])
         sizes = _sizes(settings)
+        if (mtu := _bytes(settings.get("mtu", MTU))) != _bytes(MTU):
+            sizes.insert(0, f"MTU {mtu} B")
         more = f" ({', '.join(sizes)})" if sizes else ""
-        return f"{name} {dict(_core.stacks()).get(name, '')} with {settings.get('congestion', 'reno')}{more}"
+        return f"{name} {dict(_core.stacks()).get(name, '')} with {settings.get('congestion', CONGESTION[name])}{more}"
     return _variant(options["tcp"]) if options.get("tcp") else ""
 
 

@@ -115,6 +115,8 @@ __all__ = [
     "PythonSetting",
     "PythonStack",
     "QueueOptions",
+    "Quic",
+    "QuicCongestion",
     "RateFormat",
     "RecoveryEnd",
     "RecoveryWindow",
@@ -344,6 +346,43 @@ class Smoltcp(Model):
     )
 
 
+QuicCongestion: TypeAlias = Literal["new_reno", "cubic"]
+"""Congestion control of quinn-proto."""
+
+
+class Quic(Model):
+    """QUIC of quinn-proto at both ends of a connection, with a stream for each file and burst."""
+
+    ack_delay: str | None = Field(
+        default=None,
+        description=(
+            "Longest time for which the receiver may delay an acknowledgement, if the sender asks for one; when "
+            "absent, the receiver's own, 25 ms."
+        ),
+        examples=["5us"],
+    )
+    congestion: QuicCongestion = Field(default="cubic", description="Congestion control.")
+    initial_rtt: str = Field(
+        default="333ms", description="Round-trip time that is assumed until one has been measured.", examples=["5us"]
+    )
+    initial_window: str | None = Field(
+        default=None, description="Congestion window at the start; 12000 bytes when absent.", examples=["512B"]
+    )
+    mtu: str = Field(
+        default="1.5kB", description="Length of a full packet, with the headers of UDP and IP.", examples=["512B"]
+    )
+    receive_window: str = Field(
+        default="65.535kB",
+        description="Flow control: data that the sender may send beyond what the receiver has read.",
+        examples=["512B"],
+    )
+    send_buffer: str | None = Field(
+        default=None,
+        description="Data that the sender keeps until it is acknowledged; eight times the receiver's window when absent.",
+        examples=["512B"],
+    )
+
+
 PythonSetting: TypeAlias = bool | int | float | str
 """A setting of the class: a number, true or false, or a string."""
 
@@ -364,7 +403,7 @@ class PythonStack(Model):
     settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
 
 
-Stack: TypeAlias = Annotated[Smoltcp | PythonStack, Keyed(smoltcp=Smoltcp, python=PythonStack)]
+Stack: TypeAlias = Annotated[Smoltcp | Quic | PythonStack, Keyed(smoltcp=Smoltcp, quic=Quic, python=PythonStack)]
 """A real transport stack, as a scenario names it: one table whose key is the stack's name."""
 
 AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
@@ -2618,6 +2657,8 @@ SUBJECTS = {
         "PipeRules",
         "PythonSetting",
         "PythonStack",
+        "Quic",
+        "QuicCongestion",
         "RecoveryEnd",
         "RecoveryWindow",
         "Reno",

@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn a_stack_that_is_not_in_this_build_is_refused_in_words() {
-    let words = version("quic").unwrap_err();
-    assert!(words.starts_with("the stack quic is not in this build of celltrain; use a wheel"), "{words}");
+    let words = version("tcpcrypt").unwrap_err();
+    assert!(words.starts_with("the stack tcpcrypt is not in this build of celltrain; use a wheel"), "{words}");
 }
 
 #[cfg(feature = "smoltcp")]
@@ -78,6 +78,27 @@ mod smoltcp {
         assert!(flow(2, "completion_s").is_number() && flow(0, "completion_s").is_null());
         let efficiency = answer["efficiency"].as_f64().unwrap();
         assert!((0.3..1.0).contains(&efficiency), "{efficiency}");
+    }
+
+    #[cfg(feature = "quic")]
+    #[test]
+    fn quic_shows_its_window_and_its_losses() {
+        let mixed = handle(&MIXED.replace("[stack.smoltcp]\n        receive_window = \"20kB\"", "[stack.quic]"));
+        let duration = celltrain_core::units::Duration::from_milliseconds(1500);
+        let trace = Trace::new(duration, &["cwnd".into()], Some("10ms"), None).unwrap();
+        let how = |engine| How { engine, trace: trace.as_ref(), ..How::default() };
+        let run = |engine| one(&mixed, None, how(engine), &AtomicBool::new(false), &Progress::default()).unwrap();
+        let [fast, reference] = [Engine::Fast, Engine::Reference].map(run);
+        let [answer, other]: [Value; 2] = [&fast, &reference].map(|run| serde_json::from_str(&run.answer).unwrap());
+        assert_eq!(answer["fingerprint"], other["fingerprint"]);
+        let flow = &answer["flows"][0];
+        assert_eq!(flow["stack"], format!("quic {}", celltrain_hosts::quic::VERSION));
+        let [sent, again] = ["segments_sent", "retransmitted_segments"].map(|key| flow[key].as_u64().unwrap());
+        assert!(sent > again && again > 0 && flow["cwnd_segments"].as_f64() > Some(1.0), "{flow}");
+        assert!(flow["timeouts"].is_null() && answer["flows"][2]["cwnd_segments"].is_null(), "{answer}");
+        let smoltcp = handle(&MIXED.replace("tcp.reno = {}", "start = \"1ms\""));
+        let refused = one(&smoltcp, None, how(Engine::Fast), &AtomicBool::new(false), &Progress::default());
+        assert!(format!("{refused:?}").contains("cwnd cannot be recorded: the stacks of all flows hide their windows"));
     }
 
     #[test]

@@ -54,7 +54,6 @@ pub enum QuicCongestion {
     /// CUBIC (RFC 8312).
     Cubic,
     /// BBR, which is refused: its random numbers have no seed.
-    #[schemars(skip)]
     Bbr,
 }
 
@@ -98,7 +97,7 @@ impl Config {
             );
             faults.push(Fault::new("mtu", format!("\"{}\"", self.mtu), problem));
         }
-        let least = MIN_PACKETS * mtu.clamp(MIN_MTU, MAX_MTU);
+        let least = mtu.clamp(MIN_MTU, MAX_MTU).saturating_mul(MIN_PACKETS);
         let windows = [
             ("receive_window", Some(self.receive_window)),
             ("send_buffer", self.send_buffer),

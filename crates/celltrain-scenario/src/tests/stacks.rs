@@ -61,6 +61,38 @@ fn settings_that_a_stack_cannot_have_are_refused_with_what_it_can() {
 }
 
 #[test]
+fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
+    for (text, says) in [
+        (
+            "congestion = 'bbr'",
+            "congestion = \"bbr\" cannot be used: quinn-proto draws random numbers without a seed for it, so no run would \
+             repeat; choose \"new_reno\" or \"cubic\"",
+        ),
+        ("mtu = '1200B'", "mtu = \"1.2kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"),
+        (
+            "mtu = '65535B'",
+            "mtu = \"65.535kB\" makes frames of 65543 bytes with headers, more than AAL5 can carry (65535); use at most \
+             65527B",
+        ),
+        ("receive_window = '2999B'", "receive_window = \"2.999kB\" is outside two packets (3000B) to 1073741824B"),
+        ("send_buffer = '2GB'", "send_buffer = \"2GB\" is outside two packets (3000B) to 1073741824B"),
+        ("initial_window = '1B'", "initial_window = \"1B\" is outside two packets"),
+        ("initial_rtt = '0s'", "initial_rtt = \"0s\" is not a time from 1us to 10s"),
+        ("ack_delay = '26ms'", "ack_delay = \"26ms\" is not a time from 1ms to 25ms, which receivers of QUIC grant"),
+        ("congestion = 'reno'", "congestion = \"reno\" is not one of \"new_reno\", \"cubic\", \"bbr\""),
+        ("mss = '512B'", "mss is unknown"),
+    ] {
+        let found = faults(&format!("[stack.quic]\n{text}"));
+        assert!(found.len() == 1 && found[0].contains(says), "{found:?} lacks {says}");
+    }
+    let reading = with("[stack.quic]\nmtu = '9180B'\n[flow.tcp2]\ntcp.reno = {}");
+    assert_eq!(reading.faults, []);
+    let network = reading.network.unwrap();
+    let flow = &network.flows[FlowIndex::new(0)];
+    assert_eq!((flow.frame(&network.aal5), flow.tcp.options().receive_window.bytes), ((9140, 192), 8 * 65_535));
+}
+
+#[test]
 fn an_unknown_stack_or_a_second_transport_is_refused() {
     let found = faults("[stack.smolttcp]");
     assert!(found[0].contains("stack.smolttcp is unknown; did you mean smoltcp?"), "{found:?}");
