@@ -68,7 +68,7 @@ def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, 
 def test_watched_runs_give_the_fingerprints_of_the_table(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:
         scenario, seed = run
-        # Real stacks do not show their windows.
+        # smoltcp does not show its windows.
         windows = [] if scenario == "lan-smoltcp" else ["cwnd"]
         text, series = scenarios[scenario].run(seed, ["queue", "occupancy", *windows])
         assert len(series["time_s"]) > 0

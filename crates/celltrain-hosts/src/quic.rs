@@ -114,10 +114,10 @@ impl Config {
 pub struct Quic {
     end: Endpoint,
     endpoint: quinn_proto::Endpoint,
-    /// What the sender connects with, once.
+    /// The sender's settings, until it connects.
     client: Option<ClientConfig>,
     connection: Option<(ConnectionHandle, Connection)>,
-    /// The stream of the data that is being sent or received.
+    /// The stream that is being sent or received.
     stream: Option<StreamId>,
     source: Source,
     /// Data that the application has written and the stream has not taken.
@@ -247,7 +247,7 @@ impl Quic {
                     Err(error) => panic!("the sender resets no stream: {error}"),
                 }
             };
-            // What there is to transmit is sent by the same poll.
+            // The same poll sends any new credit.
             let _ = chunks.finalize();
             if !has_ended {
                 return;

@@ -83,7 +83,7 @@ fn a_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_tls() {
     let (log, result) = file(&new_reno(), 1000, &[]);
     let first: Vec<(Side, usize)> =
         log.iter().filter(|seen| seen.2 == Step::Sent).map(|seen| (seen.1, seen.3)).collect();
-    // The client's first datagram is padded to the MTU (RFC 9000, 14.1), and so is the server's.
+    // Both ends pad their first datagrams to the MTU (RFC 9000, 14.1).
     assert_eq!(first[..2], [(Side::Sender, 1500), (Side::Receiver, 1500)]);
     let [sent, arrived] = [Step::Sent, Step::Arrived].map(|step| times(&log, Side::Sender, step));
     assert_eq!(sent[0], Duration::ZERO);
@@ -104,7 +104,7 @@ fn a_lost_packet_is_sent_again_once_three_later_ones_are_acknowledged() {
     let flow = |result: &celltrain_core::metrics::RunResult| result.flows[FlowIndex::new(0)].clone();
     assert_eq!([&result, &undisturbed].map(|result| flow(result).delivered_bytes), [100_000; 2]);
     assert_eq!([&result, &undisturbed].map(|result| flow(result).retransmitted_segments), [1, 0]);
-    // Up to the first acknowledgement that tells of the loss, all packets are the same.
+    // Until an acknowledgement reports the loss, all packets are the same.
     let [lossy, lossless] = [&log, &whole].map(|log| times(log, Side::Sender, Step::Sent));
     let same = lossy.iter().zip(&lossless).take_while(|(one, other)| one == other).count();
     let lost = times(&log, Side::Receiver, Step::Arrived)[5];

@@ -1,0 +1,191 @@
+//! Two bugs of smoltcp 0.13, packet by packet, next to smoltcp 0.14, which has their fixes.
+//!
+//! ```sh
+//! cargo run --release --manifest-path examples/known-bugs/Cargo.toml
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack, Trial};
+use etherparse::{SlicedPacket, TransportSlice};
+
+mod application {
+    pub use celltrain_hosts::{Application, Source, payload};
+}
+
+mod stack {
+    pub use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack};
+}
+
+/// The same program that runs smoltcp 0.14 in celltrain, here with smoltcp 0.13.
+#[path = "../../../crates/celltrain-hosts/src/smoltcp.rs"]
+#[allow(dead_code)]
+mod old;
+
+use celltrain_hosts::smoltcp as new;
+
+/// A stack that loses packets before they arrive, and logs what its end sends and receives.
+struct Watched {
+    stack: Box<dyn Stack>,
+    /// Segments of data to lose, by their number at this end.
+    lost: BTreeSet<usize>,
+    segments: usize,
+    log: Log,
+}
+
+/// Times, and the sequence and acknowledgement numbers and the length of segments.
+type Log = Arc<Mutex<Vec<Event>>>;
+
+#[derive(Clone, Copy)]
+struct Event {
+    time: Duration,
+    is_sent: bool,
+    sequence: u32,
+    ack: u32,
+    bytes: usize,
+}
+
+fn event(time: Duration, is_sent: bool, packet: &[u8]) -> Event {
+    let packet = SlicedPacket::from_ip(packet).expect("it is IP");
+    let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("it is TCP") };
+    let (sequence, ack) = (tcp.sequence_number(), tcp.acknowledgment_number());
+    Event { time, is_sent, sequence, ack, bytes: tcp.payload().len() }
+}
+
+impl Stack for Watched {
+    fn on_packet(&mut self, now: Duration, packet: &[u8]) {
+        let event = event(now, false, packet);
+        self.segments += usize::from(event.bytes > 0);
+        if event.bytes > 0 && self.lost.contains(&self.segments) {
+            return;
+        }
+        self.log.lock().expect("one thread").push(event);
+        self.stack.on_packet(now, packet);
+    }
+
+    fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
+        let before = out.len();
+        self.stack.poll(now, out);
+        self.log.lock().expect("one thread").extend(out[before..].iter().map(|packet| event(now, true, packet)));
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        self.stack.next_timeout()
+    }
+
+    fn report(&self) -> Report {
+        self.stack.report()
+    }
+
+    fn unit(&self) -> Duration {
+        self.stack.unit()
+    }
+}
+
+/// Runs a sender alone on a link with a round trip of 50 ms. Returns what happened at the sender.
+fn run(lost: &[usize], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Vec<Event> {
+    let log = Log::default();
+    let trial = Trial::new(1).link_rate(25_600_000).round_trip(Duration::from_millis(50)).mss(1460);
+    trial.duration(Duration::from_secs(seconds)).run(|ends| {
+        let [sender, receiver] = make(ends);
+        let watched = |stack, side: Side| {
+            let lost = if side == Side::Receiver { lost.iter().copied().collect() } else { BTreeSet::new() };
+            let log = if side == Side::Sender { Arc::clone(&log) } else { Log::default() };
+            Box::new(Watched { stack, lost, segments: 0, log }) as Box<dyn Stack>
+        };
+        [watched(sender, Side::Sender), watched(receiver, Side::Receiver)]
+    });
+    std::mem::take(&mut *log.lock().expect("one thread"))
+}
+
+/// Prints the segments that the sender sends again, until `end`.
+fn retransmissions(name: &str, events: &[Event]) {
+    let first = events.iter().find(|event| event.bytes > 0).expect("it sends data").sequence;
+    let position = |sequence: u32| sequence.wrapping_sub(first);
+    let (mut newest, mut duplicates, mut acknowledged) = (0, 0, 0);
+    let mut again: Vec<(Duration, u32, usize)> = Vec::new();
+    for event in events {
+        if !event.is_sent {
+            let ack = position(event.ack);
+            duplicates = if ack == acknowledged { duplicates + 1 } else { 0 };
+            acknowledged = ack;
+        } else if event.bytes > 0 {
+            if position(event.sequence) < newest {
+                again.push((event.time, position(event.sequence) / 1460, duplicates));
+            }
+            newest = newest.max(position(event.sequence) + u32::try_from(event.bytes).expect("segments are short"));
+        }
+    }
+    println!("{name}: {} segments sent again", again.len());
+    for (time, number, duplicates) in again.iter().take(6) {
+        println!("  {:>7.1} ms  segment {number}, after {duplicates} duplicates", time.as_secs_f64() * 1e3);
+    }
+    if again.len() > 6 {
+        println!("  and {} more", again.len() - 6);
+    }
+}
+
+/// Prints how much data the sender has outstanding at most in each half second.
+fn windows(name: &str, events: &[Event], half_seconds: u32) {
+    let first = events.iter().find(|event| event.bytes > 0).expect("it sends data").sequence;
+    let mut most = vec![0; half_seconds as usize];
+    let (mut newest, mut acknowledged) = (0, 0);
+    for event in events {
+        if event.is_sent {
+            newest = newest.max(event.sequence.wrapping_sub(first).saturating_add(event.bytes as u32));
+        } else {
+            acknowledged = event.ack.wrapping_sub(first).min(newest);
+        }
+        let place = (event.time.as_millis() / 500) as usize;
+        if let Some(most) = most.get_mut(place) {
+            *most = (newest - acknowledged).div_ceil(1460).max(*most);
+        }
+    }
+    println!("{name}: {most:?}");
+}
+
+fn main() {
+    println!("Pull request 1155: segment 40 is lost once. A fast retransmit sends one segment.");
+    let [old_config, new_config] = [
+        run(&[40], 2, |ends| {
+            let own = old::Config { mss: 1460, ..old::Config::default() };
+            old::Smoltcp::pair(&own, ends, application::Application::Bulk)
+        }),
+        run(&[40], 2, |ends| {
+            let own = new::Config { mss: 1460, ..new::Config::default() };
+            new::Smoltcp::pair(&own, ends, application::Application::Bulk)
+        }),
+    ];
+    retransmissions("smoltcp 0.13.1", &old_config);
+    retransmissions("smoltcp 0.14.0", &new_config);
+
+    println!("\nPull request 1157: CUBIC after segments 300 and 900 are lost. Largest flight by half seconds, in segments:");
+    let seconds = 8;
+    let buffers = 400_000;
+    let [old_config, new_config] = [
+        run(&[300, 900], seconds, |ends| {
+            let own = old::Config {
+                congestion: old::Congestion::Cubic,
+                mss: 1460,
+                receive_window: buffers,
+                send_buffer: buffers,
+                ..old::Config::default()
+            };
+            old::Smoltcp::pair(&own, ends, application::Application::Bulk)
+        }),
+        run(&[300, 900], seconds, |ends| {
+            let own = new::Config {
+                congestion: new::Congestion::Cubic,
+                mss: 1460,
+                receive_window: buffers,
+                send_buffer: buffers,
+                ..new::Config::default()
+            };
+            new::Smoltcp::pair(&own, ends, application::Application::Bulk)
+        }),
+    ];
+    windows("smoltcp 0.13.1", &old_config, 2 * seconds as u32);
+    windows("smoltcp 0.14.0", &new_config, 2 * seconds as u32);
+}
