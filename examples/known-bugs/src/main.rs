@@ -1,4 +1,5 @@
-//! Two bugs of smoltcp 0.13, packet by packet, next to smoltcp 0.14, which has their fixes.
+//! Two bugs of smoltcp 0.13, packet by packet, next to smoltcp 0.14, which has their fixes: pull requests
+//! [1155](https://github.com/smoltcp-rs/smoltcp/pull/1155) and [1157](https://github.com/smoltcp-rs/smoltcp/pull/1157).
 //!
 //! ```sh
 //! cargo run --release --manifest-path examples/known-bugs/Cargo.toml
@@ -25,6 +26,8 @@ mod stack {
 mod old;
 
 use celltrain_hosts::smoltcp as new;
+
+const MSS: u32 = 1460;
 
 /// A stack that loses packets before they arrive, and logs what its end sends and receives.
 struct Watched {
@@ -87,7 +90,7 @@ impl Stack for Watched {
 /// Runs a sender alone on a link with a round trip of 50 ms. Returns what happened at the sender.
 fn run(lost: &[usize], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Vec<Event> {
     let log = Log::default();
-    let trial = Trial::new(1).link_rate(25_600_000).round_trip(Duration::from_millis(50)).mss(1460);
+    let trial = Trial::new(1).link_rate(25_600_000).round_trip(Duration::from_millis(50)).mss(MSS.into());
     trial.duration(Duration::from_secs(seconds)).run(|ends| {
         let [sender, receiver] = make(ends);
         let watched = |stack, side: Side| {
@@ -113,14 +116,18 @@ fn retransmissions(name: &str, events: &[Event]) {
             acknowledged = ack;
         } else if event.bytes > 0 {
             if position(event.sequence) < newest {
-                again.push((event.time, position(event.sequence) / 1460, duplicates));
+                again.push((event.time, position(event.sequence) / MSS, duplicates));
             }
             newest = newest.max(position(event.sequence) + u32::try_from(event.bytes).expect("segments are short"));
         }
     }
-    println!("{name}: {} segments sent again", again.len());
+    println!("{name}: retransmissions: {}", again.len());
     for (time, number, duplicates) in again.iter().take(6) {
-        println!("  {:>7.1} ms  segment {number}, after {duplicates} duplicates", time.as_secs_f64() * 1e3);
+        println!(
+            "  {:>7.1} ms  segment {}, after {duplicates} duplicate acknowledgements",
+            time.as_secs_f64() * 1e3,
+            number + 1
+        );
     }
     if again.len() > 6 {
         println!("  and {} more", again.len() - 6);
@@ -133,59 +140,40 @@ fn windows(name: &str, events: &[Event], half_seconds: u32) {
     let mut most = vec![0; half_seconds as usize];
     let (mut newest, mut acknowledged) = (0, 0);
     for event in events {
-        if event.is_sent {
-            newest = newest.max(event.sequence.wrapping_sub(first).saturating_add(event.bytes as u32));
-        } else {
-            acknowledged = event.ack.wrapping_sub(first).min(newest);
+        if !event.is_sent {
+            acknowledged = event.ack.wrapping_sub(first);
+        } else if event.bytes > 0 {
+            newest = newest.max(event.sequence.wrapping_sub(first) + event.bytes as u32);
         }
         let place = (event.time.as_millis() / 500) as usize;
         if let Some(most) = most.get_mut(place) {
-            *most = (newest - acknowledged).div_ceil(1460).max(*most);
+            *most = (newest - acknowledged).div_ceil(MSS).max(*most);
         }
     }
     println!("{name}: {most:?}");
 }
 
-fn main() {
-    println!("Pull request 1155: segment 40 is lost once. A fast retransmit sends one segment.");
-    let [old_config, new_config] = [
-        run(&[40], 2, |ends| {
-            let own = old::Config { mss: 1460, ..old::Config::default() };
-            old::Smoltcp::pair(&own, ends, application::Application::Bulk)
-        }),
-        run(&[40], 2, |ends| {
-            let own = new::Config { mss: 1460, ..new::Config::default() };
-            new::Smoltcp::pair(&own, ends, application::Application::Bulk)
-        }),
-    ];
-    retransmissions("smoltcp 0.13.1", &old_config);
-    retransmissions("smoltcp 0.14.0", &new_config);
+/// Runs one version of smoltcp. The types of its versions differ.
+macro_rules! run {
+    ($version:ident, $congestion:ident, $buffer:expr, $lost:expr, $seconds:expr) => {
+        run($lost, $seconds, |ends| {
+            let own = $version::Config {
+                congestion: $version::Congestion::$congestion,
+                mss: MSS as usize,
+                receive_window: $buffer,
+                send_buffer: $buffer,
+                ..$version::Config::default()
+            };
+            $version::Smoltcp::pair(&own, ends, application::Application::Bulk)
+        })
+    };
+}
 
-    println!("\nPull request 1157: CUBIC after segments 300 and 900 are lost. Largest flight by half seconds, in segments:");
-    let seconds = 8;
-    let buffers = 400_000;
-    let [old_config, new_config] = [
-        run(&[300, 900], seconds, |ends| {
-            let own = old::Config {
-                congestion: old::Congestion::Cubic,
-                mss: 1460,
-                receive_window: buffers,
-                send_buffer: buffers,
-                ..old::Config::default()
-            };
-            old::Smoltcp::pair(&own, ends, application::Application::Bulk)
-        }),
-        run(&[300, 900], seconds, |ends| {
-            let own = new::Config {
-                congestion: new::Congestion::Cubic,
-                mss: 1460,
-                receive_window: buffers,
-                send_buffer: buffers,
-                ..new::Config::default()
-            };
-            new::Smoltcp::pair(&own, ends, application::Application::Bulk)
-        }),
-    ];
-    windows("smoltcp 0.13.1", &old_config, 2 * seconds as u32);
-    windows("smoltcp 0.14.0", &new_config, 2 * seconds as u32);
+fn main() {
+    println!("1155: Reno, the 40th segment is lost. A fast retransmit sends one segment.");
+    retransmissions("smoltcp 0.13.1", &run!(old, Reno, 65_535, &[40], 2));
+    retransmissions("smoltcp 0.14.0", &run!(new, Reno, 65_535, &[40], 2));
+    println!("\n1157: CUBIC, the 300th and the 900th segment are lost. Most segments in flight, by half seconds:");
+    windows("smoltcp 0.13.1", &run!(old, Cubic, 400_000, &[300, 900], 6), 12);
+    windows("smoltcp 0.14.0", &run!(new, Cubic, 400_000, &[300, 900], 6), 12);
 }

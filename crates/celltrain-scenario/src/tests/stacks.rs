@@ -75,7 +75,7 @@ fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
              65527B",
         ),
         ("receive_window = '2999B'", "receive_window = \"2.999kB\" is outside two packets (3000B) to 1073741824B"),
-        ("send_buffer = '2GB'", "send_buffer = \"2GB\" is outside two packets (3000B) to 1073741824B"),
+        ("send_buffer = '2000MB'", "send_buffer = \"2000MB\" is outside two packets (3000B) to 1073741824B"),
         ("initial_window = '1B'", "initial_window = \"1B\" is outside two packets"),
         ("initial_rtt = '0s'", "initial_rtt = \"0s\" is not a time from 1us to 10s"),
         ("ack_delay = '26ms'", "ack_delay = \"26ms\" is not a time from 1ms to 25ms, which receivers of QUIC grant"),
