@@ -1,7 +1,7 @@
 //! QUIC (RFC 9000) of the crate [quinn-proto](https://docs.rs/quinn-proto).
 //!
 //! The sender is the client. A file and each burst are a stream of their own, and so is endless data. Connections are
-//! [not encrypted](session), so all bytes follow from the seed. Fixed here: the MTU of the path is known, so nothing
+//! not encrypted, so all bytes follow from the seed. Fixed here: the MTU of the path is known, so nothing
 //! searches for it; connections without traffic stay open; packets carry ECT(0), and no switch marks them. The
 //! application at the receiver reads at once.
 

@@ -131,8 +131,10 @@ fn stacks(stack: &StackConfig, flow: &str, ends: [Endpoint; 2], application: App
         StackConfig::Smoltcp(own) => smoltcp::stacks(own, stack.sizes(), ends, application),
         #[cfg(feature = "quic")]
         StackConfig::Quic(own) => quic::stacks(own, stack.sizes(), ends, application),
-        #[cfg(not(all(feature = "quic", feature = "smoltcp")))]
-        StackConfig::Quic(_) | StackConfig::Smoltcp(_) => unreachable!("{} was refused", stack.name()),
+        #[cfg(not(feature = "smoltcp"))]
+        StackConfig::Smoltcp(_) => unreachable!("{} was refused", stack.name()),
+        #[cfg(not(feature = "quic"))]
+        StackConfig::Quic(_) => unreachable!("{} was refused", stack.name()),
         StackConfig::Python(own) => ends.map(|endpoint| python::stack(own, flow, endpoint, &application)),
     }
 }
