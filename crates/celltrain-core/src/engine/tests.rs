@@ -609,7 +609,7 @@ fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
     let line: f64 = 512.0 / (12.0 * 265.0);
     for (segments, size) in [(1, 100_000), (2, 100_000), (2, 30_000), (20, 100_000), (127, 100_000), (127, 65_024)] {
         let window = segments * 512;
-        let mut network = lan(1, None, "500ms");
+        let mut network = lan(1, None, "700ms");
         let options = TcpOptions { receive_window: Bytes { bytes: window }, ..TcpOptions::default() };
         network.flows[FIRST].tcp = TcpConfig::Vanilla(options);
         let rate = line.min(window as f64 / alone);

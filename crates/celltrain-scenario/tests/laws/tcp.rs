@@ -1,7 +1,7 @@
 //! Laws on TCP.
 
 use celltrain_core::edge_device::DiscardConfig;
-use celltrain_core::tcp::TcpConfig;
+use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::units::Duration;
 
 use super::Case;
@@ -23,6 +23,7 @@ pub(super) fn variants(case: &mut Case) -> Result<bool, String> {
             // No segment takes so long.
             options.timer_granularity = Duration::from_milliseconds(100);
             options.initial_rto = Duration::from_milliseconds(3_000);
+            options.maximum_rto = TcpOptions::default().maximum_rto;
             let name = name.unwrap_or(flow.tcp.name());
             flow.tcp = TcpConfig::named(name, options).expect("it is the name of a variant");
         }
