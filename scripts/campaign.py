@@ -169,7 +169,7 @@ CAMPAIGNS = {
     "linux-cells": Campaign(
         "Linux's TCPs over cells in real time with COUNT repetitions, and their page (needs root and an idle machine)",
         "50 min",
-        "python studies/linux-cells/linux_cells.py --count {count}",
+        "python peers/linux_cells.py --count {count}",
         count=10,
     ),
     "tune-study": Campaign("the best R and Z for each configuration of 96-1269, and its page", "45 min", tune_study),

@@ -22,12 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
+import page
 from celltrain.running import statistics
-from paper_page import ROOT, replaced
 
+ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "studies" / "linux-cells.md"
-SCENARIO = ROOT / "studies" / "linux-cells" / "cells.toml"
-RUNS = ROOT / "studies" / "linux-cells" / "runs.csv"
+SCENARIO = ROOT / "peers" / "linux_cells.toml"
+RUNS = ROOT / "peers" / "linux_cells.csv"
 
 NETWORKS = {
     "lan": {"topology.link_delay": "5us"},
@@ -140,7 +141,7 @@ def main() -> int:
                 append(options.runs, {**run(*setting), "repetition": repetition})
     if not options.page.exists():
         shutil.copyfile(PAGE, options.page)
-    options.page.write_text(replaced(options.page.read_text(), "runs", tables(rows(options.runs))))
+    page.fill(options.page, "runs", tables(rows(options.runs)))
     return 0
 
 
