@@ -156,7 +156,9 @@ def run(network: str, policy: str, congestion: str) -> dict[str, object]:
         client = ["iperf3", "--client", f"destination{number}", "--congestion", congestion, "--time", "60"]
         command += ["--", "host", f"source{number}", *client]
     load = os.getloadavg()[0]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
     answer = json.loads(done.stdout)
     emulation = answer["emulation"]
     late = {f"{name}_us": round(emulation["lateness_us"][name], 1) for name in ("p50", "p99", "p999")}

@@ -121,7 +121,7 @@ impl<'a> Emulation<'a> {
     ) -> Result<Lateness, EmulationError> {
         // Without it, the kernel may wake the thread 50 us late.
         set_current_timer_slack(NonZeroU64::new(1)).map_err(io::Error::from)?;
-        let (clock, end) = (simulation.clock(), simulation.end());
+        let (clock, mut end) = (simulation.clock(), simulation.end());
         simulation.end_at((simulation.now() + clock.span(AHEAD)).min(end));
         let wall = WallClock::start(clock);
         control.started.store(true, Ordering::Relaxed);
@@ -152,7 +152,11 @@ impl<'a> Emulation<'a> {
                     break;
                 }
             }
-            if now == end || control.over.load(Ordering::Relaxed) {
+            // What arrives until the simulation's end still counts, so it is delivered.
+            if control.over.load(Ordering::Relaxed) {
+                end = simulation.end();
+            }
+            if now == end {
                 return Ok(self.lateness);
             }
             for packet in read.drain(..) {

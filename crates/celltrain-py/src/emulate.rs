@@ -57,7 +57,7 @@ pub(crate) fn emulate(
 ) -> PyResult<(String, String)> {
     let (control, done) = (Control::default(), Mutex::new(None));
     let on = |event| {
-        interpreter::attach(|py| {
+        let answered = interpreter::attach(|py| {
             cancel::check(py, cancel.as_ref())?;
             match event {
                 Event::Done(_, ended) => *done.lock().expect("no thread panicked") = Some(ended),
@@ -69,7 +69,11 @@ pub(crate) fn emulate(
                 Event::Look => {}
             }
             Ok::<_, PyErr>(())
-        })
+        });
+        if answered.is_err() {
+            control.over.store(true, Ordering::Relaxed);
+        }
+        answered
     };
     let work = |_, stopped: &AtomicBool| emulated(&scenario.handle, seed, &devices, &control, stopped);
     interpreter::detach(py, || threads::over((1, 1), work, on))?;

@@ -89,7 +89,7 @@ class Host:
         """Returns the command that runs a program in this host."""
         spaces = f"/proc/{self.process.pid}/ns"
         entered = [f"--net={spaces}/net", f"--mount={spaces}/mnt", f"--pid={spaces}/pid_for_children"]
-        return ["nsenter", *entered, f"--wdns={Path.cwd()}", "--", *words]
+        return ["nsenter", *entered, "--", "sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", str(Path.cwd()), *words]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +154,8 @@ def emulate(
             look = _looker({host.name: host for host in hosts}, programs, is_over, output)
             ended = _core.emulate(accepted, seed, devices, look, current())
             _end([host for host in hosts if any(program.host == host.name for program in programs)])
+    except OSError as error:
+        raise InputError.saying(f"cannot emulate: {error}") from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise

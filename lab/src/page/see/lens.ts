@@ -159,8 +159,9 @@ export function losable(place: number): { readonly vc: string; readonly cell: nu
   const [o, c] = [overview.peek(), detail.peek()];
   const link = o?.network.links.findIndex((l) => l.name === c?.port) ?? -1;
   const vc = c?.history.vcs[c.history.at(step.peek())[place]?.vc ?? -1];
-  // A merged VC has no rules of its own.
-  if (o === null || c === null || !o.network.vcs.some((one) => one.name === vc && one.links.includes(link))) {
+  // The number belongs to this run. A merged VC has no rules of its own.
+  const isOld = o?.toml !== toml.value || o.seed !== seedInside.value;
+  if (o === null || c === null || isOld || !o.network.vcs.some((one) => one.name === vc && one.links.includes(link))) {
     return null;
   }
   const cell = o.network.links[link]?.shaped === true ? null : c.history.numberSent(step.peek(), place);
