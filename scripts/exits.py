@@ -48,7 +48,6 @@ RUNS = {
     "runs, Python policy": "ct.compare(lan(seconds, Half()), lan(seconds, ct.Ppd()), seeds=4)",
     "run, segments and timers": "ct.run(lan(seconds, ct.Ppd()), events=ct.Events(folder, kinds=['segments', 'timers']))",
     "run, all events": "ct.run(lan(seconds, ct.Ppd()), events=ct.Events(folder))",
-    "run, events as CSV": "ct.run(lan(seconds, ct.Ppd()), events=ct.Events(folder, format='csv'))",
     "run, packets": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/packets.pcapng'))",
     "run, cells": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/cells.pcapng', kind='cells'))",
     "run, Python policy and events": "ct.run(lan(seconds, Half()), events=ct.Events(folder, kinds=['segments']))",

@@ -152,7 +152,7 @@ impl<'a> Emulation<'a> {
                     break;
                 }
             }
-            // What arrives until the simulation's end still counts, so it is delivered.
+            // Packets that arrive before the simulation's end still count, so they are delivered.
             if control.over.load(Ordering::Relaxed) {
                 end = simulation.end();
             }
