@@ -103,7 +103,7 @@ pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
         fits.then(|| config.build(Some(capacity), &VCS))
     };
     drop(outside::take());
-    let verdicts = vetting::conformance(make, seed, vetting::TRIALS);
+    let verdicts = vetting::conformance(make, seed);
     if let Some(problem) = outside::take() {
         return Err(Unfinished::Refused(problem));
     }

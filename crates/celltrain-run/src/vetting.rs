@@ -17,8 +17,7 @@ use celltrain_scenario::liveness::{self, VCS};
 
 /// Buffer of most trials in cells, as in the LAN scenarios of ATM Forum 96-1269.
 pub const CAPACITY: u32 = 1000;
-/// Number of trials that vet a policy.
-pub const TRIALS: u32 = 24;
+const TRIALS: u32 = 24;
 /// Number of arrivals and departures in one trial.
 const OPERATIONS: u32 = 8000;
 /// Arrivals per four operations in each phase, chosen so that a buffer of a thousand cells fills and empties.
@@ -255,9 +254,9 @@ pub struct Verdict {
     pub evidence: String,
 }
 
-/// Runs every check, in `count` trials with random cells derived from this seed. `make` creates the policy for a buffer of
-/// this many cells, or returns `None` if it does not support that size.
-pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u64, count: u32) -> Vec<Verdict> {
+/// Runs every check, in trials with random cells derived from this seed. `make` creates the policy for a buffer of this
+/// many cells, or returns `None` if it does not support that size.
+pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u64) -> Vec<Verdict> {
     let mut draws = Stream::new(seed, "conformance");
     let mut broken: BTreeMap<Check, String> = BTreeMap::new();
     let (mut trials, mut recounts, mut frames, mut max_queue) = (0u32, 0u64, 0u64, 0u32);
@@ -270,7 +269,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     if !probe.refusals.is_empty() {
         broken.insert(Check::AdmitsWhenEmpty, probe.refusals.join("; "));
     }
-    for number in 0..count {
+    for number in 0..TRIALS {
         let small = draws.below(60);
         let operations = operations(&mut draws);
         // Thresholds in cells may exceed a small buffer.

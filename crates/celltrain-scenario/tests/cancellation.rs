@@ -32,8 +32,8 @@ fn reading_ends_at_whichever_question_is_answered_with_no() {
     for (name, text) in all {
         let (questions, whole) = asked(usize::MAX, |token| read(&text, token));
         assert!(whole.unwrap().scenario.is_some(), "{name}");
-        // About twenty of the checks, evenly distributed.
-        for most in (0..questions).step_by(1 + questions / 20) {
+        // About a hundred of the checks, evenly distributed.
+        for most in (0..questions).step_by(1 + questions / 100) {
             let (told, outcome) = asked(most, |token| read(&text, token));
             assert!(outcome.is_err(), "{name}: question {most} of {questions}");
             assert_eq!(told, most + 1, "{name}: nobody asks again");

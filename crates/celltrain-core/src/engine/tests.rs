@@ -121,11 +121,11 @@ fn the_window_at_the_end_is_the_senders() {
 
 #[test]
 fn a_fixed_tie_order_lets_one_source_capture_the_link() {
-    let mut network = lan(5, Some(1000), "1s");
+    let mut network = lan(5, Some(1000), "3s");
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
     assert!(result.efficiency > 0.995, "{}", result.efficiency);
-    assert!(result.fairness.is_some_and(|fairness| (fairness - 0.2).abs() < 3e-3), "{:?}", result.fairness);
+    assert!(result.fairness.is_some_and(|fairness| (fairness - 0.2).abs() < 1e-3), "{:?}", result.fairness);
 }
 
 #[test]
@@ -300,8 +300,7 @@ fn a_run_ends_at_whichever_question_is_answered_with_no() {
         assert!(whole.is_ok());
         let [building, running, measuring] = shares.get();
         assert!(building >= 4 && running >= 20 && measuring >= 4, "{building} {running} {measuring}");
-        // About a hundred of the checks, evenly distributed.
-        for most in (0..questions).step_by(1 + questions / 100) {
+        for most in 0..questions {
             let (asked, outcome) = run(engine, most, &shares);
             assert_eq!((asked, outcome.err()), (most + 1, Some(Interrupted)), "{engine:?}");
         }

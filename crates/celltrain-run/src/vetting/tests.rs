@@ -15,7 +15,7 @@ fn drawn_operations() -> impl Strategy<Value = Vec<Operation>> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 50,
+        cases: 200,
         rng_seed: RngSeed::Fixed(3),
         failure_persistence: None,
         ..ProptestConfig::default()
@@ -81,7 +81,6 @@ fn what_does_not_hold_is_found_with_its_place() {
             Some(Box::new(Moody(made.get())))
         },
         1,
-        TRIALS,
     );
     let broken: Vec<Check> = verdicts.iter().filter(|verdict| !verdict.holds).map(|verdict| verdict.check).collect();
     // The policy depends on the number of its calls, and the probe of an empty buffer calls it in a regular pattern.
@@ -96,7 +95,7 @@ fn trials_fill_the_buffer_and_make_every_policy_decide() {
             let fits = config.check(Some(capacity)).is_empty();
             fits.then(|| config.build(Some(capacity), &VCS))
         };
-        let verdicts = conformance(make, 7, 6);
+        let verdicts = conformance(make, 7);
         assert!(verdicts.iter().all(|verdict| verdict.holds), "{}: {verdicts:?}", config.name());
         let [_, _, frames, _, _] = &verdicts[..] else { panic!("{verdicts:?}") };
         let decides = !frames.evidence.contains(" 0 refused, 0 cut");
