@@ -250,5 +250,7 @@ def test_a_scenario_that_is_faster_than_real_time_is_refused_and_leaves_nothing(
     flows = '\n[flow.tcp2-40.traffic.constant_rate]\nrate = "5Gbps"\npacket = "1000B"\n'
     line.write_text(LINE.replace("sources = 1", "sources = 40").replace("8Mbps", "10Gbps") + flows)
     words = ["the scenario is faster than real time on this machine: after 0.", "behind the clock"]
+    # Other tests of this process may have left workers.
+    before = psutil.Process().children(recursive=True)
     is_refused(celltrain("emulate", line), words)
-    assert psutil.Process().children(recursive=True) == []
+    assert set(psutil.Process().children(recursive=True)) <= set(before)
