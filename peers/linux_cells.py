@@ -31,9 +31,9 @@ SCENARIO = ROOT / "peers" / "linux_cells.toml"
 RUNS = ROOT / "peers" / "linux_cells.csv"
 
 NETWORKS = {
-    "lan": {"topology.link_delay": "5us"},
-    "wan": {"topology.link_delay": "5ms"},
-    "line": {"topology.link_rate": "8Mbps", "topology.link_delay": "1ms", "port.bottleneck.buffer": "200"},
+    "lan": {"topology.n_source.link_delay": "5us"},
+    "wan": {"topology.n_source.link_delay": "5ms"},
+    "line": {"topology.n_source.link_rate": "8Mbps", "topology.n_source.link_delay": "1ms", "port.bottleneck.buffer": "200"},
 }
 POLICIES = {
     "tail drop": {"port.bottleneck.policy": "tail_drop"},
@@ -158,7 +158,7 @@ def run(network: str, policy: str, congestion: str) -> dict[str, object]:
     load = os.getloadavg()[0]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(done.stderr)
+        sys.exit(done.stderr or done.stdout)
     answer = json.loads(done.stdout)
     emulation = answer["emulation"]
     late = {f"{name}_us": round(emulation["lateness_us"][name], 1) for name in ("p50", "p99", "p999")}

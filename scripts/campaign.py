@@ -214,7 +214,7 @@ CAMPAIGNS = {
     "bench-cluster": Campaign(
         "one sweep on one and on two Dask workers, and on the threads of this machine",
         "10 min",
-        "python scripts/bench_cluster.py",
+        "python python/benchmarks/cluster.py",
     ),
     "counts": Campaign(
         "instructions, mispredicted branches and cache misses of a cell-hop (valgrind)",

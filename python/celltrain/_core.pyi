@@ -121,6 +121,6 @@ def emulate(
     scenario: Scenario,
     seed: int | None,
     devices: Sequence[int],
-    on_look: Callable[[], bool],
+    should_continue: Callable[[], bool],
     cancel: Cancel | None = None,
 ) -> tuple[str, str]: ...

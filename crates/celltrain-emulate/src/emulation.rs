@@ -61,7 +61,7 @@ pub struct Emulation<'a> {
     /// By host: the time in which its port sends half of the cells that may wait there.
     pauses: Vec<Span>,
     /// Packets on their way, by VC, in the order in which they were sent.
-    on_the_way: TiVec<VcIndex, VecDeque<Kept<'a>>>,
+    on_the_way: TiVec<VcIndex, VecDeque<InFlight<'a>>>,
     traffic: Traffic,
     lateness: Lateness,
     buffer: Box<[u8]>,
@@ -72,7 +72,7 @@ pub struct Emulation<'a> {
 }
 
 /// A packet on its way.
-struct Kept<'a> {
+struct InFlight<'a> {
     number: u64,
     peer: &'a Peer,
     bytes: Vec<u8>,
@@ -222,7 +222,7 @@ impl<'a> Emulation<'a> {
         self.packets += 1;
         self.traffic.on_sent(peer.vc, &bytes, simulation.counters(peer.flow));
         simulation.inject(self.plan.hosts[from].node, peer.vc, bytes.len() as u64, number)?;
-        self.on_the_way[peer.vc].push_back(Kept { number, peer, bytes });
+        self.on_the_way[peer.vc].push_back(InFlight { number, peer, bytes });
         Ok(())
     }
 
@@ -234,7 +234,7 @@ impl<'a> Emulation<'a> {
         wall: &WallClock,
     ) {
         // Packets of a VC do not overtake each other: those before it are lost.
-        let Kept { peer, bytes, .. } = loop {
+        let InFlight { peer, bytes, .. } = loop {
             let kept = self.on_the_way[vc].pop_front().expect("a packet that arrives was sent");
             if kept.number == tag {
                 break kept;

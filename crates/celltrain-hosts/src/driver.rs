@@ -38,7 +38,7 @@ pub struct Hosts {
     /// By hosted flow.
     segments: Vec<Segments>,
     /// Packets on their way, by VC, in the order in which they were sent.
-    on_the_way: TiVec<VcIndex, VecDeque<Kept>>,
+    on_the_way: TiVec<VcIndex, VecDeque<InFlight>>,
     /// The next time of each stack that has one.
     timeouts: BTreeSet<(Time, usize)>,
     /// Packets sent so far.
@@ -60,7 +60,7 @@ struct End {
 }
 
 /// A packet on its way.
-struct Kept {
+struct InFlight {
     number: u64,
     frame: FrameNumber,
     /// The end to which it is sent.
@@ -202,7 +202,7 @@ impl Hosts {
                 Side::Receiver => segments.on_ack_sent(&bytes),
             };
             let length = bytes.len() as u64;
-            let kept = Kept { number, frame: simulation.next_frame(vc), to: end ^ 1, bytes };
+            let kept = InFlight { number, frame: simulation.next_frame(vc), to: end ^ 1, bytes };
             observe(simulation.probe(), &self.seen(&kept, Step::Sent, segment, now));
             self.on_the_way[vc].push_back(kept);
             simulation.inject(host, vc, length, number)?;
@@ -210,8 +210,8 @@ impl Hosts {
         Ok(())
     }
 
-    fn seen<'a>(&self, kept: &'a Kept, step: Step, segment: Option<SegmentStep>, time: Time) -> Seen<'a> {
-        let &Kept { number, frame, to, ref bytes } = kept;
+    fn seen<'a>(&self, kept: &'a InFlight, step: Step, segment: Option<SegmentStep>, time: Time) -> Seen<'a> {
+        let &InFlight { number, frame, to, ref bytes } = kept;
         let at = match step {
             Step::Sent => to ^ 1,
             Step::Arrived | Step::Lost => to,

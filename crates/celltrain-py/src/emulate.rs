@@ -43,16 +43,16 @@ pub(crate) fn emulated_hosts(
     })
 }
 
-/// Emulates a scenario with these devices, one descriptor for each host. Calls `on_look` regularly, and ends when it
-/// returns false. Returns the answer of the run, and a report on the emulation.
+/// Emulates a scenario with these devices, one descriptor for each host. Calls `should_continue` regularly, and ends when
+/// it returns false. Returns the answer of the run, and a report on the emulation.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, devices, on_look, cancel=None))]
+#[pyo3(signature = (scenario, seed, devices, should_continue, cancel=None))]
 pub(crate) fn emulate(
     py: Python<'_>,
     scenario: &Scenario,
     seed: Option<u64>,
     devices: Vec<i32>,
-    on_look: Py<PyAny>,
+    should_continue: Py<PyAny>,
     cancel: Option<Py<Cancel>>,
 ) -> PyResult<(String, String)> {
     let (control, done) = (Control::default(), Mutex::new(None));
@@ -62,7 +62,7 @@ pub(crate) fn emulate(
             match event {
                 Event::Done(_, ended) => *done.lock().expect("no thread panicked") = Some(ended),
                 Event::Look if control.started.load(Ordering::Relaxed) => {
-                    if !on_look.call0(py)?.is_truthy(py)? {
+                    if !should_continue.call0(py)?.is_truthy(py)? {
                         control.over.store(true, Ordering::Relaxed);
                     }
                 }

@@ -151,8 +151,8 @@ def emulate(
                 running.enter_context(_device(host, setup)) for host, (*_, setup) in zip(hosts, known, strict=True)
             ]
             on_ready(hosts)
-            look = _looker({host.name: host for host in hosts}, programs, is_over, output)
-            ended = _core.emulate(accepted, seed, devices, look, current())
+            should_continue = _continuation({host.name: host for host in hosts}, programs, is_over, output)
+            ended = _core.emulate(accepted, seed, devices, should_continue, current())
             _end([host for host in hosts if any(program.host == host.name for program in programs)])
     except OSError as error:
         raise InputError.saying(f"cannot emulate: {error}") from None
@@ -265,14 +265,14 @@ def _unready(host: Host, problem: str) -> InputError:
     return InputError.saying(f"cannot create host {shown(host.name)}: {problem}")
 
 
-def _looker(
+def _continuation(
     hosts: Mapping[str, Host], programs: Sequence[Program], is_over: Callable[[], bool], output: IO[Any] | None
 ) -> Callable[[], bool]:
     """Returns the function that starts programs one after another. It returns whether the emulation goes on."""
     waiting = list(programs)
     started = time.monotonic() - GAP_SECONDS
 
-    def look() -> bool:
+    def should_continue() -> bool:
         nonlocal started
         if is_over():
             return False
@@ -287,7 +287,7 @@ def _looker(
                 program.exit_code = program.process.poll()
         return not programs or any(program.exit_code is None for program in programs)
 
-    return look
+    return should_continue
 
 
 def _end(hosts: Sequence[Host]) -> None:

@@ -1,7 +1,7 @@
 """Measures how many formulas `vet` checks per hour, and the cost of policies written in different ways.
 
-python scripts/evaluations.py                  both, in CPU seconds, which other work hardly affects
-python scripts/evaluations.py --count 20       with this number of formulas
+python python/benchmarks/formulas.py                  both, in CPU seconds, which other work hardly affects
+python python/benchmarks/formulas.py --count 20       with this number of formulas
 """
 
 from __future__ import annotations
