@@ -33,12 +33,16 @@ RUNS = ROOT / "peers" / "linux_cells.csv"
 NETWORKS = {
     "lan": {"topology.n_source.link_delay": "5us"},
     "wan": {"topology.n_source.link_delay": "5ms"},
-    "line": {"topology.n_source.link_rate": "8Mbps", "topology.n_source.link_delay": "1ms", "port.bottleneck.buffer": "200"},
+    "line": {
+        "topology.n_source.link_rate": "8Mbps",
+        "topology.n_source.link_delay": "1ms",
+        "port.bottleneck.buffer": "200",
+    },
 }
 POLICIES = {
     "tail drop": {"port.bottleneck.policy": "tail_drop"},
     "EPD": {"port.bottleneck.policy": "epd:threshold=0.8"},
-    "Selective Drop": {"port.bottleneck.policy": "selective_drop:threshold=0.9,z=0.8"},
+    "Selective Drop": {"port.bottleneck.policy": "selective_drop:threshold=0.9:z=0.8"},
 }
 #: Only on the WAN and with CUBIC: which part of EPD costs throughput.
 PARTS = {
@@ -145,11 +149,15 @@ def main() -> int:
     return 0
 
 
+def settings(network: str, policy: str) -> list[str]:
+    """Returns what `--set` takes."""
+    return [f"{path}={value}" for path, value in {**NETWORKS[network], **{**POLICIES, **PARTS}[policy]}.items()]
+
+
 def run(network: str, policy: str, congestion: str) -> dict[str, object]:
     """Emulates one setting."""
-    settings = {**NETWORKS[network], **{**POLICIES, **PARTS}[policy]}
     command = [sys.executable, "-m", "celltrain", "emulate", str(SCENARIO), "--json"]
-    command += [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
+    command += [word for setting in settings(network, policy) for word in ("--set", setting)]
     for number in range(1, 6):
         command += ["--", "host", f"destination{number}", "iperf3", "--server"]
     for number in range(1, 6):

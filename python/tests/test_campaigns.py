@@ -12,6 +12,9 @@ from collections import Counter
 import pytest
 from pages import ROOT
 
+from celltrain.model import overrides
+from celltrain.model.scenario import read
+
 pytestmark = pytest.mark.slow
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
@@ -44,6 +47,15 @@ def test_a_campaign_runs_its_command_with_its_seed_and_further_arguments(monkeyp
     monkeypatch.setattr(sys, "argv", ["campaign", "kills", "--count", "7", "--seed", "3", "--only", "threads"])
     assert campaign.main() == 0
     assert ran == ["python scripts/kills.py --kills 7 --seed 3 --only threads"]
+
+
+def test_every_setting_of_linux_over_cells_can_be_made(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "peers"))
+    import linux_cells
+
+    for network, policy, _ in linux_cells.SETTINGS:
+        settings = overrides.single(linux_cells.settings(network, policy))
+        assert read(linux_cells.SCENARIO, settings, option="--set").accepted()
 
 
 @pytest.mark.nightly
