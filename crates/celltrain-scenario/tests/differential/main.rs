@@ -10,7 +10,7 @@ mod campaign;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
-mod losses;
+pub(crate) mod losses;
 pub(crate) mod marks;
 pub(crate) mod memories;
 pub(crate) mod requests;

@@ -13,6 +13,7 @@ use super::Case;
 use super::numbering::Numbers;
 use super::ports::tail_drop;
 use super::same::{by_name, same, without_totals};
+use crate::differential::losses;
 
 /// An idle source is an input of its switch, so it has a turn in a rotating order of ties. Some policies, schedulers
 /// and allocators divide a port among all its VCs, active or not.
@@ -92,6 +93,9 @@ pub(super) fn copies(case: &mut Case) -> Result<bool, String> {
 /// A cell takes a microsecond on the second part of the link. No cell waits there, because it is faster than the first.
 pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
+    if case.below(3) == 0 {
+        losses::add(&mut network, &mut case.draws);
+    }
     let cell = Duration::from_microseconds(1);
     let fast = BitRate::from_bits_per_second(424_000_000);
     // With another link of this rate, both networks have the same clock.

@@ -7,6 +7,7 @@
 //! (`docs/design/engine-order.md`). If a change affects this order, the law applies only to networks without ties.
 
 mod added;
+mod losses;
 mod numbering;
 mod ports;
 mod same;
@@ -159,4 +160,9 @@ fn a_memory_that_never_fills_is_private_buffers_and_a_smaller_one_refuses_cells(
 #[test]
 fn tcps_differ_only_after_a_loss() {
     check(16, tcp::variants);
+}
+
+#[test]
+fn loss_rules_that_select_the_same_are_the_same_run() {
+    check(17, losses::patterns);
 }

@@ -11,12 +11,12 @@ use celltrain_core::units::Duration;
 use super::ports::{without_abr, without_formulas};
 use super::same::{by_name, counts, same, without_totals};
 use super::{Case, watch};
-use crate::differential::{marks, memories, requests};
+use crate::differential::{losses, marks, memories, requests};
 
 /// The result after a part of a run is that of a run that ends there.
 pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
-    for add in [requests::add, memories::add, marks::add] {
+    for add in [requests::add, memories::add, marks::add, losses::add] {
         if case.below(3) == 0 {
             add(&mut network, &mut case.draws);
         }

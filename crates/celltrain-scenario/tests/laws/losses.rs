@@ -1,0 +1,42 @@
+//! Laws on losses of links.
+
+use celltrain_core::link_loss::{LossPattern, LossRule};
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::Network;
+
+use super::Case;
+use super::same::same;
+use crate::differential::losses;
+
+/// A period is the list of its numbers, a list is a rule for each number, and a rule that selects nothing is none.
+pub(super) fn patterns(case: &mut Case) -> Result<bool, String> {
+    let mut network = case.network();
+    losses::add(&mut network, &mut case.draws);
+    let original = case.run_watched(&network);
+    let changed = with_other_patterns(&network, &original);
+    same(&case.run_watched(&changed), &original)?;
+    Ok(original.losses.iter().any(|losses| losses.counters.lost > 0))
+}
+
+fn with_other_patterns(network: &Network, result: &RunResult) -> Network {
+    let cells = result.losses.iter().map(|losses| losses.counters.came).max().unwrap_or(0);
+    let mut changed = network.clone();
+    for link in &mut changed.links {
+        for rule in std::mem::take(&mut link.losses) {
+            let with = |pattern| LossRule { pattern, ..rule.clone() };
+            match &rule.pattern {
+                LossPattern::Numbers(numbers) => {
+                    link.losses.extend(numbers.iter().map(|&number| with(LossPattern::Numbers(vec![number]))));
+                }
+                &LossPattern::Every { period, first } => {
+                    let step = usize::try_from(period).expect("periods are short");
+                    link.losses.push(with(LossPattern::Numbers((first..=first + cells).step_by(step).collect())));
+                }
+                LossPattern::Probability(_) => link.losses.push(rule.clone()),
+            }
+            link.losses.push(with(LossPattern::Probability(0.0)));
+            link.losses.push(with(LossPattern::Numbers(vec![u64::MAX])));
+        }
+    }
+    changed
+}
