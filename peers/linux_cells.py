@@ -3,8 +3,9 @@
     python scripts/campaign.py linux-cells                    every run that the file of runs does not have yet
     python scripts/campaign.py linux-cells --count 1 --page x.md  one repetition, into another page
 
-Needs root and a machine without other load. Each run is appended to the file of runs, so an interrupted study continues
-where it stopped. Repetitions are the outer loop, so that a slow change of the machine affects all settings.
+Needs root. Other work must have the policy SCHED_IDLE (chrt --idle 0). Each run is appended to the file of runs, so an
+interrupted study continues where it stopped. Repetitions are the outer loop, so that a slow change of the machine affects
+all settings.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ PARTS = {
     "EPD at 0.95": {"port.bottleneck.policy": "epd:threshold=0.95"},
 }
 CONGESTION = ("cubic", "reno", "bbr")
+NAMES = {"lan": "LAN", "wan": "WAN", "line": "line", "cubic": "CUBIC", "reno": "Reno", "bbr": "BBR"}
 SETTINGS = [(network, policy, congestion) for network in NETWORKS for policy in POLICIES for congestion in CONGESTION]
 SETTINGS += [("wan", policy, "cubic") for policy in PARTS]
 #: The kernel's segments have timestamps, so 1448 of the 1460 bytes that the scenario's efficiency assumes.
@@ -80,7 +82,7 @@ class Claim:
         if self.over is not None:
             interval = statistics.welch(mean(rows, self.network, self.over, self.congestion, self.measure), own)
         low, high = float(interval.low[0]), float(interval.high[0])
-        shown = f"{interval.mean[0]:+.3f} ± {interval.half[0]:.3f}"
+        shown = f"{interval.mean[0]:{'+' if self.over else ''}.3f} ± {interval.half[0]:.3f}"
         if self.low <= low and high <= self.high:
             return "holds", shown
         return ("fails" if high < self.low or low > self.high else "undecided"), shown
@@ -103,7 +105,7 @@ CLAIMS = [
     ),
     *(
         Claim(
-            text=f"LAN: {one} fills at least 0.9 with tail drop",
+            text=f"LAN: {NAMES[one]} fills at least 0.9 with tail drop",
             network="lan",
             congestion=one,
             policy="tail drop",
@@ -112,13 +114,13 @@ CLAIMS = [
         for one in CONGESTION
     ),
     *(
-        replace(EPD, text=f"line: {one} gains at least 0.03 from EPD", network="line", congestion=one, low=0.03)
+        replace(EPD, text=f"line: {NAMES[one]} gains at least 0.03 from EPD", network="line", congestion=one, low=0.03)
         for one in CONGESTION
     ),
     *(
         replace(
             EPD,
-            text=f"{network}: {one} shares more evenly with Selective Drop than with tail drop",
+            text=f"{NAMES[network]}: {NAMES[one]} shares more evenly with Selective Drop than with tail drop",
             network=network,
             congestion=one,
             policy="Selective Drop",
@@ -228,7 +230,7 @@ def tables(some: Sequence[Row]) -> str:
         values = [f"{one.mean[0]:.3f} ± {one.half[0]:.3f}" for one in means[:2]] + [
             f"{one.mean[0]:.0f}" for one in means[2:]
         ]
-        lines.append(f"| {network} | {congestion} | {policy} | {means[0].n[0]} | {' | '.join(values)} |")
+        lines.append(f"| {NAMES[network]} | {NAMES[congestion]} | {policy} | {means[0].n[0]} | {' | '.join(values)} |")
     return "\n".join(lines)
 
 
