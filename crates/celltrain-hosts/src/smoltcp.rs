@@ -53,8 +53,8 @@ pub enum Congestion {
 pub enum Reads {
     /// Before smoltcp acknowledges it: each acknowledgement advertises an empty buffer.
     BeforeAcks,
-    /// After smoltcp has acknowledged it, as in smoltcp's own tests: data that is not read yet reduces the window, and
-    /// an acknowledgement with another window is no duplicate.
+    /// After smoltcp has acknowledged it, as in smoltcp's own tests: data that is not read yet reduces the window. smoltcp
+    /// does not count an acknowledgement with another window as a duplicate.
     AfterAcks,
 }
 
