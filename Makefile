@@ -166,9 +166,10 @@ lab-test: dist/lab.html $(DEV) ## test the lab in node and in a browser
 	.make/wheel/bin/python -m pip install --require-hashes --no-deps --requirement $(WHEEL_LOCK)
 	@touch $@
 
-# Compares N-source networks with ns-2 (Debian's ns2), and fills the page about performance.
+# Compares N-source networks with ns-2 (Debian's ns2), and smoltcp with its own tests, and fills their pages.
 peers: .make/built
 	$(BIN)/python peers/n_source.py --page
+	$(BIN)/python peers/netsim.py --page
 
 campaign: $(DEV) ## run a longer check or measurement: NAME=kills COUNT=50 SEED=2; without NAME, list them
 	@$(BIN)/python scripts/campaign.py $(NAME) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(ARGS)

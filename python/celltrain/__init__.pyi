@@ -190,6 +190,7 @@ from .model.types import Sizes as Sizes
 from .model.types import SlowStart as SlowStart
 from .model.types import Smoltcp as Smoltcp
 from .model.types import SmoltcpCongestion as SmoltcpCongestion
+from .model.types import SmoltcpReads as SmoltcpReads
 from .model.types import SsthreshArithmetic as SsthreshArithmetic
 from .model.types import SsthreshRule as SsthreshRule
 from .model.types import Star as Star

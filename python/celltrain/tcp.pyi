@@ -34,6 +34,7 @@ from celltrain.model.types import SackPipe as SackPipe
 from celltrain.model.types import SlowStart as SlowStart
 from celltrain.model.types import Smoltcp as Smoltcp
 from celltrain.model.types import SmoltcpCongestion as SmoltcpCongestion
+from celltrain.model.types import SmoltcpReads as SmoltcpReads
 from celltrain.model.types import SsthreshArithmetic as SsthreshArithmetic
 from celltrain.model.types import SsthreshRule as SsthreshRule
 from celltrain.model.types import Stack as Stack

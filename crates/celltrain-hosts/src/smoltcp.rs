@@ -1,7 +1,7 @@
 //! The stack [smoltcp](https://docs.rs/smoltcp), which has no other source of randomness than its seed.
 //!
 //! Fixed by smoltcp 0.14: an RTO from 1 to 60 s, timers of 1 ms, a clock of 1 us, at most four gaps in the receiver's
-//! data, no selective acknowledgements at the sender, no ECN. The application at the receiver reads at once.
+//! data, no selective acknowledgements at the sender, no ECN. The application at the receiver reads in the instant of arrival.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub struct Config {
     pub ack_delay: Option<Duration>,
     /// Whether a segment that is not full waits for the acknowledgement of earlier data.
     pub nagle: bool,
+    /// When the receiving application reads.
+    pub reads: Reads,
 }
 
 /// Congestion control of smoltcp.
@@ -46,6 +48,16 @@ pub enum Congestion {
     Cubic,
 }
 
+/// When the receiving application reads what has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Before smoltcp acknowledges it: each acknowledgement advertises an empty buffer.
+    BeforeAcks,
+    /// After smoltcp has acknowledged it, as in smoltcp's own tests: data that is not read yet reduces the window. smoltcp
+    /// does not count an acknowledgement with another window as a duplicate.
+    AfterAcks,
+}
+
 impl Default for Config {
     /// Returns smoltcp's own defaults, with Reno, segments of 512 bytes and buffers of 65535 bytes.
     fn default() -> Self {
@@ -56,6 +68,7 @@ impl Default for Config {
             send_buffer: 65_535,
             ack_delay: Some(Duration::from_millis(10)),
             nagle: true,
+            reads: Reads::BeforeAcks,
         }
     }
 }
@@ -74,6 +87,7 @@ pub struct Smoltcp {
     sockets: SocketSet<'static>,
     socket: SocketHandle,
     link: Link,
+    reads: Reads,
     source: Source,
     /// Bytes read by the receiver.
     received: u64,
@@ -119,7 +133,8 @@ impl Smoltcp {
         let mut sockets = SocketSet::new(Vec::new());
         let socket = sockets.add(socket);
         let source = Source::new(application);
-        Self { endpoint, interface, sockets, socket, link, source, received: 0, acknowledged: 0, next: None }
+        let reads = config.reads;
+        Self { endpoint, interface, sockets, socket, link, reads, source, received: 0, acknowledged: 0, next: None }
     }
 
     /// Creates both ends of a connection, the sender first.
@@ -183,7 +198,12 @@ impl Stack for Smoltcp {
     fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
         match self.endpoint.side {
             Side::Sender => self.write(now),
-            Side::Receiver => self.read(),
+            Side::Receiver => {
+                if self.reads == Reads::AfterAcks {
+                    self.interface.poll(instant(now), &mut self.link, &mut self.sockets);
+                }
+                self.read();
+            }
         }
         self.interface.poll(instant(now), &mut self.link, &mut self.sockets);
         out.append(&mut self.link.sent);

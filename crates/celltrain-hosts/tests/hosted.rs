@@ -132,7 +132,7 @@ fn stacks(ends: [Endpoint; 2], mss: u64) -> [Box<dyn Stack>; 2] {
 
 #[cfg(feature = "smoltcp")]
 fn smoltcp(ends: [Endpoint; 2], mss: u64, random: &mut Stream) -> [Box<dyn Stack>; 2] {
-    use celltrain_hosts::smoltcp::{Config, Congestion, Smoltcp};
+    use celltrain_hosts::smoltcp::{Config, Congestion, Reads, Smoltcp};
     let config = Config {
         congestion: pick(random, &[Congestion::None, Congestion::Reno, Congestion::Cubic]),
         mss: usize::try_from(mss).unwrap(),
@@ -140,6 +140,7 @@ fn smoltcp(ends: [Endpoint; 2], mss: u64, random: &mut Stream) -> [Box<dyn Stack
         send_buffer: 1000 + random.below(200_000) as usize,
         ack_delay: pick(random, &[None, Some(Duration::from_millis(10))]),
         nagle: random.below(2) == 0,
+        reads: pick(random, &[Reads::BeforeAcks, Reads::AfterAcks]),
     };
     Smoltcp::pair(&config, ends, application(random))
 }

@@ -140,6 +140,7 @@ __all__ = [
     "SlowStart",
     "Smoltcp",
     "SmoltcpCongestion",
+    "SmoltcpReads",
     "SsthreshArithmetic",
     "SsthreshRule",
     "Star",
@@ -317,6 +318,9 @@ class Edge(Model):
 SmoltcpCongestion: TypeAlias = Literal["none", "reno", "cubic"]
 """Congestion control of smoltcp."""
 
+SmoltcpReads: TypeAlias = Literal["before_acks", "after_acks"]
+"""When the receiving application reads what has arrived."""
+
 
 class Smoltcp(Model):
     """The TCP of smoltcp at both ends of a connection."""
@@ -335,6 +339,9 @@ class Smoltcp(Model):
     )
     nagle: bool = Field(
         default=True, description="Whether a segment that is not full waits until all earlier data is acknowledged."
+    )
+    reads: SmoltcpReads = Field(
+        default="before_acks", description="When the receiving application reads what has arrived."
     )
     receive_window: str = Field(
         default="65.535kB",
@@ -2670,6 +2677,7 @@ SUBJECTS = {
         "SlowStart",
         "Smoltcp",
         "SmoltcpCongestion",
+        "SmoltcpReads",
         "SsthreshArithmetic",
         "SsthreshRule",
         "Stack",

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use celltrain_hosts::smoltcp::{Config, Congestion, Smoltcp};
+use celltrain_hosts::smoltcp::{Config, Congestion, Reads, Smoltcp};
 use celltrain_hosts::{Application, Endpoint, Stack};
 use celltrain_scenario::stack::StackSizes;
-use celltrain_scenario::stack::smoltcp::{self, SmoltcpCongestion};
+use celltrain_scenario::stack::smoltcp::{self, SmoltcpCongestion, SmoltcpReads};
 
 /// Creates the stacks of a sender and a receiver.
 pub(super) fn stacks(
@@ -27,6 +27,10 @@ pub(super) fn stacks(
         send_buffer: bytes(sizes.send_buffer),
         ack_delay: Some(ack_delay).filter(|delay| !delay.is_zero()),
         nagle: own.nagle,
+        reads: match own.reads {
+            SmoltcpReads::BeforeAcks => Reads::BeforeAcks,
+            SmoltcpReads::AfterAcks => Reads::AfterAcks,
+        },
     };
     Smoltcp::pair(&config, ends, application)
 }

@@ -27,6 +27,8 @@ pub struct Config {
     pub ack_delay: Duration,
     /// Whether a segment that is not full waits until all earlier data is acknowledged.
     pub nagle: bool,
+    /// When the receiving application reads what has arrived.
+    pub reads: SmoltcpReads,
 }
 
 impl Default for Config {
@@ -38,6 +40,7 @@ impl Default for Config {
             send_buffer: None,
             ack_delay: Duration::from_milliseconds(10),
             nagle: true,
+            reads: SmoltcpReads::BeforeAcks,
         }
     }
 }
@@ -52,6 +55,16 @@ pub enum SmoltcpCongestion {
     Reno,
     /// CUBIC (RFC 9438).
     Cubic,
+}
+
+/// When the receiving application reads what has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SmoltcpReads {
+    /// Before smoltcp acknowledges it.
+    BeforeAcks,
+    /// After smoltcp has acknowledged it, which reduces the advertised window.
+    AfterAcks,
 }
 
 /// smoltcp takes a smaller MSS for an attack.
