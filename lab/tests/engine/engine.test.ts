@@ -33,7 +33,8 @@ test("a shipped scenario gives the fingerprint and the numbers of the native run
 
 test("a real stack gives the same bytes in each repeat, in both engines and in a new instance", async () => {
   for (const name of ["lan-smoltcp", "smoltcp-and-reno"]) {
-    const toml = scenarios[name] ?? "";
+    // The first losses cost a second, and what follows repeats it.
+    const toml = (scenarios[name] ?? "").replace('"5s"', '"1200ms"');
     const bytes = async (on: Engine, choice: "fast" | "reference"): Promise<string> => {
       const { answer } = await on.run(toml, 3, { engine: choice });
       return JSON.stringify({ ...answer, timing: null, engine: null });
