@@ -63,7 +63,8 @@ def scenarios() -> dict[str, ct.Scenario]:
 
 def stacks(scenario: ct.Scenario) -> set[type]:
     """Returns the types of a scenario's real stacks, and `NoneType` if it or a flow names none."""
-    return {type(options.stack) for options in (scenario, *scenario.flow.values())}
+    named: list[ct.Scenario | ct.FlowOptions] = [scenario, *scenario.flow.values()]
+    return {type(options.stack) for options in named}
 
 
 def data() -> dict[str, Any]:
