@@ -196,8 +196,7 @@ fn checked(toml: &str, deadline: Deadline) -> Result<Value, Refusal> {
     [answer["network"], answer["defaults"]] = [Value::Null, Value::Null];
     if let Some(handle) = handle {
         let checked = looked(&handle, &token)?;
-        let name = &checked.scenario().name;
-        let shown = checked.with_network(&token, |network| network::described(name, network, &token));
+        let shown = checked.with_network(&token, |network| network::described(checked.scenario(), network, &token));
         answer["network"] = shown.map_err(|Interrupted| deadline.passed())?;
         answer["defaults"] = checked.json();
     }

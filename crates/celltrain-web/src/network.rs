@@ -4,11 +4,16 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;
 use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_run::describe;
+use celltrain_scenario::Scenario;
 use serde_json::{Value, json};
 
 /// Describes the nodes, links, ports and VCs of a network, for the page to draw.
-pub(crate) fn described(name: &str, network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
-    let mut described = describe::network(name, network, token)?;
+pub(crate) fn described(
+    scenario: &Scenario,
+    network: &Network,
+    token: &CancellationToken<'_>,
+) -> Result<Value, Interrupted> {
+    let mut described = describe::network(&scenario.name, network, token)?;
     let is_source = |link| network.vcs.iter().any(|vc| vc.abr.is_some() && vc.path.first() == Some(&link));
     let merges = |link| network.vcs.iter().any(|vc| vc.merge.is_some() && vc.path.contains(&link));
     for (shown, (number, link)) in
@@ -20,6 +25,9 @@ pub(crate) fn described(name: &str, network: &Network, token: &CancellationToken
         let is_fifo = matches!(link.scheduler, SchedulerConfig::Fifo(_));
         shown["in_order"] = json!(is_fifo && !merges(number));
         shown["shaped"] = json!(link.edge.is_some() || is_source(number));
+    }
+    for (shown, flow) in described["flows"].as_array_mut().expect("a list").iter_mut().zip(&network.flows) {
+        shown["stack"] = json!(scenario.stack_of(&flow.name).map_or("", |stack| stack.name()));
     }
     let mut flow_of = vec![None; network.vcs.len()];
     for (number, flow) in network.flows.iter().enumerate() {

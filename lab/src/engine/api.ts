@@ -75,8 +75,11 @@ export interface Network {
   }[];
   /** VCs; `flow` is an index into `flows` or null, and `links` are indices into `links` in path order. */
   vcs: { name: string; flow: number | null; is_data: boolean; links: number[] }[];
-  /** Flows; `links` is the path of the data, and `max_min_mbps` the max-min fair goodput. */
-  flows: { name: string; links: number[]; max_min_mbps: number }[];
+  /**
+   * Flows; `links` is the path of the data, `max_min_mbps` the max-min fair goodput, and `stack` the real transport
+   * stack, such as `smoltcp`, or empty.
+   */
+  flows: { name: string; links: number[]; max_min_mbps: number; stack: string }[];
   /** Index into `links`. */
   bottleneck: number;
   /** Node positions, from 0 to 1 in both directions; data flows from left to right. */

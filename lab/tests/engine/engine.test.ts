@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { EngineError, type Words } from "../../src/engine/api.ts";
+import { EngineError, type Engine, type Words } from "../../src/engine/api.ts";
 import { read } from "../../src/engine/core.ts";
 import { local } from "./local.ts";
 
@@ -28,6 +28,36 @@ test("a shipped scenario gives the fingerprint and the numbers of the native run
         assert.deepEqual(answer[measure], expected[measure], measure);
       }
     });
+  }
+});
+
+test("a real stack gives the same bytes in each repeat, in both engines and in a new instance", async () => {
+  for (const name of ["lan-smoltcp", "smoltcp-and-reno"]) {
+    // The first losses cost a second, and what follows repeats it.
+    const toml = (scenarios[name] ?? "").replace('"5s"', '"1200ms"');
+    const bytes = async (on: Engine, choice: "fast" | "reference"): Promise<string> => {
+      const { answer } = await on.run(toml, 3, { engine: choice });
+      return JSON.stringify({ ...answer, timing: null, engine: null });
+    };
+    const first = await bytes(engine, "fast");
+    assert.match(first, /"stack":"smoltcp \d+\.\d+\.\d+"/);
+    assert.equal(await bytes(engine, "fast"), first, name);
+    assert.equal(await bytes(engine, "reference"), first, name);
+    assert.equal(await bytes((await local()).engine, "fast"), first, name);
+  }
+});
+
+test("a stack that the page does not have is refused at its line, with the builds that have it", async () => {
+  const smoltcp = scenarios["lan-smoltcp"] ?? "";
+  const line = smoltcp.split("\n").indexOf("[stack.smoltcp]") + 1;
+  for (const [own, words] of [
+    ["[stack.quic]", /^scenario:\d+: stack\.quic is not in the lab, .*wheels have it: use celltrain run$/],
+    ['[stack.python]\nclass = "mine:Mine"', /^scenario:\d+: stack\.python\.class = "mine:Mine" is a Python class/],
+  ] as const) {
+    const { faults } = await engine.check(smoltcp.replace("[stack.smoltcp]\ncongestion = \"reno\"", own));
+    assert.equal(faults.length, 1);
+    assert.match(faults[0]?.message ?? "", words);
+    assert.equal(faults[0]?.line, own.includes("class") ? line + 1 : line);
   }
 });
 

@@ -66,6 +66,9 @@ test("one buffer for all scales thresholds in cells, and keeps thresholds that a
   const sack = await apply("lan-epd", (root) => setTcp(root, "sack"));
   assert.match(sack, /sack[\s\S]*timer_granularity = "100ms"/);
   assert.doesNotMatch(sack, /vanilla/);
+  const reno = await apply("lan-smoltcp", (root) => setTcp(root, "reno"));
+  assert.match(reno, /^\[tcp\.reno\]$/m);
+  assert.doesNotMatch(reno, /\[stack/);
 });
 
 test("labels are inside the plane and overlap neither each other nor a cross", () => {

@@ -96,12 +96,13 @@ test("a policy chosen in the form starts with values that the checker accepts", 
   }
 });
 
-test("five settings come first in every shipped scenario: sources, duration, TCP, policy and buffer", async () => {
+test("five settings come first in every shipped scenario: sources, duration, TCP or stack, policy and buffer", async () => {
   for (const [name, text] of Object.entries(scenarios)) {
     const { root } = await engine.document(text);
     const keys = essentials(shape, root as { [key: string]: Value }).map(({ field }) => field.key);
     // Ports without a table in a shared memory have no policy of their own.
-    const expected = ["duration", "tcp", ...("port" in (root as object) ? ["policy"] : [])];
+    const transport = "stack" in (root as object) ? "stack" : "tcp";
+    const expected = ["duration", transport, ...("port" in (root as object) ? ["policy"] : [])];
     assert.ok(expected.every((key) => keys.includes(key)), `${name}: ${keys.join()}`);
     assert.ok(keys.length <= 5, name);
   }
@@ -124,7 +125,7 @@ test("no label or option shows a key as it is written in the text", () => {
       assert.doesNotMatch(label, /_|^(Tcp|Mss|Abr|Vc|Gfr|Rto|[a-z])/, label);
       if (field.kind === "choice") {
         for (const choice of field.choices) {
-          assert.doesNotMatch(kindName(choice.name), /_|^[a-z]/, choice.name);
+          assert.doesNotMatch(kindName(choice.name), /_|^(?!smoltcp$)[a-z]/, choice.name);
           walk(choice.schema);
         }
       } else if (field.kind === "table" || field.kind === "named") {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BufferHistory, Network } from "../../src/engine/api.ts";
-import { counts } from "../../src/page/see/lens.ts";
+import { kindName, tcpName } from "../../src/page/parts/names.ts";
+import { counts, hasOwnTcp, unreported } from "../../src/page/see/lens.ts";
 import { firstAt, thin } from "../../src/page/see/downsample.ts";
 import { band, flowColour, line, valueAt, vcColours } from "../../src/page/see/paint.ts";
 import { keyed, panned, zoomed, type Canvas } from "../../src/page/see/plot.tsx";
@@ -186,4 +187,18 @@ test("a policy that admits every frame has no sentence, and an admitted frame's 
   assert.deepEqual([...(await of("lan-tail-drop", "", "", "tail_drop"))], [""]);
   const epd = await of("lan-epd", "threshold = 800", "threshold = 1000", "epd");
   assert.ok(epd.has("The policy let the frame begin: ... But the buffer was full."), [...epd].join());
+});
+
+test("real stacks are named, and the page says what they do not report", async () => {
+  const scenarios = await engine.scenarios();
+  const words = "smoltcp does not report its congestion windows and timeouts.";
+  for (const [name, tcp, own, silent] of [
+    ["lan-smoltcp", "smoltcp", false, words],
+    ["smoltcp-and-reno", "Reno, smoltcp", true, words],
+    ["lan-epd", kindName("vanilla"), true, ""],
+  ] as const) {
+    const { network, defaults } = await engine.check(scenarios[name] ?? "");
+    assert.ok(network !== null, name);
+    assert.deepEqual([tcpName(defaults), hasOwnTcp(network), unreported(network)], [tcp, own, silent], name);
+  }
 });

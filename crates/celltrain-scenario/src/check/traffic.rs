@@ -43,6 +43,10 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
         }
     });
     each_stack(scenario, root, |stack, scope| {
+        // Found here, the fault has a line.
+        if cfg!(target_family = "wasm") && matches!(stack, StackConfig::Quic(_)) {
+            scope.refuse("is not in the lab, because it needs C; celltrain's wheels have it: use celltrain run");
+        }
         for fault in stack.check() {
             scope.refuse_setting(fault);
         }

@@ -4,7 +4,8 @@ import type { Value } from "../form/schema.ts";
 
 export interface Edit {
   readonly path: readonly string[];
-  readonly value: Value;
+  /** New value; undefined removes the key. */
+  readonly value: Value | undefined;
 }
 
 type Table = { readonly [key: string]: Value };
@@ -24,9 +25,9 @@ export function bufferOf(root: Table): number | null {
   return typeof buffer === "number" ? buffer : null;
 }
 
-/** Returns the TCP of all flows, Vanilla by default. */
+/** Returns the stack or the TCP of all flows, Vanilla by default. */
 export function tcpOf(root: Table): string {
-  return Object.keys(table(root["tcp"]))[0] ?? "vanilla";
+  return Object.keys(table(root["stack"] ?? root["tcp"]))[0] ?? "vanilla";
 }
 
 export function setSources(root: Table, sources: number): Edit[] {
@@ -57,10 +58,11 @@ export function setBuffer(root: Table, buffer: number): Edit[] {
   });
 }
 
-/** Changes the TCP but keeps its settings, since all TCPs have the same keys. */
+/** Changes the TCP but keeps its settings, since all TCPs have the same keys. It replaces a stack. */
 export function setTcp(root: Table, tcp: string): Edit[] {
   const [before] = Object.values(table(root["tcp"]));
-  return [{ path: ["tcp"], value: { [tcp]: table(before) } }];
+  const stack = "stack" in root ? [{ path: ["stack"], value: undefined }] : [];
+  return [...stack, { path: ["tcp"], value: { [tcp]: table(before) } }];
 }
 
 function table(value: unknown): Table {

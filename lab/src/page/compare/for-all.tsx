@@ -20,7 +20,8 @@ export function ForAll(props: { readonly settings: readonly Compared[]; readonly
   const roots = useRoots(settings);
   const sources = roots.map(sourcesOf).filter((v) => v !== null);
   const buffers = roots.map(bufferOf).filter((v) => v !== null);
-  const tcps = new Set(roots.map(tcpOf));
+  const tcps = [...new Set(roots.map(tcpOf))];
+  const tcp = TCPS.find((one) => tcps.length === 1 && one === tcps[0]) ?? "";
   const apply = async (edits: (root: Root) => readonly Edit[]): Promise<void> => {
     const e = engine.value;
     if (e === null) {
@@ -59,20 +60,20 @@ export function ForAll(props: { readonly settings: readonly Compared[]; readonly
         <label for={id}>TCP</label>
         <select
           id={id}
-          value={tcps.size === 1 ? [...tcps][0] : ""}
+          value={tcp}
           onChange={(event) => {
-            const tcp = event.currentTarget.value;
-            void apply((root) => setTcp(root, tcp));
+            const chosen = event.currentTarget.value;
+            void apply((root) => setTcp(root, chosen));
           }}
         >
-          {tcps.size !== 1 && (
+          {tcp === "" && (
             <option value="" disabled>
-              different
+              {tcps.length === 1 ? kindName(tcps[0] ?? "") : "different"}
             </option>
           )}
-          {TCPS.map((tcp) => (
-            <option key={tcp} value={tcp}>
-              {kindName(tcp)}
+          {TCPS.map((one) => (
+            <option key={one} value={one}>
+              {kindName(one)}
             </option>
           ))}
         </select>

@@ -13,15 +13,15 @@ export interface Essential {
 type Values = { readonly [key: string]: Value };
 
 /**
- * Returns the load of requests or else the sources (or the topology's first number), duration, TCP, policy and buffer,
- * if the scenario has them.
+ * Returns the load of requests or else the sources (or the topology's first number), duration, TCP or stack, policy and
+ * buffer, if the scenario has them.
  */
 export function essentials(shape: Shape, values: Values): Essential[] {
   const root = shape.fields(shape.root);
   const named = (key: string): Field | undefined => root.find((f) => f.key === key);
   return [
     ...("requests" in values ? load(shape, named("requests"), values) : size(shape, named("topology"), values)),
-    ...["duration", "tcp"].flatMap((key) => {
+    ...["duration", "stack" in values ? "stack" : "tcp"].flatMap((key) => {
       const field = named(key);
       return field === undefined ? [] : [{ field, path: [key], value: values[key] }];
     }),

@@ -35,6 +35,8 @@ const KINDS: Readonly<Record<string, string>> = {
   newreno_hoe: "NewReno, Hoe's recovery",
   sack: "SACK",
   sack_pipe: "SACK, Fall and Floyd's pipe",
+  smoltcp: "smoltcp",
+  quic: "QUIC",
   n_source: "N sources, one bottleneck",
   vc_merge: "VC merging",
   leaf_spine: "Leaves and spines",
@@ -69,6 +71,7 @@ const KEYS: Readonly<Record<string, string>> = {
   measure: "Measurement",
   requests: "Requests",
   incast: "Incasts",
+  stack: "Real transport stack",
   mss: "Segment size (MSS)",
   max_sdu: "Largest frame",
   receive_window: "Receive window (rwnd)",
@@ -144,10 +147,16 @@ export function kindName(kind: string): string {
   return KINDS[kind] ?? words(kind);
 }
 
-/** Returns the name of a scenario's TCP from its defaults; empty if it has none. */
+/** Returns the names of a scenario's TCPs and stacks from its defaults, the common one first; empty if it has none. */
 export function tcpName(defaults: Readonly<Record<string, unknown>> | null | undefined): string {
-  const kind = Object.keys((defaults?.["tcp"] ?? {}) as object)[0];
-  return kind === undefined ? "" : kindName(kind);
+  const flows = Object.values((defaults?.["flow"] ?? {}) as Readonly<Record<string, Transport>>);
+  const kinds = [(defaults ?? {}) as Transport, ...flows].flatMap(({ stack, tcp }) => Object.keys(stack ?? tcp ?? {}));
+  return [...new Set(kinds)].map(kindName).join(", ");
+}
+
+interface Transport {
+  readonly stack?: object | null;
+  readonly tcp?: object | null;
 }
 
 /** Returns the name of a kind without its explanation, for tables: "EPD". */

@@ -209,7 +209,7 @@ function row(run: Done | undefined, of: "flows" | "ports", i: number): Row | und
   return run?.answer[of][i];
 }
 
-/** Returns the mean of a measure in a row over all runs. */
+/** Returns the mean of a measure in a row over all runs; NaN if the connection or port does not have it. */
 function over(runs: readonly Done[], of: "flows" | "ports", i: number, measure: string): number {
-  return mean(runs.map((r) => Number(row(r, of, i)?.[measure] ?? 0)));
+  return mean(runs.map((r) => Number(row(r, of, i)?.[measure] ?? NaN)));
 }

@@ -26,6 +26,7 @@ const TOPICS: readonly Topic[] = [
     names: ["lan-per-vc*", "lan-virtual*", "lan-wfq", "lan-unresponsive", "lan-vbr*"],
   },
   { title: "LAN: formulas of your own", names: ["lan-formula*"] },
+  { title: "Real transport stacks", names: ["lan-smoltcp", "smoltcp-*"] },
   { title: "LAN: more", names: ["lan-*"] },
   { title: "Wide area network", names: ["wan-epd", "wan-cubic", "wan-*"] },
   {

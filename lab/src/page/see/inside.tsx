@@ -209,7 +209,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
         <Microscope history={history} step={step} colours={colours} inOrder={net.links[port]?.in_order === true} />
         <Memory memory={history.memory(step)} port={history.port} />
       </div>
-      <Timeline looked={looked} />
+      <Timeline looked={looked} network={net} />
       <div class="stage-network">
         <div class="row">
           <h2 id="network-title">The network</h2>

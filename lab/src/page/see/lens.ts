@@ -16,7 +16,7 @@ import type {
 } from "../../engine/api.ts";
 import type { View } from "../link/link.ts";
 import { time } from "../parts/format.ts";
-import { tcpName } from "../parts/names.ts";
+import { kindName, tcpName } from "../parts/names.ts";
 import { asFault, checkedNow, edit, engine, go, limits, network, said, seedInside, toml } from "../state.ts";
 
 /** Recording of a whole run: queues and congestion windows, at a fixed sampling step. */
@@ -113,7 +113,7 @@ export async function look(): Promise<void> {
     const run = await e.run(text, seed, {
       ...options,
       series: {
-        names: ["queue", "cwnd"],
+        names: hasOwnTcp(net) ? ["queue", "cwnd"] : ["queue"],
         step: `${String(Math.max(1, Math.round((net.duration_s * 1e6) / SAMPLES)))}us`,
         ...(few ? { ports: "all" as const } : {}),
       },
@@ -139,6 +139,17 @@ export async function look(): Promise<void> {
       }
     });
   });
+}
+
+/** Returns whether the windows and timeouts of some connections are known. */
+export function hasOwnTcp(net: Network): boolean {
+  return net.flows.length === 0 || net.flows.some((f) => f.stack === "");
+}
+
+/** Returns a sentence on real stacks, which do not report windows and timeouts; empty if there are none. */
+export function unreported(net: Network): string {
+  const stacks = [...new Set(net.flows.flatMap((f) => (f.stack === "" ? [] : [kindName(f.stack)])))];
+  return stacks.map((stack) => `${stack} does not report its congestion windows and timeouts.`).join(" ");
 }
 
 /** Loads a scenario, goes to the microscope and shows the run with this seed. */

@@ -127,6 +127,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
   const view = lens.zoom.value;
   const flows = looked.connections.slice(0, MOST_FLOWS);
   const flow = lens.flow.value;
+  const silent = lens.unreported(overview.network);
   const id = useId();
   const common = {
     view,
@@ -140,7 +141,11 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
       lens.step.value = history.stepAt(t);
     },
   };
-  const lines = useMemo(() => flows.slice(0, MOST_LINES).map((f) => windows(looked, overview.run.series, f)), [looked]);
+  const lines = useMemo(() => {
+    const hosted = new Set(overview.network.flows.flatMap((f) => (f.stack === "" ? [] : [f.name])));
+    const shown = flows.slice(0, MOST_LINES).map((name, i) => ({ name, colour: flowColour(i) }));
+    return shown.flatMap((l) => (hosted.has(l.name) ? [] : [{ ...l, ...windows(looked, overview.run.series, l.name) }]));
+  }, [looked]);
   const mostWindow = lines.reduce((m, l) => l.values.reduce((a, b) => Math.max(a, b), m), 4) * 1.1;
   const segments = useMemo(() => sequence(looked.segments, flow), [looked, flow]);
   const mostCells = useMemo(() => history.steps.occupancy.reduce((a, b) => Math.max(a, b), 10), [looked]);
@@ -194,33 +199,46 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
           marks(c, looked);
         }}
       />
-      <h3 class="plot-title">
-        <Word of="cwnd">Congestion windows</Word> of{" "}
-        {flows.length > MOST_LINES ? `the first ${String(MOST_LINES)}` : "all"} connections{" "}
-        <Pictures
-          of="plot-cwnd"
-          name="cwnd"
-          head={() => headOf(overview, "Congestion windows (dotted: timeouts)", view, flows.slice(0, MOST_LINES))}
-        />
-      </h3>
-      <Plot
-        {...common}
-        id="plot-cwnd"
-        label="Congestion windows"
-        unit="segments"
-        height={190}
-        most={mostWindow}
-        paint={(c) => {
-          lines.forEach((l, i) => {
-            line(c, l.times, l.values, flowColour(i), true);
-          });
-          bars(
-            c,
-            looked.timeouts.map((t) => t.time_s),
-            "--bad",
-          );
-        }}
-      />
+      {lens.hasOwnTcp(overview.network) && (
+        <>
+          <h3 class="plot-title">
+            <Word of="cwnd">Congestion windows</Word> of{" "}
+            {flows.length > MOST_LINES ? `the first ${String(MOST_LINES)}` : "all"} connections{" "}
+            <Pictures
+              of="plot-cwnd"
+              name="cwnd"
+              head={() =>
+                headOf(
+                  overview,
+                  "Congestion windows (dotted: timeouts)",
+                  view,
+                  lines.map((l) => l.name),
+                  lines.map((l) => l.colour),
+                )
+              }
+            />
+          </h3>
+          <Plot
+            {...common}
+            id="plot-cwnd"
+            label="Congestion windows"
+            unit="segments"
+            height={190}
+            most={mostWindow}
+            paint={(c) => {
+              for (const l of lines) {
+                line(c, l.times, l.values, l.colour, true);
+              }
+              bars(
+                c,
+                looked.timeouts.map((t) => t.time_s),
+                "--bad",
+              );
+            }}
+          />
+        </>
+      )}
+      {silent !== "" && <p class="small soft">{silent}</p>}
       <div class="row plot-title">
         <h3>Segments of one connection</h3>
         <label for={id} class="unseen">

@@ -2,15 +2,18 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { Network } from "../../engine/api.ts";
 import { count, time } from "../parts/format.ts";
 import { Word } from "../parts/words.tsx";
 import {
+  hasOwnTcp,
   move,
   now,
   playing as isPlaying,
   showTimeout,
   step,
   timeoutBeyond,
+  unreported,
   type Detail,
   type Sort,
 } from "./lens.ts";
@@ -36,8 +39,9 @@ function counted(number: number, what: string): string {
   return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 }
 
-export function Timeline(props: { readonly looked: Detail }): JSX.Element {
+export function Timeline(props: { readonly looked: Detail; readonly network: Network }): JSX.Element {
   const { history, counts, timeouts } = props.looked;
+  const silent = unreported(props.network);
   const [speed, setSpeed] = useState<number>(SPEEDS[1]);
   /** Message shown instead of the window's counts; `at` is the time of a timeout outside the window. */
   const [note, setNote] = useState<{ readonly of: object; readonly text: string; readonly at: number | null } | null>(null);
@@ -82,13 +86,17 @@ export function Timeline(props: { readonly looked: Detail }): JSX.Element {
     if (move(sort, direction)) {
       return;
     }
+    if (sort === "timeout" && !hasOwnTcp(props.network)) {
+      setNote({ of: history, text: silent, at: null });
+      return;
+    }
     const order = direction === 1 ? "later" : "earlier";
     const text = `There is no ${order} ${sort} in this window.`;
     setNote({ of: history, text, at: null });
     if (sort === "timeout") {
       void timeoutBeyond(direction).then((at) => {
         if (at !== undefined) {
-          setNote({ of: history, text: at === null ? `There is no ${order} timeout in this run.` : text, at });
+          setNote({ of: history, text: at === null ? `There is no ${order} timeout in this run. ${silent}` : text, at });
         }
       });
     }
@@ -223,7 +231,7 @@ export function Timeline(props: { readonly looked: Detail }): JSX.Element {
         <p class="small soft">
           {counted(history.length, "step")} from {time(props.looked.from)} to {time(props.looked.to)}:{" "}
           {counted(counts.lost, "cell")} lost, {counted(counts.damaged, "frame")} damaged, {counted(counts.discarded, "cell")}{" "}
-          discarded ({counted(counts.frames, "whole frame")}), {counted(timeouts.length, "timeout")}.
+          discarded ({counted(counts.frames, "whole frame")}){hasOwnTcp(props.network) && `, ${counted(timeouts.length, "timeout")}`}. {silent}
           {history.cut_short && " The window was too long to record completely; it ends with these steps."}
         </p>
       )}

@@ -330,6 +330,52 @@ test("a click on a cell loses it on the link, and undo brings it back", { skip }
   await close(opened);
 });
 
+test("a real stack runs, its cells can be lost, and the page says what it does not report", { skip }, async () => {
+  const opened = await open("#/run");
+  const { page } = opened;
+  await write(page, (await shipped(page, "lan-smoltcp")).replace('"5s"', '"50ms"'));
+  await page.getByRole("tab", { name: "Form" }).click();
+  await page.locator(".form-stack").first().waitFor();
+  await typeSeeds(page, 1);
+  await run(page);
+  const row = await page.getByRole("table", { name: "Connections" }).locator("tbody tr").first().innerText();
+  assert.match(row, /^tcp1\s+\d+\.\d+\s+[\d,]+\s+\d+\s+–\s+–$/, "no timeouts and fast retransmits");
+  await page.getByRole("link", { name: "Look inside", exact: true }).click();
+  await look(page);
+  const silent = "smoltcp does not report its congestion windows and timeouts.";
+  const note = page.locator(".timeline p");
+  assert.match(await note.innerText(), new RegExp(`\\(\\d+ whole frames?\\)\\. ${silent}`));
+  await page.getByRole("button", { name: "Next timeout", exact: true }).click();
+  assert.equal(await note.innerText(), silent);
+  assert.equal(await page.locator("#plot-cwnd").count(), 0);
+  const scrub = page.locator("#scrub");
+  const start = Number(await scrub.inputValue());
+  await page.getByRole("button", { name: "Next frame", exact: true }).click();
+  assert.ok(Number(await scrub.inputValue()) > start);
+  await page.getByRole("button", { name: "Previous frame", exact: true }).click();
+  const before = await page.locator(".event").innerText();
+  await page.locator("#microscope").click({ position: { x: 4, y: 4 } });
+  await page.getByRole("button", { name: "Lose it on the link" }).click();
+  await page.getByText(/^The scenario now loses cell [\d,]+ of tcp\d on sw1->sw2\./).waitFor();
+  await page.getByText("The scenario or the seed has changed").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByText("The scenario or the seed has changed").waitFor({ state: "detached" });
+  await page.waitForFunction(() => document.querySelector(".bar-progress") === null);
+  assert.equal(await page.locator(".event").innerText(), before);
+  await close(opened);
+});
+
+test("next to the simulator’s TCP, a real stack has no line in the plot of windows", { skip }, async () => {
+  const opened = await open("#/run");
+  const { page } = opened;
+  await choose(page, "smoltcp-and-reno");
+  await page.getByRole("link", { name: "Look inside", exact: true }).click();
+  await look(page);
+  assert.equal(await page.locator("#plot-cwnd").count(), 1);
+  assert.match(await page.locator(".timeline p").innerText(), /\d+ timeouts?\. smoltcp does not report/);
+  await close(opened);
+});
+
 test("each run under “Run” opens in the microscope with its seed", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
