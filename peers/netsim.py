@@ -41,7 +41,7 @@ THRESHOLD_CELLS = 853
 FILE_BYTES = 2 * 1024 * 1024
 """Their run ends when each of several flows has delivered this."""
 STACK = {"congestion": "none", "mss": "1460B", "receive_window": f"{256 * 1024}B"}
-SEEDS = 8
+SEEDS = 24
 TOLERANCE = 0.1
 
 

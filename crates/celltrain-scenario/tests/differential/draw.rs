@@ -618,7 +618,9 @@ impl Tcp {
         options.insert("mss".into(), size(mss));
         options.insert("receive_window".into(), size(window.max(mss)));
         options.insert("timer_granularity".into(), json!(Duration::from_microseconds(tick)));
-        options.insert("initial_rto".into(), json!(Duration::from_milliseconds(10)));
+        // Few applications pause for 10 ms.
+        let initial_rto = if tick == 100 { 1 } else { 10 };
+        options.insert("initial_rto".into(), json!(Duration::from_milliseconds(initial_rto)));
         options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
         options.insert("lose_at_window".into(), in_bytes(lose_at));
         options.insert("initial_ssthresh".into(), in_bytes(ssthresh));
