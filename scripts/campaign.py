@@ -165,7 +165,7 @@ CAMPAIGNS = {
     ),
     # Results.
     "paper": Campaign("every table and experiment of every paper with COUNT seeds, and their pages", "1 h", papers, 30),
-    "studies": Campaign("every study with COUNT seeds, their pages and figures", "20 min", studies, count=10),
+    "studies": Campaign("every study with COUNT seeds, their pages and figures", "35 min", studies, count=10),
     "linux-cells": Campaign(
         "Linux's TCPs over cells in real time with COUNT repetitions, and their page (needs root and an idle machine)",
         "50 min",
