@@ -132,7 +132,7 @@ fn flows(layout: &Layout) -> String {
     let names: Vec<&str> = layout.flows.iter().take(MOST).map(|flow| flow.name.as_str()).collect();
     match layout.flows.len() {
         0 => "the scenario has no flows; name a VC".to_string(),
-        all if all > MOST => format!("the flows are {} and {} more", names.join(", "), all - MOST),
+        all if all > MOST => format!("the flows are {} and {} more", names.join(", "), all.saturating_sub(MOST)),
         _ => format!("the flows are {}", names.join(", ")),
     }
 }
