@@ -191,11 +191,15 @@ def table(rows: Sequence[Row]) -> str:
 
 def page_text(rows: Sequence[Row], seconds: float, rounds: int, version: str) -> str:
     """Returns the text and the table for the page."""
-    buffers = ", ".join(f"{s.buffer_packets} packets ({s.name}, {s.delay_us} us a link)" for s in SETTINGS)
+    delays = [f"{s.delay_us} us" if s.delay_us < 1000 else f"{s.delay_us // 1000} ms" for s in SETTINGS]
+    buffers = " or ".join(
+        f"{s.buffer_packets} packets ({s.name}, {delay} per link)" for s, delay in zip(SETTINGS, delays, strict=True)
+    )
     text = f"""
 `make peers` runs these networks by turns in celltrain {ct.__version__} and ns-2 {version}: {seconds:g} s of NewReno over
-links of 155.52 Mb/s, with a buffer of {buffers}. Packets of 12 cells are lost whole. CPU seconds are medians of {rounds}
-whole processes in user mode. htsim and YATS have no packages, so they are left out."""
+links of 155.52 Mb/s, with a buffer of {buffers}. Packets of {CELLS} cells are lost whole. The initial ssthresh
+is {SSTHRESH_PACKETS} packets, the tick {TICK_MS} ms and the minimum RTO {MINIMUM_RTO_MS} ms. CPU seconds are
+medians of {rounds} whole processes in user mode. htsim and YATS have no packages, so they are left out."""
     return textwrap.fill(" ".join(text.split()), 120, break_on_hyphens=False) + "\n\n" + table(rows)
 
 

@@ -33,6 +33,16 @@ def test_every_model_has_a_page_of_its_own_and_every_page_a_model():
     assert sorted(page.stem for page in MODELS.glob("*.md")) == sorted(registered())
 
 
+def test_the_verification_page_has_the_counts_of_the_page_with_ns2s_traces():
+    def counts(page: str) -> list[int]:
+        rows = re.findall(r"^\| (?:equal|not modelled)[^|]*\| (\d+) \|$", prose(ROOT / "docs" / page), re.MULTILINE)
+        return [int(count) for count in rows]
+
+    *equal, other_tcp, other_test = counts("ns2-traces.md")
+    assert counts("tcp-verification.md") == [*equal, other_tcp + other_test]
+    assert f"{sum(equal)} of {sum([*equal, other_tcp, other_test])} traces" in prose(ROOT / "docs/tcp-verification.md")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", registered())
 def test_a_models_page_has_its_name_in_the_title_and_the_required_headings_in_order(page: str):

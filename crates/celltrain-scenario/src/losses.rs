@@ -1,13 +1,14 @@
 //! Loss rules of links, as scenarios write them: the checks, and the rules of the network.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::link_loss::{LossPattern, LossRule, LossUnit};
 use celltrain_core::network::NodeKind;
 
 use crate::channels::Channels;
-use crate::hints::{closest, did_you_mean};
+use crate::hints::closest;
+use crate::requests::Table;
 use crate::scenario::{LossOptions, Scenario};
 use crate::scope::Scope;
 use crate::topology::Layout;
@@ -27,8 +28,8 @@ pub(crate) fn resolve(
         let mut scope = tables.at(name);
         let Some(link) = graph.links.position(|link| link.name == *name) else {
             let names = graph.links.iter().map(|link| link.name.as_str());
-            let hint = did_you_mean(closest(name, names, scope.token()));
-            scope.refuse(format!("is not a link; {hint}A link is named after its two nodes, such as sw1->sw2"));
+            let hint = hint(closest(name, names, scope.token()));
+            scope.refuse(format!("is not a link{hint}; a link is named after its two nodes, such as sw1->sw2"));
             continue;
         };
         let into_edge = graph.nodes[graph.links[link].to].kind == NodeKind::EdgeDevice;
@@ -38,7 +39,8 @@ pub(crate) fn resolve(
             if scope.is_malformed() {
                 continue;
             }
-            let (vc, pattern) = (selected(layout, channels, link, rule, &mut scope), pattern(rule, &mut scope));
+            let (vc, pattern) =
+                (selected(scenario, layout, channels, link, rule, &mut scope), pattern(rule, &mut scope));
             let (Some(vc), Some((unit, pattern))) = (vc, pattern) else { continue };
             let rules = rules.entry(link).or_default();
             let is_random = |pattern: &LossPattern| matches!(pattern, LossPattern::Probability(_));
@@ -59,6 +61,7 @@ pub(crate) fn resolve(
 
 /// Returns the VC that a rule names, which must cross the link.
 fn selected(
+    scenario: &Scenario,
     layout: &Layout,
     channels: &Channels,
     link: LinkIndex,
@@ -68,9 +71,13 @@ fn selected(
     let (key, name, vcs) = match (&rule.flow, &rule.vc) {
         (Some(name), None) => {
             let Some((place, _)) = layout.flows.iter().enumerate().find(|(_, flow)| flow.name == *name) else {
-                let hint =
-                    did_you_mean(closest(name, layout.flows.iter().map(|flow| flow.name.as_str()), scope.token()));
-                scope.at("flow").refuse_text(name, format!("is not a flow; {hint}A rule names one flow"));
+                let names = layout.flows.iter().map(|flow| flow.name.as_str());
+                let hint = hint(closest(name, names, scope.token()));
+                let problem = match Table::all(scenario).find(|(_, table, _)| table == name) {
+                    Some((kind, ..)) => format!("is a table of [{kind}], which no rule can name; name a flow or a VC"),
+                    None => format!("is not a flow{hint}; {}", flows(layout)),
+                };
+                scope.at("flow").refuse_text(name, problem);
                 return None;
             };
             let both = channels.of_flow.raw[place];
@@ -85,8 +92,8 @@ fn selected(
         }
         (None, Some(name)) => {
             let Some(vc) = channels.vcs.position(|vc| vc.name == *name) else {
-                let hint = did_you_mean(closest(name, channels.vcs.iter().map(|vc| vc.name.as_str()), scope.token()));
-                let problem = format!("is not a VC; {hint}A VC has the name of its flow, with -acks on the way back");
+                let hint = hint(closest(name, channels.vcs.iter().map(|vc| vc.name.as_str()), scope.token()));
+                let problem = format!("is not a VC{hint}; a VC has the name of its flow, with -acks on the way back");
                 scope.at("vc").refuse_text(name, problem);
                 return None;
             };
@@ -114,17 +121,39 @@ fn selected(
     found
 }
 
+/// Formats a suggestion that follows the problem; empty if there is none.
+fn hint(meant: Option<&str>) -> String {
+    meant.map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default()
+}
+
+/// Lists the flows, or the first of many.
+fn flows(layout: &Layout) -> String {
+    const MOST: usize = 8;
+    let names: Vec<&str> = layout.flows.iter().take(MOST).map(|flow| flow.name.as_str()).collect();
+    match layout.flows.len() {
+        0 => "the scenario has no flows; name a VC".to_string(),
+        all if all > MOST => format!("the flows are {} and {} more", names.join(", "), all.saturating_sub(MOST)),
+        _ => format!("the flows are {}", names.join(", ")),
+    }
+}
+
 /// Returns what a rule counts, and which of it is lost.
 fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossPattern)> {
     let LossOptions { packets, cells, every, probability, .. } = rule;
     match (packets.is_some() || cells.is_some(), every, probability) {
         (true, None, None) => {
-            let (unit, mut numbers) = one_of(packets.clone(), cells.clone(), scope)?;
+            let (unit, numbers) = one_of(packets.clone(), cells.clone(), scope)?;
+            let mut list = scope.at(unit.name());
             if numbers.is_empty() {
-                scope.at(unit.name()).refuse_value("[]", "is empty; list numbers from 0 on, such as [14, 26]");
+                list.refuse_value("[]", "is empty; list numbers from 0 on, such as [14, 26]");
             }
-            numbers.sort_unstable();
-            Some((unit, LossPattern::Numbers(numbers)))
+            let mut sorted = BTreeSet::new();
+            for (place, &number) in numbers.iter().enumerate() {
+                if !sorted.insert(number) {
+                    list.item(place).refuse_value(number, "is in the list already; list each number once");
+                }
+            }
+            Some((unit, LossPattern::Numbers(sorted.into_iter().collect())))
         }
         (false, Some(every), None) => {
             let (unit, period) = one_of(every.packets, every.cells, &mut scope.at("every"))?;
@@ -136,7 +165,7 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
             Some((unit, LossPattern::Probability(share)))
         }
         _ => {
-            scope.refuse("does not have exactly one of packets, cells, every and probability; write a rule for each");
+            scope.refuse("must have one of packets, cells, every and probability; write a rule for each");
             None
         }
     }
@@ -148,7 +177,7 @@ fn one_of<T>(packets: Option<T>, cells: Option<T>, scope: &mut Scope<'_>) -> Opt
         (Some(packets), None) => Some((LossUnit::Packets, packets)),
         (None, Some(cells)) => Some((LossUnit::Cells, cells)),
         _ => {
-            scope.refuse("does not have exactly one of packets and cells");
+            scope.refuse("must have either packets or cells");
             None
         }
     }

@@ -57,7 +57,11 @@ pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> S
     let count = |is: fn(&Verdict) -> bool| suites.values().flatten().filter(|(_, verdict)| is(verdict)).count();
     let plain = count(|verdict| matches!(verdict, Verdict::Equal(rules) if rules.is_empty()));
     let equal = count(|verdict| matches!(verdict, Verdict::Equal(_)));
+    let copied =
+        count(|verdict| matches!(verdict, Verdict::Equal(rules) if rules.iter().any(|rule| rule.is_substitute())));
     let not_modelled = count(|verdict| matches!(verdict, Verdict::NotModelled(_)));
+    let is_other = |(test, _): &&(&Test, Verdict)| ["Fack", "SackRH"].contains(&test.tcp.as_str());
+    let other_tcp = suites.values().flatten().filter(is_other).count();
     let with_rule = |rule: &Rule| {
         let used = |verdict: &Verdict| matches!(verdict, Verdict::Equal(rules) if rules.iter().any(|used| used.name == rule.name));
         suites.values().flatten().filter(|(_, verdict)| used(verdict)).count()
@@ -65,7 +69,8 @@ pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> S
     let mut rules = String::new();
     for rule in RULES {
         let option = if rule.lists_losses() { "`lose`, as in the trace".into() } else { format!("`{}`", rule.options) };
-        writeln!(rules, "| {} | {} | {option} | {} |", rule.name, rule.does, with_rule(rule)).unwrap();
+        let Rule { name, does, source, .. } = rule;
+        writeln!(rules, "| {name} | {does} | {option} | {} | {source} |", with_rule(rule)).unwrap();
     }
     let mut rows = String::new();
     for (suite, verdicts) in &suites {
@@ -76,8 +81,10 @@ pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> S
     }
     include_str!("page.md")
         .replace("TRACES", &(equal + not_modelled).to_string())
-        .replace("NOT_MODELLED", &not_modelled.to_string())
-        .replace("WITH_RULES", &(equal - plain).to_string())
+        .replace("OTHER_TCP", &other_tcp.to_string())
+        .replace("OTHER_TEST", &(not_modelled - other_tcp).to_string())
+        .replace("COPIED", &copied.to_string())
+        .replace("OF_NS2", &(equal - plain - copied).to_string())
         .replace("PLAIN", &plain.to_string())
         .replace("RULES\n", &rules)
         .replace("ROWS\n", &rows)

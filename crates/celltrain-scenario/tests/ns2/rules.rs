@@ -10,6 +10,8 @@ pub(super) struct Rule {
     pub(super) does: &'static str,
     /// Settings of a TCP with this behaviour here.
     pub(super) options: &'static str,
+    /// File and function of ns-2 in which it was read, or `traces` if it was inferred.
+    pub(super) source: &'static str,
     /// Returns whether ns-2 follows the rule in a test.
     pub(super) concerns: fn(&Test) -> bool,
 }
@@ -19,6 +21,11 @@ impl Rule {
     pub(super) fn lists_losses(&self) -> bool {
         self.options.is_empty()
     }
+
+    /// Returns whether it stands for something that is not modelled, instead of a rule of ns-2's TCP.
+    pub(super) fn is_substitute(&self) -> bool {
+        self.lists_losses() || self.name == "no timestamps"
+    }
 }
 
 /// All rules.
@@ -27,73 +34,92 @@ pub(super) const RULES: &[Rule] = &[
         name: "end grows",
         does: "The acknowledgement that ends fast recovery also grows cwnd.",
         options: "recovery_end = \"grow\"",
+        source: "`tcp-reno.cc`, `tcp-newreno.cc`: `recv`",
         concerns: |test| ["reno", "newreno"].contains(&test.variant()) || test.tcp == "FullTcpSack1",
     },
     Rule {
         name: "below two",
         does: "Fast recovery halves cwnd even below two segments.",
         options: "recovery_window = \"half\"",
+        source: "traces",
         concerns: |test| test.variant() != "tahoe",
     },
     Rule {
         name: "deflated timeout",
         does: "A timeout during fast recovery sets ssthresh from cwnd without its inflation.",
         options: "ssthresh_rule = \"half_of_deflated_window\"",
+        source: "`tcp-reno.cc`: `timeout`",
         concerns: |test| ["reno", "newreno"].contains(&test.variant()),
     },
     Rule {
         name: "deflated end",
         does: "A full acknowledgement leaves the cwnd that partial ones have deflated.",
         options: "full_acks = \"deflated\"",
+        source: "`tcp-newreno.cc`: `recv`",
         concerns: |test| test.variant() == "newreno" && !test.is("exit_recovery_fix_"),
     },
     Rule {
         name: "two at once",
         does: "In fast recovery, an acknowledgement sends at most two new segments.",
         options: "recovery_burst = 2",
+        source: "`tcp-newreno.cc`: `recv`",
         concerns: |test| test.variant() == "newreno",
     },
     Rule {
         name: "sent before",
         does: "Limited Transmit also repeats segments that were sent before a timeout.",
         options: "limited_transmit = \"any\"",
+        source: "traces",
         concerns: |test| test.is("singledup_"),
     },
     Rule {
-        name: "Sack1",
-        does: "The retransmission that starts a recovery leaves alone and uncounted. Duplicates without news do not count. A timeout sends reported data again.",
+        name: "ns-2's pipe",
+        does: "The first retransmission of a recovery is sent on its own and not added to pipe. Duplicates that report no new data, or follow a timeout, do not count towards a fast retransmit. After a timeout, data already reported by SACK is sent again.",
         options: "pipe = \"ns2\"",
+        source: "`tcp-sack1.cc`: `recv`, `dupack_action`, `timeout`",
         concerns: |test| test.variant() == "sack_pipe",
     },
     Rule {
         name: "three",
         does: "The heuristic for duplicates after a timeout allows acknowledgements of three segments, not four.",
         options: "fast_retransmit = \"ack_heuristic_of_three\"",
+        source: "`tcp-newreno.cc`: `dupack_action`",
         concerns: |test| test.is("bugFix_ack_"),
     },
     Rule {
         name: "no timestamps",
         does: "Timestamps show whether duplicates follow a timeout. celltrain has no timestamps; the last acknowledgement decides.",
         options: "fast_retransmit = \"ack_heuristic_of_three\"",
+        source: "`tcp-newreno.cc`: `dupack_action`",
         concerns: |test| test.is("bugFix_ts_"),
     },
     Rule {
         name: "whole ticks",
         does: "Round trips are whole ticks, counted from 0 and at least 1.",
         options: "rtt_arithmetic = \"integers_from_zero\"",
+        source: "`tcp.cc`: `rtt_update`",
         concerns: |_| true,
     },
     Rule {
         name: "repeated",
         does: "The acknowledgement of a repetition of the last segment in order is delayed.",
         options: "repeated_acks = \"delayed\"",
+        source: "`tcp-sink.cc`: `DelAckSink::recv`",
         concerns: Test::delays_acks,
     },
     Rule {
-        name: "listed losses",
-        does: "RED's random numbers decide the losses, or the rounding of times if a packet arrives as another leaves.",
+        name: "losses from the trace (RED)",
+        does: "RED's random numbers decide the losses. They are copied, so only the TCP's reaction is compared.",
         options: "",
+        source: "traces",
+        concerns: |test| test.is("red"),
+    },
+    Rule {
+        name: "losses from the trace (rounding)",
+        does: "Rounded times decide the losses if a packet arrives as another leaves. They are copied too.",
+        options: "",
+        source: "traces",
         // This suite traces the sender, in front of all losses.
-        concerns: |test| test.suite != "LimTransmit",
+        concerns: |test| test.suite != "LimTransmit" && !test.is("red"),
     },
 ];
