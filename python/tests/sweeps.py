@@ -40,11 +40,11 @@ def wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> No
         time.sleep(0.005)
 
 
-def interrupted(command: Sequence[object], folder: Path, stores: str) -> str:
-    """Sends Ctrl-C to a command once a store contains a run. Checks that runs are kept; returns the output."""
+def interrupted(command: Sequence[object], folder: Path, stores: str, more_than: int = 0) -> str:
+    """Sends Ctrl-C to a command once a store contains that many runs. Checks that runs are kept; returns the output."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
-        while not any(map(stored, folder.glob(stores))) and time.monotonic() < deadline:
+        while max(map(stored, folder.glob(stores)), default=0) <= more_than and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

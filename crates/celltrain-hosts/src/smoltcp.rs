@@ -1,7 +1,7 @@
 //! The stack [smoltcp](https://docs.rs/smoltcp), which has no other source of randomness than its seed.
 //!
 //! Fixed by smoltcp 0.14: an RTO from 1 to 60 s, timers of 1 ms, a clock of 1 us, at most four gaps in the receiver's
-//! data, no selective acknowledgements at the sender, no ECN. The application at the receiver reads in the instant of arrival.
+//! data, no selective acknowledgements at the sender, no ECN. The receiver's application reads at once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
