@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import current_thread, main_thread
 from types import FrameType
 
 #: Exit code of a command that was ended by Ctrl-C.
@@ -35,6 +36,25 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, _end)
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[list[int]]:
+    """Yields a list that Ctrl-C also appends to, because Python drops a `KeyboardInterrupt` that a destructor raises."""
+    noted: list[int] = []
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
+        yield noted
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

@@ -327,6 +327,21 @@ def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, 
     assert client.submit(sum, [1, 2]).result(timeout=30) == 3
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_while_a_result_is_released_is_not_lost(tmp_path, client, monkeypatch):
+    release = Future.__del__
+
+    def interrupted(future):
+        monkeypatch.setattr(Future, "__del__", release)
+        release(future)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Future, "__del__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan(10_000, "50ms"), tmp_path / "s", Cluster(client))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_ctrl_c_on_the_command_line_ends_with_130(tmp_path, machines):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(100_000, "100ms"))

@@ -25,6 +25,7 @@ from celltrain.errors import ClusterError, needed
 from celltrain.model.cancel import check
 from celltrain.model.files import MAX_BYTES, UnreadableError, read_json
 from celltrain.running.work import Chunk, Rows
+from celltrain.stopping import noted_interrupts
 from celltrain.text import described, shown
 
 if TYPE_CHECKING:
@@ -80,8 +81,14 @@ class Cluster:
 
     def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
         """Runs every chunk; raises `ClusterError` if the scheduler is lost or a worker has another celltrain."""
+        with noted_interrupts() as interrupts:
+            self._work(chunks, take, interrupts)
+
+    def _work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None], interrupts: list[int]) -> None:
         try:
             while True:
+                if interrupts:
+                    raise KeyboardInterrupt
                 check()
                 connected = self._is_connected()
                 room = len(self._in_flight) < max(AT_LEAST, AHEAD * self._threads)
