@@ -99,6 +99,7 @@ impl Stream {
 
     /// Shuffles the items uniformly at random (Fisher and Yates).
     #[expect(clippy::arithmetic_side_effects, reason = "an index of a list in memory")]
+    #[inline]
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let bound = u32::try_from(last + 1).expect("fewer than 2^32 items tie");
