@@ -31,7 +31,7 @@ MACOS = ("x86_64-apple-darwin", "aarch64-apple-darwin")
 MANYLINUX = "manylinux2014"
 #: The same library in auditwheel's notation: https://peps.python.org/pep-0600/.
 NEWEST_SYMBOLS = "manylinux_2_17"
-LARGEST_BYTES = 20_000_000
+LARGEST_BYTES = 8_000_000
 
 
 def main() -> int:

@@ -18,6 +18,9 @@ pub mod smoltcp;
 mod stack;
 mod trial;
 
+/// Its types describe networks, policies and results.
+pub use celltrain_core;
+
 pub use application::{Application, Source, payload};
 pub use capture::{HostCapture, LostPackets, Seen, Step};
 pub use driver::{HostedFlow, Hosts, HostsError};

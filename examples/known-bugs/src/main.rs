@@ -103,12 +103,12 @@ fn run(lost: &[usize], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn St
     std::mem::take(&mut *log.lock().expect("one thread"))
 }
 
-/// Prints the segments that the sender sends again, until `end`.
+/// Prints the segments that the sender sends again, with what it has outstanding then.
 fn retransmissions(name: &str, events: &[Event]) {
     let first = events.iter().find(|event| event.bytes > 0).expect("it sends data").sequence;
     let position = |sequence: u32| sequence.wrapping_sub(first);
     let (mut newest, mut duplicates, mut acknowledged) = (0, 0, 0);
-    let mut again: Vec<(Duration, u32, usize)> = Vec::new();
+    let mut again: Vec<(Duration, u32, usize, u32)> = Vec::new();
     for event in events {
         if !event.is_sent {
             let ack = position(event.ack);
@@ -116,15 +116,16 @@ fn retransmissions(name: &str, events: &[Event]) {
             acknowledged = ack;
         } else if event.bytes > 0 {
             if position(event.sequence) < newest {
-                again.push((event.time, position(event.sequence) / MSS, duplicates));
+                let flight = (newest - acknowledged).div_ceil(MSS);
+                again.push((event.time, position(event.sequence) / MSS, duplicates, flight));
             }
             newest = newest.max(position(event.sequence) + u32::try_from(event.bytes).expect("segments are short"));
         }
     }
     println!("{name}: retransmissions: {}", again.len());
-    for (time, number, duplicates) in again.iter().take(6) {
+    for (time, number, duplicates, flight) in again.iter().take(6) {
         println!(
-            "  {:>7.1} ms  segment {}, after {duplicates} duplicate acknowledgements",
+            "  {:>7.1} ms  segment {}, after {duplicates} duplicate acknowledgements, {flight} in flight",
             time.as_secs_f64() * 1e3,
             number + 1
         );
@@ -173,7 +174,11 @@ fn main() {
     println!("1155: Reno, the 40th segment is lost. A fast retransmit sends one segment.");
     retransmissions("smoltcp 0.13.1", &run!(old, Reno, 65_535, &[40], 2));
     retransmissions("smoltcp 0.14.0", &run!(new, Reno, 65_535, &[40], 2));
-    println!("\n1157: CUBIC, the 300th and the 900th segment are lost. Most segments in flight, by half seconds:");
-    windows("smoltcp 0.13.1", &run!(old, Cubic, 400_000, &[300, 900], 6), 12);
-    windows("smoltcp 0.14.0", &run!(new, Cubic, 400_000, &[300, 900], 6), 12);
+    println!("\n1157: CUBIC, the 300th and the 900th segment are lost. Each takes 0.3 of the window.");
+    let [before, after] = [run!(old, Cubic, 400_000, &[300, 900], 6), run!(new, Cubic, 400_000, &[300, 900], 6)];
+    retransmissions("smoltcp 0.13.1", &before);
+    retransmissions("smoltcp 0.14.0", &after);
+    println!("Most segments in flight, by half seconds:");
+    windows("smoltcp 0.13.1", &before, 12);
+    windows("smoltcp 0.14.0", &after, 12);
 }

@@ -1,23 +1,16 @@
 //! A transport stack of your own: a window of packets, acknowledged one by one, and a timer.
-//!
-//! Run it with a window that the network cannot carry to see a requirement that is not met, and its capture:
-//!
-//! ```sh
-//! cargo run --release -p celltrain-hosts --example own_stack
-//! cargo run --release -p celltrain-hosts --example own_stack 1000
-//! ```
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack, Trial};
+use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack};
 
 /// Payload of a data packet. Its first four bytes are its number.
 const PAYLOAD: usize = 532;
 const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Sends packets with numbers, at most `window` of them unacknowledged. A timeout sends all of them again.
-struct Windowed {
+pub struct Windowed {
     end: Endpoint,
     window: u32,
     /// Number of the oldest packet that is not acknowledged or, at the receiver, not received.
@@ -29,7 +22,8 @@ struct Windowed {
 }
 
 impl Windowed {
-    fn new(end: Endpoint, window: u32) -> Self {
+    /// Creates one end of a connection.
+    pub fn new(end: Endpoint, window: u32) -> Self {
         Self { end, window, oldest: 0, next: 0, timeout: None, acknowledgements: VecDeque::new() }
     }
 
@@ -86,17 +80,4 @@ impl Stack for Windowed {
         let received = if self.end.side == Side::Receiver { u64::from(self.oldest) * PAYLOAD as u64 } else { 0 };
         Report { received, ..Report::default() }
     }
-}
-
-fn main() {
-    let window = std::env::args().nth(1).map_or(16, |window| window.parse().expect("a window is a number of packets"));
-    Trial::new(5).round_trip(Duration::from_millis(3)).check(
-        std::env::temp_dir().join("own_stack.pcapng"),
-        |ends| ends.map(|end| Box::new(Windowed::new(end, window)) as Box<dyn Stack>),
-        |result| {
-            println!("window {window}: efficiency {:.3}, fairness {:?}", result.efficiency, result.fairness);
-            assert!(result.fairness > Some(0.99), "five equal senders have equal shares");
-            assert!(result.cells.lost + result.cells.discarded == 0, "the buffer holds five windows");
-        },
-    );
 }
