@@ -103,7 +103,7 @@ fn run(lost: &[usize], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn St
     std::mem::take(&mut *log.lock().expect("one thread"))
 }
 
-/// Prints the segments that the sender sends again, with what it has outstanding then.
+/// Prints the retransmissions, each with the number of segments in flight.
 fn retransmissions(name: &str, events: &[Event]) {
     let first = events.iter().find(|event| event.bytes > 0).expect("it sends data").sequence;
     let position = |sequence: u32| sequence.wrapping_sub(first);
