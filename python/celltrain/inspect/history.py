@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.drawing.event_rows import lost_frames, numbers, one_of, rows_of, texts
-from celltrain.errors import CancelledError, InputError, ScenarioError, warn
+from celltrain.errors import CancelledError, Fault, InputError, ScenarioError, warn
 from celltrain.model.cancel import Cancel, check, current
+from celltrain.model.expressions import named
 from celltrain.model.network import WITHOUT_TCP, Network
 from celltrain.model.paths import QUANTITIES
 from celltrain.model.scenario import read, table
 from celltrain.running.events import block_of, schema_of
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +35,10 @@ _REACH = Fraction(30)
 _ALL_VCS = 1.0
 #: Maximum seconds from sending a frame to its loss, which allows for full buffers on the path.
 _ON_WAY = Fraction(2)
+#: The key of QUIC in a scenario.
+_QUIC = "stack.quic"
+#: Maximum number of flows named in a message.
+_MOST_NAMED = 8
 #: Resolution of windows of events.
 _INSTANT = Fraction(1, 10**9)
 
@@ -267,6 +273,8 @@ class EventRuns:
     written_duration: str
     network: Network
     without_tcp: frozenset[str]
+    stacks: Mapping[str, str]
+    """The stacks of flows whose packets may be no TCP, by flow: `stack.quic` or the name of a class."""
     pauses: bool
     """True if a memory of a switch pauses links."""
     progress: Callable[[float], object] | None
@@ -283,16 +291,18 @@ class EventRuns:
             raise ScenarioError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
         settings = table(accepted)
         flows = settings.get("flow", {}).items()
+        network = Network.of_core(accepted)
         return cls(
             scenario=accepted,
             name=settings["name"],
             seed=settings["seed"] if seed is None else seed,
             duration=QUANTITIES["time"].read(settings["duration"]),
             written_duration=settings["duration"],
-            network=Network.of_core(accepted),
+            network=network,
             without_tcp=frozenset(
                 flow for flow, options in flows if any(kind in WITHOUT_TCP for kind in options.get("traffic") or {})
             ),
+            stacks=_stacks(settings, [route.name for route in network.flows]),
             pauses=any(memory.get("pauses") == "links" for memory in _memories(settings)),
             progress=progress,
         )
@@ -317,29 +327,63 @@ class EventRuns:
         except InputError as error:
             raise ScenarioError(error.faults) from None
 
+    def explicable(self, histories: Collection[History], end: Fraction) -> list[History]:
+        """Returns the histories until a time of flows whose packets have TCP's sequence numbers.
+
+        Warns about the others; raises `ScenarioError` if there are only others.
+        """
+        hidden = [one.flow for one in histories if self._is_hidden(one)]
+        if len(hidden) == len(histories):
+            raise self._refusal(hidden, end)
+        if hidden:
+            warn([f"left out: {self._without_numbers(hidden, end)}"])
+        return [one for one in histories if one.flow not in hidden]
+
+    def _is_hidden(self, history: History) -> bool:
+        return history.flow in self.stacks and not len(history.time)
+
+    def _refusal(self, hidden: Sequence[str], end: Fraction) -> ScenarioError:
+        return ScenarioError(Fault.saying(self._without_numbers(hidden, end), key="flow", value=hidden[0]))
+
+    def _without_numbers(self, hidden: Sequence[str], end: Fraction) -> str:
+        """Returns a sentence about flows without events of segments until a time."""
+        more = [f"{len(hidden) - _MOST_NAMED:,} more"] if len(hidden) > _MOST_NAMED else []
+        flows = ", ".join([*map(shown, hidden[:_MOST_NAMED]), *more])
+        stacks = " and ".join(dict.fromkeys(self.stacks[one] for one in hidden))
+        return (
+            f"{flows} {'uses' if len(hidden) == 1 else 'use'} {stacks}: no packet until {float(end):g} s has TCP's sequence "
+            "numbers, from which losses are explained; look at frames instead: celltrain run FILE --events DIR --kinds frames"
+        )
+
     def around(self, flows: Sequence[str], instant: float, exactness: float) -> tuple[History, Episode | None]:
         """Returns the history and the episode of the connection in the longest trouble around an instant.
 
         If none is in trouble, returns the first connection. The history ends some time after the instant, or with the
-        run if the outcome is not known by then.
+        run if the outcome is not known by then. Leaves out flows that `explicable` leaves out.
         """
         for end in dict.fromkeys((min(Fraction(instant) + _REACH, self.duration), self.duration)):
             episodes = {
                 one: nearest(one.episodes, instant, exactness) for one in self.histories(flows, end, share=(0.0, 0.5))
             }
-            lengths = {one: min(own.end, float(end)) - own.start if own else 0.0 for one, own in episodes.items()}
+            lengths = {
+                one: min(own.end, float(end)) - own.start if own else -float(self._is_hidden(one))
+                for one, own in episodes.items()
+            }
             worst = max(lengths, key=lambda one: lengths[one])
             episode = episodes[worst]
             if episode.end < NEVER if episode else any(one.start > instant for one in worst.episodes):
                 break
+        self.explicable(episodes, end)
         return worst, episode
 
     def histories(self, flows: Sequence[str], end: Fraction, *, share: tuple[float, float]) -> list[History]:
         """Returns the histories of some connections until a time.
 
         Frames may be in transit if they have not arrived and no later frame has. If one is overdue, the reference
-        engine determines its fate.
+        engine determines its fate. Raises `ScenarioError` if all use QUIC.
         """
+        if all(self.stacks.get(flow) == _QUIC for flow in flows):
+            raise self._refusal(flows, end)
         one = flows if len(flows) == 1 else None
         tables = self._run("fast", ["segments", "timers"], Fraction(0), end, flows=one, share=share)
 
@@ -414,6 +458,16 @@ class EventRuns:
         except ValueError as error:
             raise ScenarioError.of_refusal(error) from None
         return {kind: pa.concat_tables(tables).unify_dictionaries() for kind, tables in blocks.items()}
+
+
+def _stacks(settings: Mapping[str, Any], flows: Sequence[str]) -> dict[str, str]:
+    """Returns the stacks of flows whose packets may be no TCP. The table of a flow overrides the tables of ranges."""
+    chosen = dict.fromkeys(flows, settings.get("stack"))
+    for name, own in sorted(settings.get("flow", {}).items(), key=lambda entry: entry[0] in chosen):
+        if own.get("stack") or own.get("tcp"):
+            chosen |= dict.fromkeys(named(name, flows), own.get("stack"))
+    tables = {flow: stack for flow, stack in chosen.items() if stack and "smoltcp" not in stack}
+    return {flow: stack["python"]["class"] if "python" in stack else _QUIC for flow, stack in tables.items()}
 
 
 def _memories(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:

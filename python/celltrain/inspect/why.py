@@ -119,7 +119,8 @@ def why(
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Raises:
-        ScenarioError: If the scenario is refused, there is no such flow, or the time is outside the run.
+        ScenarioError: If the scenario is refused, there is no such flow, the time is outside the run, or no flow's
+            packets have TCP's sequence numbers.
         CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
@@ -293,7 +294,7 @@ def episodes(
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Raises:
-        ScenarioError: If the scenario is refused or has no such flow.
+        ScenarioError: If the scenario is refused or has no such flow, or no flow's packets have TCP's sequence numbers.
         CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
@@ -303,14 +304,14 @@ def episodes(
     """
     runs = EventRuns.of(scenario, seed, progress)
     flows = runs.flows if flow is None else [runs.check_flow(flow)]
-    histories = runs.histories(flows, runs.duration, share=(0.0, 1.0))
+    histories = runs.explicable(runs.histories(flows, runs.duration, share=(0.0, 1.0)), runs.duration)
     silences = [[Silence.of(one, episode, float(runs.duration)) for episode in one.episodes] for one in histories]
     longest = [max((silence.silent_s for silence in of_flow), default=0.0) for of_flow in silences]
     worst = longest.index(max(longest))
     return Episodes(
         scenario=runs.name,
         seed=runs.seed,
-        flow=flows[worst],
+        flow=histories[worst].flow,
         delivered_nothing=[one.flow for one in histories if one.delivered_nothing],
         episodes=sorted(silences[worst], key=lambda one: -one.silent_s),
     )
