@@ -22,6 +22,7 @@ from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn,
 from celltrain.ensemble.plan import Plan, canonical, tcps
 from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Group, Use
 from celltrain.errors import CelltrainError, ScenarioError
+from celltrain.model.network import RECOVERY
 from celltrain.model.paths import UnknownKeyError, follow
 from celltrain.model.scenario import Reading
 from celltrain.running.statistics import means
@@ -411,14 +412,15 @@ def carries_little(name: str, share: float, best: str, where: str = "") -> str:
 def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Iterable[str], what: str = "cases") -> str:
     """Returns the warning that seeds hardly change `count` of `total` cases.
 
-    `tcp` contains the summaries of their TCPs, which begin with the variant.
+    `tcp` contains the summaries of their TCPs, which begin with the variant or the stack. Stacks have no ticks.
     """
-    variants = {one.partition(" ")[0] for one in tcp}
-    variant = variants.pop() if len(variants) == 1 else "NAME"
+    variants = {one.partition(" ")[0] for one in tcp} & RECOVERY.keys()
+    variant = variants.pop() if len(variants) == 1 else "NAME" if variants else ""
+    phase = f" --set tcp.{variant}.tick_phase=random" if variant else ""
     cases = f"{count:,} of {total:,} {what}, such as {first}" if total > 1 else first or "this scenario"
     return (
         f"{seeds} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
-        f"Add --set host.start_spread=100ms --set tcp.{variant}.tick_phase=random, or vary delays too"
+        f"Add --set host.start_spread=100ms{phase}, or vary delays too"
     )
 
 
