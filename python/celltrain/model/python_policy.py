@@ -224,8 +224,14 @@ def made(
 
 
 def traceback_of(error: BaseException) -> list[str]:
-    """Called by the core: returns an exception's traceback without the last line, which is in the message."""
-    lines = "".join(traceback.format_exception(type(error), error, error.__traceback__)).splitlines()
+    """Called by the core: returns an exception's traceback without the last line, which is in the message.
+
+    It begins at the user's code, after the calls of this package.
+    """
+    begin = error.__traceback__
+    while begin is not None and begin.tb_frame.f_globals.get("__name__", "").startswith("celltrain."):
+        begin = begin.tb_next
+    lines = "".join(traceback.format_exception(type(error), error, begin)).splitlines()
     last = "".join(traceback.format_exception_only(type(error), error)).splitlines()
     return lines[:-1] if lines[-1:] == last else lines
 
