@@ -177,6 +177,7 @@ def test_list_knows_what_the_models_know(celltrain):
     assert {"greedy", "file", "constant_rate", "on_off"} <= names_of(celltrain, "traffic")
     assert {"efci", "equal_share", "erica", "erica_plus", "max_min"} <= names_of(celltrain, "allocators")
     assert {"tail_drop", "front_drop", "adaptive_discard"} <= names_of(celltrain, "discards")
+    assert {"smoltcp", "quic", "python"} == names_of(celltrain, "stacks")
     assert "af-96-1269" in names_of(celltrain, "papers")
 
 
@@ -249,6 +250,15 @@ def test_explain_tells_of_the_services_of_a_vc(celltrain):
     assert told["page"] == (ROOT / "docs" / "abr.md").read_text()
     assert "F-GCRA" in celltrain("explain", "gfr").out
     assert names_of(celltrain, "services") == {"abr", "gfr"}
+
+
+def test_explain_tells_of_stacks(celltrain):
+    told = celltrain("explain", "smoltcp", "--json").json
+    assert told["kind"] == "transport stack"
+    assert {p["name"]: p["default"] for p in told["parameters"]}["congestion"] == "reno"
+    assert "QUIC of quinn-proto" in celltrain("explain", "quic").out
+    # A policy has this name, too.
+    assert celltrain("explain", "stacks/python", "--json").json["page"] is None
 
 
 def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkeypatch):

@@ -229,6 +229,14 @@ def test_the_options_that_a_warning_of_seeds_names_can_be_pasted(celltrain):
     assert "100 ms ticks, random phases" in pasted.out
 
 
+def test_options_for_stacks_have_no_ticks(celltrain):
+    one = ("run", "lan-quic", "--seeds", 3, "--set", "topology.n_source.sources=1", "--set", "duration=20ms")
+    assert "Add --set host.start_spread=100ms, or vary delays too" in celltrain(*one).err
+    assert celltrain(*one, "--set", "host.start_spread=100ms").code == 0
+    both = plan_warnings.seeds_hardly_matter(3, 1, 1, "", ["reno (a, b); tcp1: quic 1", "smoltcp 0.14.0 with reno"])
+    assert "--set tcp.reno.tick_phase=random" in both
+
+
 def test_options_for_several_tcps_leave_the_name_open():
     assert "--set tcp.reno.tick_phase=random" in plan_warnings.seeds_hardly_matter(
         3, 1, 1, "", ["reno (a, b)", "reno (c)"]

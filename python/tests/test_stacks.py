@@ -110,6 +110,23 @@ def test_why_explains_a_loss_of_a_stack(result):
     assert re.search("it had retransmitted .* for reasons that the stack does not report", str(answer))
 
 
+def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixed_networks(celltrain):
+    for arguments in ([], ["--at", "5ms"], ["--flow", "tcp2", "--at", "5ms", "--json"]):
+        answer = celltrain("why", "lan-quic", "--set", "duration=20ms", *arguments)
+        assert answer.code == 2
+        assert "stack.quic: no packet until 0.02 s has TCP's sequence numbers" in answer.err + answer.out
+        assert "celltrain run FILE --events DIR --kinds frames" in answer.err + answer.out
+    python = hosting(Windowed(), flow={"tcp2": ct.FlowOptions(tcp=ct.Reno())})
+    for mixed, flow, hidden in ((QUIC, "tcp3", "tcp1, tcp2"), (python, "tcp2", "tcp1, tcp3")):
+        with pytest.warns(ct.CelltrainWarning, match=f"^left out: {hidden} use "):
+            assert ct.episodes(mixed, seed=2).flow == flow
+        with pytest.warns(ct.CelltrainWarning, match=f"^left out: {hidden} use "):
+            assert ct.why(mixed, seed=2, at="20ms").flow == flow
+        with pytest.raises(ct.ScenarioError, match=r"^tcp1 uses "):
+            ct.why(mixed, flow="tcp1", seed=2, at="20ms")
+        assert ct.why(mixed, flow=flow, seed=2, at="20ms").flow == flow
+
+
 @pytest.mark.parametrize(
     "setting, words",
     [
@@ -193,6 +210,11 @@ class Raises(Windowed):
         raise OSError("no route")
 
 
+class RaisesAtStart(Windowed):
+    def start(self):
+        raise OSError("no route")
+
+
 class LooksBack(Windowed):
     def next_timeout(self, now):
         return now - 1
@@ -269,6 +291,24 @@ def test_a_python_stack_that_fails_ends_its_run_with_the_call(stack, words):
     with pytest.raises(ct.ScenarioError, match=words):
         ct.run(hosting(stack))
     assert ct.run(hosting(Windowed())).efficiency > 0
+
+
+@pytest.mark.parametrize("stack, method", [(RaisesAtStart(), "start"), (Raises(), "on_packet")])
+def test_the_traceback_of_a_python_stack_begins_at_the_users_code(stack, method):
+    with pytest.raises(ct.ScenarioError) as raised:
+        ct.run(hosting(stack))
+    [fault] = raised.value.faults
+    [frame] = [line for line in fault.excerpt if line.startswith("  File ")]
+    assert __file__ in frame and frame.endswith(f"in {method}")
+
+
+def test_a_class_in_place_of_an_object_is_refused_in_words():
+    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Windowed\(\)"):
+        hosting(Windowed)
+    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Quic\(\)"):
+        hosting(ct.Quic)
+    with pytest.raises(ct.ScenarioError, match="is neither one of Smoltcp or Quic or PythonStack"):
+        hosting(int)
 
 
 def test_a_python_stack_sends_no_bursts_and_has_no_other_settings():

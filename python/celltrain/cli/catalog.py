@@ -29,7 +29,7 @@ _MODELS = {
 }
 CHOICES = {kind: definition for kind, (_, definition) in _MODELS.items()}
 SINGULAR = {kind: singular for kind, (singular, _) in _MODELS.items()}
-SINGULAR |= {"services": "service of a VC", "papers": "paper", "studies": "study"}
+SINGULAR |= {"stacks": "transport stack", "services": "service of a VC", "papers": "paper", "studies": "study"}
 SINGULAR |= {"plans": "plan", "scenarios": "scenario"}
 KINDS = tuple(SINGULAR)
 #: Kinds of names that can be listed.
@@ -79,7 +79,9 @@ class Entry:
 def entries(kind: str) -> tuple[Entry, ...]:
     """Returns all entries of a kind."""
     if kind in CHOICES:
-        return tuple(_models(kind))
+        return tuple(_models(kind, CHOICES[kind]))
+    if kind == "stacks":
+        return tuple(_models(kind, "Stack"))
     if kind == "services":
         keys = _definitions()["VcOptions"]["properties"]
         return tuple(_model(kind, name, keys[name]["description"], keys[name], f"docs/{name}.md") for name in SERVICES)
@@ -98,12 +100,13 @@ def page_of(kind: str, name: str) -> str:
     ('tail_drop', 'edge_tail_drop', 'congestion_formula')
     """
     policies = [choice["required"][0] for choice in _definitions()[CHOICES["policies"]]["oneOf"]]
-    word = {"discards": "edge_", "congestion": "congestion_", "memory_policies": "memory_"}.get(kind, "")
+    words = {"discards": "edge_", "congestion": "congestion_", "memory_policies": "memory_", "stacks": "stack_"}
+    word = words.get(kind, "")
     return word + name if name in policies else name
 
 
-def _models(kind: str) -> Iterator[Entry]:
-    for choice in _definitions()[CHOICES[kind]]["oneOf"]:
+def _models(kind: str, definition: str) -> Iterator[Entry]:
+    for choice in _definitions()[definition]["oneOf"]:
         # A choice is either a table or a constant.
         [(name, table)] = choice.get("properties", {choice.get("const"): {}}).items()
         if kind == "congestion":

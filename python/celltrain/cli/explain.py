@@ -36,7 +36,7 @@ ESSENTIAL = ("mss", "receive_window", "timer_granularity", "delayed_acks", "cong
 #: The kinds of names that can be explained.
 EXPLAINED = (
     "policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
-    "service, paper, study, plan or scenario"
+    "stack, service, paper, study, plan or scenario"
 )
 
 
@@ -49,7 +49,7 @@ def list_(
     output: shell.Table,
     kind: Annotated[str | None, _KIND] = None,
 ) -> None:
-    """List available models, services, papers, studies, plans, scenarios or measures.
+    """List available models, stacks, services, papers, studies, plans, scenarios or measures.
 
     Examples:
         celltrain list policies
@@ -120,8 +120,8 @@ def explain(
 
     Argument:
         name: A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic,
-            topology, service (abr, gfr), paper, study, example plan or scenario, a measure, or a term such as 'tail
-            drop'. If two have the name, put the kind before it: discards/tail_drop.
+            topology, stack, service (abr, gfr), paper, study, example plan or scenario, a measure, or a term such as
+            'tail drop'. If two have the name, put the kind before it: discards/tail_drop.
 
     Scenario:
         settings (PATH=VALUE): Print a scenario with this setting. May be repeated.
