@@ -39,7 +39,7 @@ COPIED = [
 PAGES = ["congestion_control", "measure", "policy", "topology"]
 ADDING = "crates/celltrain-run/tests/adding"
 #: Crates whose unit tests are not needed for the pages or the planted faults.
-UNTESTED = [f"crates/celltrain-{name}" for name in ("bench", "capture", "formula", "hosts", "web")]
+UNTESTED = [f"crates/celltrain-{name}" for name in ("bench", "capture", "emulate", "formula", "hosts", "web")]
 #: Planted faults: each removes one statement from a function.
 FAULTS = faults.read(ROOT / "crates/celltrain-core/tests/planted.csv")
 
