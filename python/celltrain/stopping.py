@@ -40,15 +40,20 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def noted_interrupts() -> Iterator[list[int]]:
-    """Yields a list that Ctrl-C also appends to, because Python drops a `KeyboardInterrupt` that a destructor raises."""
+    """Yields a list to which the first Ctrl-C is only added; a second one raises `KeyboardInterrupt` at once.
+
+    Python drops a `KeyboardInterrupt` that a destructor raises, with a traceback. Look into the list between calls of
+    libraries that have destructors.
+    """
     noted: list[int] = []
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
         yield noted
         return
 
     def note(number: int, frame: FrameType | None) -> None:
+        if noted:
+            signal.default_int_handler(number, frame)
         noted.append(number)
-        signal.default_int_handler(number, frame)
 
     signal.signal(signal.SIGINT, note)
     try:

@@ -302,6 +302,8 @@ def test_a_worker_without_celltrain_says_so(tmp_path, client):
 
 def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, monkeypatch):
     monkeypatch.setattr(cluster, "MOST_RUNS", 1)
+    # A busy machine may need longer than a user wants to wait.
+    monkeypatch.setattr(cluster, "LAST_FETCH", 30.0)
     kept = []
     worker = Cluster(client)
 
@@ -327,7 +329,6 @@ def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, 
     assert client.submit(sum, [1, 2]).result(timeout=30) == 3
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_while_a_result_is_released_is_not_lost(tmp_path, client, monkeypatch):
     release = Future.__del__
 
