@@ -309,6 +309,8 @@ def test_a_class_in_place_of_an_object_is_refused_in_words():
         hosting(ct.Quic)
     with pytest.raises(ct.ScenarioError, match="is neither one of Smoltcp or Quic or PythonStack"):
         hosting(int)
+    with pytest.raises(ct.InputError, match=r"vary = Windowed is a class: create an object of it, Windowed\(\)"):
+        ct.compare("lan-epd", vary={"stack": [Windowed]}, seeds=1)
 
 
 def test_a_python_stack_sends_no_bursts_and_has_no_other_settings():
