@@ -212,6 +212,9 @@ mod smoltcp {
     #[test]
     fn a_capture_of_cells_has_the_cells_of_stacks() {
         let cells = capture("cells");
+        // Hosted flows have 10.0.0.(4f + 1) and 10.0.0.(4f + 2), other hosts 10.128.0.1 and so on.
+        let addressed = |from: [u8; 4], to: [u8; 4]| count(&ip, &[from, to].concat());
+        assert!(addressed([10, 0, 0, 9], [10, 0, 0, 10]) > 0 && addressed([10, 128, 0, 2], [10, 128, 0, 5]) > 0);
         // The headers of LLC/SNAP and of IPv4 packets from 10.0.0.1 to 10.0.0.2, the addresses of the first flow.
         assert!(count(&cells, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45]) > 50);
         assert!(count(&cells, &[10, 0, 0, 1, 10, 0, 0, 2]) > 20);
