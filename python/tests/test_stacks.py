@@ -134,10 +134,8 @@ def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixe
     [
         ('congestion = "bbr"', ["cannot be used", "random numbers without a seed", 'choose "new_reno" or "cubic"']),
         ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
-        (
-            'mtu = "65528B"\nreceive_window = "200kB"',
-            ["frames of 65536 bytes with headers, more than AAL5 can carry (65535); use at most 65527B"],
-        ),
+        ('mtu = "65528B"', ["to 65527B, the most that AAL5 can carry"]),
+        ('congestion = "vegas"', ['"vegas" is not one of "new_reno", "cubic"\n']),
         ('receive_window = "1kB"', ["receive_window", "is outside two packets (3000B)"]),
     ],
 )
@@ -267,6 +265,10 @@ def test_a_python_stack_runs_on_both_engines_next_to_other_flows(tmp_path):
     assert flows["stack"] == [f"{__name__}:Windowed", "", f"{__name__}:Windowed"]
     assert flows["completion_s"][0] > 0
     assert min(flows["goodput_mbps"]) > 0
+    # Its protocol is neither TCP nor UDP.
+    for name in ("segments_sent", "retransmitted_segments", "repeated_segments", "throughput_mbps"):
+        assert [value is None for value in flows[name]] == [True, False, True]
+    assert "tcp3" in str(run)
     assert ct.run(mixed, engine="reference").fingerprint == run.fingerprint
     assert ct.run(hosting(Windowed(window=4), flow=others)).fingerprint != run.fingerprint
 
