@@ -134,7 +134,10 @@ def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_les
     assert report["packets"] == 30
     assert 0 < report["lateness_us"]["p50"] <= report["lateness_us"]["max"]
     assert [program["exit_code"] for program in report["programs"]] == [0, 0]
-    assert answer["flows"][0]["delivered_bytes"] == 30
+    flow = answer["flows"][0]
+    assert flow["delivered_bytes"] == 30
+    assert flow["stack"].startswith("Linux ")
+    assert [flow[name] for name in ("timeouts", "fast_retransmits", "cwnd_segments")] == [None] * 3
 
 
 @LINUX

@@ -273,7 +273,8 @@ fn at_hosts(
         }
     }
     let (mut numbers, mut interfaces) = (TiVec::<NodeIndex, _>::new(), Vec::new());
-    let mut hosts = 0;
+    // Packets of hosts outside the simulation have addresses in 10.0.0.0/9, which are in their bytes.
+    let mut hosts = if network.flows.iter().any(|flow| flow.outside) { 1 << 23 } else { 0 };
     for (node, &is_seen) in network.nodes.iter().zip(&is_seen) {
         let interface = u32::try_from(interfaces.len()).expect("indices fit 32 bits");
         numbers.push((hosts, is_seen.then_some(interface)));

@@ -103,6 +103,9 @@ pub struct FlowResult {
     pub retransmitted_segments: u64,
     /// Segments that arrived but contained no new data.
     pub repeated_segments: u64,
+    /// Packets that a stack outside the simulation sent with neither TCP nor UDP in them. If there are only such packets,
+    /// the numbers of segments and the throughput are not known. Not in the fingerprint.
+    pub unknown_packets: u64,
     /// Number of times the retransmission timer expired.
     pub timeouts: u64,
     /// Number of times duplicate acknowledgements started a retransmission.
@@ -419,6 +422,7 @@ impl FinalState<'_> {
                 segments_sent: sent.segments_sent + outside.segments_sent,
                 retransmitted_segments: sent.retransmitted_segments + outside.retransmitted_segments,
                 repeated_segments: got.repeated_segments + outside.repeated_segments,
+                unknown_packets: outside.unknown_packets,
                 timeouts: sent.timeouts,
                 fast_retransmits: sent.fast_retransmits,
                 cwnd_segments: connection.windows()[0],

@@ -343,6 +343,7 @@ mod tests {
     use etherparse::PacketBuilder;
 
     use super::*;
+    use crate::plan::name_stacks;
 
     /// Sends a packet and an answer to each that arrives, between sockets instead of devices.
     #[test]
@@ -359,7 +360,7 @@ mod tests {
         let devices: Vec<_> = devices.into_iter().map(|device| File::from(OwnedFd::from(device))).collect();
         let (control, emulation) = (Control::default(), Emulation::new(&network, &plan, &devices));
         let mut times = Vec::new();
-        let lateness = std::thread::scope(|scope| {
+        let (lateness, mut result) = std::thread::scope(|scope| {
             let loops = scope.spawn(|| {
                 let mut lateness = Lateness::default();
                 let ended = Engine::Fast.run_hosted::<_, EmulationError>(
@@ -371,8 +372,7 @@ mod tests {
                         Ok(())
                     },
                 );
-                ended.unwrap();
-                lateness
+                (lateness, ended.unwrap())
             });
             let mut buffer = [0; 100];
             for _ in 0..4 {
@@ -391,6 +391,9 @@ mod tests {
             loops.join().unwrap()
         });
         assert_eq!(lateness.packets, 8);
+        name_stacks(&network, &mut result);
+        let stack = &result.flows.raw[0].stack;
+        assert!(stack.starts_with("Linux ") && stack.len() > 8, "{stack}");
         let shortest = *times.iter().min().unwrap();
         assert!((Duration::from_millis(30)..Duration::from_millis(60)).contains(&shortest), "{times:?}");
     }

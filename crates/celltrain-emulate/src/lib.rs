@@ -14,4 +14,4 @@ mod wall;
 pub use devices::{DEVICE, commands, device};
 pub use emulation::{Control, Emulation, EmulationError};
 pub use lateness::Lateness;
-pub use plan::{Host, Peer, Plan};
+pub use plan::{Host, Peer, Plan, name_stacks};

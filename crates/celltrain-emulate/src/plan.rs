@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
+use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{LinkTimes, Network};
 use celltrain_core::units::Span;
 
@@ -118,5 +119,13 @@ impl Plan {
             return Err(format!("{} hosts are too many: emulate has {MOST_HOSTS} addresses", plan.hosts.len()));
         }
         Ok(plan)
+    }
+}
+
+/// Names the kernel as the stack of the flows whose ends are hosts. Results leave out what such a stack does not show.
+pub fn name_stacks(network: &Network, result: &mut RunResult) {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    for (_, own) in network.flows.iter().zip(&mut result.flows).filter(|(flow, _)| flow.outside) {
+        own.stack = format!("Linux {}", release.trim());
     }
 }

@@ -16,8 +16,9 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// Counts a packet that a host sends.
     pub(crate) fn on_sent(&mut self, vc: VcIndex, packet: &[u8], counters: &mut OutsideCounters) {
-        if let Some((segments, _)) = self.connection(vc, packet) {
-            segments.on_sent(packet, counters);
+        match self.connection(vc, packet) {
+            Some((segments, _)) => drop(segments.on_sent(packet, counters)),
+            None => counters.unknown_packets += 1,
         }
     }
 

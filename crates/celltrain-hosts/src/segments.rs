@@ -27,7 +27,11 @@ enum Headers {
 impl Segments {
     /// Counts a packet that leaves the sender of data.
     pub fn on_sent(&mut self, packet: &[u8], counters: &mut OutsideCounters) -> Option<SegmentStep> {
-        let (sequence, syn, len) = match headers(packet)? {
+        let Some(headers) = headers(packet) else {
+            counters.unknown_packets += 1;
+            return None;
+        };
+        let (sequence, syn, len) = match headers {
             Headers::Tcp { sequence, syn, bytes, .. } => (sequence, syn, bytes),
             Headers::Udp { bytes } => {
                 counters.segments_sent += u64::from(bytes > 0);
@@ -239,7 +243,7 @@ mod tests {
             segments.on_arrived(&packet, &mut counters);
         }
         segments.on_sent(b"no packet", &mut counters);
-        assert_eq!((counters.segments_sent, counters.retransmitted_segments), (2, 0));
+        assert_eq!((counters.segments_sent, counters.retransmitted_segments, counters.unknown_packets), (2, 0, 1));
         assert_eq!((counters.received_bytes, counters.repeated_segments), (20, 0));
     }
 }

@@ -8,7 +8,7 @@ use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
 use celltrain_core::network::Network;
 use celltrain_core::probe::Nothing;
-use celltrain_emulate::{Control, Emulation, EmulationError, Host, Lateness, Plan, commands, device};
+use celltrain_emulate::{Control, Emulation, EmulationError, Host, Lateness, Plan, commands, device, name_stacks};
 use celltrain_run::Unfinished;
 use celltrain_run::answer::Answer;
 use celltrain_run::scenario::Handle;
@@ -111,13 +111,14 @@ fn emulated(
             Ok(())
         },
     );
-    let result = result.map_err(|error| match error {
+    let mut result = result.map_err(|error| match error {
         EmulationError::Interrupted => Unfinished::Interrupted,
         EmulationError::Device { host, .. } => {
             Unfinished::Refused(format!("host {}: {error}", network.nodes[plan.hosts[host].node].name))
         }
         error => Unfinished::Refused(error.to_string()),
     })?;
+    name_stacks(network, &mut result);
     let engine = Engine::Fast.for_network(network);
     let bottleneck = network.links[network.bottleneck].name.clone();
     let name = checked.scenario().name.clone();

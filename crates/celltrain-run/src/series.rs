@@ -4,7 +4,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::memory::QueueIndex;
-use celltrain_core::network::Network;
+use celltrain_core::network::{Flow, Network};
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use serde_json::{Value, json};
@@ -42,6 +42,8 @@ pub enum Over {
     PortFlows,
     /// All connections.
     Flows,
+    /// Connections whose windows are shown: a real stack may hide its own.
+    WindowFlows,
     /// Connections whose data VC is rate-controlled.
     RateFlows,
     /// Connections whose packets are queued at the edge of the ATM network.
@@ -57,13 +59,14 @@ impl Over {
             Over::Ports => "ports",
             Over::PortFlows => "occupancy_columns",
             Over::Flows => "flows",
+            Over::WindowFlows => "window_flows",
             Over::RateFlows => "rate_flows",
             Over::EdgeFlows => "edge_flows",
             Over::Queues => "memory_queues",
         }
     }
 
-    /// Returns the number of columns.
+    /// Returns the number of columns that a recorder has.
     fn width(self, recorder: &Recorder, network: &Network) -> usize {
         match self {
             Over::Ports => recorder.links().len(),
@@ -71,7 +74,7 @@ impl Over {
                 let routing = network.routing();
                 recorder.links().iter().map(|&link| routing.vcs[link].len()).sum()
             }
-            Over::Flows => network.flows.len(),
+            Over::Flows | Over::WindowFlows => network.flows.len(),
             Over::RateFlows => recorder.rate_flows().count(),
             Over::EdgeFlows => recorder.edge_flows().count(),
             Over::Queues => recorder.queues().len(),
@@ -81,7 +84,7 @@ impl Over {
     /// Returns the reason why a network may have no column for this series.
     fn lacking(self) -> Option<&'static str> {
         match self {
-            Over::Ports | Over::PortFlows | Over::Flows => None,
+            Over::Ports | Over::PortFlows | Over::Flows | Over::WindowFlows => None,
             Over::RateFlows => Some("no connection's data is an ABR VC, as [vc.NAME.abr] makes it"),
             Over::EdgeFlows => Some("no connection crosses an edge device or is an ABR VC"),
             Over::Queues => Some("no ports share a memory, as [switch.NAME.memory] makes them"),
@@ -160,11 +163,11 @@ pub const SERIES: &[Series] = &[
     },
     Series {
         name: "cwnd",
-        meaning: "congestion window and slow start threshold of each connection; 0 if a real stack does not show it",
-        over: Over::Flows,
+        meaning: "congestion window and slow start threshold of each connection, unless a real stack hides its window",
+        over: Over::WindowFlows,
         columns: columns! {
             Numbers cwnd_segments, "segments", "congestion window";
-            Numbers ssthresh_segments, "segments", "slow start threshold";
+            Numbers ssthresh_segments, "segments", "slow start threshold; 0 with a real stack";
         },
         choose: |choice| choice.windows = true,
     },
@@ -390,6 +393,7 @@ pub struct Recorded {
 impl Recorded {
     /// Converts the values that a recorder of this trace recorded in a run of this network.
     pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder) -> Self {
+        let shown = keep_shown_windows(network, &mut recorder);
         let clock = network.clock();
         let routing = network.routing();
         let port = |link: LinkIndex| network.links[link].name.clone();
@@ -413,6 +417,7 @@ impl Recorded {
             names: vec![
                 (Over::Ports.name(), links.iter().copied().map(port).collect()),
                 (Over::Flows.name(), network.flows.keys().map(name).collect()),
+                (Over::WindowFlows.name(), shown.into_iter().map(name).collect()),
                 (Over::RateFlows.name(), recorder.rate_flows().map(name).collect()),
                 (Over::EdgeFlows.name(), recorder.edge_flows().map(name).collect()),
                 (Over::Queues.name(), recorder.queues().iter().map(queue).collect()),
@@ -425,6 +430,22 @@ impl Recorded {
                 .collect(),
         }
     }
+}
+
+/// Removes the windows of flows whose stacks have not shown any. Returns the other flows.
+fn keep_shown_windows(network: &Network, recorder: &mut Recorder) -> Vec<FlowIndex> {
+    let is_shown = |(number, flow): (usize, &Flow)| {
+        let mut windows = recorder.cwnd_segments.iter().skip(number).step_by(network.flows.len());
+        !flow.outside || windows.any(|&cwnd| cwnd > 0.0)
+    };
+    let shown: Vec<bool> = network.flows.iter().enumerate().map(is_shown).collect();
+    if shown.contains(&false) {
+        for windows in [&mut recorder.cwnd_segments, &mut recorder.ssthresh_segments] {
+            let mut shown = shown.iter().cycle();
+            windows.retain(|_| shown.next() == Some(&true));
+        }
+    }
+    network.flows.keys().zip(shown).filter(|(_, shown)| *shown).map(|(flow, _)| flow).collect()
 }
 
 #[cfg(test)]

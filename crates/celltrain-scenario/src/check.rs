@@ -27,7 +27,7 @@ use crate::document::join;
 use crate::fault::{Faults, KeyFault, Warning};
 use crate::limits::MAX_DURATION;
 use crate::losses;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, vanilla};
 use crate::scope::Scope;
 use crate::topology::Topology;
 use crate::{Candidate, Fits};
@@ -105,6 +105,7 @@ pub fn check(
     requests::loads(&resolved, &mut verdict.warnings);
     marks::without_effect(scenario, &mut verdict.warnings);
     beyond(&resolved, &mut verdict.warnings, token)?;
+    unused_tcp(scenario, &mut verdict.warnings);
     unused(scenario, &mut verdict.warnings);
     thresholds(scenario, &mut verdict.warnings);
     // A policy cannot be built if one of its settings was removed.
@@ -155,6 +156,15 @@ fn beyond(
         }
     }
     Ok(())
+}
+
+/// Warns of a common TCP that no connection uses, because all of them use a real stack.
+fn unused_tcp(scenario: &Scenario, warnings: &mut Vec<Warning>) {
+    if let Some(stack) = scenario.only_stack().filter(|_| scenario.tcp != vanilla()) {
+        let key = join("tcp", scenario.tcp.name());
+        let message = format!("{key} has no effect: stack.{} replaces it; leave one of them out", stack.name());
+        warnings.push(Warning { key, message });
+    }
 }
 
 /// Warns of constants and state that no formula uses, as they are probably misspelt.

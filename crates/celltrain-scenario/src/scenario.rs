@@ -300,6 +300,11 @@ impl Scenario {
         own.stack.as_ref().or(self.stack.as_ref()).filter(|_| !is_own)
     }
 
+    /// Returns the stack of all connections, if none of them uses the common TCP.
+    pub(crate) fn only_stack(&self) -> Option<&StackConfig> {
+        self.stack.as_ref().filter(|_| !self.has_requests())
+    }
+
     /// Returns whether connections open during the run.
     pub fn has_requests(&self) -> bool {
         !self.requests.is_empty() || !self.incast.is_empty()
@@ -350,7 +355,7 @@ fn first_seed() -> u64 {
     1
 }
 
-fn vanilla() -> TcpConfig {
+pub(crate) fn vanilla() -> TcpConfig {
     TcpConfig::Vanilla(TcpOptions::default())
 }
 

@@ -289,7 +289,7 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
                 raise MeasureError(f"series must be followed by {' or '.join(SERIES)}, and then a flow")
             if series is None:
                 return follow({flow["name"]: 0.0 for flow in answer["flows"]}, path[2:])
-            return follow({name: SERIES[path[1]](series, name) for name in series["flows"]}, path[2:])
+            return follow({name: SERIES[path[1]](series, name) for name in series["window_flows"]}, path[2:])
         if path[:2] == ["ports", "bottleneck"] and "bottleneck" in answer:
             return follow(answer, ["ports", answer["bottleneck"], *path[2:]])
         return follow(answer, path)
@@ -321,5 +321,5 @@ def _too_few(path: Sequence[str], answer: Mapping[str, Any]) -> str:
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:
-    window: NDArray[np.float64] = series[name][:, list(series["flows"]).index(flow)]
+    window: NDArray[np.float64] = series[name][:, list(series["window_flows"]).index(flow)]
     return window

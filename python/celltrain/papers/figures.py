@@ -146,6 +146,7 @@ def over_time(source: Source) -> Figure:
     for axes, (title, scenario) in zip(grid.flat, panels, strict=False):
         answer, series = source.run(scenario, "delivered" if is_goodput else "cwnd")
         time, values = series["time_s"], series.get("cwnd_segments")
+        names = series["flows" if is_goodput else "window_flows"]
         fair = {flow["name"]: flow["max_min_mbps"] for flow in answer["flows"]}
         if is_goodput:
             values = np.diff(series["delivered_bytes"].astype(float), axis=0) * 8e-6 / np.diff(time)[:, None]
@@ -153,9 +154,9 @@ def over_time(source: Source) -> Figure:
         elif "mss_bytes" in spec:
             values = values * (spec["mss_bytes"] / 1000)
         for (label, pattern), colour in zip(lines.items(), COLOURS, strict=False):
-            members = named(pattern, series["flows"])
+            members = named(pattern, names)
             for member in members:
-                axes.plot(time, values[:, series["flows"].index(member)], color=colour, linewidth=0.9, alpha=0.8)
+                axes.plot(time, values[:, names.index(member)], color=colour, linewidth=0.9, alpha=0.8)
             if is_goodput:
                 axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
             axes.plot([], [], color=colour, label=label)

@@ -418,7 +418,11 @@ class RunResult(Carded):
     def _card(self) -> Card:
         answer, columns = self._answer, ("lost_cells", "discarded_cells", "max_queue_cells")
         flows = [
-            [one["name"], f"{one['goodput_mbps']:.3f}", f"{one['retransmitted_segments']:,}", f"{one['timeouts']:,}"]
+            [
+                one["name"],
+                f"{one['goodput_mbps']:.3f}",
+                *("" if one[name] is None else f"{one[name]:,}" for name in ("retransmitted_segments", "timeouts")),
+            ]
             for one in answer["flows"]
         ]
         # Ports with most losses first; a mesh has thousands of ports.

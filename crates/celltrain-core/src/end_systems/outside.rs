@@ -37,6 +37,9 @@ pub struct OutsideCounters {
     /// The sender's congestion window; 0 if its end system does not show it. Not in the fingerprint, because packets
     /// show its effect.
     pub cwnd_bytes: u64,
+    /// Packets sent that contain neither TCP nor UDP, so that nothing can be counted in them. Not in the fingerprint,
+    /// which has the packets.
+    pub unknown_packets: u64,
     /// Fingerprint of the bytes and times of its packets.
     pub packets: Fingerprint,
 }
@@ -51,6 +54,7 @@ impl OutsideCounters {
             repeated_segments,
             completed,
             cwnd_bytes: _,
+            unknown_packets: _,
             packets,
         } = *self;
         fingerprint.fold_all([delivered_bytes, segments_sent, retransmitted_segments, received_bytes]);

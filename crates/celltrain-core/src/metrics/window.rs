@@ -142,6 +142,7 @@ counters!(
     segments_sent,
     retransmitted_segments,
     repeated_segments,
+    unknown_packets,
     timeouts,
     fast_retransmits,
     packets_sent,

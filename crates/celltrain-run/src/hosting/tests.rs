@@ -20,7 +20,7 @@ mod smoltcp {
     use crate::events::{Block, Choice, Values};
     use crate::runner::{Captured, EventOutput, How, Progress, Watched, one, one_watched};
     use crate::scenario::Handle;
-    use crate::series::Trace;
+    use crate::series::{Array, Trace};
     use celltrain_core::engine::Engine;
 
     /// Two flows over smoltcp, one of them with a file, and a flow over the simulation's TCP.
@@ -123,13 +123,21 @@ mod smoltcp {
     fn series_of_hosted_flows_end_with_the_bytes_of_the_answer() {
         let scenario = handle(MIXED);
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
-        let trace = Trace::new(duration, &["queue".into(), "delivered".into()], Some("10ms"), None).unwrap();
+        let names = ["queue", "delivered", "cwnd"].map(str::to_owned);
+        let trace = Trace::new(duration, &names, Some("10ms"), None).unwrap();
         let how = How { trace: trace.as_ref(), ..How::default() };
         let finished = one(&scenario, None, how, &AtomicBool::new(false), &Progress::default()).unwrap();
         let answer: Value = serde_json::from_str(&finished.answer).unwrap();
         assert_eq!(answer["fingerprint"], run(by(Engine::Fast), Watched::default())["fingerprint"]);
         let series = finished.series.unwrap();
         assert_eq!(series.time_s.len(), 151);
+        let names = |list| series.names.iter().find(|(name, _)| *name == list).unwrap().1.join(" ");
+        assert_eq!([names("flows"), names("window_flows")], ["tcp1 tcp2 tcp3", "tcp2"]);
+        for (name, array) in
+            series.arrays.iter().filter(|(name, _)| ["cwnd_segments", "ssthresh_segments"].contains(name))
+        {
+            assert!(matches!(array, Array::Numbers(windows) if windows.len() == 151 && windows[0] >= 1.0), "{name}");
+        }
     }
 
     #[test]
@@ -204,6 +212,9 @@ mod smoltcp {
         assert_eq!(count(&ip, b"in the model the connection tcp2"), 2 + 1);
         assert_eq!(count(&ip, b"in the model the connection tcp1"), 0);
         assert!(count(&ip, b"lost at sw1->sw2: refused: ") > 0);
+        // Hosted flows have 10.0.0.(4f + 1) and 10.0.0.(4f + 2), other hosts 10.128.0.1 and so on.
+        let addressed = |from: [u8; 4], to: [u8; 4]| count(&ip, &[from, to].concat());
+        assert!(addressed([10, 0, 0, 9], [10, 0, 0, 10]) > 0 && addressed([10, 128, 0, 2], [10, 128, 0, 5]) > 0);
         let aal5 = capture("aal5");
         assert_eq!(count(&aal5, b"000000000000000\n000000000000010\n"), first_line);
         assert!(count(&aal5, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]) > 100, "LLC/SNAP");

@@ -6,6 +6,11 @@ use crate::measure::{Measure, When};
 
 type Flow = Measure<FlowResult>;
 
+/// Returns whether the numbers of segments are known: a stack may use a protocol that is neither TCP nor UDP.
+const fn has_segments(flow: &FlowResult) -> bool {
+    flow.segments_sent > 0 || flow.unknown_packets == 0
+}
+
 /// Measures of one connection.
 pub const FLOW: &[Flow] = &[
     Flow::text("name", "the connection", |flow| &flow.name),
@@ -19,18 +24,20 @@ pub const FLOW: &[Flow] = &[
     Flow::number(
         "throughput_mbps",
         "Mb/s",
-        "payload of all segments that arrived whole, repetitions included",
-        |flow| Some(flow.throughput_mbps),
+        "payload of all segments that arrived whole, repetitions included; null if a stack's packets are neither TCP nor UDP",
+        |flow| has_segments(flow).then_some(flow.throughput_mbps),
     ),
     Flow::count("delivered_bytes", "B", "bytes handed to the application", |flow| Some(flow.delivered_bytes)),
     Flow::count("segments_sent", "segments", "segments sent, retransmissions included", |flow| {
-        Some(flow.segments_sent)
+        has_segments(flow).then_some(flow.segments_sent)
     })
     .printed("segments sent", When::Always),
-    Flow::count("retransmitted_segments", "segments", "segments sent again", |flow| Some(flow.retransmitted_segments))
-        .printed("retransmitted", When::Always),
+    Flow::count("retransmitted_segments", "segments", "segments sent again", |flow| {
+        has_segments(flow).then_some(flow.retransmitted_segments)
+    })
+    .printed("retransmitted", When::Always),
     Flow::count("repeated_segments", "segments", "segments that arrived and held nothing new", |flow| {
-        Some(flow.repeated_segments)
+        has_segments(flow).then_some(flow.repeated_segments)
     }),
     Flow::count("timeouts", "1", "times the retransmission timer ran out; null with a real stack", |flow| {
         flow.stack.is_empty().then_some(flow.timeouts)

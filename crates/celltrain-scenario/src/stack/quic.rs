@@ -48,6 +48,7 @@ impl Default for Config {
 /// Congestion control of quinn-proto.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(extend("x-expect" = "one of \"new_reno\", \"cubic\""))]
 pub enum QuicCongestion {
     /// `NewReno` (RFC 9002).
     NewReno,
@@ -59,8 +60,8 @@ pub enum QuicCongestion {
 
 /// UDP packets with 1200 bytes (RFC 9000, 14), after 28 bytes of headers.
 const MIN_MTU: u64 = 1228;
-/// The largest packet of IPv4.
-const MAX_MTU: u64 = 65_535;
+/// The largest packet with LLC/SNAP in the 65535 bytes of an AAL5 frame (RFC 2684, ITU-T I.363.5).
+const MAX_MTU: u64 = 65_527;
 /// Bytes of an MTU that are not the payload of a segment of the simulation's TCP, with whose segments results count.
 const HEADERS: u64 = 40;
 /// quinn-proto reduces a window to two packets at most.
@@ -90,14 +91,16 @@ impl Config {
                            repeat; choose \"new_reno\" or \"cubic\"";
             faults.push(Fault::new("congestion", "\"bbr\"", problem));
         }
-        if !(MIN_MTU..=MAX_MTU).contains(&mtu) {
+        let is_known = (MIN_MTU..=MAX_MTU).contains(&mtu);
+        if !is_known {
             let problem = format!(
                 "is outside {MIN_MTU}B, the 1200 bytes that QUIC needs and 28 of headers, to {MAX_MTU}B, the most that \
-                 IP allows"
+                 AAL5 can carry"
             );
             faults.push(Fault::new("mtu", format!("\"{}\"", self.mtu), problem));
         }
-        let least = mtu.clamp(MIN_MTU, MAX_MTU).saturating_mul(MIN_PACKETS);
+        let packet = if is_known { mtu } else { MIN_MTU };
+        let least = packet.saturating_mul(MIN_PACKETS);
         let windows = [
             ("receive_window", Some(self.receive_window)),
             ("send_buffer", self.send_buffer),

@@ -70,16 +70,16 @@ fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
         ),
         ("mtu = '1200B'", "mtu = \"1.2kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"),
         (
-            "mtu = '65535B'\nreceive_window = '200kB'",
-            "mtu = \"65.535kB\" makes frames of 65543 bytes with headers, more than AAL5 can carry (65535); use at most \
-             65527B",
+            "mtu = '65535B'",
+            "mtu = \"65.535kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers, to 65527B, the most \
+             that AAL5 can carry",
         ),
         ("receive_window = '2999B'", "receive_window = \"2.999kB\" is outside two packets (3000B) to 1073741824B"),
         ("send_buffer = '2000MB'", "send_buffer = \"2000MB\" is outside two packets (3000B) to 1073741824B"),
         ("initial_window = '1B'", "initial_window = \"1B\" is outside two packets"),
         ("initial_rtt = '0s'", "initial_rtt = \"0s\" is not a time from 1us to 10s"),
         ("ack_delay = '26ms'", "ack_delay = \"26ms\" is not a time from 1ms to 25ms, which receivers of QUIC grant"),
-        ("congestion = 'reno'", "congestion = \"reno\" is not one of \"new_reno\", \"cubic\", \"bbr\""),
+        ("congestion = 'reno'", "congestion = \"reno\" is not one of \"new_reno\", \"cubic\""),
         ("mss = '512B'", "mss is unknown"),
     ] {
         let found = faults(&format!("[stack.quic]\n{text}"));
@@ -90,6 +90,19 @@ fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
     let network = reading.network.unwrap();
     let flow = &network.flows[FlowIndex::new(0)];
     assert_eq!((flow.frame(&network.aal5), flow.tcp.options().receive_window.bytes), ((9140, 192), 8 * 65_535));
+}
+
+#[test]
+fn a_common_tcp_that_no_flow_uses_is_a_warning_and_fits_any_frame() {
+    let warnings = |text: &str| with(text).warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>();
+    let says = "tcp.reno has no effect: stack.smoltcp replaces it; leave one of them out";
+    assert_eq!(warnings("[stack.smoltcp]\n[tcp.reno]"), [says]);
+    assert_eq!(warnings("[stack.smoltcp]\n[tcp.vanilla]\n[flow.tcp1]\ntcp.reno = {}"), [""; 0]);
+    assert_eq!(warnings("[flow.tcp1.stack.smoltcp]\n[tcp.reno]"), [""; 0]);
+    let found = faults("[stack.smoltcp]\n[aal5]\nmax_sdu = '300B'");
+    assert!(found.len() == 1 && found[0].contains("stack.smoltcp.mss"), "{found:?}");
+    let found = faults("[flow.tcp1.stack.smoltcp]\n[aal5]\nmax_sdu = '300B'");
+    assert_eq!(found.len(), 2, "{found:?}");
 }
 
 #[test]
