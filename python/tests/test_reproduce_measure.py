@@ -94,7 +94,7 @@ def saw_teeth() -> dict[str, Any]:
     tooth = 10 + 10 * (time % 1)
     cwnd = np.stack([tooth, np.full_like(time, 5.0)], axis=1)
     ssthresh = np.stack([np.full_like(time, 10.0), np.full_like(time, 100.0)], axis=1)
-    return {"time_s": time, "flows": ["tcp1", "tcp2"], "cwnd_segments": cwnd, "ssthresh_segments": ssthresh}
+    return {"time_s": time, "window_flows": ["tcp1", "tcp2"], "cwnd_segments": cwnd, "ssthresh_segments": ssthresh}
 
 
 def test_the_slope_of_a_climb_is_that_of_the_tooth() -> None:
