@@ -8,6 +8,7 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
+from celltrain.inspect.history import _stacks as stacks_of
 
 #: Two connections of smoltcp share a switch with one of the simulator's own TCP.
 MIXED = ct.n_source(
@@ -134,7 +135,7 @@ def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixe
     [
         ('congestion = "bbr"', ["cannot be used", "random numbers without a seed", 'choose "new_reno" or "cubic"']),
         ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
-        ('mtu = "65528B"', ["to 65527B, the most that AAL5 can carry"]),
+        ('mtu = "65528B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
         ('congestion = "vegas"', ['"vegas" is not one of "new_reno", "cubic"\n']),
         ('receive_window = "1kB"', ["receive_window", "is outside two packets (3000B)"]),
     ],
@@ -313,8 +314,23 @@ def test_a_class_in_place_of_an_object_is_refused_in_words():
         hosting(ct.Quic)
     with pytest.raises(ct.ScenarioError, match="is neither one of Smoltcp or Quic or PythonStack"):
         hosting(int)
-    with pytest.raises(ct.InputError, match=r"vary = Windowed is a class: create an object of it, Windowed\(\)"):
+    with pytest.raises(ct.InputError, match=r"value = Windowed is a class: create an object of it, Windowed\(\)"):
         ct.compare("lan-epd", vary={"stack": [Windowed]}, seeds=1)
+    with pytest.raises(ct.InputError, match=r"value = Epd is a class"):
+        ct.sweep("lan-epd", over={"port.bottleneck.policy": [ct.Epd]}, seeds=1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "quic"),
+    [
+        ({"stack": {"quic": {}}, "flow": {"tcp3": {"traffic": {"constant_rate": {}}}}}, ["tcp1", "tcp2"]),
+        ({"flow": {"tcp1-3": {"stack": {"quic": {}}}, "tcp2": {"start": "1ms"}}}, ["tcp1", "tcp3"]),
+        ({"flow": {"tcp1-2": {"stack": {"quic": {}}}, "tcp2-3": {"stack": {"smoltcp": {}}}}}, ["tcp1", "tcp2"]),
+        ({"stack": {"quic": {}}, "flow": {"tcp1-2": {"tcp": {"reno": {}}}}}, ["tcp3"]),
+    ],
+)
+def test_a_flow_has_the_stack_of_its_own_table_or_the_first_range(settings, quic):
+    assert list(stacks_of(settings, ["tcp1", "tcp2", "tcp3"])) == quic
 
 
 def test_a_python_stack_sends_no_bursts_and_has_no_other_settings():

@@ -18,7 +18,7 @@ pub mod smoltcp;
 mod stack;
 mod trial;
 
-/// Its types describe networks, policies and results.
+/// The types of networks, policies and results.
 pub use celltrain_core;
 
 pub use application::{Application, Source, payload};

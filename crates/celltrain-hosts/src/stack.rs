@@ -95,5 +95,5 @@ impl Endpoint {
     }
 }
 
-/// 10.0.0.0/8, with four addresses for each flow.
+/// From 10.0.0.0 on, four addresses for each flow. Fewer than 2^21 flows stay below 10.128.0.0.
 const NETWORK: u32 = 10 << 24;

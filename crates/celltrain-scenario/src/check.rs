@@ -162,7 +162,7 @@ fn beyond(
 fn unused_tcp(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     if let Some(stack) = scenario.only_stack().filter(|_| scenario.tcp != vanilla()) {
         let key = join("tcp", scenario.tcp.name());
-        let message = format!("{key} has no effect: stack.{} replaces it; leave one of them out", stack.name());
+        let message = format!("{key} has no effect: stack.{} replaces it", stack.name());
         warnings.push(Warning { key, message });
     }
 }

@@ -174,7 +174,7 @@ fn main() {
     println!("1155: Reno, the 40th segment is lost. A fast retransmit sends one segment.");
     retransmissions("smoltcp 0.13.1", &run!(old, Reno, 65_535, &[40], 2));
     retransmissions("smoltcp 0.14.0", &run!(new, Reno, 65_535, &[40], 2));
-    println!("\n1157: CUBIC, the 300th and the 900th segment are lost. Each takes 0.3 of the window.");
+    println!("\n1157: CUBIC, the 300th and the 900th segment are lost. Each should take 0.3 of the window.");
     let [before, after] = [run!(old, Cubic, 400_000, &[300, 900], 6), run!(new, Cubic, 400_000, &[300, 900], 6)];
     retransmissions("smoltcp 0.13.1", &before);
     retransmissions("smoltcp 0.14.0", &after);

@@ -382,6 +382,8 @@ class EventRuns:
         Frames may be in transit if they have not arrived and no later frame has. If one is overdue, the reference
         engine determines its fate. Raises `ScenarioError` if all use QUIC.
         """
+        if not flows:
+            raise ScenarioError(Fault.saying("This network has no flows to explain, only requests.", key="flow"))
         if all(self.stacks.get(flow) == _QUIC for flow in flows):
             raise self._refusal(flows, end)
         one = flows if len(flows) == 1 else None
@@ -461,13 +463,21 @@ class EventRuns:
 
 
 def _stacks(settings: Mapping[str, Any], flows: Sequence[str]) -> dict[str, str]:
-    """Returns the stacks of flows whose packets may be no TCP. The table of a flow overrides the tables of ranges."""
-    chosen = dict.fromkeys(flows, settings.get("stack"))
-    for name, own in sorted(settings.get("flow", {}).items(), key=lambda entry: entry[0] in chosen):
-        if own.get("stack") or own.get("tcp"):
-            chosen |= dict.fromkeys(named(name, flows), own.get("stack"))
-    tables = {flow: stack for flow, stack in chosen.items() if stack and "smoltcp" not in stack}
-    return {flow: stack["python"]["class"] if "python" in stack else _QUIC for flow, stack in tables.items()}
+    """Returns the stacks of flows whose packets may be no TCP, by the rules of the core's `Scenario::stack_of`."""
+    tables = settings.get("flow", {})
+    chosen: dict[str, Mapping[str, Any]] = {}
+    # The table of a flow comes before those of ranges, and of these the first one counts.
+    for name in sorted(tables, reverse=True):
+        chosen |= dict.fromkeys(named(name, flows), tables[name])
+    chosen |= {name: own for name, own in tables.items() if name in flows}
+    found: dict[str, str] = {}
+    for flow in flows:
+        own = chosen.get(flow, {})
+        stack = own.get("stack") or settings.get("stack")
+        has_none = own.get("tcp") or any(kind in WITHOUT_TCP for kind in own.get("traffic") or {})
+        if stack and not has_none and "smoltcp" not in stack:
+            found[flow] = stack["python"]["class"] if "python" in stack else _QUIC
+    return found
 
 
 def _memories(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:

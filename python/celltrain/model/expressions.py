@@ -289,6 +289,8 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
                 raise MeasureError(f"series must be followed by {' or '.join(SERIES)}, and then a flow")
             if series is None:
                 return follow({flow["name"]: 0.0 for flow in answer["flows"]}, path[2:])
+            if path[2] in set(series.get("flows", ())) - set(series["window_flows"]):
+                raise NoValueError
             return follow({name: SERIES[path[1]](series, name) for name in series["window_flows"]}, path[2:])
         if path[:2] == ["ports", "bottleneck"] and "bottleneck" in answer:
             return follow(answer, ["ports", answer["bottleneck"], *path[2:]])

@@ -215,6 +215,8 @@ def plain(value: Any) -> Any:
     """Converts a value to types of JSON and TOML: scenario classes become tables, arrays become lists."""
     if isinstance(value, policy_files.Table):
         return value
+    if isinstance(value, type):
+        raise InputError.of_option("value", value.__name__, f"is a class: create an object of it, {value.__name__}()")
     if not isinstance(value, str | int | float | Mapping):
         from celltrain.model.base import as_model
 

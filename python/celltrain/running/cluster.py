@@ -73,6 +73,7 @@ class Cluster:
         self._run_seconds: float | None = None
         self._counted = -COUNT
         self._last_worker = time.monotonic()
+        self._interrupts: list[int] = []
 
     def size(self) -> tuple[int, int]:
         """Returns the current numbers of workers and threads."""
@@ -81,25 +82,25 @@ class Cluster:
 
     def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
         """Runs every chunk; raises `ClusterError` if the scheduler is lost or a worker has another celltrain."""
-        with noted_interrupts() as interrupts:
-            self._work(chunks, take, interrupts)
+        with noted_interrupts() as self._interrupts:
+            self._work(chunks, take)
 
-    def _work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None], interrupts: list[int]) -> None:
+    def _work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
         try:
             while True:
-                if interrupts:
-                    raise KeyboardInterrupt
-                check()
+                self._check()
                 connected = self._is_connected()
                 room = len(self._in_flight) < max(AT_LEAST, AHEAD * self._threads)
                 submitted = connected and room and self._submit(chunks)
                 taken = self._collect(take, FETCH)
                 if not submitted and not taken:
                     if connected and not self._in_flight and not self._waiting:
+                        self._check()
                         return
                     time.sleep(POLL)
         except (KeyboardInterrupt, Ended):
             # Rows that the cluster has already finished are stored, too.
+            self._interrupts = []
             with suppress(Exception):
                 self._collect(take, LAST_FETCH)
             raise
@@ -109,6 +110,12 @@ class Cluster:
                     self._client.cancel(list(self._in_flight))
             self._in_flight.clear()
             self._waiting.clear()
+
+    def _check(self) -> None:
+        """Raises `KeyboardInterrupt` after Ctrl-C, and `CancelledError` if the call was cancelled."""
+        if self._interrupts:
+            raise KeyboardInterrupt
+        check()
 
     def _is_connected(self) -> bool:
         """Returns whether the scheduler is connected, and updates the number of threads from time to time."""
@@ -157,6 +164,8 @@ class Cluster:
         handled = 0
         # If a result is lost with its worker, Dask computes it again.
         for future, status in ended.items():
+            if self._interrupts:
+                break
             answer: Any = None
             try:
                 if status in ("finished", "error"):

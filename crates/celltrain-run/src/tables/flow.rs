@@ -24,19 +24,19 @@ pub const FLOW: &[Flow] = &[
     Flow::number(
         "throughput_mbps",
         "Mb/s",
-        "payload of all segments that arrived whole, repetitions included; null if a stack's packets are neither TCP nor UDP",
+        "payload of all segments that arrived whole, repetitions included; null if a stack sends neither TCP nor UDP",
         |flow| has_segments(flow).then_some(flow.throughput_mbps),
     ),
     Flow::count("delivered_bytes", "B", "bytes handed to the application", |flow| Some(flow.delivered_bytes)),
-    Flow::count("segments_sent", "segments", "segments sent, retransmissions included", |flow| {
+    Flow::count("segments_sent", "segments", "segments sent, retransmissions included; null as above", |flow| {
         has_segments(flow).then_some(flow.segments_sent)
     })
     .printed("segments sent", When::Always),
-    Flow::count("retransmitted_segments", "segments", "segments sent again", |flow| {
+    Flow::count("retransmitted_segments", "segments", "segments sent again; null as above", |flow| {
         has_segments(flow).then_some(flow.retransmitted_segments)
     })
     .printed("retransmitted", When::Always),
-    Flow::count("repeated_segments", "segments", "segments that arrived and held nothing new", |flow| {
+    Flow::count("repeated_segments", "segments", "segments that arrived and held nothing new; null as above", |flow| {
         has_segments(flow).then_some(flow.repeated_segments)
     }),
     Flow::count("timeouts", "1", "times the retransmission timer ran out; null with a real stack", |flow| {

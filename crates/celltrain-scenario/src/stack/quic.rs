@@ -95,7 +95,7 @@ impl Config {
         if !is_known {
             let problem = format!(
                 "is outside {MIN_MTU}B, the 1200 bytes that QUIC needs and 28 of headers, to {MAX_MTU}B, the most that \
-                 AAL5 can carry"
+                 AAL5 carries with LLC/SNAP"
             );
             faults.push(Fault::new("mtu", format!("\"{}\"", self.mtu), problem));
         }

@@ -72,7 +72,7 @@ fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
         (
             "mtu = '65535B'",
             "mtu = \"65.535kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers, to 65527B, the most \
-             that AAL5 can carry",
+             that AAL5 carries with LLC/SNAP",
         ),
         ("receive_window = '2999B'", "receive_window = \"2.999kB\" is outside two packets (3000B) to 1073741824B"),
         ("send_buffer = '2000MB'", "send_buffer = \"2000MB\" is outside two packets (3000B) to 1073741824B"),
@@ -95,7 +95,7 @@ fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
 #[test]
 fn a_common_tcp_that_no_flow_uses_is_a_warning_and_fits_any_frame() {
     let warnings = |text: &str| with(text).warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>();
-    let says = "tcp.reno has no effect: stack.smoltcp replaces it; leave one of them out";
+    let says = "tcp.reno has no effect: stack.smoltcp replaces it";
     assert_eq!(warnings("[stack.smoltcp]\n[tcp.reno]"), [says]);
     assert_eq!(warnings("[stack.smoltcp]\n[tcp.vanilla]\n[flow.tcp1]\ntcp.reno = {}"), [""; 0]);
     assert_eq!(warnings("[flow.tcp1.stack.smoltcp]\n[tcp.reno]"), [""; 0]);

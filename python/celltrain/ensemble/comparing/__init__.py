@@ -336,8 +336,6 @@ def _axis(name: str, given: Any) -> Any:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError.of_option("vary", described(given), f"is not a list of values for {name}")
     listed = list(given)
-    if kind := next((value for value in listed if isinstance(value, type)), None):
-        raise InputError.of_option("vary", kind.__name__, f"is a class: create an object of it, {kind.__name__}()")
     try:
         found = [resolved(name, value) if isinstance(value, str | Policy) else ("", plain(value)) for value in listed]
     except (UnknownKeyError, ValueError) as error:
