@@ -131,6 +131,13 @@ CAMPAIGNS = {
         10_000_000,
     ),
     "fuzz": Campaign("the readers of files, COUNT seconds each (cargo-fuzz, nightly Rust)", "1 h", fuzz, count=600),
+    "hosted": Campaign(
+        "both engines on random networks of real stacks, which must repeat themselves",
+        "5 min",
+        "CELLTRAIN_HOSTED={count} CELLTRAIN_HOSTED_SEED={seed} cargo test --release --package celltrain-hosts "
+        "--all-features --test hosted",
+        count=1000,
+    ),
     "kills": Campaign(
         "kills of drivers and workers, at random and at chosen system calls: nothing lost, nothing twice",
         "30 min",

@@ -8,7 +8,7 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
-from celltrain.inspect.history import _stacks as stacks_of
+from celltrain.model.network import network
 
 #: Two connections of smoltcp share a switch with one of the simulator's own TCP.
 MIXED = ct.n_source(
@@ -133,10 +133,10 @@ def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixe
 @pytest.mark.parametrize(
     "setting, words",
     [
-        ('congestion = "bbr"', ["cannot be used", "random numbers without a seed", 'choose "new_reno" or "cubic"']),
+        ('congestion = "bbr"', ['is not one of "new_reno", "cubic"', 'not "bbr": its random numbers have no seed']),
         ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
         ('mtu = "65528B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
-        ('congestion = "vegas"', ['"vegas" is not one of "new_reno", "cubic"\n']),
+        ('congestion = "vegas"', ['"vegas" is not one of "new_reno", "cubic"']),
         ('receive_window = "1kB"', ["receive_window", "is outside two packets (3000B)"]),
     ],
 )
@@ -321,16 +321,24 @@ def test_a_class_in_place_of_an_object_is_refused_in_words():
 
 
 @pytest.mark.parametrize(
-    ("settings", "quic"),
+    ("settings", "stacks"),
     [
-        ({"stack": {"quic": {}}, "flow": {"tcp3": {"traffic": {"constant_rate": {}}}}}, ["tcp1", "tcp2"]),
-        ({"flow": {"tcp1-3": {"stack": {"quic": {}}}, "tcp2": {"start": "1ms"}}}, ["tcp1", "tcp3"]),
-        ({"flow": {"tcp1-2": {"stack": {"quic": {}}}, "tcp2-3": {"stack": {"smoltcp": {}}}}}, ["tcp1", "tcp2"]),
-        ({"stack": {"quic": {}}, "flow": {"tcp1-2": {"tcp": {"reno": {}}}}}, ["tcp3"]),
+        (
+            {"stack": {"quic": {}}, "flow": {"tcp3": {"traffic": {"constant_rate": {"rate": "1Mbps"}}}}},
+            ["quic", "quic", ""],
+        ),
+        ({"flow": {"tcp1-3": {"stack": {"quic": {}}}, "tcp2": {"start": "1ms"}}}, ["quic", "", "quic"]),
+        ({"stack": {"quic": {}}, "flow": {"tcp1-2": {"tcp": {"reno": {}}}}}, ["", "", "quic"]),
     ],
 )
-def test_a_flow_has_the_stack_of_its_own_table_or_the_first_range(settings, quic):
-    assert list(stacks_of(settings, ["tcp1", "tcp2", "tcp3"])) == quic
+def test_a_network_tells_the_stack_of_each_flow(settings, stacks):
+    assert [flow.stack for flow in network(MIXED.replace(flow={}).replace(**settings)).flows] == stacks
+
+
+def test_flows_of_a_range_without_tcp_retransmit_nothing():
+    constant = ct.FlowOptions(traffic=ct.ConstantRate(rate="1Mbps"))
+    flows = network(MIXED.replace(flow={"tcp1": ct.FlowOptions(stack=ct.Quic()), "tcp2-3": constant})).flows
+    assert [flow.retransmits for flow in flows] == [True, False, False]
 
 
 def test_a_python_stack_sends_no_bursts_and_has_no_other_settings():

@@ -187,7 +187,12 @@ pub struct Flow {
 impl Flow {
     /// Returns whether the simulation sends the flow's data over its own TCP.
     pub fn uses_tcp(&self) -> bool {
-        !self.outside && self.traffic.packets().is_none()
+        !self.outside && self.retransmits()
+    }
+
+    /// Returns whether the flow's ends send lost data again.
+    pub fn retransmits(&self) -> bool {
+        self.outside || self.traffic.packets().is_none()
     }
 
     /// Returns the payload and the number of cells of the flow's data frames.

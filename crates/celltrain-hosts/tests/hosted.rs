@@ -1,6 +1,6 @@
 //! Random hosted networks: both engines agree on every packet, and packets are conserved.
 //!
-//! `CELLTRAIN_HOSTED=1000 cargo test --release -p celltrain-hosts --features quic,smoltcp` runs more of them.
+//! `make campaign NAME=hosted COUNT=1000` runs more of them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -199,11 +199,16 @@ fn run(network: &Network, engine: Engine) -> RunResult {
     result.unwrap()
 }
 
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|number| number.parse().expect("a whole number"))
+}
+
 #[test]
 fn both_engines_agree_on_random_hosted_networks_and_repeat_themselves() {
     let (mut offered, mut lost) = (0, 0);
-    let runs = std::env::var("CELLTRAIN_HOSTED").map_or(20, |runs| runs.parse().expect("a number of networks"));
-    for number in 0..runs {
+    let runs = asked("CELLTRAIN_HOSTED").unwrap_or(20);
+    let first = asked("CELLTRAIN_HOSTED_SEED").unwrap_or(0) << 32;
+    for number in first..first + runs {
         let mut random = Stream::new(number, "hosted");
         let network = network(&mut random);
         let fast = run(&network, Engine::Fast);

@@ -57,8 +57,8 @@ impl Scenario {
     #[pyo3(signature = (cancel=None))]
     fn network(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
         self.with_checked(py, cancel.as_ref(), |checked, token| {
-            let name = &checked.scenario().name;
-            Ok(checked.with_network(token, |network| describe::network(name, network, token))?.to_string())
+            let scenario = checked.scenario();
+            Ok(checked.with_network(token, |network| describe::network(scenario, network, token))?.to_string())
         })
     }
 

@@ -5,8 +5,10 @@ use celltrain_core::engine;
 use celltrain_core::max_min;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
+use celltrain_scenario::Scenario;
 use celltrain_scenario::document::{Document, SyntaxFault};
 use celltrain_scenario::liveness::VCS;
+use celltrain_scenario::stack::StackConfig;
 use serde_json::{Value, json};
 
 use crate::reading::Estimated;
@@ -34,11 +36,11 @@ pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> V
     }
 }
 
-/// Describes the network of the scenario called `name`: the data needed to draw it, and each flow's fair share.
+/// Describes the network of a scenario: the data needed to draw it, and each flow's stack and fair share.
 ///
 /// # Errors
 /// Returns an error if interrupted.
-pub fn network(name: &str, network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
+pub fn network(scenario: &Scenario, network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
             NodeKind::Host => "host",
@@ -60,10 +62,20 @@ pub fn network(name: &str, network: &Network, token: &CancellationToken<'_>) -> 
     });
     let flows = network.flows.iter().zip(max_min::goodputs_mbps(network, token)?).map(|(flow, max_min_mbps)| {
         let path: Vec<u32> = network.vcs[flow.data_vc].path.iter().map(|link| link.number()).collect();
-        json!({"name": flow.name, "links": path, "max_min_mbps": max_min_mbps})
+        let stack = scenario.stack_of(&flow.name).map_or("", |stack| match stack {
+            StackConfig::Python(own) => &own.class,
+            _ => stack.name(),
+        });
+        json!({
+            "name": flow.name,
+            "links": path,
+            "max_min_mbps": max_min_mbps,
+            "stack": stack,
+            "retransmits": flow.retransmits(),
+        })
     });
     Ok(json!({
-        "name": name,
+        "name": scenario.name,
         "nodes": nodes.collect::<Vec<_>>(),
         "links": links.collect::<Vec<_>>(),
         "flows": flows.collect::<Vec<_>>(),

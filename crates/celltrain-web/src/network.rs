@@ -13,7 +13,7 @@ pub(crate) fn described(
     network: &Network,
     token: &CancellationToken<'_>,
 ) -> Result<Value, Interrupted> {
-    let mut described = describe::network(&scenario.name, network, token)?;
+    let mut described = describe::network(scenario, network, token)?;
     let is_source = |link| network.vcs.iter().any(|vc| vc.abr.is_some() && vc.path.first() == Some(&link));
     let merges = |link| network.vcs.iter().any(|vc| vc.merge.is_some() && vc.path.contains(&link));
     for (shown, (number, link)) in
@@ -25,9 +25,6 @@ pub(crate) fn described(
         let is_fifo = matches!(link.scheduler, SchedulerConfig::Fifo(_));
         shown["in_order"] = json!(is_fifo && !merges(number));
         shown["shaped"] = json!(link.edge.is_some() || is_source(number));
-    }
-    for (shown, flow) in described["flows"].as_array_mut().expect("a list").iter_mut().zip(&network.flows) {
-        shown["stack"] = json!(scenario.stack_of(&flow.name).map_or("", |stack| stack.name()));
     }
     let mut flow_of = vec![None; network.vcs.len()];
     for (number, flow) in network.flows.iter().enumerate() {

@@ -14,8 +14,7 @@ import numpy as np
 from celltrain.drawing.event_rows import lost_frames, numbers, one_of, rows_of, texts
 from celltrain.errors import CancelledError, Fault, InputError, ScenarioError, warn
 from celltrain.model.cancel import Cancel, check, current
-from celltrain.model.expressions import named
-from celltrain.model.network import WITHOUT_TCP, Network
+from celltrain.model.network import Network
 from celltrain.model.paths import QUANTITIES
 from celltrain.model.scenario import read, table
 from celltrain.running.events import block_of, schema_of
@@ -290,7 +289,6 @@ class EventRuns:
         if seed is not None and not 0 <= seed < 1 << 64:
             raise ScenarioError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
         settings = table(accepted)
-        flows = settings.get("flow", {}).items()
         network = Network.of_core(accepted)
         return cls(
             scenario=accepted,
@@ -299,10 +297,12 @@ class EventRuns:
             duration=QUANTITIES["time"].read(settings["duration"]),
             written_duration=settings["duration"],
             network=network,
-            without_tcp=frozenset(
-                flow for flow, options in flows if any(kind in WITHOUT_TCP for kind in options.get("traffic") or {})
-            ),
-            stacks=_stacks(settings, [route.name for route in network.flows]),
+            without_tcp=frozenset(flow.name for flow in network.flows if not flow.retransmits),
+            stacks={
+                flow.name: _QUIC if flow.stack == "quic" else flow.stack
+                for flow in network.flows
+                if flow.stack not in ("", "smoltcp")
+            },
             pauses=any(memory.get("pauses") == "links" for memory in _memories(settings)),
             progress=progress,
         )
@@ -460,24 +460,6 @@ class EventRuns:
         except ValueError as error:
             raise ScenarioError.of_refusal(error) from None
         return {kind: pa.concat_tables(tables).unify_dictionaries() for kind, tables in blocks.items()}
-
-
-def _stacks(settings: Mapping[str, Any], flows: Sequence[str]) -> dict[str, str]:
-    """Returns the stacks of flows whose packets may be no TCP, by the rules of the core's `Scenario::stack_of`."""
-    tables = settings.get("flow", {})
-    chosen: dict[str, Mapping[str, Any]] = {}
-    # The table of a flow comes before those of ranges, and of these the first one counts.
-    for name in sorted(tables, reverse=True):
-        chosen |= dict.fromkeys(named(name, flows), tables[name])
-    chosen |= {name: own for name, own in tables.items() if name in flows}
-    found: dict[str, str] = {}
-    for flow in flows:
-        own = chosen.get(flow, {})
-        stack = own.get("stack") or settings.get("stack")
-        has_none = own.get("tcp") or any(kind in WITHOUT_TCP for kind in own.get("traffic") or {})
-        if stack and not has_none and "smoltcp" not in stack:
-            found[flow] = stack["python"]["class"] if "python" in stack else _QUIC
-    return found
 
 
 def _memories(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -57,6 +57,10 @@ class Route:
     """The links that the flow crosses, as indices into the list of links."""
     max_min_mbps: float
     """The flow's max-min fair goodput."""
+    stack: str
+    """The flow's real transport stack: `smoltcp`, `quic` or a Python class; empty if the simulation sends its data."""
+    retransmits: bool
+    """True if the flow's ends send lost data again."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -353,8 +353,8 @@ class Smoltcp(Model):
     )
 
 
-QuicCongestion: TypeAlias = Literal["new_reno", "cubic", "bbr"]
-"""Congestion control of quinn-proto."""
+QuicCongestion: TypeAlias = Literal["new_reno", "cubic"]
+"""Congestion control of quinn-proto. Its BBR draws random numbers without a seed, so no run would repeat."""
 
 
 class Quic(Model):

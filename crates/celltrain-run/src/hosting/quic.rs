@@ -21,7 +21,6 @@ pub(super) fn stacks(
         congestion: match own.congestion {
             QuicCongestion::NewReno => Congestion::NewReno,
             QuicCongestion::Cubic => Congestion::Cubic,
-            QuicCongestion::Bbr => unreachable!("checks refuse it"),
         },
         mtu: u16::try_from(own.mtu.bytes).expect("checks limit it"),
         receive_window: bytes(sizes.receive_window),

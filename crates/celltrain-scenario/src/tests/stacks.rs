@@ -65,8 +65,7 @@ fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
     for (text, says) in [
         (
             "congestion = 'bbr'",
-            "congestion = \"bbr\" cannot be used: quinn-proto draws random numbers without a seed for it, so no run would \
-             repeat; choose \"new_reno\" or \"cubic\"",
+            "congestion = \"bbr\" is not one of \"new_reno\", \"cubic\" (not \"bbr\": its random numbers have no seed)",
         ),
         ("mtu = '1200B'", "mtu = \"1.2kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"),
         (
