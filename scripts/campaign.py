@@ -133,7 +133,7 @@ CAMPAIGNS = {
     "fuzz": Campaign("the readers of files, COUNT seconds each (cargo-fuzz, nightly Rust)", "1 h", fuzz, count=600),
     "hosted": Campaign(
         "both engines on random networks of real stacks, which must repeat themselves",
-        "5 min",
+        "2 min",
         "CELLTRAIN_HOSTED={count} CELLTRAIN_HOSTED_SEED={seed} cargo test --release --package celltrain-hosts "
         "--all-features --test hosted",
         count=1000,

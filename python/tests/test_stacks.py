@@ -136,7 +136,10 @@ def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixe
         ('congestion = "bbr"', ['is not one of "new_reno", "cubic"', 'not "bbr": its random numbers have no seed']),
         ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
         ('mtu = "65528B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
-        ('congestion = "vegas"', ['"vegas" is not one of "new_reno", "cubic"']),
+        (
+            'congestion = "vegas"',
+            ['"vegas" is not one of "new_reno", "cubic" (not "bbr": its random numbers have no seed)\n'],
+        ),
         ('receive_window = "1kB"', ["receive_window", "is outside two packets (3000B)"]),
     ],
 )
@@ -328,6 +331,10 @@ def test_a_class_in_place_of_an_object_is_refused_in_words():
             ["quic", "quic", ""],
         ),
         ({"flow": {"tcp1-3": {"stack": {"quic": {}}}, "tcp2": {"start": "1ms"}}}, ["quic", "", "quic"]),
+        (
+            {"flow": {"tcp1-2": {"stack": {"quic": {}}}, "tcp2-3": {"stack": {"smoltcp": {}}}}},
+            ["quic", "quic", "smoltcp"],
+        ),
         ({"stack": {"quic": {}}, "flow": {"tcp1-2": {"tcp": {"reno": {}}}}}, ["", "", "quic"]),
     ],
 )

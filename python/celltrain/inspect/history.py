@@ -271,9 +271,6 @@ class EventRuns:
     duration: Fraction
     written_duration: str
     network: Network
-    without_tcp: frozenset[str]
-    stacks: Mapping[str, str]
-    """The stacks of flows whose packets may be no TCP, by flow: `stack.quic` or the name of a class."""
     pauses: bool
     """True if a memory of a switch pauses links."""
     progress: Callable[[float], object] | None
@@ -289,20 +286,13 @@ class EventRuns:
         if seed is not None and not 0 <= seed < 1 << 64:
             raise ScenarioError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
         settings = table(accepted)
-        network = Network.of_core(accepted)
         return cls(
             scenario=accepted,
             name=settings["name"],
             seed=settings["seed"] if seed is None else seed,
             duration=QUANTITIES["time"].read(settings["duration"]),
             written_duration=settings["duration"],
-            network=network,
-            without_tcp=frozenset(flow.name for flow in network.flows if not flow.retransmits),
-            stacks={
-                flow.name: _QUIC if flow.stack == "quic" else flow.stack
-                for flow in network.flows
-                if flow.stack not in ("", "smoltcp")
-            },
+            network=Network.of_core(accepted),
             pauses=any(memory.get("pauses") == "links" for memory in _memories(settings)),
             progress=progress,
         )
@@ -314,6 +304,15 @@ class EventRuns:
         events = self._run("reference", ["memories"], Fraction(0), end, flows=None, share=(1.0, 1.0))["memories"]
         places = np.flatnonzero(texts(events, "event") == "deadlocked")
         return Rows("memories", events, places.tolist()) if len(places) else None
+
+    @cached_property
+    def stacks(self) -> dict[str, str]:
+        """The stacks of flows whose packets may be no TCP, by flow: `stack.quic` or the name of a class."""
+        return {
+            flow.name: _QUIC if flow.stack == "quic" else flow.stack
+            for flow in self.network.flows
+            if flow.stack not in ("", "smoltcp")
+        }
 
     @property
     def flows(self) -> list[str]:
@@ -389,11 +388,13 @@ class EventRuns:
         one = flows if len(flows) == 1 else None
         tables = self._run("fast", ["segments", "timers"], Fraction(0), end, flows=one, share=share)
 
+        retransmits = {flow.name: flow.retransmits for flow in self.network.flows}
+
         def histories(fates: Fates | None = None) -> list[History]:
             segments, timers, gone = tables["segments"], tables["timers"], fates.by_frame.keys() if fates else ()
             is_whole = end == self.duration
             return [
-                History(name, segments, timers, has_tcp=name not in self.without_tcp, gone=gone, is_whole=is_whole)
+                History(name, segments, timers, has_tcp=retransmits[name], gone=gone, is_whole=is_whole)
                 for name in flows
             ]
 
