@@ -33,7 +33,7 @@ HEAD = "<!-- Written by scripts/standards.py from {name}.toml. -->\n"
 
 def definitions() -> dict[str, Path]:
     """Returns the file of every test and timed script, by name."""
-    found = {}
+    found: dict[str, Path] = {}
     for path in [*ROOT.glob("crates/**/*.rs"), *ROOT.glob("python/tests/**/*.py")]:
         found |= dict.fromkeys(DEFINITION.findall(path.read_text(encoding="utf-8")), path)
     return found | {path.stem: path for path in ROOT.glob("crates/**/*.script")}
