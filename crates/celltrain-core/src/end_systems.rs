@@ -54,6 +54,8 @@ pub struct Departure {
     pub cells: u32,
     /// True if all its cells are tagged (CLP = 1).
     pub tagged: bool,
+    /// False if ports that mark packets drop the frame instead.
+    pub capable: bool,
 }
 
 /// The ends of all connections.
@@ -105,6 +107,8 @@ pub(crate) enum Body {
         segment: Segment,
         /// True if the sender has reduced its window because of a mark (CWR).
         reduced: bool,
+        /// True if the segment is ECN-capable (ECT).
+        capable: bool,
     },
     Ack {
         flow: FlowIndex,
@@ -130,6 +134,13 @@ pub(crate) enum Body {
     Outside {
         tag: u64,
     },
+}
+
+impl Departure {
+    /// Returns the same departure, of a frame that is ECN-capable or not.
+    fn with_capable(self, capable: bool) -> Self {
+        Self { capable, ..self }
+    }
 }
 
 impl EndSystems {
@@ -238,7 +249,9 @@ impl EndSystems {
             return;
         }
         match body {
-            Body::Data { flow, segment, reduced } => {
+            Body::Data { flow, segment, reduced, capable } => {
+                // Only a capable segment can carry a mark for TCP; others may have passed an ABR switch.
+                let marked = marked && capable;
                 let before = emit::before(&self.connections, flow, observer);
                 let mut connection = &mut self.connections[flow];
                 connection.sees(Seen::Segment, now, segment.seq);
@@ -248,7 +261,7 @@ impl EndSystems {
                 }
                 connection.receiver.on_mark(marked, reduced);
                 let ack = connection.receiver.on_segment(segment);
-                self.emit_arrived((flow, number), (segment, marked), before, now, observer);
+                self.emit_arrived((flow, number), (segment, capable, marked), before, now, observer);
                 if let Some(ack) = ack {
                     self.acknowledge(flow, ack, now, observer, out);
                 }
@@ -457,8 +470,9 @@ impl EndSystems {
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let reduced = connection.sender.reports_reduction();
-            let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced } };
-            let departure = self.vcs.put(vc, Frame::new(cells, body), None);
+            let capable = connection.sender.sends_capable();
+            let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced, capable } };
+            let departure = self.vcs.put(vc, Frame::new(cells, body), None).with_capable(capable);
             leave(&mut self.processing, departure, now, out);
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
         }
@@ -506,7 +520,8 @@ impl EndSystems {
         let echoes = connection.receiver.echoes_mark();
         let frame = Frame::new(cells, Body::Ack { flow, ack, echoes });
         let vc = connection.ack_vc;
-        let departure = self.vcs.put(vc, frame, blocks);
+        //= rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
+        let departure = self.vcs.put(vc, frame, blocks).with_capable(false);
         leave(&mut self.processing, departure, now, out);
         emit::ack_sent(connection, departure, (flow, ack, blocks), now, observer);
     }

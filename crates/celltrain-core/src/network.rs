@@ -19,7 +19,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeInd
 use crate::link_loss::LossRule;
 use crate::marking::{Marker, MarkingConfig};
 use crate::memory::MemoryConfig;
-use crate::policy::{PolicyConfig, tail_drop};
+use crate::policy::{BufferPolicy, PolicyConfig, tail_drop};
 use crate::requests::{Arrivals, QueryTimes, Requests};
 use crate::rng::Stream;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
@@ -294,6 +294,16 @@ impl Network {
     /// Returns the share of data cells in a flow's rate, which is below 1 only with ABR.
     pub fn data_share(&self, flow: &Flow) -> f64 {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
+    }
+
+    /// Creates the policy of a port.
+    pub(crate) fn policy(&self, routing: &Routing, link: LinkIndex) -> Box<dyn BufferPolicy> {
+        let Link { policy, buffer, marking, .. } = &self.links[link];
+        let policy = policy.build(*buffer, &self.vc_names(routing, link));
+        match marking {
+            Some(marking) => Box::new(marking.dropping(policy, *buffer)),
+            None => policy,
+        }
     }
 
     /// Creates the marker of a port, if it marks packets.

@@ -149,7 +149,7 @@ impl<'a> Engine<'a> {
         let port = |(index, link): (LinkIndex, &crate::network::Link)| {
             let vcs = routing.vcs[index].len();
             token.tick(vcs)?;
-            let mut policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
+            let mut policy = network.policy(&routing, index);
             policy.at_port(&PortInfo::of(&link.name, link.buffer, link.rate, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
@@ -380,9 +380,9 @@ impl<'a> Engine<'a> {
     /// Passes the end systems' frames to their hosts' ports.
     fn depart(&mut self, now: Time, probe: &mut impl Probe) {
         let mut departures = std::mem::take(&mut self.now.departures);
-        for Departure { link, label, frame, cells, tagged, .. } in departures.drain(..) {
+        for Departure { link, label, frame, cells, tagged, capable, .. } in departures.drain(..) {
             self.now.to_serve.push(link);
-            let cell = |number| Cell::new(label, frame, number == cells).with_tag(tagged);
+            let cell = |number| Cell::new(label, frame, number == cells).with_tag(tagged).with_capable(capable);
             if let Some(port) = self.rate_control.port_mut(link) {
                 port.on_packet(label, Packet { frame, cells, tagged });
                 (1..=cells).for_each(|number| self.event_sink(now, probe).cell(link, cell(number), CellStep::Arrived));

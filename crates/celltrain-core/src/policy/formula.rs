@@ -189,7 +189,7 @@ impl BufferPolicy for Formula {
 impl Formula {
     /// Returns the policy as a formula, if it is one.
     pub fn of(policy: &dyn BufferPolicy) -> Option<&Self> {
-        (policy as &dyn Any).downcast_ref()
+        (super::not_capable::inner(policy) as &dyn Any).downcast_ref()
     }
 
     /// Lists the clauses of `admit` that made it refuse the frame of VC `vc`. Called right after

@@ -20,10 +20,10 @@ mod window_loss;
 
 pub use congestion::Congestion;
 pub use options::{
-    AfterIdle, Backoff, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks, GapAcks,
+    AfterIdle, Backoff, Behaviour, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks, GapAcks,
     LimitedTransmit, OfferedWindow, OutOfOrder, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd, RecoveryWindow,
-    RepeatedAcks, RttArithmetic, RttSampling, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase,
-    TimerRestart, WindowArithmetic, WindowGrowth,
+    RepeatedAcks, RepeatedCongestion, Rules, RttArithmetic, RttSampling, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase,
+    TimerExpiry, TimerRestart, UnusedWindow, WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
 pub use recovery::TcpConfig;
@@ -68,6 +68,8 @@ const MAX_WINDOW_SCALE: u32 = 14;
 mod pipe;
 #[cfg(test)]
 mod script;
+#[cfg(test)]
+mod standards;
 
 #[cfg(test)]
 mod tests {

@@ -245,6 +245,8 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
     let variant = settings.remove("variant").map_or("vanilla".into(), |name| name.as_str().unwrap_or("").to_string());
     let mut own = |key: &str| settings.remove(key).and_then(|value| value.as_u64());
     let (first_segment, segments, pace) = (own("first_segment").unwrap_or(0), own("segments"), own("pace"));
+    // The scripts are about the papers' TCP unless they say otherwise.
+    settings.entry("rules").or_insert_with(|| "paper".into());
     let options: TcpOptions = serde_json::from_value(serde_json::Value::Object(settings)).map_err(|e| e.to_string())?;
     let faults = options.check();
     if !faults.is_empty() {

@@ -167,13 +167,13 @@ impl<'a> Engine<'a> {
     /// Passes the end systems' frames to their hosts' ports, and sends the frames' cells on their way.
     pub(super) fn depart(&mut self, now: Time, phase: Phase) {
         for i in 0..self.departures.len() {
-            let Departure { vc, link, label, frame, cells, tagged } = self.departures[i];
+            let Departure { vc, link, label, frame, cells, tagged, capable } = self.departures[i];
             let Some(exit) = self.exits[vc] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
             let first_start = self.nics[exit.nic].join(now, phase, label, cells);
-            let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
+            let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged).with_capable(capable), cells };
             if exit.is_policed {
                 run = self.police(link, run, first_start, exit.cell_time, Time::default());
             }

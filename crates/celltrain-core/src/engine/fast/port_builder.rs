@@ -121,7 +121,7 @@ impl PortBuilder<'_> {
         let Self { network, routing, .. } = self;
         self.token.tick(routing.vcs[link].len() + self.plan.upstream.of(link).len())?;
         let port = &network.links[link];
-        let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
+        let mut policy = network.policy(routing, link);
         policy.at_port(&PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
         // With a single queue, cells leave in the order of arrival under any scheduler.
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);

@@ -51,9 +51,10 @@ enum EndedBy {
 /// A stage of congestion avoidance (4.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Epoch {
-    /// t: duration of the stage, excluding time in which the receiver's window kept cwnd from growing.
+    /// t: duration of the stage, excluding time in which the receiver's window or too little data kept cwnd from
+    /// growing.
     t: Span,
-    /// Time of the last growth of cwnd; `None` while the receiver's window keeps it from growing.
+    /// Time of the last growth of cwnd; `None` while it does not grow.
     grew: Option<Time>,
     /// K: seconds from the start of the stage until the cubic reaches `w_max`.
     k: f64,
@@ -104,9 +105,20 @@ impl CongestionControl for Cubic {
     }
 
     /// Forgets the current stage (4.8).
-    fn on_timeout(&mut self, window: f64) {
-        self.remember(window);
+    fn on_timeout(&mut self, window: Option<f64>) {
+        match window {
+            Some(window) => self.remember(window),
+            None => self.epoch = None,
+        }
         self.ended_by = EndedBy::Timeout;
+    }
+
+    //= rfc9438#4.2 "the time of the cubic leaves out periods in which the window did not limit the sender"
+    fn on_pause(&mut self) {
+        reached!(CubicPauses if self.epoch.is_some());
+        if let Some(epoch) = &mut self.epoch {
+            epoch.grew = None;
+        }
     }
 }
 

@@ -17,7 +17,8 @@ use crate::tcp::options::{FastRetransmit, FullAcks, PartialAckTimer, PartialAcks
 #[derive(Debug, Default)]
 pub struct Newreno {
     dup_acks: u32,
-    /// Its `recover` is initially the beginning of the stream (RFC 6582, 3.2, step 1).
+    /// Its `recover` is initially before the stream. With the initial sequence number of the letter (RFC 6582, 3.2,
+    /// step 1), the first segment could never be retransmitted fast; Linux, ns-2 and others retransmit it.
     gate: Gate,
     stage: Stage,
     partial_acks: PartialAcks,
@@ -68,7 +69,7 @@ impl Recovery for Newreno {
         }
         self.gate.on_loss(flight);
         self.stage = Stage::Recovering { partial_acks: false };
-        windows.on_fast_retransmit();
+        windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
         windows.inflate(f64::from(THRESHOLD));
         Reaction::Resend
@@ -78,7 +79,7 @@ impl Recovery for Newreno {
         self.dup_acks = 0;
         self.gate.on_new_ack(flight, acked);
         let Stage::Recovering { partial_acks } = self.stage else { return Progress::Grow };
-        if flight.una >= self.gate.recover {
+        if self.gate.is_recovered(flight) {
             // Step 3, full acknowledgement.
             if !(partial_acks && self.partial_acks == PartialAcks::KeepWindow) {
                 windows.cwnd = match self.full_acks {

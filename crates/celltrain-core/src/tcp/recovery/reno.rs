@@ -39,7 +39,7 @@ impl Recovery for Reno {
         }
         self.recovering = true;
         self.gate.on_loss(flight);
-        windows.on_fast_retransmit();
+        windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
         // RFC 5681 (3.2, step 3): three segments have left the network.
         windows.inflate(f64::from(THRESHOLD));

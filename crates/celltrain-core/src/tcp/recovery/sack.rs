@@ -53,7 +53,7 @@ impl Recovery for Sack {
         self.recovering = true;
         self.high_rxt = flight.una;
         self.rescue_rxt = flight.una + flight.mss;
-        windows.on_fast_retransmit();
+        windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
         Reaction::Resend
     }
@@ -65,7 +65,7 @@ impl Recovery for Sack {
             return Progress::Grow;
         }
         // Step A.
-        self.recovering = flight.una < self.gate.recover;
+        self.recovering = !self.gate.is_recovered(flight);
         reached!(PartialAck if self.recovering);
         if self.recovering { Progress::Hold } else { self.end.progress() }
     }
@@ -99,7 +99,7 @@ impl Recovery for Sack {
         match choice {
             Choice::Hole(seq) => self.high_rxt = seq + mss,
             Choice::New(_) => {}
-            Choice::Rescue(_) => self.rescue_rxt = self.gate.recover,
+            Choice::Rescue(_) => self.rescue_rxt = self.gate.recover.unwrap_or(0),
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
                 block.push(segment * MSS, (segment + 1) * MSS);
                 board.record(&block, 0);
             }
-            let flight = Flight { una: 0, max: MAX * MSS, end: u64::MAX, mss: MSS, board: &board };
+            let flight = Flight { una: 0, max: MAX * MSS, end: u64::MAX, mss: MSS, reduced: false, board: &board };
             let sack = Sack { high_rxt: resent_below * MSS, ..Sack::default() };
             // The RFC's definition, per octet.
             let octets: BTreeSet<u64> = sacked.iter().flat_map(|segment| segment * MSS..(segment + 1) * MSS).collect();

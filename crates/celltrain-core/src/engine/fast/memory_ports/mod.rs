@@ -338,6 +338,7 @@ impl Switch {
             active_vcs: of_all.unwrap_or(port.counts.active_vcs),
             per_vc: &port.counts.per_vc,
             tagged: cell.tagged(),
+            capable: cell.capable(),
             now,
         };
         port.admission.judge_frame(&view, cell.label())
