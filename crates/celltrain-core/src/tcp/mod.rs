@@ -20,10 +20,10 @@ mod window_loss;
 
 pub use congestion::Congestion;
 pub use options::{
-    AfterIdle, Backoff, Behaviour, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks, GapAcks,
-    LimitedTransmit, OfferedWindow, OutOfOrder, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd, RecoveryWindow,
-    RepeatedAcks, RepeatedCongestion, Rules, RttArithmetic, RttSampling, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase,
-    TimerExpiry, TimerRestart, UnusedWindow, WindowArithmetic, WindowGrowth,
+    AfterIdle, Backoff, Behaviour, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks,
+    GapAcks, LimitedTransmit, OfferedWindow, OutOfOrder, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd,
+    RecoveryWindow, RepeatedAcks, RepeatedCongestion, RttArithmetic, RttSampling, Rules, SlowStart, SsthreshArithmetic,
+    SsthreshRule, TcpOptions, TickPhase, TimerExpiry, TimerRestart, UnusedWindow, WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
 pub use recovery::TcpConfig;
@@ -64,6 +64,8 @@ pub fn window_scale(receive_window: u64) -> u32 {
 /// RFC 7323 (2.3): the shift is limited to 14.
 const MAX_WINDOW_SCALE: u32 = 14;
 
+#[cfg(test)]
+mod packetdrill;
 #[cfg(test)]
 mod pipe;
 #[cfg(test)]
