@@ -158,3 +158,17 @@ fn a_tcp_without_ecn_loses_what_others_have_marked() {
     let goodput: Vec<_> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
     assert!(goodput[0] > 900.0 && goodput[1] < 20.0, "{goodput:?}");
 }
+
+/// Returns the timeouts in a minute of NewReno behind a small buffer, with `rules`.
+fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
+    let text = include_str!("newreno-small-buffer.toml").replace("rules = \"rfc\"", rules);
+    run(&text).1.flows.first().map_or(0, |flow| flow.timeouts)
+}
+
+//= test rfc5681#3.2 "ssthresh is at most half of the flight, without what Limited Transmit has added"
+#[test]
+fn newreno_does_not_overshoot_after_a_timeout_in_recovery() {
+    assert!(timeouts_at_a_small_buffer("rules = \"rfc\"") <= 1);
+    assert!(timeouts_at_a_small_buffer("rules = \"paper\"") > 10, "the inflated window is halved");
+    assert!(timeouts_at_a_small_buffer("rules = \"paper\"\nssthresh_rule = \"half_of_deflated_window\"") <= 1);
+}
