@@ -285,3 +285,16 @@ fn a_timer_of_one_tick_lasts_a_tick_under_the_standards_and_less_under_the_paper
         }
     }
 }
+
+//= test rfc8257#3.6 "a SYN and its answer may be ECN-capable, which keeps them from being dropped above K"
+#[test]
+fn the_syn_of_dctcp_alone_is_ecn_capable() {
+    for (ecn, congestion, capable) in [
+        (Ecn::On, Congestion::Dctcp, true),
+        (Ecn::On, Congestion::Jacobson, false),
+        (Ecn::Off, Congestion::Jacobson, false),
+    ] {
+        let config = TcpConfig::Sack(TcpOptions { ecn, congestion, ..TcpOptions::default() });
+        assert_eq!(Sender::new(&config, CLOCK).opens_capable(), capable, "{congestion:?}");
+    }
+}
