@@ -244,7 +244,8 @@ pub(super) fn sent<P: Observer>(
         } else {
             SegmentStep::Sent { segment, is_probe: sender.has_probed_with(segment), is_damaged }
         };
-        let ecn = EcnBits { capable: sender.sends_capable(), reduced: sender.reports_reduction(), ..EcnBits::default() };
+        let ecn =
+            EcnBits { capable: sender.sends_capable(), reduced: sender.reports_reduction(), ..EcnBits::default() };
         let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }

@@ -15,7 +15,11 @@ fn network(of_flows: &[TcpOptions]) -> Network {
 
 /// Returns options whose retransmission clock ticks every `milliseconds`.
 fn ticking(milliseconds: u64) -> TcpOptions {
-    TcpOptions { rules: Rules::Paper, timer_granularity: Duration::from_milliseconds(milliseconds), ..TcpOptions::default() }
+    TcpOptions {
+        rules: Rules::Paper,
+        timer_granularity: Duration::from_milliseconds(milliseconds),
+        ..TcpOptions::default()
+    }
 }
 
 /// Returns each clock's kind, its period in milliseconds, and its flows.

@@ -20,10 +20,10 @@ mod window_loss;
 
 pub use congestion::Congestion;
 pub use options::{
-    AfterIdle, Backoff, Behaviour, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks, GapAcks,
-    LimitedTransmit, OfferedWindow, OutOfOrder, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd, RecoveryWindow,
-    RepeatedAcks, RepeatedCongestion, Rules, RttArithmetic, RttSampling, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase,
-    TimerExpiry, TimerRestart, UnusedWindow, WindowArithmetic, WindowGrowth,
+    AfterIdle, Backoff, Behaviour, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks,
+    GapAcks, LimitedTransmit, OfferedWindow, OutOfOrder, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd,
+    RecoveryWindow, RepeatedAcks, RepeatedCongestion, RttArithmetic, RttSampling, Rules, SlowStart, SsthreshArithmetic,
+    SsthreshRule, TcpOptions, TickPhase, TimerExpiry, TimerRestart, UnusedWindow, WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
 pub use recovery::TcpConfig;

@@ -13,8 +13,8 @@ use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
 use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
 use super::{
-    Ack, AfterIdle, Backoff, Behaviour, DuplicateAcks, Ecn, LimitedTransmit, RepeatedCongestion, RttSampling, Segment, TcpConfig, TcpOptions,
-    TimerExpiry, TimerRestart, UnusedWindow, window_scale,
+    Ack, AfterIdle, Backoff, Behaviour, DuplicateAcks, Ecn, LimitedTransmit, RepeatedCongestion, RttSampling, Segment,
+    TcpConfig, TcpOptions, TimerExpiry, TimerRestart, UnusedWindow, window_scale,
 };
 use crate::coverage::reached;
 use crate::units::{Clock, Span, Time};
@@ -447,7 +447,9 @@ impl Sender {
     pub fn timers(&self) -> [u64; 2] {
         let retransmission = match &self.timer {
             RetransmissionTimer::Common(timer) => u64::from(timer.left()),
-            RetransmissionTimer::PerSegment(timers) => timers.left(self.snd_una, self.rtt.rto() * self.checks + self.slack),
+            RetransmissionTimer::PerSegment(timers) => {
+                timers.left(self.snd_una, self.rtt.rto() * self.checks + self.slack)
+            }
         };
         [retransmission, u64::from(self.persist.left())]
     }
@@ -829,7 +831,8 @@ mod tests {
     /// Regression: ticks before the first data counted as a pause, as did ticks between two segments of a paced sender.
     #[test]
     fn a_pause_begins_when_everything_is_acknowledged() {
-        let options = TcpOptions { rules: Rules::Paper, after_idle: Some(AfterIdle::SlowStart), ..TcpOptions::default() };
+        let options =
+            TcpOptions { rules: Rules::Paper, after_idle: Some(AfterIdle::SlowStart), ..TcpOptions::default() };
         let mut sender = Sender::new(&TcpConfig::Vanilla(options), Clock::exact(1)).of_bytes(512);
         (0..100).for_each(|_| assert!(!sender.on_tick(NOW)));
         assert!(sender.next_segment(NOW).is_some());

@@ -5,9 +5,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use super::{
-    Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerRestart,
-};
+use super::{Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerRestart};
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Time};
 

@@ -9,8 +9,8 @@ pub mod dctcp;
 pub mod formula;
 pub mod jacobson;
 
-use super::recovery::Flight;
 use super::options::{RecoveryWindow, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
+use super::recovery::Flight;
 #[cfg(test)]
 use super::scoreboard::Scoreboard;
 use super::window_scale;
