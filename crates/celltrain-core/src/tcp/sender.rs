@@ -55,7 +55,7 @@ pub struct Sender {
     slack: u32,
     /// `snd_max` when a sign of congestion last reduced the windows.
     reduced_at: Option<u64>,
-    /// `snd_nxt` when the window last held back data: acknowledgements of data before this offset may grow cwnd.
+    /// `snd_nxt` when the window was last full: acknowledgements of data before this offset may grow cwnd.
     filled_to: u64,
     pace: Option<Pace>,
     sampling: RttSampling,
@@ -462,12 +462,15 @@ impl Sender {
             seq = self.board.skip(seq);
             reached!(ReportedDataSkipped if seq > self.snd_nxt);
         }
+        let window = self.windows.usable() * u64::from(self.mss);
+        let fits = seq + u64::from(self.mss) <= self.snd_una + window;
+        if !fits {
+            self.filled_to = self.snd_nxt;
+        }
         if seq >= self.end {
             return None;
         }
-        let window = self.windows.usable() * u64::from(self.mss);
-        if seq + u64::from(self.mss) > self.snd_una + window {
-            self.filled_to = self.snd_nxt;
+        if !fits {
             if self.windows.closed() && self.snd_nxt == self.snd_una {
                 self.persist();
             }
