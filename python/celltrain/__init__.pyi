@@ -172,10 +172,12 @@ from .model.types import RecoveryEnd as RecoveryEnd
 from .model.types import RecoveryWindow as RecoveryWindow
 from .model.types import Reno as Reno
 from .model.types import RepeatedAcks as RepeatedAcks
+from .model.types import RepeatedCongestion as RepeatedCongestion
 from .model.types import Requests as Requests
 from .model.types import RoundRobin as RoundRobin
 from .model.types import RttArithmetic as RttArithmetic
 from .model.types import RttSampling as RttSampling
+from .model.types import Rules as Rules
 from .model.types import Sack as Sack
 from .model.types import SackPipe as SackPipe
 from .model.types import Scenario as Scenario
@@ -204,10 +206,12 @@ from .model.types import Tcp as Tcp
 from .model.types import TcpOptions as TcpOptions
 from .model.types import TickPhase as TickPhase
 from .model.types import TieOrder as TieOrder
+from .model.types import TimerExpiry as TimerExpiry
 from .model.types import TimerRestart as TimerRestart
 from .model.types import Times as Times
 from .model.types import Topology as Topology
 from .model.types import Traffic as Traffic
+from .model.types import UnusedWindow as UnusedWindow
 from .model.types import Vanilla as Vanilla
 from .model.types import VcMerge as VcMerge
 from .model.types import VcOptions as VcOptions

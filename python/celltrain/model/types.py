@@ -122,10 +122,12 @@ __all__ = [
     "RecoveryWindow",
     "Reno",
     "RepeatedAcks",
+    "RepeatedCongestion",
     "Requests",
     "RoundRobin",
     "RttArithmetic",
     "RttSampling",
+    "Rules",
     "Sack",
     "SackPipe",
     "Scenario",
@@ -154,10 +156,12 @@ __all__ = [
     "TcpOptions",
     "TickPhase",
     "TieOrder",
+    "TimerExpiry",
     "TimerRestart",
     "Times",
     "Topology",
     "Traffic",
+    "UnusedWindow",
     "Vanilla",
     "VcMerge",
     "VcOptions",
@@ -508,11 +512,19 @@ RecoveryWindow: TypeAlias = Literal["ssthresh", "half"]
 RepeatedAcks: TypeAlias = Literal["at_once", "delayed"]
 """Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."""
 
+RepeatedCongestion: TypeAlias = Literal["every_sign", "once_per_window"]
+"""Effect of a sign of congestion (a mark, a fast retransmit or a timeout) on data that was sent before an
+earlier sign reduced the windows.
+"""
+
 RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "integers_from_zero", "fractions"]
 """Arithmetic of the round-trip time estimate (A-46)."""
 
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
 """Whether retransmitted segments give round-trip time samples."""
+
+Rules: TypeAlias = Literal["rfc", "paper"]
+"""A profile of behaviours, which gives the defaults of six options. An option that is set wins."""
 
 SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
 """The largest cwnd at which slow start continues (A-47)."""
@@ -521,15 +533,21 @@ SsthreshArithmetic: TypeAlias = Literal["fractions", "whole_segments"]
 """Arithmetic of ssthresh after a loss: a timeout, by any rule, or a fast retransmit (A-44)."""
 
 SsthreshRule: TypeAlias = Literal[
-    "half_of_cwnd", "half_of_window", "half_of_deflated_window", "half_of_flight", "open_window"
+    "half_of_cwnd", "half_of_window", "half_of_deflated_window", "half_of_flight", "half_of_used", "open_window"
 ]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
 TickPhase: TypeAlias = Literal["common", "random"]
 """Whether the timer ticks of all connections coincide (A-20)."""
 
+TimerExpiry: TypeAlias = Literal["at_tick", "after_rto"]
+"""Earliest expiry of a retransmission or persist timer of n ticks."""
+
 TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
 """When an acknowledgement of new data restarts the running retransmission timer."""
+
+UnusedWindow: TypeAlias = Literal["grow", "hold"]
+"""Effect on cwnd of an acknowledgement of data that was sent while the window had room."""
 
 WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes", "whole_bytes_and_an_eighth"]
 """Arithmetic of the growth of cwnd in congestion avoidance (A-45)."""
@@ -541,8 +559,9 @@ WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
 class TcpOptions(Model):
     """Options of the two ends of a connection. The defaults are those of ATM Forum 96-1269, LAN."""
 
-    after_idle: AfterIdle = Field(
-        default="keep_window", description="Effect on cwnd of a pause in which nothing is outstanding (A-48)."
+    after_idle: AfterIdle | None = Field(
+        default=None,
+        description="Effect on cwnd of a pause in which nothing is outstanding (A-48). By `rules` if absent.",
     )
     backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
     congestion: Congestion = Field(
@@ -679,11 +698,18 @@ class TcpOptions(Model):
     repeated_acks: RepeatedAcks = Field(
         default="at_once", description="Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."
     )
+    repeated_congestion: RepeatedCongestion | None = Field(
+        default=None,
+        description="Effect on ssthresh of a second sign of congestion in a window of data. By `rules` if absent.",
+    )
     rtt_arithmetic: RttArithmetic = Field(
         default="bsd_integers", description="Arithmetic of the round-trip time estimate (A-46)."
     )
     rtt_sampling: RttSampling = Field(
         default="karn", description="Whether retransmitted segments give round-trip time samples."
+    )
+    rules: Rules = Field(
+        default="rfc", description="Profile that gives the values of the keys that are absent and depend on it."
     )
     slow_start: SlowStart = Field(
         default="below_ssthresh", description="The largest cwnd at which slow start continues (A-47)."
@@ -691,8 +717,13 @@ class TcpOptions(Model):
     ssthresh_arithmetic: SsthreshArithmetic = Field(
         default="fractions", description="Arithmetic of ssthresh after a loss (A-44)."
     )
-    ssthresh_rule: SsthreshRule = Field(default="half_of_cwnd", description="ssthresh after a timeout (A-23).")
+    ssthresh_rule: SsthreshRule | None = Field(
+        default=None, description="ssthresh after a timeout (A-23). By `rules` if absent."
+    )
     tick_phase: TickPhase = Field(default="common", description="Whether the ticks of all connections coincide (A-20).")
+    timer_expiry: TimerExpiry | None = Field(
+        default=None, description="Earliest expiry of a retransmission timer of n ticks. By `rules` if absent."
+    )
     timer_granularity: str = Field(
         default="100ms",
         description="The retransmission timer's tick: timeouts and round-trip times are measured in ticks.",
@@ -710,11 +741,15 @@ class TcpOptions(Model):
         default="every_new_ack",
         description="When an acknowledgement of new data restarts the running retransmission timer.",
     )
+    unused_window: UnusedWindow | None = Field(
+        default=None,
+        description="Effect on cwnd of an acknowledgement of data that did not fill the window. By `rules` if absent.",
+    )
     window_arithmetic: WindowArithmetic = Field(
         default="fractions", description="Arithmetic of the growth of cwnd in congestion avoidance (A-45)."
     )
-    window_growth: WindowGrowth = Field(
-        default="uncapped", description="Whether cwnd grows beyond the receive window (A-24)."
+    window_growth: WindowGrowth | None = Field(
+        default=None, description="Whether cwnd grows beyond the receive window (A-24). By `rules` if absent."
     )
 
 
@@ -2587,7 +2622,12 @@ class Scenario(Experiment):
         default_factory=lambda: SwitchOptions.model_validate({}),
         description="Options of all switches, and memories that ports of a switch share.",
     )
-    tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
+    tcp: Tcp = Field(
+        default_factory=lambda: Vanilla(
+            after_idle="keep_window", ssthresh_rule="half_of_cwnd", window_growth="uncapped"
+        ),
+        description="The TCP of every flow.",
+    )
     topology: Topology = Field(description="The network and its flows.")
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
@@ -2670,8 +2710,10 @@ SUBJECTS = {
         "RecoveryWindow",
         "Reno",
         "RepeatedAcks",
+        "RepeatedCongestion",
         "RttArithmetic",
         "RttSampling",
+        "Rules",
         "Sack",
         "SackPipe",
         "SlowStart",
@@ -2685,7 +2727,9 @@ SUBJECTS = {
         "Tcp",
         "TcpOptions",
         "TickPhase",
+        "TimerExpiry",
         "TimerRestart",
+        "UnusedWindow",
         "Vanilla",
         "WindowArithmetic",
         "WindowGrowth",

@@ -58,10 +58,12 @@ impl Marks {
     //= rfc3168#6.1.6 "a window probe is not ECN-capable"
     #[inline]
     pub(super) fn on_sent(&mut self, again: bool) {
-        self.last = match again {
-            true => Last::Again,
-            false if std::mem::take(&mut self.to_report) => Last::Reporting,
-            false => Last::New,
+        self.last = if again {
+            Last::Again
+        } else if std::mem::take(&mut self.to_report) {
+            Last::Reporting
+        } else {
+            Last::New
         };
     }
 

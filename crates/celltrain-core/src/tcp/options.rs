@@ -181,7 +181,7 @@ impl Default for TcpOptions {
     }
 }
 
-/// A profile of behaviours: the defaults of the options in [`Behaviour`]. An option that is set wins.
+/// A profile of behaviours, which gives the defaults of six options. An option that is set wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rules {

@@ -292,7 +292,7 @@ fn the_syn_of_dctcp_alone_is_ecn_capable() {
         (Ecn::On, Congestion::Jacobson, false),
         (Ecn::Off, Congestion::Jacobson, false),
     ] {
-        let config = TcpConfig::Sack(TcpOptions { ecn, congestion, ..TcpOptions::default() });
+        let config = TcpConfig::Sack(TcpOptions { congestion, ecn, ..TcpOptions::default() });
         assert_eq!(Sender::new(&config, CLOCK).opens_capable(), capable, "{congestion:?}");
     }
 }

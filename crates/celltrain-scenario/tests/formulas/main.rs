@@ -86,9 +86,10 @@ fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &s
 fn shipped() -> Vec<(String, Scenario)> {
     let limited = |(name, text): (String, String)| {
         let has_rules = text.contains("rules = \"paper\"");
-        let with_rules = |line: &str| match line.starts_with("[tcp.") && line.matches('.').count() == 1 && !has_rules {
-            true => format!("{line}\nrules = \"paper\"\n"),
-            false => format!("{line}\n"),
+        let with_rules = |line: &str| {
+            let is_tcp = line.starts_with("[tcp.") && line.matches('.').count() == 1;
+            let rules = if is_tcp && !has_rules { "rules = \"paper\"\n" } else { "" };
+            format!("{line}\n{rules}")
         };
         let text: String = text.lines().map(with_rules).collect();
         let mut scenario = read_toml(&text, &name).expect_scenario();

@@ -4,7 +4,7 @@
 //! Source: RFC 9438, whose symbols are used: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
 //! in seconds and windows are in segments, as in the RFC. Differences from the source: the round-trip time is smoothed
 //! as in RFC 6298 (2.3) from one exact sample per round trip, separately from the retransmission timer, which counts
-//! coarse ticks. min(cwnd, rwnd) replaces the flight size (4.6); they are equal while a sender has data. Slow start is
+//! coarse ticks. With the rules of the papers, min(cwnd, rwnd) replaces the flight size (4.6). Slow start is
 //! standard, without `HyStart++` (4.10). Spurious losses are not undone (4.9). At or above the receiver's window, cwnd
 //! does not grow in congestion avoidance (5.8), regardless of `window_growth`.
 

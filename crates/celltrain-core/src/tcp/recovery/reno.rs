@@ -1,7 +1,7 @@
 //! Reno: the third duplicate acknowledgement resends one segment, and half of the window stays open for new ones.
 //!
 //! Source: Jacobson 1990 (4.3BSD Reno); RFC 5681 (3.2); `docs/mechanisms.md` 3.5. Differences from the source:
-//! min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD; they are equal while a sender has data. There is no
+//! with the rules of the papers, min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD. There is no
 //! Limited Transmit (RFC 3042) unless `limited_transmit` requires it.
 
 use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
