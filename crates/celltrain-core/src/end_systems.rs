@@ -22,6 +22,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::coverage::reached;
+use crate::delay::{FlowDelayTimes, FlowDelays};
 use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
@@ -76,6 +77,8 @@ pub struct EndSystems {
     aal5: Aal5Options,
     /// Frames of end systems outside the simulation; `None` until one has been injected.
     outside: Option<Box<Outside>>,
+    /// Delays of the flows' packets, if they are measured.
+    delays: Option<Box<FlowDelays>>,
 }
 
 /// Cells collected by the host at a VC's end.
@@ -157,6 +160,7 @@ impl EndSystems {
             spread: network.host.start_spread > Duration::default(),
             aal5: network.aal5.clone(),
             outside: None,
+            delays: FlowDelays::new(network, clock).map(Box::new),
         }
     }
 
@@ -239,6 +243,9 @@ impl EndSystems {
         }
         match body {
             Body::Data { flow, segment, reduced } => {
+                if let Some(delays) = &mut self.delays {
+                    delays.on_delivered(flow, number, now);
+                }
                 let before = emit::before(&self.connections, flow, observer);
                 let mut connection = &mut self.connections[flow];
                 connection.sees(Seen::Segment, now, segment.seq);
@@ -258,6 +265,9 @@ impl EndSystems {
                 }
             }
             Body::Ack { flow, ack, echoes } => {
+                if let Some(delays) = &mut self.delays {
+                    delays.on_ack(flow, ack.ack, now);
+                }
                 let before = emit::before(&self.connections, flow, observer);
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Ack, now, ack.ack);
@@ -304,6 +314,9 @@ impl EndSystems {
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
+                if let Some(delays) = &mut self.delays {
+                    delays.on_delivered(flow, number, now);
+                }
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
             Body::Damaged => {
@@ -402,6 +415,11 @@ impl EndSystems {
         ticked
     }
 
+    /// Returns the delays of the flows' packets so far, by flow, if they are measured.
+    pub(crate) fn delays(&self) -> Option<TiVec<FlowIndex, FlowDelayTimes>> {
+        self.delays.as_ref().map(|delays| delays.times())
+    }
+
     /// Returns the connections of flows, by flow.
     pub fn connections(&self) -> &TiSlice<FlowIndex, Connection> {
         &self.connections.flows
@@ -459,6 +477,10 @@ impl EndSystems {
             let reduced = connection.sender.reports_reduction();
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced } };
             let departure = self.vcs.put(vc, Frame::new(cells, body), None);
+            if let Some(delays) = &mut self.delays {
+                delays.on_segment(flow, segment, now);
+                delays.on_sent(flow, departure.frame, now);
+            }
             leave(&mut self.processing, departure, now, out);
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
         }
@@ -484,6 +506,9 @@ impl EndSystems {
         packets.counters.sent += 1;
         let vc = connection.data_vc;
         let departure = self.vcs.put(vc, frame, None);
+        if let Some(delays) = &mut self.delays {
+            delays.on_sent(flow, departure.frame, now);
+        }
         leave(&mut self.processing, departure, now, out);
         emit::packet_sent(packets, departure, (flow, number), now, observer);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));

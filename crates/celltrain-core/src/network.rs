@@ -64,6 +64,8 @@ pub struct Network {
     pub file_size: Option<Bytes>,
     /// The part of a run that rates and counters cover.
     pub measure: MeasureWindow,
+    /// True to measure the delays of packets.
+    pub delays: bool,
 }
 
 /// The part of a run that rates and counters cover; all of it by default.
@@ -272,6 +274,7 @@ impl Network {
             aal5: Aal5Options::default(),
             file_size: None,
             measure: MeasureWindow::default(),
+            delays: false,
         }
     }
 

@@ -159,6 +159,7 @@ impl<'a> ResolvedScenario<'a> {
             aal5: scenario.framing(),
             file_size: scenario.measure.file_size,
             measure: MeasureWindow { from: scenario.measure.from, to: scenario.measure.to },
+            delays: false,
         }
     }
 }

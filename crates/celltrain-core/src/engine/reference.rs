@@ -20,6 +20,7 @@ use crate::cancellation::{CancellationToken, all};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::coverage::reached;
+use crate::delay::PortDelays;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
@@ -68,6 +69,8 @@ pub(super) struct Engine<'a> {
     events: BinaryHeap<Reverse<Event>>,
     now: Instant,
     reported_losses: ReportedLosses,
+    /// Delays of packets at ports, if they are measured.
+    delays: Option<PortDelays>,
 }
 
 /// An event. Events are ordered by time, then by kind, then by link or flow.
@@ -186,6 +189,7 @@ impl<'a> Engine<'a> {
             events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
             reported_losses: ReportedLosses::default(),
+            delays: PortDelays::new(network, &routing, clock),
             clock,
             routing,
         };
@@ -336,6 +340,9 @@ impl<'a> Engine<'a> {
                 if cell.tagged() != came_tagged {
                     self.event_sink(now, probe).cell(port, cell, CellStep::Tagged);
                 }
+                if let Some(delays) = &mut self.delays {
+                    delays.on_arrival(port, cell, now);
+                }
                 self.now.at_ports.push(PortArrival { port, input, vc, cell });
             }
         }
@@ -383,6 +390,9 @@ impl<'a> Engine<'a> {
         for Departure { link, label, frame, cells, tagged, .. } in departures.drain(..) {
             self.now.to_serve.push(link);
             let cell = |number| Cell::new(label, frame, number == cells).with_tag(tagged);
+            if let Some(delays) = &mut self.delays {
+                delays.on_arrival(link, cell(cells), now);
+            }
             if let Some(port) = self.rate_control.port_mut(link) {
                 port.on_packet(label, Packet { frame, cells, tagged });
                 (1..=cells).for_each(|number| self.event_sink(now, probe).cell(link, cell(number), CellStep::Arrived));
@@ -556,6 +566,9 @@ impl<'a> Engine<'a> {
             let sent = now + cell_time;
             if self.rate_control.port(link).is_some() {
                 if let Some(cell) = self.shape(link, now, probe) {
+                    if let Some(delays) = &mut self.delays {
+                        delays.on_departure(link, cell, now);
+                    }
                     self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
                 }
                 let port = self.rate_control.port(link).expect("it is a shaped port");
@@ -603,6 +616,9 @@ impl<'a> Engine<'a> {
                 self.event_sink(now, probe).cell(link, marked, CellStep::Marked);
             }
             let cell = marked;
+            if let Some(delays) = &mut self.delays {
+                delays.on_departure(link, cell, now);
+            }
             self.event_sink(now, probe).cell(link, cell, CellStep::Departed);
             self.transmitting[link] = Some(cell);
             self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
@@ -676,6 +692,7 @@ impl<'a> Engine<'a> {
             losses,
             edge,
             rate_control,
+            delays: self.delays.as_ref().map(PortDelays::times),
             token,
         }
         .measure()

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::contended_port::{ContendedPort, QueuePort, Worked};
+use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream};
 use super::event_list::{EventList, Key, Leaf, Rank};
 use super::fabric::Fabric;
@@ -102,7 +103,8 @@ impl<'a> Engine<'a> {
                 rate_control,
                 end_systems: EndSystems::new(network, &routing, clock),
                 event_list: EventList::new(&plan),
-                late: Late::new(&plan, end),
+                late: Late::new(&plan, end, network.delays),
+                delays: StageDelays::new(network, &routing, &plan, clock).map(Box::new),
                 plan,
             },
             routing,
@@ -174,6 +176,9 @@ impl<'a> Engine<'a> {
             };
             let first_start = self.nics[exit.nic].join(now, phase, label, cells);
             let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
+            if let Some(delays) = &mut self.fabric.delays {
+                delays.ports.on_arrival(link, run.last, now);
+            }
             if exit.is_policed {
                 run = self.police(link, run, first_start, exit.cell_time, Time::default());
             }

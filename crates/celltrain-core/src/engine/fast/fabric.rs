@@ -3,6 +3,7 @@
 
 use typed_index_collections::TiVec;
 
+use super::delays::StageDelays;
 use super::event_list::EventList;
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::{HeldBack, Late, RmDeparture};
@@ -28,6 +29,8 @@ pub(super) struct Fabric {
     pub(super) losses: TiVec<LossyIndex, LinkLosses>,
     /// For each link with losses: its VCs, by label.
     pub(super) lossy_vcs: TiVec<LossyIndex, TiVec<Label, VcIndex>>,
+    /// Delays of packets at ports, if they are measured.
+    pub(super) delays: Option<Box<StageDelays>>,
     /// The instant up to which the run is currently advanced. Later arrivals are held back until the horizon moves.
     pub(super) horizon: Time,
 }
@@ -66,6 +69,11 @@ impl Fabric {
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
             run = self.late.hold_back(HeldBack { link, run, first_start, period }, &self.plan, self.horizon)?;
+        }
+        if let Some(delays) = &mut self.delays
+            && run.last.last_cell()
+        {
+            delays.on_run(&self.plan, link, run, first_start + period * u64::from(run.cells - 1));
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {

@@ -76,7 +76,8 @@ impl Partitioning {
         let opens = !network.requests.groups.is_empty();
         // End systems outside act on the whole network.
         let hosts = network.flows.iter().any(|flow| flow.outside);
-        let needs_all = predicts || opens || hosts;
+        // Delays are measured at both ends of a flow.
+        let needs_all = predicts || opens || hosts || network.delays;
         if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }

@@ -21,7 +21,7 @@ use crate::index::{Label, LinkIndex};
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
 };
-use crate::network::{Network, Routing};
+use crate::network::{Network, Routing, Vc};
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
@@ -30,10 +30,12 @@ use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine supports the memories of a network. It does if no link can be paused, and a batch
-/// has room for the cells of all inputs of each switch with a memory.
+/// Returns whether the fast engine supports a network. It does if no link can be paused, a batch has room for the cells
+/// of all inputs of each switch with a memory, and delays are not measured at shaped ports, which may take cells back.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
-    network.memories.iter().all(|memory| {
+    let is_shaped = |vc: &Vc| vc.abr.is_some() || network.atm_part(vc).start > 0;
+    let takes_back = network.delays && network.vcs.iter().any(is_shaped);
+    !takes_back && network.memories.iter().all(|memory| {
         let switch = network.links[memory.ports[0]].from;
         let inputs = network.links.iter().filter(|link| link.to == switch).count();
         memory.pauses == Pauses::Counted && inputs <= MOST_MEMORY_INPUTS
