@@ -16,6 +16,42 @@ use crate::network::{Network, Routing};
 use crate::tcp::Segment;
 use crate::units::{Clock, Span, Time};
 
+/// Selects the delays to measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DelayChoice {
+    /// No delays.
+    #[default]
+    None,
+    /// Delays at ports.
+    Ports,
+    /// Delays of flows.
+    Flows,
+    /// All delays.
+    All,
+}
+
+impl DelayChoice {
+    /// Returns the choice of delays at ports, of flows, or both.
+    pub fn of(ports: bool, flows: bool) -> Self {
+        match (ports, flows) {
+            (false, false) => Self::None,
+            (true, false) => Self::Ports,
+            (false, true) => Self::Flows,
+            (true, true) => Self::All,
+        }
+    }
+
+    /// Returns whether the delays at ports are measured.
+    pub fn at_ports(self) -> bool {
+        matches!(self, Self::Ports | Self::All)
+    }
+
+    /// Returns whether the delays of flows are measured.
+    pub fn of_flows(self) -> bool {
+        matches!(self, Self::Flows | Self::All)
+    }
+}
+
 /// Distribution of the delays of packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayTimes {
@@ -41,6 +77,11 @@ impl DelayTimes {
             *count = packets;
         }
         Self { clock, up_to: counts, sum }
+    }
+
+    /// Returns the distribution of packets without delay.
+    pub(crate) fn without_delay(packets: u64, clock: Clock) -> Self {
+        Self::of((packets > 0).then_some((Span(0), packets)).into_iter().collect(), clock)
     }
 
     /// Returns the distribution of all packets of several distributions with the same clock.
@@ -92,7 +133,7 @@ pub type PortDelayTimes = TiVec<Label, DelayTimes>;
 
 /// Counts delays.
 #[derive(Clone, Default)]
-struct DelayTracker {
+pub(crate) struct DelayTracker {
     /// The latest delay, and how often it has occurred in a row. Many ports have a single one.
     latest: Span,
     times: u64,
@@ -100,6 +141,14 @@ struct DelayTracker {
 }
 
 impl DelayTracker {
+    /// Counts a delay if `counts` is true.
+    #[inline]
+    pub(crate) fn count_if(&mut self, counts: bool, delay: Span) {
+        if counts {
+            self.count(delay);
+        }
+    }
+
     #[inline]
     fn count(&mut self, delay: Span) {
         if delay != self.latest {
@@ -115,7 +164,8 @@ impl DelayTracker {
         (self.latest, self.times) = (delay, 0);
     }
 
-    fn times(&self, clock: Clock) -> DelayTimes {
+    /// Returns the distribution so far.
+    pub(crate) fn times(&self, clock: Clock) -> DelayTimes {
         let counted = self.counts.iter().map(|(&delay, &count)| (Span(delay), count));
         // The order of a hash map has no effect, because the delays are sorted.
         DelayTimes::of(counted.chain((self.times > 0).then_some((self.latest, self.times))).collect(), clock)
@@ -141,92 +191,85 @@ impl Hasher for SpanHasher {
     }
 }
 
-/// The measured time: after `after`, if given, and up to `until`.
+/// The measured time, from `first` to `until`. An instant at the start of a window precedes it.
 #[derive(Clone, Copy)]
-struct Window {
-    after: Option<Time>,
-    until: Time,
+pub(crate) struct Window {
+    first: Time,
+    pub(crate) until: Time,
 }
 
 impl Window {
-    fn of(network: &Network, clock: Clock) -> Self {
+    pub(crate) fn of(network: &Network, clock: Clock) -> Self {
         let [after, until] = network.window(clock);
-        Self { after, until: until.unwrap_or(Time::NEVER) }
+        Self { first: after.map_or(Time::default(), |after| after + Span(1)), until: until.unwrap_or(Time::NEVER) }
     }
 
     #[inline]
-    fn contains(self, now: Time) -> bool {
-        now <= self.until && self.after.is_none_or(|after| now > after)
+    pub(crate) fn contains(self, now: Time) -> bool {
+        self.first <= now && now <= self.until
     }
-}
-
-/// Measures the delays at the ports of a network.
-#[derive(Clone)]
-pub(crate) struct PortDelays {
-    window: Window,
-    clock: Clock,
-    ports: TiVec<LinkIndex, TiVec<Label, AtPort>>,
 }
 
 /// The packets of a VC at a port.
 #[derive(Clone, Default)]
-struct AtPort {
+pub(crate) struct VcAtPort {
     /// Packets whose last cell has arrived, in order. Lost packets stay until a later one leaves.
     arrived: VecDeque<(FrameNumber, Time)>,
-    delays: DelayTracker,
+    pub(crate) delays: DelayTracker,
 }
 
-impl PortDelays {
-    /// Creates the state for all ports of a network at the start of a run, if it measures delays.
-    pub(crate) fn new(network: &Network, routing: &Routing, clock: Clock) -> Option<Self> {
-        let port = |vcs: &TiVec<Label, _>| vcs.iter().map(|_| AtPort::default()).collect();
-        let ports = || routing.vcs.iter().map(port).collect();
-        network.delays.then(|| Self { window: Window::of(network, clock), clock, ports: ports() })
+impl VcAtPort {
+    /// Records the arrival of a packet's last cell, even if it is lost.
+    #[inline]
+    pub(crate) fn arrive(&mut self, frame: FrameNumber, now: Time) {
+        self.arrived.push_back((frame, now));
     }
 
-    /// Records a cell that arrives at a port, or that is lost there.
+    /// Records the start of the last cell of a packet, and its delay if `counts` is true. Packets must leave in order.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, port: LinkIndex, cell: Cell, now: Time) {
-        if cell.last_cell() {
-            self.on_packet(port, cell.label(), cell.frame, now);
-        }
-    }
-
-    /// Records the arrival of a packet's last cell at a port.
-    #[inline]
-    pub(crate) fn on_packet(&mut self, port: LinkIndex, label: Label, frame: FrameNumber, now: Time) {
-        self.ports[port][label].arrived.push_back((frame, now));
-    }
-
-    /// Records a cell whose transmission starts at `start`. Cells of a VC must be passed in order.
-    #[inline]
-    pub(crate) fn on_departure(&mut self, port: LinkIndex, cell: Cell, start: Time) {
-        if !cell.last_cell() {
-            return;
-        }
-        let AtPort { arrived, delays } = &mut self.ports[port][cell.label()];
+    pub(crate) fn depart(&mut self, frame: FrameNumber, start: Time, counts: bool) {
         loop {
-            let (frame, arrival) = arrived.pop_front().expect("the last cell of a packet arrives before it leaves");
-            if frame == cell.frame {
-                if self.window.contains(start) {
-                    delays.count(start - arrival);
-                }
-                return;
+            let (arrived, arrival) =
+                self.arrived.pop_front().expect("the last cell of a packet arrives before it leaves");
+            if arrived == frame {
+                return self.delays.count_if(counts, start - arrival);
             }
         }
     }
+}
 
-    /// Records a packet whose last cell arrives at a port at `now` and starts at once.
-    #[inline]
-    pub(crate) fn on_passage(&mut self, port: LinkIndex, label: Label, now: Time) {
-        if self.window.contains(now) {
-            self.ports[port][label].delays.count(Span(0));
+/// Measures the delays at all ports of a network, cell by cell.
+pub(crate) struct PortDelays {
+    window: Window,
+    clock: Clock,
+    ports: TiVec<LinkIndex, TiVec<Label, VcAtPort>>,
+}
+
+impl PortDelays {
+    /// Creates the state at the start of a run, if the delays at ports are measured.
+    pub(crate) fn new(network: &Network, routing: &Routing, clock: Clock) -> Option<Self> {
+        let port = |vcs: &TiVec<Label, _>| vcs.iter().map(|_| VcAtPort::default()).collect();
+        let ports = || routing.vcs.iter().map(port).collect();
+        network.delays.at_ports().then(|| Self { window: Window::of(network, clock), clock, ports: ports() })
+    }
+
+    /// Records a cell that arrives at a port.
+    pub(crate) fn on_arrival(&mut self, port: LinkIndex, cell: Cell, now: Time) {
+        if cell.last_cell() {
+            self.ports[port][cell.label()].arrive(cell.frame, now);
+        }
+    }
+
+    /// Records a cell whose transmission starts.
+    pub(crate) fn on_departure(&mut self, port: LinkIndex, cell: Cell, now: Time) {
+        if cell.last_cell() {
+            self.ports[port][cell.label()].depart(cell.frame, now, self.window.contains(now));
         }
     }
 
     /// Returns the distributions so far, by port.
     pub(crate) fn times(&self) -> TiVec<LinkIndex, PortDelayTimes> {
-        let times = |port: &TiVec<Label, AtPort>| port.iter().map(|vc| vc.delays.times(self.clock)).collect();
+        let times = |port: &TiVec<Label, VcAtPort>| port.iter().map(|vc| vc.delays.times(self.clock)).collect();
         self.ports.iter().map(times).collect()
     }
 }
@@ -256,10 +299,10 @@ struct OfFlow {
 }
 
 impl FlowDelays {
-    /// Creates the state of all flows at the start of a run, if the network measures delays.
+    /// Creates the state of all flows at the start of a run, if their delays are measured.
     pub(crate) fn new(network: &Network, clock: Clock) -> Option<Self> {
         let flows = || network.flows.iter().map(|_| OfFlow::default()).collect();
-        network.delays.then(|| Self { window: Window::of(network, clock), clock, flows: flows() })
+        network.delays.of_flows().then(|| Self { window: Window::of(network, clock), clock, flows: flows() })
     }
 
     /// Records a packet that a flow sends at `now`.
@@ -350,7 +393,7 @@ mod tests {
     #[test]
     fn a_retransmitted_segment_has_no_round_trip_time() {
         let mut network = Network::new(crate::network::Graph::default(), crate::units::Duration::from_milliseconds(100));
-        network.delays = true;
+        network.delays = DelayChoice::All;
         let mut delays = FlowDelays::new(&network, CLOCK).unwrap();
         let flow = delays.flows.push_and_get_key(OfFlow::default());
         let segment = |seq| Segment { seq, len: 100 };
@@ -368,7 +411,7 @@ mod tests {
     #[test]
     fn jitter_is_the_mean_difference_of_consecutive_delays() {
         let mut network = Network::new(crate::network::Graph::default(), crate::units::Duration::from_milliseconds(100));
-        network.delays = true;
+        network.delays = DelayChoice::All;
         let mut delays = FlowDelays::new(&network, CLOCK).unwrap();
         let flow = delays.flows.push_and_get_key(OfFlow::default());
         // The third packet is lost. The others take 5, 7, 4 and 4 units.

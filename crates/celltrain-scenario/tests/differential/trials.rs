@@ -2,6 +2,7 @@
 
 use std::panic::catch_unwind;
 
+use celltrain_core::delay::DelayChoice;
 use celltrain_core::network::Network;
 use celltrain_core::rng::Stream;
 use celltrain_scenario::{Scenario, build};
@@ -103,8 +104,8 @@ trials! {
     any_steps_and_injections_measure_the_same_delays: 1/15, steps::agree, draw::any_network, losses_and_delays;
 }
 
-fn measure_delays(network: &mut Network, _rng: &mut Stream) {
-    network.delays = true;
+fn measure_delays(network: &mut Network, rng: &mut Stream) {
+    network.delays = [DelayChoice::All, DelayChoice::Ports, DelayChoice::Flows][rng.below(3) as usize];
 }
 
 fn losses_and_delays(network: &mut Network, rng: &mut Stream) {

@@ -103,7 +103,7 @@ impl<'a> Engine<'a> {
                 rate_control,
                 end_systems: EndSystems::new(network, &routing, clock),
                 event_list: EventList::new(&plan),
-                late: Late::new(&plan, end, network.delays),
+                late: Late::new(&plan, end, network.delays.at_ports()),
                 delays: StageDelays::new(network, &routing, &plan, clock).map(Box::new),
                 plan,
             },
@@ -168,6 +168,9 @@ impl<'a> Engine<'a> {
 
     /// Passes the end systems' frames to their hosts' ports, and sends the frames' cells on their way.
     pub(super) fn depart(&mut self, now: Time, phase: Phase) {
+        if let Some(delays) = &mut self.fabric.delays {
+            delays.now = now;
+        }
         for i in 0..self.departures.len() {
             let Departure { vc, link, label, frame, cells, tagged } = self.departures[i];
             let Some(exit) = self.exits[vc] else {
@@ -176,9 +179,6 @@ impl<'a> Engine<'a> {
             };
             let first_start = self.nics[exit.nic].join(now, phase, label, cells);
             let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
-            if let Some(delays) = &mut self.fabric.delays {
-                delays.ports.on_arrival(link, run.last, now);
-            }
             if exit.is_policed {
                 run = self.police(link, run, first_start, exit.cell_time, Time::default());
             }

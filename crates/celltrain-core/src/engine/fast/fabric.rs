@@ -68,6 +68,9 @@ impl Fabric {
         let arrival = first_start + stage.lead;
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
+            if let Some(delays) = &mut self.delays {
+                delays.on_held_back(link, run);
+            }
             run = self.late.hold_back(HeldBack { link, run, first_start, period }, &self.plan, self.horizon)?;
         }
         if let Some(delays) = &mut self.delays

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::memory_ports::supports;
+use crate::delay::DelayChoice;
 use super::plan::{Plan, PortIndex, Role, StageEnd};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::{LinkIndex, NodeIndex};
@@ -77,7 +78,7 @@ impl Partitioning {
         // End systems outside act on the whole network.
         let hosts = network.flows.iter().any(|flow| flow.outside);
         // Delays are measured at both ends of a flow.
-        let needs_all = predicts || opens || hosts || network.delays;
+        let needs_all = predicts || opens || hosts || network.delays != DelayChoice::None;
         if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }

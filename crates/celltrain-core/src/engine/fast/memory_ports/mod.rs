@@ -34,7 +34,7 @@ pub(super) use port::MemoryPort;
 /// of all inputs of each switch with a memory, and delays are not measured at shaped ports, which may take cells back.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let is_shaped = |vc: &Vc| vc.abr.is_some() || network.atm_part(vc).start > 0;
-    let takes_back = network.delays && network.vcs.iter().any(is_shaped);
+    let takes_back = network.delays.at_ports() && network.vcs.iter().any(is_shaped);
     !takes_back && network.memories.iter().all(|memory| {
         let switch = network.links[memory.ports[0]].from;
         let inputs = network.links.iter().filter(|link| link.to == switch).count();
