@@ -124,11 +124,23 @@ impl Case {
         title: impl Into<String>,
         text: impl Fn() -> String + Send + Sync + 'static,
     ) -> Self {
-        Case { name: name.into(), group: Group::Whole, title: title.into(), text: Arc::new(text), delays: DelayChoice::None }
+        Case {
+            name: name.into(),
+            group: Group::Whole,
+            title: title.into(),
+            text: Arc::new(text),
+            delays: DelayChoice::None,
+        }
     }
 
     fn guard(name: &str, title: &str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
-        Case { name: format!("guard-{name}"), group: Group::Guard, title: title.into(), text: Arc::new(text), delays: DelayChoice::None }
+        Case {
+            name: format!("guard-{name}"),
+            group: Group::Guard,
+            title: title.into(),
+            text: Arc::new(text),
+            delays: DelayChoice::None,
+        }
     }
 
     fn point(
@@ -148,7 +160,13 @@ impl Case {
             Axis::Degree => format!("random network of 100 switches with {value} trunks each, 1000 VCs, EPD, 0.2 s"),
             Axis::Vcs => format!("random network of 100 switches, {value} VCs, EPD, 0.2 s"),
         };
-        Case { name, group: Group::Scaling { axis, value, reference }, title, text: Arc::new(text), delays: DelayChoice::None }
+        Case {
+            name,
+            group: Group::Scaling { axis, value, reference },
+            title,
+            text: Arc::new(text),
+            delays: DelayChoice::None,
+        }
     }
 }
 

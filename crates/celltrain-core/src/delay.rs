@@ -89,9 +89,9 @@ impl DelayTimes {
         let mut counts = Vec::new();
         for times in all {
             let mut before = 0;
-            counts.extend(times.up_to.iter().map(|&(delay, packets)| {
-                (delay, packets - std::mem::replace(&mut before, packets))
-            }));
+            counts.extend(
+                times.up_to.iter().map(|&(delay, packets)| (delay, packets - std::mem::replace(&mut before, packets))),
+            );
         }
         Self::of(counts, clock)
     }
@@ -392,7 +392,8 @@ mod tests {
 
     #[test]
     fn a_retransmitted_segment_has_no_round_trip_time() {
-        let mut network = Network::new(crate::network::Graph::default(), crate::units::Duration::from_milliseconds(100));
+        let mut network =
+            Network::new(crate::network::Graph::default(), crate::units::Duration::from_milliseconds(100));
         network.delays = DelayChoice::All;
         let mut delays = FlowDelays::new(&network, CLOCK).unwrap();
         let flow = delays.flows.push_and_get_key(OfFlow::default());
@@ -410,7 +411,8 @@ mod tests {
 
     #[test]
     fn jitter_is_the_mean_difference_of_consecutive_delays() {
-        let mut network = Network::new(crate::network::Graph::default(), crate::units::Duration::from_milliseconds(100));
+        let mut network =
+            Network::new(crate::network::Graph::default(), crate::units::Duration::from_milliseconds(100));
         network.delays = DelayChoice::All;
         let mut delays = FlowDelays::new(&network, CLOCK).unwrap();
         let flow = delays.flows.push_and_get_key(OfFlow::default());

@@ -536,6 +536,19 @@ impl EndSystems {
         emit::ack_sent(connection, departure, (flow, ack, blocks), now, observer);
     }
 
+    /// Returns the bytes of its flow that a frame carries; `None` for other frames than data. The frame must be in flight
+    /// on `vc`.
+    pub(crate) fn segment(&self, vc: VcIndex, number: FrameNumber) -> Option<Segment> {
+        match self.vcs.get(self.vcs.sender_of(vc, number)).log.frame(number).body {
+            Body::Data { segment, .. } => Some(segment),
+            Body::Packet { flow, number } => {
+                let bytes = self.connections[flow].packets.as_ref().map_or(0, |packets| packets.bytes);
+                Some(emit::place_of(number, bytes))
+            }
+            Body::Ack { .. } | Body::Syn { .. } | Body::SynAck { .. } | Body::Damaged | Body::Outside { .. } => None,
+        }
+    }
+
     /// Returns the VC on which a frame was sent: `vc` itself, or one of the VCs merged into it.
     #[inline]
     pub fn sender_of(&self, vc: VcIndex, frame: FrameNumber) -> VcIndex {

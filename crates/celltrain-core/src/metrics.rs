@@ -544,13 +544,15 @@ impl FinalState<'_> {
                 let is_output = config.pools[queue.pool].side == Side::Egress;
                 is_output.then(|| delay::of_vcs(&times[queue.link], self.clock, is_in))
             };
-            let queue = |((index, queue), &(cells, counters)): ((QueueIndex, &QueueConfig), &(u32, QueueCounters))| QueueResult {
-                name: self.network.queue_name(config, queue),
-                pool: config.pools[queue.pool].name.clone(),
-                side: config.pools[queue.pool].side,
-                cells,
-                counters,
-                delays: delays(index, queue),
+            let queue = |((index, queue), &(cells, counters)): ((QueueIndex, &QueueConfig), &(u32, QueueCounters))| {
+                QueueResult {
+                    name: self.network.queue_name(config, queue),
+                    pool: config.pools[queue.pool].name.clone(),
+                    side: config.pools[queue.pool].side,
+                    cells,
+                    counters,
+                    delays: delays(index, queue),
+                }
             };
             MemoryResult {
                 name: config.name.clone(),

@@ -133,7 +133,8 @@ impl Scenario {
         let choice = events.map(|events| events.choice(duration)).transpose()?;
         let capture = capture.map(|capture| capture.choice(duration)).transpose()?;
         let sinks = [on_events.as_ref(), on_capture.as_ref()].map(|call| call.map(Sink::new));
-        let how = How { trace: trace.as_ref(), engine, threads, records: on_requests.is_some(), delays, ..How::default() };
+        let how =
+            How { trace: trace.as_ref(), engine, threads, records: on_requests.is_some(), delays, ..How::default() };
         let asked = (choice.as_ref().zip(sinks[0].as_ref()), capture.as_ref().zip(sinks[1].as_ref()));
         let finished = self.run_on_a_thread(py, (seed, how), asked, told_by, on_progress.as_ref(), cancel);
         if let Some(error) = sinks.into_iter().flatten().find_map(Sink::raised) {

@@ -310,9 +310,10 @@ mod tests {
         for (list, column) in [("ports", "delay_ms_p99"), ("bottleneck", "delay_ms_mean"), ("queues", "delay_ms_p50")] {
             assert_eq!(delays(&wanted(list, column)), DelayChoice::Ports);
         }
-        let both = Wanted::from([("flows", "jitter_ms"), ("ports", "delay_ms_p999")].map(|(list, column)| {
-            (list.to_owned(), vec![column.to_owned()])
-        }));
+        let both = Wanted::from(
+            [("flows", "jitter_ms"), ("ports", "delay_ms_p999")]
+                .map(|(list, column)| (list.to_owned(), vec![column.to_owned()])),
+        );
         assert_eq!(delays(&both), DelayChoice::All);
         let without = answer(&record(&network()), None);
         assert!(without["ports"][0].get("delay_ms_p99").is_none() && without["flows"][0].get("rtt_ms_p99").is_none());

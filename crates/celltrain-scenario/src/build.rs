@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use celltrain_core::delay::DelayChoice;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::delay::DelayChoice;
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::link_loss::LossRule;
 use celltrain_core::memory::MemoryConfig;

@@ -315,7 +315,10 @@ impl<'a> Engine<'a> {
 
     /// Handles a cell that reaches the end of a link.
     fn arrive(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
-        if let Some(loss) = self.lossy[link].and_then(|number| self.losses[number].take(cell)) {
+        if let Some(loss) = self.lossy[link].and_then(|number| {
+            let vc = self.routing.vcs[link][cell.label()];
+            self.losses[number].take(cell, || self.end_systems.segment(vc, cell.frame))
+        }) {
             self.event_sink(now, probe).lost_on_link(link, cell, loss);
             return;
         }

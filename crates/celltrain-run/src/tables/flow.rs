@@ -102,10 +102,7 @@ pub const FLOW: &[Flow] = &[
         |flow| Some(flow.max_min_mbps),
     )
     .printed("max-min Mb/s", When::Differs),
-    Flow::number("rtt_ms_mean", "ms", "mean round-trip time", |flow| {
-        flow.delays.as_ref()?.rtt.mean_ms()
-    })
-    .on_request(),
+    Flow::number("rtt_ms_mean", "ms", "mean round-trip time", |flow| flow.delays.as_ref()?.rtt.mean_ms()).on_request(),
     Flow::number("rtt_ms_p50", "ms", "half of the segments had no longer round-trip time", |flow| {
         flow.delays.as_ref()?.rtt.percentile_ms(500)
     })
@@ -122,10 +119,8 @@ pub const FLOW: &[Flow] = &[
         flow.delays.as_ref()?.rtt.percentile_ms(999)
     })
     .on_request(),
-    Flow::number("delay_ms_mean", "ms", "mean one-way delay", |flow| {
-        flow.delays.as_ref()?.one_way.mean_ms()
-    })
-    .on_request(),
+    Flow::number("delay_ms_mean", "ms", "mean one-way delay", |flow| flow.delays.as_ref()?.one_way.mean_ms())
+        .on_request(),
     Flow::number("delay_ms_p50", "ms", "half of the packets had no longer one-way delay", |flow| {
         flow.delays.as_ref()?.one_way.percentile_ms(500)
     })

@@ -67,10 +67,8 @@ pub const PORT: &[Port] = &[
         Some(port.utilisation)
     })
     .printed("utilisation", When::Always),
-    Port::number("delay_ms_mean", "ms", "mean queueing delay at the port", |port| {
-        port.delays.as_ref()?.mean_ms()
-    })
-    .on_request(),
+    Port::number("delay_ms_mean", "ms", "mean queueing delay at the port", |port| port.delays.as_ref()?.mean_ms())
+        .on_request(),
     Port::number("delay_ms_p50", "ms", "half of the packets had no longer queueing delay at the port", |port| {
         port.delays.as_ref()?.percentile_ms(500)
     })

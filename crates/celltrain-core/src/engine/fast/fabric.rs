@@ -105,10 +105,10 @@ impl Fabric {
     /// Takes a cell that reaches the end of a link with losses. Returns it, perhaps tagged, unless it is lost.
     pub(super) fn keep(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Option<Cell> {
         let losses = &mut self.losses[number];
-        if losses.take(cell).is_some() {
+        let vc = self.lossy_vcs[number][cell.label()];
+        if losses.take(cell, || self.end_systems.segment(vc, cell.frame)).is_some() {
             return None;
         }
-        let vc = self.lossy_vcs[number][cell.label()];
         Some(if self.edge.polices_at(vc, losses.link) { self.edge.on_cell(vc, now, cell) } else { cell })
     }
 

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::memory_ports::supports;
-use crate::delay::DelayChoice;
 use super::plan::{Plan, PortIndex, Role, StageEnd};
 use crate::cancellation::{CancellationToken, Interrupted};
+use crate::delay::DelayChoice;
 use crate::index::{LinkIndex, NodeIndex};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;

@@ -35,11 +35,12 @@ pub(super) use port::MemoryPort;
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let is_shaped = |vc: &Vc| vc.abr.is_some() || network.atm_part(vc).start > 0;
     let takes_back = network.delays.at_ports() && network.vcs.iter().any(is_shaped);
-    !takes_back && network.memories.iter().all(|memory| {
-        let switch = network.links[memory.ports[0]].from;
-        let inputs = network.links.iter().filter(|link| link.to == switch).count();
-        memory.pauses == Pauses::Counted && inputs <= MOST_MEMORY_INPUTS
-    })
+    !takes_back
+        && network.memories.iter().all(|memory| {
+            let switch = network.links[memory.ports[0]].from;
+            let inputs = network.links.iter().filter(|link| link.to == switch).count();
+            memory.pauses == Pauses::Counted && inputs <= MOST_MEMORY_INPUTS
+        })
 }
 
 pub(super) struct MemoryPorts {
