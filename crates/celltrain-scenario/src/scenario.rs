@@ -237,7 +237,7 @@ pub struct GilbertElliottOptions {
     #[serde(default = "certain")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
     pub bad: f64,
-    /// What is lost.
+    /// Unit of the losses.
     #[serde(default)]
     pub unit: LossUnitOption,
 }

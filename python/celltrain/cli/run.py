@@ -360,7 +360,9 @@ def _delays(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Iterator[Gri
         if not measured:
             continue
         has_jitter = name == "delay_ms" and "jitter_ms" in measured[0]
-        names = {f"{name}_{one}": text for one, text in DELAYS.items()} | ({"jitter_ms": "jitter"} if has_jitter else {})
+        names = {f"{name}_{one}": text for one, text in DELAYS.items()} | (
+            {"jitter_ms": "jitter"} if has_jitter else {}
+        )
         grid = shell.grid(heading, *names.values(), left=(heading,))
         for row in measured:
             values = [row[one] for one in names]

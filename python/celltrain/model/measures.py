@@ -51,7 +51,7 @@ class Measure:
     printed: str = "never"
     """Condition for printing the column: `never`, `always`, rows `differ`, or a value is `present` in some row."""
     on_request: bool = False
-    """Whether an answer has it only on request, such as delays of packets."""
+    """True if an answer has it only on request, such as delays of packets."""
 
     @property
     def column(self) -> str:

@@ -144,7 +144,9 @@ def run(
                 outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
             options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
             records: list[dict[str, Any]] = []
-            answer_json, series = accepted.run(*options, threads=threads, on_requests=records.append, delays=delays, **outputs)
+            answer_json, series = accepted.run(
+                *options, threads=threads, on_requests=records.append, delays=delays, **outputs
+            )
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
                 events.known = _for_diagrams(answer)
