@@ -8,11 +8,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use typed_index_collections::TiVec;
+use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
 use crate::index::{FlowIndex, Label, LinkIndex};
-use crate::network::{Network, Routing};
 use crate::tcp::Segment;
 use crate::units::{Clock, Span, Time};
 
@@ -199,8 +198,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn of(network: &Network, clock: Clock) -> Self {
-        let [after, until] = network.window(clock);
+    /// Creates a window from its ends; without them, from those of the run.
+    pub(crate) fn new([after, until]: [Option<Time>; 2]) -> Self {
         Self { first: after.map_or(Time::default(), |after| after + Span(1)), until: until.unwrap_or(Time::NEVER) }
     }
 
@@ -246,11 +245,10 @@ pub(crate) struct PortDelays {
 }
 
 impl PortDelays {
-    /// Creates the state at the start of a run, if the delays at ports are measured.
-    pub(crate) fn new(network: &Network, routing: &Routing, clock: Clock) -> Option<Self> {
-        let port = |vcs: &TiVec<Label, _>| vcs.iter().map(|_| VcAtPort::default()).collect();
-        let ports = || routing.vcs.iter().map(port).collect();
-        network.delays.at_ports().then(|| Self { window: Window::of(network, clock), clock, ports: ports() })
+    /// Creates the state at the start of a run. `vcs`: the number of VCs at each port.
+    pub(crate) fn new(window: [Option<Time>; 2], vcs: impl Iterator<Item = usize>, clock: Clock) -> Self {
+        let port = |vcs: usize| ti_vec![VcAtPort::default(); vcs];
+        Self { window: Window::new(window), clock, ports: vcs.map(port).collect() }
     }
 
     /// Records a cell that arrives at a port.
@@ -299,10 +297,9 @@ struct OfFlow {
 }
 
 impl FlowDelays {
-    /// Creates the state of all flows at the start of a run, if their delays are measured.
-    pub(crate) fn new(network: &Network, clock: Clock) -> Option<Self> {
-        let flows = || network.flows.iter().map(|_| OfFlow::default()).collect();
-        network.delays.of_flows().then(|| Self { window: Window::of(network, clock), clock, flows: flows() })
+    /// Creates the state of `flows` flows at the start of a run.
+    pub(crate) fn new(window: [Option<Time>; 2], flows: usize, clock: Clock) -> Self {
+        Self { window: Window::new(window), clock, flows: ti_vec![OfFlow::default(); flows] }
     }
 
     /// Records a packet that a flow sends at `now`.
@@ -392,11 +389,7 @@ mod tests {
 
     #[test]
     fn a_retransmitted_segment_has_no_round_trip_time() {
-        let mut network =
-            Network::new(crate::network::Graph::default(), crate::units::Duration::from_milliseconds(100));
-        network.delays = DelayChoice::All;
-        let mut delays = FlowDelays::new(&network, CLOCK).unwrap();
-        let flow = delays.flows.push_and_get_key(OfFlow::default());
+        let (mut delays, flow) = (FlowDelays::new([None; 2], 1, CLOCK), FlowIndex::default());
         let segment = |seq| Segment { seq, len: 100 };
         for (at, seq) in [(0, 0), (1, 100), (2, 200), (9, 100), (11, 300)] {
             delays.on_segment(flow, segment(seq), Time(at));
@@ -411,11 +404,7 @@ mod tests {
 
     #[test]
     fn jitter_is_the_mean_difference_of_consecutive_delays() {
-        let mut network =
-            Network::new(crate::network::Graph::default(), crate::units::Duration::from_milliseconds(100));
-        network.delays = DelayChoice::All;
-        let mut delays = FlowDelays::new(&network, CLOCK).unwrap();
-        let flow = delays.flows.push_and_get_key(OfFlow::default());
+        let (mut delays, flow) = (FlowDelays::new([None; 2], 1, CLOCK), FlowIndex::default());
         // The third packet is lost. The others take 5, 7, 4 and 4 units.
         for (number, sent) in [0, 10, 20, 30, 40].into_iter().enumerate() {
             delays.on_sent(flow, FrameNumber::from(number), Time(sent));

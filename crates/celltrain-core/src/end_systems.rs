@@ -160,7 +160,8 @@ impl EndSystems {
             spread: network.host.start_spread > Duration::default(),
             aal5: network.aal5.clone(),
             outside: None,
-            delays: FlowDelays::new(network, clock).map(Box::new),
+            delays: (network.delays.of_flows())
+                .then(|| Box::new(FlowDelays::new(network.window(clock), network.flows.len(), clock))),
         }
     }
 

@@ -189,7 +189,10 @@ impl<'a> Engine<'a> {
             events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
             reported_losses: ReportedLosses::default(),
-            delays: PortDelays::new(network, &routing, clock),
+            delays: network
+                .delays
+                .at_ports()
+                .then(|| PortDelays::new(network.window(clock), routing.vcs.iter().map(TiVec::len), clock)),
             clock,
             routing,
         };

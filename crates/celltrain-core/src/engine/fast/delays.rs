@@ -53,7 +53,7 @@ impl StageDelays {
         if !network.delays.at_ports() {
             return None;
         }
-        let window = Window::of(network, clock);
+        let window = Window::new(network.window(clock));
         let stages = plan.stages.iter_enumerated().map(|(start, stages)| {
             let first = plan.link_of(start);
             let place = match plan.roles.get(start) {
