@@ -100,7 +100,7 @@ class Kind:
     columns: tuple[Measure, ...]
 
 
-def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
+def _measures(lines: list[dict[str, Any]]) -> tuple[Measure, ...]:
     return tuple(Measure(**line) for line in lines)
 
 
