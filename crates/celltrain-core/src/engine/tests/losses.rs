@@ -180,7 +180,6 @@ fn a_link_with_two_states_loses_the_shares_and_bursts_of_its_markov_chain() {
     let (share, cells) = (p / (p + r), came as f64);
     let deviation = (share * (1.0 - share) / cells * (2.0 - p - r) / (p + r)).sqrt();
     assert!((lost as f64 / cells - share).abs() < 4.0 * deviation, "{lost} of {came}");
-    assert_eq!(run(&network).losses, result.losses);
 }
 
 #[test]
@@ -213,7 +212,7 @@ fn the_packet_with_a_byte_is_lost_as_often_as_the_rule_says() {
     for times in [1, 2, 3] {
         network.links[FROM_SOURCE].losses.clear();
         lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, LossPattern::Byte { offset: 1100, times });
-        let result = run(&network);
+        let result = Engine::Fast.run_to_end(&network);
         assert_eq!(result.cells.lost, times * 12);
         assert!(result.flows[FIRST].delivered_bytes > 2000, "the flow recovers");
     }
