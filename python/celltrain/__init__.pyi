@@ -116,6 +116,7 @@ from .model.types import FullAcks as FullAcks
 from .model.types import GapAcks as GapAcks
 from .model.types import GeneralNetwork as GeneralNetwork
 from .model.types import Gfr as Gfr
+from .model.types import GilbertElliott as GilbertElliott
 from .model.types import Greedy as Greedy
 from .model.types import GuaranteedRate as GuaranteedRate
 from .model.types import Harmonic as Harmonic
@@ -131,6 +132,7 @@ from .model.types import LongestQueueDrop as LongestQueueDrop
 from .model.types import LongestQueueDropVariant as LongestQueueDropVariant
 from .model.types import Loss as Loss
 from .model.types import LossProbability as LossProbability
+from .model.types import LossUnit as LossUnit
 from .model.types import MarkedAt as MarkedAt
 from .model.types import Marking as Marking
 from .model.types import MaxMin as MaxMin

@@ -60,6 +60,7 @@ class Scenario:
         told_by: str | None = None,
         threads: int | None = None,
         on_requests: Callable[[dict[str, Any]], object] | None = None,
+        delays: bool = False,
     ) -> tuple[str, dict[str, Any] | None]: ...
 
 class View:

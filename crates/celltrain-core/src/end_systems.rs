@@ -22,6 +22,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::coverage::reached;
+use crate::delay::{FlowDelayTimes, FlowDelays};
 use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
@@ -78,6 +79,8 @@ pub struct EndSystems {
     aal5: Aal5Options,
     /// Frames of end systems outside the simulation; `None` until one has been injected.
     outside: Option<Box<Outside>>,
+    /// Delays of the flows' packets, if they are measured.
+    delays: Option<Box<FlowDelays>>,
 }
 
 /// Cells collected by the host at a VC's end.
@@ -168,6 +171,8 @@ impl EndSystems {
             spread: network.host.start_spread > Duration::default(),
             aal5: network.aal5.clone(),
             outside: None,
+            delays: (network.delays.of_flows())
+                .then(|| Box::new(FlowDelays::new(network.window(clock), network.flows.len(), clock))),
         }
     }
 
@@ -252,6 +257,9 @@ impl EndSystems {
             Body::Data { flow, segment, reduced, capable } => {
                 // Only a capable segment can carry a mark for TCP; others may have passed an ABR switch.
                 let marked = marked && capable;
+                if let Some(delays) = &mut self.delays {
+                    delays.on_delivered(flow, number, now);
+                }
                 let before = emit::before(&self.connections, flow, observer);
                 let mut connection = &mut self.connections[flow];
                 connection.sees(Seen::Segment, now, segment.seq);
@@ -271,6 +279,9 @@ impl EndSystems {
                 }
             }
             Body::Ack { flow, ack, echoes } => {
+                if let Some(delays) = &mut self.delays {
+                    delays.on_ack(flow, ack.ack, now);
+                }
                 let before = emit::before(&self.connections, flow, observer);
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Ack, now, ack.ack);
@@ -317,6 +328,9 @@ impl EndSystems {
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
+                if let Some(delays) = &mut self.delays {
+                    delays.on_delivered(flow, number, now);
+                }
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
             Body::Damaged => {
@@ -415,6 +429,11 @@ impl EndSystems {
         ticked
     }
 
+    /// Returns the delays of the flows' packets so far, by flow, if they are measured.
+    pub(crate) fn delays(&self) -> Option<TiVec<FlowIndex, FlowDelayTimes>> {
+        self.delays.as_ref().map(|delays| delays.times())
+    }
+
     /// Returns the connections of flows, by flow.
     pub fn connections(&self) -> &TiSlice<FlowIndex, Connection> {
         &self.connections.flows
@@ -473,6 +492,10 @@ impl EndSystems {
             let capable = connection.sender.sends_capable();
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced, capable } };
             let departure = self.vcs.put(vc, Frame::new(cells, body), None).with_capable(capable);
+            if let Some(delays) = &mut self.delays {
+                delays.on_segment(flow, segment, now);
+                delays.on_sent(flow, departure.frame, now);
+            }
             leave(&mut self.processing, departure, now, out);
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
         }
@@ -498,6 +521,9 @@ impl EndSystems {
         packets.counters.sent += 1;
         let vc = connection.data_vc;
         let departure = self.vcs.put(vc, frame, None);
+        if let Some(delays) = &mut self.delays {
+            delays.on_sent(flow, departure.frame, now);
+        }
         leave(&mut self.processing, departure, now, out);
         emit::packet_sent(packets, departure, (flow, number), now, observer);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
@@ -524,6 +550,19 @@ impl EndSystems {
         let departure = self.vcs.put(vc, frame, blocks).with_capable(false);
         leave(&mut self.processing, departure, now, out);
         emit::ack_sent(connection, departure, (flow, ack, blocks), now, observer);
+    }
+
+    /// Returns the bytes of its flow that a frame carries; `None` for other frames than data. The frame must be in flight
+    /// on `vc`.
+    pub(crate) fn segment(&self, vc: VcIndex, number: FrameNumber) -> Option<Segment> {
+        match self.vcs.get(self.vcs.sender_of(vc, number)).log.frame(number).body {
+            Body::Data { segment, .. } => Some(segment),
+            Body::Packet { flow, number } => {
+                let bytes = self.connections[flow].packets.as_ref().map_or(0, |packets| packets.bytes);
+                Some(emit::place_of(number, bytes))
+            }
+            Body::Ack { .. } | Body::Syn { .. } | Body::SynAck { .. } | Body::Damaged | Body::Outside { .. } => None,
+        }
     }
 
     /// Returns the VC on which a frame was sent: `vc` itself, or one of the VCs merged into it.

@@ -12,6 +12,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Aal5Options;
 use crate::abr::{Parameters, allocator::AllocatorConfig};
+use crate::delay::DelayChoice;
 use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
 use crate::host::{HostOptions, ProcessingTimes};
@@ -64,6 +65,8 @@ pub struct Network {
     pub file_size: Option<Bytes>,
     /// The part of a run that rates and counters cover.
     pub measure: MeasureWindow,
+    /// Delays of packets to measure.
+    pub delays: DelayChoice,
 }
 
 /// The part of a run that rates and counters cover; all of it by default.
@@ -272,6 +275,7 @@ impl Network {
             aal5: Aal5Options::default(),
             file_size: None,
             measure: MeasureWindow::default(),
+            delays: DelayChoice::None,
         }
     }
 

@@ -50,6 +50,8 @@ class Measure:
     """Heading in printed tables."""
     printed: str = "never"
     """Condition for printing the column: `never`, `always`, rows `differ`, or a value is `present` in some row."""
+    on_request: bool = False
+    """True if an answer has it only on request, such as delays of packets."""
 
     @property
     def column(self) -> str:
@@ -60,7 +62,7 @@ class Measure:
         """Returns the value in a row of the answer; None if the row has no value."""
         value: Any = row
         for step in self.name.split("."):
-            value = None if value is None else value[step]
+            value = None if value is None or (self.on_request and step not in value) else value[step]
         return value
 
     def as_column(self) -> Measure:
@@ -98,7 +100,7 @@ class Kind:
     columns: tuple[Measure, ...]
 
 
-def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
+def _measures(lines: list[dict[str, Any]]) -> tuple[Measure, ...]:
     return tuple(Measure(**line) for line in lines)
 
 

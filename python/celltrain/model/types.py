@@ -66,6 +66,7 @@ __all__ = [
     "GapAcks",
     "GeneralNetwork",
     "Gfr",
+    "GilbertElliott",
     "Greedy",
     "GuaranteedRate",
     "Harmonic",
@@ -81,6 +82,7 @@ __all__ = [
     "LongestQueueDropVariant",
     "Loss",
     "LossProbability",
+    "LossUnit",
     "MarkedAt",
     "Marking",
     "MaxMin",
@@ -961,6 +963,24 @@ class Every(Model):
     packets: int | None = Field(default=None, ge=1, description="In packets.")
 
 
+LossUnit: TypeAlias = Literal["packets", "cells"]
+"""The unit in which a link with two states loses."""
+
+
+class GilbertElliott(Model):
+    """The model of Gilbert and Elliott: a link with a good and a bad state."""
+
+    bad: float = Field(default=1.0, le=1.0, ge=0.0, description="Probability of a loss in the bad state.")
+    good: float = Field(default=0.0, le=1.0, ge=0.0, description="Probability of a loss in the good state.")
+    p: float = Field(
+        le=1.0, ge=0.0, description="p: probability of the change from good to bad after each packet or cell."
+    )
+    r: float = Field(
+        le=1.0, ge=0.0, description="r: probability of the change from bad to good after each packet or cell."
+    )
+    unit: LossUnit = Field(default="packets", description="Unit of the losses.")
+
+
 class LossProbability(Model):
     """A probability for each packet, or for each cell."""
 
@@ -970,9 +990,14 @@ class LossProbability(Model):
 
 class Loss(Model):
     """A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`,
-    `every` and `probability`.
+    `every`, `probability`, `gilbert_elliott` and `bytes`.
     """
 
+    bytes: str | None = Field(
+        default=None,
+        description="Loses the packet that carries this byte of the flow, counted from 0.",
+        examples=["512B"],
+    )
     cells: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
         default=None, description="Numbers of the cells that are lost, counted from 0. RM cells count."
     )
@@ -983,6 +1008,9 @@ class Loss(Model):
             "The flow that loses: its data on the links to its destination, its acknowledgements on the links back."
         ),
     )
+    gilbert_elliott: GilbertElliott | None = Field(
+        default=None, description="Loses packets or cells in bursts: a link with a good and a bad state."
+    )
     packets: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
         default=None,
         description=(
@@ -992,6 +1020,14 @@ class Loss(Model):
     )
     probability: LossProbability | None = Field(
         default=None, description="Probability with which each packet or cell is lost, independently of all others."
+    )
+    times: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "With `bytes`: number of transmissions that are lost, the first one and retransmissions alike; 1 when"
+            " absent."
+        ),
     )
     vc: str | None = Field(default=None, description="The VC that loses, if the rule names no flow.")
 

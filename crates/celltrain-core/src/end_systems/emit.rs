@@ -285,7 +285,7 @@ pub(super) fn ack_sent<P: Observer>(
 }
 
 /// Returns the position of a packet's payload among all bytes sent.
-fn place_of(packet: u64, bytes: u64) -> Segment {
+pub(super) fn place_of(packet: u64, bytes: u64) -> Segment {
     let len = u32::try_from(bytes).expect("scenario checks bound the size of packets");
     Segment { seq: packet.saturating_mul(bytes), len }
 }

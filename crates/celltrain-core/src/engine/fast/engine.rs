@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::contended_port::{ContendedPort, QueuePort, Worked};
+use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream};
 use super::event_list::{EventList, Key, Leaf, Rank};
 use super::fabric::Fabric;
@@ -102,7 +103,8 @@ impl<'a> Engine<'a> {
                 rate_control,
                 end_systems: EndSystems::new(network, &routing, clock),
                 event_list: EventList::new(&plan),
-                late: Late::new(&plan, end),
+                late: Late::new(&plan, end, network.delays.at_ports()),
+                delays: StageDelays::new(network, &routing, &plan, clock).map(Box::new),
                 plan,
             },
             routing,
@@ -166,6 +168,9 @@ impl<'a> Engine<'a> {
 
     /// Passes the end systems' frames to their hosts' ports, and sends the frames' cells on their way.
     pub(super) fn depart(&mut self, now: Time, phase: Phase) {
+        if let Some(delays) = &mut self.fabric.delays {
+            delays.now = now;
+        }
         for i in 0..self.departures.len() {
             let Departure { vc, link, label, frame, cells, tagged, capable } = self.departures[i];
             let Some(exit) = self.exits[vc] else {

@@ -357,7 +357,8 @@ impl PortBuilder<'_> {
     /// Returns the next hop of a VC's cells after a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = &self.plan;
-        let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
+        let of_rates = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
+        let is_watched = of_rates || self.network.delays.at_ports();
         let (to, label) = match stage.end {
             StageEnd::Port { port, input, label } => match &links.ingress[port] {
                 Ingress::Streams(first) if !is_watched => (HopEnd::Stream(first.input(input)), label),
