@@ -6,15 +6,16 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
-import celltrain as ct
 import numpy as np
 import pytest
+from conftest import SMALL, Command, is_refused
+
+import celltrain as ct
 from celltrain import _core
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.plan.axes import defaults
 from celltrain.errors import package
 from celltrain.model.scenario import read
-from conftest import SMALL, Command, is_refused
 
 REQUESTS = """\
 duration = "2ms"
@@ -87,21 +88,29 @@ def test_quic_gives_the_reason_for_a_control_that_it_cannot_have(name: str, word
             ["compare", "memory-formula", "--vary", "switch.sw.memory.pool.main.policy=lqd"],
             ["Did you mean longest_queue_drop?"],
         ),
-        (["compare", "lan-epd", "--measures", "thruput"], ["Did you mean goodput_mbps or flows.sum(*).throughput_mbps"]),
+        (
+            ["compare", "lan-epd", "--measures", "thruput"],
+            ["Did you mean goodput_mbps or flows.sum(*).throughput_mbps"],
+        ),
         (
             ["compare", "leaf-spine-web-search", "--measures", "requests.web.short.slowdown_p99.9"],
             ["a percentile has no point in its name: p999 is the 99.9th"],
         ),
     ],
 )
-def test_a_name_that_is_nearly_right_gets_a_suggestion(celltrain: Command, arguments: list[str], words: list[str]) -> None:
+def test_a_name_that_is_nearly_right_gets_a_suggestion(
+    celltrain: Command, arguments: list[str], words: list[str]
+) -> None:
     is_refused(celltrain(*arguments), words)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "lan-epd", "--seed", "-1"], "--seed '-1' is not a whole number (0 or more); see celltrain compare -h"),
+        (
+            ["compare", "lan-epd", "--seed", "-1"],
+            "--seed '-1' is not a whole number (0 or more); see celltrain compare -h",
+        ),
         (["run"], "FILE is missing; see celltrain run -h"),
         (["run", "lan-epd", "--nope"], "--nope is not an option of celltrain run"),
         (["run", "lan-epd", "--seed"], "--seed needs a value; see celltrain"),

@@ -76,7 +76,9 @@ class Reading:
                 for fault in (reading := cls.of_table(made, file)).faults:
                     moved = size_files.placed(fault, files)
                     is_moved = moved is not fault
-                    faults.append(moved if is_moved else fault.changed(file=file, line=shipped.line_of(lines, fault.key)))
+                    faults.append(
+                        moved if is_moved else fault.changed(file=file, line=shipped.line_of(lines, fault.key))
+                    )
                 return replace(reading, faults=faults)
         return cls.of_core(_core.parse(text, file, current()))
 

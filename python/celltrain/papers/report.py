@@ -315,7 +315,7 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
     return text
 
 
-#: What a published value must be to agree, by `judged_by`.
+#: Rule by which a published value agrees, by `judged_by`.
 RULES = {
     "range": "inside the seeds' range",
     "mean": "within tolerance of our mean",

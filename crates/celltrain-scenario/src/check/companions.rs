@@ -39,8 +39,7 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
             }
         }
     }
-    let has_memory =
-        scenario.switch.own.values().any(|switch| switch.memory.is_some() || !switch.memories.is_empty());
+    let has_memory = scenario.switch.own.values().any(|switch| switch.memory.is_some() || !switch.memories.is_empty());
     if !has_memory {
         for (name, _) in scenario.vc.iter().filter(|(_, vc)| vc.priority > 0) {
             warn(&join("vc", name), "priority", "without a memory that ports share; write [switch.NAME.memory]");
@@ -49,7 +48,8 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     for (name, flow) in &scenario.flow {
         if let Some(start) = flow.start.filter(|&start| start >= scenario.duration) {
             let end = scenario.duration;
-            let message = format!("flow.{name}.start = \"{start}\": the flow sends nothing, because the run ends at {end}");
+            let message =
+                format!("flow.{name}.start = \"{start}\": the flow sends nothing, because the run ends at {end}");
             warnings.push(Warning { key: join(&join("flow", name), "start"), message });
         }
     }
@@ -70,11 +70,7 @@ fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
     let has_gain = tcp.dctcp_gain != default.dctcp_gain;
     add(has_gain && tcp.congestion != Congestion::Dctcp, "dctcp_gain", "without congestion = \"dctcp\"");
     let has_time = tcp.delayed_ack_time != default.delayed_ack_time;
-    add(
-        has_time && tcp.delayed_acks != DelayedAcks::Timer,
-        "delayed_ack_time",
-        "without delayed_acks = \"timer\"",
-    );
+    add(has_time && tcp.delayed_acks != DelayedAcks::Timer, "delayed_ack_time", "without delayed_acks = \"timer\"");
     let is_off = tcp.delayed_acks == DelayedAcks::Off;
     add(is_off && tcp.gap_acks != GapAcks::default(), "gap_acks", acks_at_once);
     add(is_off && tcp.repeated_acks != RepeatedAcks::default(), "repeated_acks", acks_at_once);

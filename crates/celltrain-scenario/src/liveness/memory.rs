@@ -1,7 +1,9 @@
 //! Detects memory policies that refuse every cell although the shared part of the pool is empty.
 
 use celltrain_core::memory::formula::Config as Formula;
-use celltrain_core::memory::{MemoryConfig, MemoryPolicyConfig, PoolIndex, PoolInfo, PoolQueue, QueueInfo, Verdict, View};
+use celltrain_core::memory::{
+    MemoryConfig, MemoryPolicyConfig, PoolIndex, PoolInfo, PoolQueue, QueueInfo, Verdict, View,
+};
 use celltrain_core::rng::Stream;
 use celltrain_core::units::{Clock, Span, Time};
 use typed_index_collections::{TiVec, ti_vec};

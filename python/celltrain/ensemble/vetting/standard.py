@@ -171,7 +171,9 @@ def how_to_compare(policy: Policy) -> str:
     return f"compare it with --vary 'switch.*.memory.pool.main.policy={value}'"
 
 
-def check_file(file: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> tuple[Policy, list[str], str]:
+def check_file(
+    file: str | os.PathLike[str], settings: Mapping[str, Any] | None = None
+) -> tuple[Policy, list[str], str]:
     """Returns the policy in a file, warnings about it, and advice if it is the policy of a memory.
 
     Raises `InputError` with all faults of the policy in the standard scenarios.
