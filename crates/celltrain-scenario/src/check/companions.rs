@@ -89,6 +89,6 @@ fn queries(scenario: &Scenario, warnings: &mut Vec<Warning>) {
         let first = if *times == Times::Fixed { "the first query comes" } else { "most first queries come" };
         let message =
             format!("{key} = \"{interval}\": {first} after the run, which ends at {end}; write a shorter interval");
-        warnings.push(Warning { message, key });
+        warnings.push(Warning { key, message });
     }
 }
