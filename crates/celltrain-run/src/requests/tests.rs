@@ -70,7 +70,8 @@ fn requests_that_share_a_link_take_longer_than_alone() {
 fn a_query_at_the_last_instant_of_a_run_is_not_counted() {
     for (interval, asked) in [("10ms", 1), ("5ms", 3), ("3ms", 6)] {
         let text = format!("{NETWORK}[incast.query]\nsenders = 2\nbytes = \"3kB\"\ninterval = \"{interval}\"\n");
-        let (groups, _) = measured(&text, Engine::Fast);
+        let (groups, records) = measured(&text, Engine::Fast);
+        assert_eq!(records.bytes.len() as u64, 2 * asked, "{interval}");
         let (all, queries) = (&groups[0].all, groups[0].queries.as_ref().expect("it is an incast"));
         assert_eq!((queries.asked, queries.completed, all.opened), (asked, asked, 2 * asked), "{interval}");
     }
