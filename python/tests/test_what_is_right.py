@@ -137,7 +137,7 @@ def test_errors_in_options_are_json_if_the_answer_is(celltrain: Command) -> None
         ("memory_formula", "A memory policy as a formula"),
         ("fair buffer allocation", "FBA: Fair buffer allocation"),
         ("PIT", "PIT: Probability integral transform"),
-        ("tail-drop", "tail drop"),
+        ("thresholds", "threshold:"),
     ],
 )
 def test_terms_are_explained_by_each_of_their_names(celltrain: Command, term: str, words: str) -> None:
@@ -161,7 +161,10 @@ def test_a_policy_file_of_a_memory_is_checked_as_such(celltrain: Command, tmp_pa
     assert " ".join(valid.out.split()) == f"{file}: the memory policy rank; nothing is wrong; {advice}"
     is_refused(celltrain("vet", file), ["is a memory policy, and vet tests policies of ports only", advice])
     file.write_text(MEMORY_POLICY.replace("rank", "rnak"))
-    is_refused(celltrain("check", file), [f"{file}:2: policy.formula.admit", "does not know rnak; did you mean rank?"])
+    is_refused(
+        celltrain("check", file),
+        [f"{file}:2: policy.formula.admit", "does not know rnak; choose from alpha, B, N, Q, q_i, n, rank"],
+    )
     file.write_text(MEMORY_POLICY.replace("q_i + 1 <= alpha * rank * (B - Q)", "q_i < alpha * Q"))
     dead = celltrain("check", file)
     assert "policy.formula refuses every cell while the pool is empty: q_i < alpha * Q is 0 < 0" in dead.err

@@ -56,19 +56,19 @@ def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 #: Base class of the errors of the command line's parser.
-_UsageError = typer.BadParameter.__mro__[1]
+_UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class _Group(TyperGroup):
     """The program. It reports errors in options in the same way as faults in files."""
 
-    def main(self, *arguments: Any, standalone_mode: bool = True, **more: Any) -> Any:
+    def main(self, args: Any = None, *, standalone_mode: bool = True, **more: Any) -> Any:  # type: ignore[override]
         """Runs the program."""
         if not standalone_mode:
-            return super().main(*arguments, standalone_mode=False, **more)
-        given = next(iter(arguments), None) or more.get("args") or sys.argv[1:]
+            return super().main(args, standalone_mode=False, **more)
+        given = sys.argv[1:] if args is None else args
         try:
-            code = super().main(*arguments, standalone_mode=False, **more)
+            code = super().main(args, standalone_mode=False, **more)
         except _UsageError as error:
             if type(error).__name__ == "NoArgsIsHelpError":
                 error.show()

@@ -188,7 +188,7 @@ def explain(
 def _term(wanted: str) -> tuple[str, str] | None:
     """Returns a term of the glossary with its meaning; None if there is none. A term may be written out or plural."""
     terms = {term.lower(): (term, meaning) for term, meaning in shipped.glossary().items()}
-    for name in (wanted.lower(), re.sub(r"[-_ ]+", " ", wanted.lower()), wanted.lower().removesuffix("s")):
+    for name in (wanted.lower(), wanted.lower().removesuffix("s")):
         if name in terms:
             return terms[name]
         # An abbreviation's meaning begins with its long form: FBA | Fair buffer allocation: ...
