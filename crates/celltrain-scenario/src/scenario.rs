@@ -261,7 +261,7 @@ pub enum LossUnitOption {
 /// Places for waiting cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000, \"infinite\" or \"shared\""))]
+#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000 (at most 4294967295), \"infinite\" or \"shared\""))]
 pub enum Buffer {
     /// A number of cells.
     Cells(u32),

@@ -18,7 +18,7 @@ from typing import Any
 
 from celltrain import _core
 from celltrain.cli import shell
-from celltrain.errors import CelltrainError, InputError
+from celltrain.errors import CelltrainError, InputError, package
 from celltrain.model.arguments import cores
 from celltrain.model.files import named
 from celltrain.model.grids import Line
@@ -154,7 +154,7 @@ def examine() -> Iterator[dict[str, Any]]:
         version = _version(name)
         if extra:
             # A missing extra is not a problem.
-            advice = "" if version else f"optional: pip install celltrain[{extra}]"
+            advice = "" if version else f"optional: pip install {package(extra)}"
             yield _finding(f"{name} [{extra}]", version, advice=advice)
         else:
             yield _finding(name, version, "" if version else f"it is needed; install it with: pip install {name}")

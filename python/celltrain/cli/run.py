@@ -245,9 +245,10 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield Line(text=f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}")
     yield Line(text=f"TCP: {result.tcp}", is_note=True)
     yield Line(text="")
-    yield Line(text=f"efficiency  {result.efficiency:.4f}{at}")
     fairness, max_min = result.fairness, result.fairness_max_min
+    # Without flows, the bottleneck is only the first of many links.
     if answer["flows"]:
+        yield Line(text=f"efficiency  {result.efficiency:.4f}{at}")
         yield Line(text=f"fairness    {share(fairness)}{'' if fairness is not None else ': nothing arrived'}")
     if fairness is not None and max_min is not None and abs(max_min - fairness) > 1e-9:
         yield Line(text=f"fairness    {share(max_min)} of max-min shares")

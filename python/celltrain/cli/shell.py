@@ -288,6 +288,30 @@ def report(faults: list[Fault], *, as_json: bool) -> None:
                 complain(line)
 
 
+def fault_of_usage(error: Any) -> Fault:
+    """Returns the fault of an error in the options of a command."""
+    context, parameter = error.ctx, getattr(error, "param", None)
+    command = context.command_path if context is not None else "celltrain"
+    kind = type(error).__name__
+    key = ""
+    if parameter is not None:
+        key = max(parameter.opts, key=len) if parameter.param_type_name == "option" else parameter.human_readable_name
+    if kind == "NoSuchOption":
+        key = error.option_name
+        near = " or ".join(error.possibilities or [])
+        problem = f"is not an option of {command}{f'; did you mean {near}?' if near else ''}"
+    elif kind == "BadOptionUsage":
+        key, problem = error.option_name, "needs a value"
+    elif kind == "MissingParameter":
+        problem = "is missing"
+    elif key:
+        problem = error.message
+    else:
+        problem = error.format_message()
+    problem = problem.strip().rstrip(".")
+    return Fault.saying(f"{key} {problem}{'' if problem.endswith('?') else ';'} see {command} -h".strip(), key=key)
+
+
 def console(*, stderr: bool = False) -> Console:
     """Returns a console for the terminal or the pipe. Escape sequences in text, also in tables, are made visible."""
     from rich.console import Console

@@ -178,8 +178,10 @@ def read(
 
 def _of_words(text: str) -> dict[str, Any]:
     """Parses a policy such as `epd:threshold=80%`. If it cannot, the `InputError` also says that there is no such file."""
+    of_memories = shipped.policies("MemoryPolicy")
+    known = of_memories if text.partition(":")[0] in {*of_memories} - {"formula"} else shipped.policies()
     try:
-        return grammar.choice(text, shipped.policies(), "policy")
+        return grammar.choice(text, known, "policy")
     except ValueError as error:
         problem = str(error).replace(f"has {text!r}, which ", "there is no such file, and it ")
         near = nearest(text, shipped.names("scenario"), cutoff=0.75)
@@ -213,7 +215,8 @@ def has_policy(root: Mapping[str, Any]) -> bool:
     """Returns whether these are the tables of a policy file."""
     if "topology" in root or "duration" in root:
         return False
-    return "policy" in root or any(key in shipped.policies() for key in root)
+    names = {*shipped.policies(), *shipped.policies("MemoryPolicy")}
+    return "policy" in root or any(key in names for key in root)
 
 
 def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str) -> str:

@@ -76,7 +76,9 @@ class Reading:
                 for fault in (reading := cls.of_table(made, file)).faults:
                     moved = size_files.placed(fault, files)
                     is_moved = moved is not fault
-                    faults.append(moved if is_moved else fault.changed(file=file, line=lines.get(fault.key)))
+                    faults.append(
+                        moved if is_moved else fault.changed(file=file, line=shipped.line_of(lines, fault.key))
+                    )
                 return replace(reading, faults=faults)
         return cls.of_core(_core.parse(text, file, current()))
 
@@ -238,7 +240,7 @@ def _placed(
                 name, _, inner = path.removeprefix(f"{fault.key}.").partition(".")
                 problem = f"{problem}; to choose {name} write {option} {fault.key}={name}:{inner}={text}"
             return fault.changed(problem=problem, file=file, line=None)
-    return fault.changed(file=file, line=lines.get(fault.key))
+    return fault.changed(file=file, line=shipped.line_of(lines, fault.key))
 
 
 def name_of(scenario: Scenario) -> str:

@@ -2052,8 +2052,10 @@ class PoolOptions(Model):
             "headrooms and other pools of its side."
         ),
     )
-    headroom: int | None = Field(
+    headroom_cells: int | None = Field(
         default=None,
+        validation_alias="headroom",
+        serialization_alias="headroom",
         ge=0,
         description=(
             "Maximum number of cells in the headrooms of all its groups. Each group has its own headroom when absent."
@@ -2071,8 +2073,10 @@ class QueueOptions(Model):
     """Settings of queues or priority groups."""
 
     alpha: float | None = Field(default=None, description="Alpha of a queue, if the policy has one.")
-    headroom: int | None = Field(
+    headroom_cells: int | None = Field(
         default=None,
+        validation_alias="headroom",
+        serialization_alias="headroom",
         ge=0,
         description="Cells of a lossless group that are still admitted after its threshold is reached.",
     )
@@ -2091,19 +2095,33 @@ class QueueOptions(Model):
     priorities: tuple[Annotated[int, Field(le=255, ge=0)], ...] | None = Field(
         default=None, description="Their priorities, 0 to 7. All that VCs use by default."
     )
-    reserve: int = Field(default=0, ge=0, description="Cells of the memory that only the queue uses.")
-    threshold: int | None = Field(
-        default=None, ge=0, description="The threshold of a queue in cells, if the policy has one."
+    reserve_cells: int = Field(
+        default=0,
+        validation_alias="reserve",
+        serialization_alias="reserve",
+        ge=0,
+        description="Cells of the memory that only the queue uses.",
     )
-    xon: int | None = Field(
+    threshold_cells: int | None = Field(
         default=None,
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="The threshold of a queue in cells, if the policy has one.",
+    )
+    xon_cells: int | None = Field(
+        default=None,
+        validation_alias="xon",
+        serialization_alias="xon",
         ge=0,
         description=(
             "A pause ends when the headroom is empty and the group holds fewer cells of the shared part than this."
         ),
     )
-    xon_offset: int | None = Field(
+    xon_offset_cells: int | None = Field(
         default=None,
+        validation_alias="xon_offset",
+        serialization_alias="xon_offset",
         ge=0,
         description="A pause also ends when the headroom is empty and the group's cells are this far below its threshold.",
     )

@@ -23,7 +23,7 @@ from celltrain import _core
 from celltrain.errors import PaperError as PaperError
 from celltrain.model.expressions import MeasureError, measure
 from celltrain.model.paths import seconds, set_key
-from celltrain.text import described
+from celltrain.text import among, described
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -321,7 +321,7 @@ def load(
         if paper_id in other.ids():
             hint = f"type: celltrain {other.command} {paper_id}"
             raise PaperError(f"{described(paper_id)} is a {other.word}, not a {kind.word}; {hint}")
-        raise PaperError(f"there is no {kind.word} {described(paper_id)}; choose from {', '.join(kind.ids())}")
+        raise PaperError(f"there is no {kind.word} {described(paper_id)}; {among(paper_id, kind.ids())}")
     return _Expansion(folder, kind, overrides or {}, read).paper()
 
 

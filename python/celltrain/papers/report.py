@@ -191,7 +191,11 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
     facts = [
         (f"{len(reproduction.scored):,}", "numbers"),
         (f"{max(reproduction.seeds.values()):,}", "seeds"),
-        *([(f"{summary['inside']} of {summary['scored']}", "published values agree")] if summary["scored"] else []),
+        *(
+            [(f"{summary['inside']} of {summary['scored']}", f"published values {rule(reproduction.scored)}")]
+            if summary["scored"]
+            else []
+        ),
         *([(f"{held} of {len(reproduction.claims)}", "claims hold")] if reproduction.claims else []),
     ]
     subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}"
@@ -294,7 +298,7 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
     """Returns sentences that count the published values that agree, by verdict."""
     verdicts, scored = summary["verdicts"], summary["scored"]
     text = (
-        f"{summary['inside']} of {scored} published values agree ({100 * summary['share_inside']:.0f} %). "
+        f"{summary['inside']} of {scored} published values are {rule(numbers)} ({100 * summary['share_inside']:.0f} %). "
         f"Within the range of our seeds: {verdicts['inside_range']} of {scored}."
     )
     if verdicts["with_tolerance"]:
@@ -309,6 +313,20 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
         middle, expected = verdicts["pit_middle"], verdicts["pit_middle_expected"]
         text += f" With a PIT between .05 and .95: {middle} of {verdicts['draws']} ({expected:.0f} expected)."
     return text
+
+
+#: Rule by which a published value agrees, by `judged_by`.
+RULES = {
+    "range": "inside the seeds' range",
+    "mean": "within tolerance of our mean",
+    "either": "within tolerance or inside the seeds' range",
+}
+
+
+def rule(numbers: Sequence[Scored]) -> str:
+    """Returns the rule by which the scored numbers agree, in words that follow "are"."""
+    judged = {one.number.judged_by for one in numbers if one.number.scored}
+    return RULES[judged.pop()] if len(judged) == 1 else RULES["either"]
 
 
 def rows(members: Sequence[Scored]) -> list[list[Scored]]:
