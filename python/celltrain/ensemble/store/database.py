@@ -285,7 +285,9 @@ class Database:
             return
         with self._transaction() as connection:
             connection.execute(f"CREATE TABLE {_ADDED} {_TABLES[_ADDED]}")
-            for run, key, content in connection.execute("SELECT run, run_key, parquet FROM series JOIN runs USING (run)"):
+            for run, key, content in connection.execute(
+                "SELECT run, run_key, parquet FROM series JOIN runs USING (run)"
+            ):
                 values = (run, check_series(key.hex(), content))
                 connection.execute("INSERT INTO series_checks VALUES (?, ?)", values)
         self.has_series_checks = True
@@ -302,8 +304,8 @@ class Database:
             if not self.has_series_checks:
                 return lost
             text = (
-                "SELECT lower(hex(run_key)), parquet, checked FROM runs LEFT JOIN series USING (run) "
-                "LEFT JOIN series_checks USING (run) WHERE parquet IS NOT NULL OR checked IS NOT NULL"
+                "SELECT lower(hex(run_key)), parquet, series_checks.checked FROM runs LEFT JOIN series USING (run) "
+                "LEFT JOIN series_checks USING (run) WHERE parquet IS NOT NULL OR series_checks.checked IS NOT NULL"
             )
             wrong = [key for key, content, check in query(text) if check != check_series(key, content)]
             return lost + wrong
