@@ -98,7 +98,7 @@ def test_no_csv_of_a_command_holds_a_formula_or_a_direction(folder, tmp_path, ce
     answer = celltrain(*command.split(), *words, "--csv", "-")
     assert answer.code == (2 if command == "check" else 0), answer.err
     if command != "why":
-        # Nothing is lost in this network, so there is no time to ask about.
+        # Nothing is lost in this network, so its table is empty.
         check(answer.out)
     if command in ("sweep", "tune", "store show", "report"):
         assert f"'{FORMULA}" in answer.out

@@ -26,7 +26,7 @@ from celltrain.model.files import UnreadableError, json_of
 from celltrain.running import RunRecord
 from celltrain.text import shown
 
-#: Seconds to wait for another connection, and those after which a message says so.
+#: Seconds to wait for another connection, and seconds until a warning.
 PATIENCE, SILENCE = 10.0, 2.0
 #: Advice for a file that cannot be read.
 MEND = "restore it from a backup, or run its plan into a new folder"
