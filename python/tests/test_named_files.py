@@ -96,7 +96,8 @@ def test_a_file_named_on_the_command_line_may_be_anywhere(tmp_path):
 
 @pytest.mark.parametrize(
     "row",
-    ["hunter2,12345", "1_000,0.5", "\uff11\uff10,0.5", "\u0663,0.5", "1000,0.5,hunter2", "nan,1", "inf,1", "0x10,1", "1000,1e", "2000,-12345"],
+    ["hunter2,12345", "1_000,0.5", "\uff11\uff10,0.5", "\u0663,0.5", "1000,0.5,hunter2", "nan,1", "inf,1",
+        "1e999,1", "0x10,1", "1000,1e", "2000,-12345"],
 )  # fmt: skip
 def test_a_malformed_row_is_refused_with_its_line_and_not_quoted(tmp_path, row):
     (tmp_path / "mine.csv").write_text(f"500,0.1\n{row}\n9000,1\n")

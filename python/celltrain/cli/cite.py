@@ -16,7 +16,7 @@ TITLE = "celltrain: a cell-accurate simulator of TCP over ATM"
 AUTHORS = "The celltrain developers"
 RELEASED = "2026-11-23"
 #: Forms of the text that says where a paper was published, with the type and the fields of its entry.
-_FORMS = (
+_FORMS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (r"ATM Forum contribution (?P<number>\S+), ", "techreport", {"institution": "ATM Forum", "type": "Contribution"}),
     (r"Internet-Draft (?P<number>\S+), ", "techreport", {"institution": "IETF", "type": "Internet-Draft"}),
     (r"(?P<journal>\D+) (?P<volume>\d+)\((?P<number>\d+)\), .*pages (?P<pages>\S+)$", "article", {}),

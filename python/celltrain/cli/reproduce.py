@@ -89,7 +89,7 @@ def reproduce(
         return _estimate(loaded, numbers, counts, output, first=seed, jobs=jobs)
 
     def start(tell: Callable[[Progress], None]) -> Reproduction:
-        kept = {} if out is None else {"kept": out / RUNS, "resume": resume}
+        kept: dict[str, Any] = {} if out is None else {"kept": out / RUNS, "resume": resume}
         choice: dict[str, Any] = {"tables": table, "networks": network, "rows": row, "overrides": changed or None}
         return run(paper, **choice, seeds=counts, seed=seed, jobs=jobs, progress=tell, **kept)
 

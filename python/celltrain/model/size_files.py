@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -144,4 +145,5 @@ def _numbers(row: str) -> list[float] | None:
     cells = row.split(",")
     if len(cells) != 2 or not all(map(_NUMBER.fullmatch, cells)):
         return None
-    return [float(cell) for cell in cells]
+    numbers = [float(cell) for cell in cells]
+    return numbers if all(map(math.isfinite, numbers)) else None
