@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,11 @@ def state(rule: dict[str, Any]) -> str:
     return "differs" if "differs" in rule else "not modelled" if "not_modelled" in rule else "tested"
 
 
+def wrapped(text: str, indent: str = "") -> str:
+    """Returns the text in lines of at most 120 characters."""
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def page(name: str, document: dict[str, Any], known: dict[str, Path]) -> str:
     """Returns the page of a document."""
     rules = document["rule"]
@@ -65,7 +71,7 @@ def page(name: str, document: dict[str, Any], known: dict[str, Path]) -> str:
     lines = [
         HEAD.format(name=name),
         f"# {document['title']}\n",
-        f"{document['about']}\n",
+        wrapped(document["about"]) + "\n",
         f"{len(rules)} rules: {', '.join(f'{n} {key}' for key, n in counts.items())}. The words are ours.\n",
         "| section | level | rule | tests |",
         "|---|---|---|---|",
@@ -79,7 +85,7 @@ def page(name: str, document: dict[str, Any], known: dict[str, Path]) -> str:
         lines.append(f"| {rule['at']} | {rule['level']} | {rule['rule']} | {shown} |")
         reason = rule.get("differs") or rule.get("not_modelled") or rule.get("note")
         if reason:
-            reasons.append(f"* {rule['at']}, {str(rule['rule']).rstrip('.')}: {reason}")
+            reasons.append(wrapped(f"* {rule['at']}, {str(rule['rule']).rstrip('.')}: {reason}", "  "))
     if reasons:
         lines += ["\n## Differences and reasons\n", *reasons]
     return "\n".join(lines) + "\n"
@@ -105,6 +111,12 @@ def index(documents: dict[str, dict[str, Any]]) -> str:
             "|---|---:|---:|---:|",
             *rows,
             f"| all | {sums[0]} | {sums[1]} | {sums[2]} |",
+            "",
+            "```{toctree}",
+            ":hidden:",
+            "",
+            *documents,
+            "```",
             "",
         ]
     )
