@@ -67,7 +67,7 @@ def test_the_json_of_run_has_the_promised_fields(celltrain, small):
     assert set(result["cells"]) == {"offered", "delivered", "lost", "discarded", "in_flight"}
     assert {"name", "goodput_mbps", "retransmitted_segments", "timeouts"} <= set(result["flows"][0])
     assert {"name", "max_queue_cells", "lost_cells", "discarded_cells"} <= set(result["ports"][0])
-    assert set(result["build"]) == {"version", "profile"}
+    assert set(result["build"]) == {"version", "commit", "profile"}
     assert len(result["fingerprint"]) == 16
     assert int(result["fingerprint"], 16) >= 0
     assert result == {**ct.run(small, seed=5).to_dict(), "timing": result["timing"]}
