@@ -536,7 +536,7 @@ def test_a_run_imports_no_models_and_no_other_command(small):
         ("run lan-epd --set duration=50ms", ["name", "goodput_mbps"]),
         ("compare lan-epd lan-tail-drop --vary duration=50ms --seeds 2", ["name", "measure", "mean"]),
         ("why lan-epd --set duration=1s", ["flow", "from_s", "lost_segments"]),
-        ("reproduce af-96-1269 --table 1 --network LAN --seeds 1", ["table", "row.sources", "published", "mean"]),
+        ("reproduce af-96-1269 --table 1 --network LAN --seeds 1", ["table", "sources", "published", "mean"]),
         ("check lan-epd", []),
         ("list policies", ["name", "summary"]),
         ("list measures", ["name", "unit", "summary"]),
