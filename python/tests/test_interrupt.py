@@ -105,6 +105,7 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
         ".csv",
         ".html",
         ".json",
+        ".json",
         ".parquet",
         ".parquet",
     ]
