@@ -1,6 +1,7 @@
 //! A run's result in the JSON format of the command line, built from the tables.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::ser::{Error, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -13,20 +14,42 @@ use celltrain_core::network::{Network, Vc};
 use crate::measure::{Measure, object, outline};
 use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, LINK, MEMORY, PORT, QUEUE, REQUEST, RUN};
 
-/// Version and build profile of the program.
+/// Version, commit and build profile of the program.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Build {
-    /// Version of celltrain.
+    /// Version of celltrain, with the commit if it is known, such as `0.3.0.dev0+g0dd5865e` (PEP 440).
     pub version: &'static str,
+    /// Commit from which this program was built, or `None` if it was built without git.
+    pub commit: Option<&'static str>,
     /// `release` or `debug`.
     pub profile: &'static str,
 }
 
+/// The commit that the program named.
+static COMMIT: OnceLock<&'static str> = OnceLock::new();
+
 impl Build {
     /// Returns this build.
     pub fn this() -> Self {
+        static VERSION: OnceLock<String> = OnceLock::new();
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-        Self { version: env!("CARGO_PKG_VERSION"), profile }
+        let commit = COMMIT.get().copied();
+        let version = VERSION.get_or_init(|| match commit {
+            Some(commit) => format!("{}+g{commit}", Self::release()),
+            None => Self::release(),
+        });
+        Self { version, commit, profile }
+    }
+
+    /// Returns the version without the commit, such as `0.3.0.dev0`. It is part of the keys of runs.
+    pub fn release() -> String {
+        env!("CARGO_PKG_VERSION").replace("-dev", ".dev")
+    }
+
+    /// Names the commit of the program, before the first call of `this`. Only the program's own crate is compiled again
+    /// after each commit.
+    pub fn identify(commit: &'static str) {
+        COMMIT.get_or_init(|| commit);
     }
 }
 

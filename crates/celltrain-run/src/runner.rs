@@ -386,7 +386,7 @@ fn about(scenario: &str, seed: u64, teller: Engine) -> About {
         Engine::Fast => "; of the fast engine, so packets do not say where they were lost",
     };
     About {
-        application: format!("celltrain {}", env!("CARGO_PKG_VERSION")),
+        application: format!("celltrain {}", crate::answer::Build::this().version),
         comment: format!("{name}, seed {seed}{silent}"),
     }
 }

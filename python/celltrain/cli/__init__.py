@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     *("new", "run", "emulate", "compare", "vet", "why", "plot", "reproduce", "study", "sweep", "tune"),
     *("store", "report"),
-    *("check", "import", "mmu", "list", "explain", "schema", "bench", "lab", "doctor"),
+    *("check", "import", "mmu", "list", "explain", "schema", "cite", "bench", "lab", "doctor"),
 )
 #: Modules of commands that have no module with their own name.
 MODULES = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.drawing.words import counted
-from celltrain.errors import InputError
+from celltrain.errors import InputError, add_note
 from celltrain.model.files import named
 from celltrain.model.overrides import as_options, of_options, single
 
@@ -85,6 +85,9 @@ def compare(
                 jobs=jobs,
                 progress=tell,
             )
+    except KeyboardInterrupt as error:
+        add_note(error, "compare keeps no finished runs; celltrain sweep keeps them, and continues with --resume")
+        raise
     except InputError as error:
         raise InputError(as_options(error.faults, vary or [], settings or [])) from None
     return finish(

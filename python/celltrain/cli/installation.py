@@ -144,7 +144,9 @@ def examine() -> Iterator[dict[str, Any]]:
 
     build, memory = _core.build(), _core.memory_limit()
     slow_build = "this build is many times slower than it should be; install with: pip install ."
+    no_commit = "" if build["commit"] else "built without git, so results name no commit"
     yield _finding("celltrain", build["version"])
+    yield _finding("commit", build["commit"] or "unknown", advice=no_commit)
     yield _finding("build", build["profile"], "" if build["profile"] == "release" else slow_build)
     yield _finding("Python", platform.python_version())
     yield _finding("system", f"{platform.system()} {platform.machine()}")

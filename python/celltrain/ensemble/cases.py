@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.ensemble.plan import Axis, Plan, canonical, canonical_with_memory
+from celltrain.ensemble.plan import Axis, Plan, canonical, canonical_with_memory, compact
 from celltrain.errors import ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
@@ -76,6 +76,16 @@ class Run:
     seed: int
     key: str
     measures: tuple[str, ...] | None = None
+
+
+def case_of(point: int, scenario: Mapping[str, Any]) -> tuple[Case, str | None]:
+    """Returns the case of a point, and the reason if its scenario is refused."""
+    try:
+        return Case.of(point, scenario), None
+    except ScenarioError as error:
+        bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
+        text = compact(json.loads(json.dumps(bare)))
+        return Case(number=point, configuration=text, memory=0), str(error).replace("\n", "; ")
 
 
 def execute(

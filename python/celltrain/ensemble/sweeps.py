@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 import threading
@@ -20,12 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run, execute
-from celltrain.ensemble.plan import Plan, compact, run_key
+from celltrain.ensemble.cases import Case, Run, case_of, execute
+from celltrain.ensemble.plan import Plan, run_key
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
-from celltrain.errors import ClusterError, PlanError, ScenarioError, warn
+from celltrain.errors import ClusterError, PlanError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel, check
 from celltrain.running import Rows, RunRecord, Worker, statistics, worker_of
@@ -233,7 +232,7 @@ class Coordinator:
             for point, seed in block:
                 check()
                 if point not in cases:
-                    cases[point] = self._case(point)
+                    cases[point] = case_of(point, self._plan.points[point].scenario)
                 case, refusal = cases[point]
                 key = run_key(case.configuration, seed)
                 if not self._is_new(Repeat(point, seed, key)):
@@ -243,16 +242,6 @@ class Coordinator:
                 else:
                     text = case.configuration
                     self._keep(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
-
-    def _case(self, point: int) -> tuple[Case, str | None]:
-        """Returns the case of a point, and the reason if its scenario is refused."""
-        scenario = self._plan.points[point].scenario
-        try:
-            return Case.of(point, scenario), None
-        except ScenarioError as error:
-            bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
-            text = compact(json.loads(json.dumps(bare)))
-            return Case(number=point, configuration=text, memory=0), str(error).replace("\n", "; ")
 
     def _is_new(self, run: Repeat) -> bool:
         """Returns whether a run is new. If not, records it as a repeat of an earlier point's run."""

@@ -125,7 +125,11 @@ def result_schema() -> dict[str, Any]:
     """
     lists = {name: {"type": "array", "items": _object(measures)} for name, measures in ROWS.items()}
     whole = _object(RUN)
-    build = {"version": {"type": "string"}, "profile": {"enum": ["release", "debug"]}}
+    build = {
+        "version": {"type": "string", "description": "version of celltrain, with the commit if it is known"},
+        "commit": {"type": ["string", "null"], "description": "commit of celltrain; null if it was built without git"},
+        "profile": {"enum": ["release", "debug"]},
+    }
     tcp = "the TCP of the flows, such as: vanilla (no fast retransmit, 100 ms ticks)"
     shape = "version of this shape; it grows when a key moves or changes its meaning"
     whole["properties"] |= lists | {

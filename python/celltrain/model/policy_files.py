@@ -16,6 +16,7 @@ from typing import Any
 from celltrain.errors import Fault, InputError
 from celltrain.model import grammar, python_policy, shipped
 from celltrain.model.arguments import checked
+from celltrain.model.files import UnreadableError, below
 from celltrain.model.shipped import read_text
 from celltrain.text import described, nearest, shown
 
@@ -132,13 +133,13 @@ def read(
 
     Args:
         given: The file, with or without a leading `@`, or anything else that `Policy.read` takes.
-        folder: Base of a relative path.
+        folder: Folder of the plan that names the file, which must contain it; None if the user named it.
         change: Applied to the tables of the file before they are checked.
     """
     text = os.fsdecode(given).removeprefix("@")
     if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
         return _of_class(text, match, folder)
-    path = (folder or Path()) / text
+    path = _path(text, folder)
     file, content = shipped.found(text, "scenario", folder or Path()) or (shown(path), None)
     if content is None:
         if not path.exists():
@@ -174,6 +175,14 @@ def read(
         several = f"has {len(policy)} policies ({', '.join(policy)}); keep one, in a file of its own"
         raise InputError.of(several if policy else f"is not {FORM}", **at)
     return Policy(name=name, table=policy, file=file, lines=lines)
+
+
+def _path(name: str, folder: Path | None) -> Path:
+    """Returns the path of a file; raises `InputError` if a plan in `folder` names a file outside."""
+    try:
+        return Path(name) if folder is None else below(folder, name)
+    except UnreadableError as error:
+        raise InputError.of_file(shown(name), error.problem) from None
 
 
 def _of_words(text: str) -> dict[str, Any]:
@@ -270,9 +279,9 @@ def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
 
 def _load(file: str, module: str, folder: Path | None, text: str) -> None:
     """Imports a policy module from a file; raises `InputError`."""
-    path = Path(file) if folder is None else folder / file
     if module in sys.modules:
         return
+    path = _path(file, folder)
     spec = importlib.util.spec_from_file_location(module, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError.of_file(text, "there is no such file")

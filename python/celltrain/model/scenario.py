@@ -52,7 +52,7 @@ class Reading:
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
         """Reads a scenario from a table; `name` is its name in faults. Files of sizes are relative to this folder."""
         try:
-            made, files = size_files.with_rows(scenario, Path(), shown(name))
+            made, files = size_files.with_rows(scenario, None, shown(name))
             text = as_json(made, name)
         except InputError as error:
             return cls(faults=error.faults)

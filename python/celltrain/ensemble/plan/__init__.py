@@ -294,5 +294,5 @@ def run_key(configuration: str, seed: int, *, version: str | None = None) -> str
     """Returns 24 hex digits that identify a run by its canonical scenario, seed and version (by default this one)."""
     if not 0 <= seed < 1 << 64:
         raise PlanError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
-    text = f"{version or _core.build()['version']}\n{seed}\n{configuration}"
+    text = f"{version or _core.__version__}\n{seed}\n{configuration}"
     return hashlib.sha256(text.encode()).hexdigest()[:24]
