@@ -204,7 +204,7 @@ def _ensemble(
     """Runs a scenario with several seeds, as a comparison with a single scenario."""
     from celltrain.cli.compare import finish
     from celltrain.ensemble.comparing import compare, default_measures
-    from celltrain.ensemble.comparing.compared import check
+    from celltrain.ensemble.comparing.pictured import check
     from celltrain.ensemble.plan.axes import MEASURES
 
     if plot is not None:

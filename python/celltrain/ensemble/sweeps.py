@@ -44,7 +44,7 @@ def sweep(
     paired: Sequence[Mapping[str, Any]] = (),
     sample: Mapping[str, Any] | None = None,
     seeds: int | Mapping[str, Any] = 10,
-    measures: Sequence[str] | None = None,
+    measures: Sequence[str] | Mapping[str, str] | None = None,
     series: Mapping[str, Any] | None = None,
     limit: Time | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -66,7 +66,7 @@ def sweep(
         paired: Tables of axes that move together, as in a plan's `[[paired]]`.
         sample: Axes drawn together, as in a plan's `[sample]`.
         seeds: Number of seeds for each setting, or a table as in a plan's `[seeds]`.
-        measures: Measures to store for every run; efficiency, fairness, losses, the largest queue, timeouts,
+        measures: Measures to store for every run, or a table of measures by their labels; efficiency, fairness, losses, the largest queue, timeouts,
         retransmissions and the smallest goodput of a flow, and measures of requests, when None.
         series: Series that every run records, as in a plan's `[series]`.
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.

@@ -50,6 +50,8 @@ class Measure:
     """Heading in printed tables."""
     printed: str = "never"
     """Condition for printing the column: `never`, `always`, rows `differ`, or a value is `present` in some row."""
+    label: str = ""
+    """The user's label in tables and figures; empty if the label is made of the name."""
 
     @property
     def column(self) -> str:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
+from celltrain.drawing import words
 from celltrain.drawing.figure import COLOURS, MARKERS, label_outer, require_matplotlib, save, styled
-from celltrain.drawing.words import measure
 from celltrain.model.expressions import named
 from celltrain.papers.paired import against
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
@@ -117,7 +117,7 @@ class Source:
         """Returns an axis label: the figure's own, or the quantity or the key with its unit."""
         name = self.spec["quantity"] if axis == "y" and "quantity" in self.spec else self.spec[axis]
         about = self.paper.quantities.get(name) or self.paper.keys[name]
-        return str(self.spec.get(f"{axis}_label") or measure(about.name, about.unit))
+        return str(self.spec.get(f"{axis}_label") or words.label(about.name, about.unit))
 
     def worded(self, part: str, value: Value | None) -> str:
         """Returns the text for a panel or a line.
