@@ -407,24 +407,32 @@ def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title:
 
 
 #: Attempts to fit labels: breaking one label changes the room of the others.
-ATTEMPTS = 4
+ATTEMPTS = 5
 #: Smallest size of a label whose words are longer than its room, in points.
 SMALLEST = 5.0
+#: Least height of the axes of a panel, in inches.
+LEAST = 1.2
 
 
-def fitted(figure: Figure) -> Figure:
-    """Breaks labels and titles that are longer than their axes into lines, and thins ticks, until no texts touch."""
-    heights = _most_lines(figure)
+def fitted(figure: Figure, least: float = LEAST) -> Figure:
+    """Breaks labels and titles that are longer than their axes into lines, and thins ticks, until no texts touch.
+
+    Args:
+        figure: The figure.
+        least: Least height of the axes of a panel, in inches. The figure grows if its labels leave less.
+    """
+    whole = {text: text.get_text() for axes in figure.axes for text, _ in _labels(axes)}
     for _ in range(ATTEMPTS):
         figure.draw_without_rendering()
+        rows = [axes for axes in figure.axes if (spec := axes.get_subplotspec()) is not None and spec.colspan.start == 0]
+        lacking = sum(max(least - axes.get_window_extent().height / figure.dpi, 0.0) for axes in rows)
+        if lacking > 0.02:
+            figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + lacking)
+            figure.draw_without_rendering()
         # Fit every text before the next layout.
-        changed = [_fit(text, room) for axes in figure.axes for text, room in _labels(axes)]
-        if not any(changed):
+        changed = [_fit(text, whole[text], room) for axes in figure.axes for text, room in _labels(axes)]
+        if not any(changed) and lacking <= 0.02:
             break
-        # Room for more lines, so that the panels keep their height.
-        more = _most_lines(figure)
-        figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + LINE * (more - heights))
-        heights = more
     return thinned(figure)
 
 
@@ -437,30 +445,18 @@ def _labels(axes: Axes) -> Iterator[tuple[Text, float]]:
     yield axes.title, box.width + gap
 
 
-def _most_lines(figure: Figure) -> int:
-    """Returns the lines of titles and labels of x axes, summed over the rows of panels."""
-    rows: dict[float, int] = {}
-    for axes in figure.axes:
-        if (spec := axes.get_subplotspec()) is not None:
-            texts = axes.xaxis.label.get_text(), axes.title.get_text()
-            lines = sum(text.count("\n") for text in texts)
-            rows[spec.rowspan.start] = max(rows.get(spec.rowspan.start, 0), lines)
-    return sum(rows.values())
-
-
-def _fit(text: Text, room: float) -> bool:
+def _fit(text: Text, whole: str, room: float) -> bool:
     """Breaks a text that is longer than its room; reduces its size if that does not help. Returns whether it changed."""
-    content = text.get_text()
-    if not content:
+    before = text.get_text()
+    if not before:
         return False
     box = text.get_window_extent()
     length = box.height if text.get_rotation() in (90.0, 270.0) else box.width
     if length <= room:
         return False
-    lines = content.split("\n")
-    longest = max(map(len, lines))
+    longest = max(map(len, before.split("\n")))
     most = max(min(int(longest * room / length), longest - 1), 1)
-    shorter = "\n".join(broken(line, most) for line in lines)
+    shorter = "\n".join(broken(line, most) for line in whole.split("\n"))
     if max(map(len, shorter.split("\n"))) < longest:
         text.set_text(shorter)
         return True

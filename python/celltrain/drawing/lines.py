@@ -131,7 +131,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MO
         axes.set_xlabel(panel.label)
         axes.set_title(panel.title)
         axes.locator_params(axis="x", nbins=4)
-    return canvas.fitted(figure)
+    return canvas.fitted(figure, max(rows, FEWEST) * 0.8 * ROW)
 
 
 def lines(

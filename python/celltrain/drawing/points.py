@@ -318,6 +318,7 @@ def agreement(
                 axes.errorbar(x.mean[at], y.mean[at], xerr=x.bars[:, at], yerr=y.bars[:, at], **style)
             axes.scatter(x.mean[at], y.mean[at], color=colour, s=16, label=name, rasterized=many)
         axes.set(xlabel=x.label, ylabel=y.label)
+        axes.locator_params(nbins=4)
     canvas.legend_below(figure, grid, look)
     return canvas.fitted(figure)
 

@@ -60,7 +60,7 @@ impl Timeouts {
 mod tests {
     use super::*;
 
-    fn of(times: &[(u64, usize)]) -> Timeouts {
+    fn of(times: &[(u64, u32)]) -> Timeouts {
         let all = times.iter().map(|&(time, flow)| (Time(time), FlowIndex::new(flow))).collect();
         Timeouts { tick: Span(100), all }
     }

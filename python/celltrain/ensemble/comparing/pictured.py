@@ -127,7 +127,6 @@ class Pictured:
         with look.applied():
             figure = self._drawn(chosen, look)
             canvas.subtitled(figure, self._subtitle(chosen))
-            canvas.fitted(figure)
             if file is not None:
                 with writing(file):
                     canvas.save(figure, Path(file))
