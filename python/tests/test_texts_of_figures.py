@@ -117,7 +117,8 @@ def out_of_view(axis):
 
 
 def problems(figure) -> list[str]:
-    """Returns the texts that leave the figure, and the pairs that touch."""
+    """Returns the texts that leave the figure, and the pairs that touch, at the resolution of files."""
+    figure.set_dpi(150)
     found, whole = texts_of(figure), figure.bbox
     cut = [
         f"outside the figure: {text.get_text()!r}"

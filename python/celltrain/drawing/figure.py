@@ -354,11 +354,13 @@ def panelled(
 
 #: Height of a line of small text, in inches.
 LINE = 0.16
+#: Share of its room that a text may take: its width changes slightly with resolution and format.
+SURE = 0.92
 
 
 def subtitled(figure: Figure, sentences: Sequence[str]) -> None:
     """Writes sentences above a figure, broken into lines as wide as the figure, and makes room for them."""
-    lines = [line for sentence in sentences for line in _lines(figure, sentence, 0.97 * figure.bbox.width)]
+    lines = [line for sentence in sentences for line in _lines(figure, sentence, SURE * figure.bbox.width)]
     if not lines:
         return
     figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + LINE * len(lines))
@@ -452,16 +454,16 @@ def _fit(text: Text, whole: str, room: float) -> bool:
         return False
     box = text.get_window_extent()
     length = box.height if text.get_rotation() in (90.0, 270.0) else box.width
-    if length <= room:
+    if length <= SURE * room:
         return False
     longest = max(map(len, before.split("\n")))
-    most = max(min(int(longest * room / length), longest - 1), 1)
+    most = max(min(int(longest * SURE * room / length), longest - 1), 1)
     shorter = "\n".join(broken(line, most) for line in whole.split("\n"))
     if max(map(len, shorter.split("\n"))) < longest:
         text.set_text(shorter)
         return True
     size = text.get_fontsize()
-    text.set_fontsize(max(SMALLEST, size * 0.98 * room / length))
+    text.set_fontsize(max(SMALLEST, size * SURE * room / length))
     return text.get_fontsize() < size
 
 

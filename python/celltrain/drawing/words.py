@@ -71,11 +71,13 @@ def labelled(name: str, unit: str) -> str:
 def broken(text: str, most: int) -> str:
     """Breaks a text into lines of at most this many characters: after spaces, and after dots of paths.
 
+    A unit in parentheses stays in one line.
+
     >>> broken("requests.web.short.slowdown_p99, smaller is better", 24).splitlines()
     ['requests.web.short.', 'slowdown_p99, smaller is', 'better']
     """
     lines = [""]
-    for part in re.findall(r"[^. ]*[. ]?", text):
+    for part in re.findall(r"\([^()]{1,20}\)|[^. ]*[. ]?", text):
         if lines[-1] and len(lines[-1]) + len(part.rstrip()) > most:
             lines.append("")
         lines[-1] += part
