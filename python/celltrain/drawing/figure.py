@@ -426,7 +426,9 @@ def fitted(figure: Figure, least: float = LEAST) -> Figure:
     whole = {text: text.get_text() for axes in figure.axes for text, _ in _labels(axes)}
     for _ in range(ATTEMPTS):
         figure.draw_without_rendering()
-        rows = [axes for axes in figure.axes if (spec := axes.get_subplotspec()) is not None and spec.colspan.start == 0]
+        rows = [
+            axes for axes in figure.axes if (spec := axes.get_subplotspec()) is not None and spec.colspan.start == 0
+        ]
         lacking = sum(max(least - axes.get_window_extent().height / figure.dpi, 0.0) for axes in rows)
         if lacking > 0.02:
             figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + lacking)
