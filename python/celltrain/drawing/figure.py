@@ -464,9 +464,10 @@ def _fit(text: Text, whole: str, room: float) -> bool:
     if max(map(len, shorter.split("\n"))) < longest:
         text.set_text(shorter)
         return True
-    size = text.get_fontsize()
-    text.set_fontsize(max(SMALLEST, size * SURE * room / length))
-    return text.get_fontsize() < size
+    size = float(text.get_fontsize())
+    smaller = max(SMALLEST, size * SURE * room / length)
+    text.set_fontsize(smaller)
+    return smaller < size
 
 
 def thinned(figure: Figure) -> Figure:

@@ -110,8 +110,9 @@ class Pictured:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the content of `figure.json`. Missing values are None."""
-        values = np.where(np.isnan(self.values), None, self.values).tolist()
-        return {**asdict(self), "values": values}
+        values = self.values.astype(object)
+        values[np.isnan(self.values)] = None
+        return {**asdict(self), "values": values.tolist()}
 
     def plot(
         self,
