@@ -123,7 +123,7 @@ def draw(ax: Axes, times: Any, block: Block, held: Any, thresholds: Any) -> None
         top = block.cells
     ax.axhline(block.cells, color=INK, linestyle=":", linewidth=1, label=f"memory: {block.cells:,} cells")
     ax.set_ylim(0, 1.04 * top)
-    ax.set(xlabel="time (s)", ylabel=f"cells in the memory, by {'input' if block.side == 'ingress' else 'output'}")
+    ax.set(xlabel="time (s)", ylabel=f"cells in the memory{', by input' if block.side == 'ingress' else ''}")
     ax.margins(x=0)
 
 
