@@ -254,6 +254,6 @@ def test_a_paired_axis_of_numbers_is_drawn_as_numbers(tmp_path):
     report = ct.report(store)
     assert report.layout.over.name == "buffer, threshold"
     [axes] = drawn(report, "lines-efficiency").figure.axes
-    assert axes.get_xlabel() == "buffer (cells)"
+    assert axes.get_xlabel() == "buffer of bottleneck (cells)"
     assert axes.get_xticks().tolist() == [80, 400]
     assert report.data.factor("threshold", "lines") is report.layout.over
