@@ -253,7 +253,7 @@ def test_a_log_axis_is_drawn_as_one_in_the_unit_that_reads_best(grid):
     [delay] = [axes for axes in effects.figure.axes if axes.get_xlabel() == "delay (µs)"]
     assert delay.get_xscale() == "log"
     assert [tick.get_text() for tick in delay.get_xticklabels()] == ["5", "50", "500", "5000"]
-    [buffer] = [axes for axes in effects.figure.axes if axes.get_xlabel() == "buffer of bottleneck (cells)"]
+    [buffer] = [axes for axes in effects.figure.axes if axes.get_xlabel() == "buffer (cells)"]
     assert buffer.get_xscale() == "linear"
 
 
