@@ -26,6 +26,7 @@ use crate::delay::{FlowDelayTimes, FlowDelays};
 use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::metrics::Timeouts;
 use crate::network::{Flow, Network, Routing};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::{Clock, Duration, Time};
@@ -70,6 +71,7 @@ pub struct EndSystems {
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, FlowIndex)>,
+    timeouts: Timeouts,
     /// The next times at which paced senders, bursts and sources without TCP send. Each of them has at most one entry.
     departures: BinaryHeap<Reverse<(Time, FlowIndex)>>,
     /// Packets that hosts are still processing, if processing takes time.
@@ -166,6 +168,7 @@ impl EndSystems {
             collections: ti_vec![Collection::default(); network.vcs.len()],
             clocks: clocks.all,
             due: Vec::new(),
+            timeouts: Timeouts::new(network, clock),
             departures: BinaryHeap::with_capacity(network.flows.len()),
             processing: Processing::new(network, clock).map(Box::new),
             spread: network.host.start_spread > Duration::default(),
@@ -380,6 +383,9 @@ impl EndSystems {
                     let may_send = connection.sender.on_tick(now);
                     if connection.sender.counters().timeouts > timeouts {
                         connection.sees(Seen::Timeout, now, 0);
+                        if !self.connections.is_request(flow) {
+                            self.timeouts.record(now, flow);
+                        }
                     }
                     let before = self.emit_expired(flow, before, now, observer);
                     if may_send && self.connections[flow].sender.is_opening() {
@@ -437,6 +443,11 @@ impl EndSystems {
     /// Returns the connections of flows, by flow.
     pub fn connections(&self) -> &TiSlice<FlowIndex, Connection> {
         &self.connections.flows
+    }
+
+    /// Returns the timeouts of all flows.
+    pub fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
     }
 
     /// Returns the counts of a VC's cells. For merged VCs, the first branch's counts include all deliveries.

@@ -2,6 +2,7 @@
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `docs/mechanisms.md` section 6.
 
+mod timeouts;
 mod window;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
@@ -26,6 +27,7 @@ use crate::rate_control::RateControl;
 use crate::requests::{GroupIndex, GroupResult, RequestGroup};
 use crate::scheduler::Class;
 use crate::units::{CELL_BITS, Clock, Span, Time};
+pub use timeouts::Timeouts;
 
 /// All results of a run. Rates are averages over the whole run, including its start, unless only a part is measured
 /// ([`RunResult::over`]).
@@ -52,6 +54,8 @@ pub struct RunResult {
     pub file_delay: Option<FileDelay>,
     /// By flow.
     pub flows: TiVec<FlowIndex, FlowResult>,
+    /// Timeouts of all flows.
+    pub timeouts: Timeouts,
     /// Requests, by group.
     pub requests: TiVec<GroupIndex, GroupResult>,
     /// By link.
@@ -360,6 +364,7 @@ impl FinalState<'_> {
             cell_hops: self.ports.iter().map(forwarded).sum(),
             fingerprint: self.fingerprint(),
             flows,
+            timeouts: self.end_systems.timeouts().clone(),
             requests,
         })
     }

@@ -208,7 +208,7 @@ def _ensemble(
     """Runs a scenario with several seeds, as a comparison with a single scenario."""
     from celltrain.cli.compare import finish
     from celltrain.ensemble.comparing import compare, default_measures
-    from celltrain.ensemble.comparing.compared import check
+    from celltrain.ensemble.comparing.pictured import check
     from celltrain.ensemble.plan.axes import MEASURES
 
     if plot is not None:
@@ -326,21 +326,20 @@ def _lacks_percentiles(groups: Sequence[dict[str, Any]]) -> bool:
 
 
 def _sizes(group: dict[str, Any]) -> Grid:
-    """Returns the table of a group: completion times and slowdowns, with a line for each size class that occurs."""
-    times = [f"{heading} ms" for heading in STATISTICS.values()]
-    slowdowns = [f"slowdown {heading}" if name == "mean" else heading for name, heading in STATISTICS.items()]
-    grid = shell.grid(group["name"], "completed", *times, *slowdowns, left=(group["name"],))
+    """Returns the table of a group: completion times, then slowdowns, with a line for each size class that occurs."""
+    grid = shell.grid(group["name"], "completed", *STATISTICS.values(), left=(group["name"],))
+    occurring = {name: group[name] for name in CLASSES if group[name] is not None and group[name]["completed"]}
 
     def text(row: dict[str, Any], name: str) -> str:
         value = row.get(name)
         return "" if value is None else f"{value:.4g}"
 
-    for name in CLASSES:
-        row = group[name]
-        if row is None or not row["completed"]:
-            continue
-        numbers = [text(row, f"{kind}_{one}") for kind in ("completion_ms", "slowdown") for one in STATISTICS]
-        grid.add_row(name, f"{row['completed']:,}", *numbers)
+    for kind, heading in (("completion_ms", "completion time, ms"), ("slowdown", "slowdown")):
+        known = {name: row for name, row in occurring.items() if row.get(f"{kind}_mean") is not None}
+        if known:
+            grid.add_group(heading)
+        for name, row in known.items():
+            grid.add_row(name, f"{row['completed']:,}", *(text(row, f"{kind}_{one}") for one in STATISTICS))
     return grid
 
 

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.ensemble.plan import Axis, Plan, canonical, canonical_with_memory, compact
-from celltrain.errors import ScenarioError, StoreError
+from celltrain.errors import Fault, InputError, ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
 from celltrain.model.measures import ROWS, RUN
 from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
+from celltrain.text import among
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -250,6 +251,16 @@ def measured(text: str) -> Measured:
         return Column(text, "float64", "", text)
     unit = "1" if row.partition("(")[0] in _PURE else measure.unit
     return Column(text, "float64", unit, f"{row}: {measure.meaning}" if row else measure.meaning)
+
+
+def checked_labels(labels: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+    """Returns labels of measures by path; raises `InputError` if a path is not one of the measures."""
+    wrong = [path for path in labels if path not in known]
+    if wrong:
+        raise InputError(
+            [Fault.of_option("labels", path, f"is not a measure here; {among(path, known)}") for path in wrong]
+        )
+    return dict(labels)
 
 
 def bounds(text: str) -> tuple[float, float]:

@@ -43,7 +43,7 @@ def sweep(
     paired: Sequence[Mapping[str, Any]] = (),
     sample: Mapping[str, Any] | None = None,
     seeds: int | Mapping[str, Any] = 10,
-    measures: Sequence[str] | None = None,
+    measures: Sequence[str] | Mapping[str, str] | None = None,
     series: Mapping[str, Any] | None = None,
     limit: Time | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -65,8 +65,9 @@ def sweep(
         paired: Tables of axes that move together, as in a plan's `[[paired]]`.
         sample: Axes drawn together, as in a plan's `[sample]`.
         seeds: Number of seeds for each setting, or a table as in a plan's `[seeds]`.
-        measures: Measures to store for every run; efficiency, fairness, losses, the largest queue, timeouts,
-            retransmissions and the smallest goodput of a flow, and measures of requests, when None.
+        measures: Measures to store for every run, or a table of measures by their labels. When None, efficiency,
+            fairness, losses, the largest queue, timeouts, retransmissions and the smallest goodput of a flow, and
+            measures of requests.
         series: Series that every run records, as in a plan's `[series]`.
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         store: The folder, new or empty. When None, a temporary one that is deleted with the returned store.

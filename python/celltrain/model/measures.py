@@ -52,6 +52,8 @@ class Measure:
     """Condition for printing the column: `never`, `always`, rows `differ`, or a value is `present` in some row."""
     on_request: bool = False
     """True if an answer has it only on request, such as delays of packets."""
+    label: str = ""
+    """The user's label in tables and figures; empty if the label is made of the name."""
 
     @property
     def column(self) -> str:

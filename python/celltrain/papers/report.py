@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.drawing import words
 from celltrain.drawing.html import Inlined, Section, render_answer, sections
-from celltrain.drawing.words import measure
 from celltrain.ensemble.cases import arrow
 from celltrain.model import shipped
 from celltrain.model.arguments import checked
@@ -264,7 +264,7 @@ def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
 
     def label(scored: Scored) -> str:
         quantity, network = scored.number.quantity, scored.number.network if "network" in table.keys else None
-        return measure(quantity.name, quantity.unit) + (f", {network}" if network else "")
+        return words.label(quantity.name, quantity.unit) + (f", {network}" if network else "")
 
     for title, group in grouped(members, label).items():
         grid.add_group(title)
@@ -385,7 +385,7 @@ def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
 
 def _dense(heads: Sequence[str], lines: Sequence[Sequence[str]], paper: Paper) -> Grid:
     """Makes a table of the summary without its empty columns, and with the units of the quantities."""
-    titles = {_words(name): measure(name, quantity.unit) for name, quantity in paper.quantities.items()}
+    titles = {_words(name): words.label(name, quantity.unit) for name, quantity in paper.quantities.items()}
     kept = [place for place in range(len(heads)) if place == 0 or any(line[place] not in ("", "-") for line in lines)]
     keys = sum(place < 3 for place in kept)
     grid = Grid(heads=[heads[place] for place in kept], left=range(keys), keys=keys)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from typing_extensions import Self
 from celltrain import _core
 from celltrain.ensemble.cases import Measured, case_of, measured, store_columns
 from celltrain.ensemble.plan import Axis, Plan, run_key
+from celltrain.ensemble.plan.reader import labels_of
 from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of, check_series, size
 from celltrain.ensemble.store.folder import Kind, Lock, uninterrupted
 from celltrain.ensemble.store.runs import StoredRuns, read, schema
@@ -104,8 +105,9 @@ class Store(Carded, Answer):
 
     @property
     def measures(self) -> tuple[Measured, ...]:
-        """The measures, with units and meanings."""
-        return tuple(map(measured, self.manifest["measures"]))
+        """The measures, with units, meanings and the plan's labels."""
+        labels = labels_of(self.manifest["plan"].get("measures"))
+        return tuple(replace(measured(name), label=labels.get(name, "")) for name in self.manifest["measures"])
 
     @property
     def version(self) -> str:
