@@ -135,7 +135,7 @@ def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixe
     [
         ('congestion = "bbr"', ['is not one of "new_reno", "cubic"', 'not "bbr": its random numbers have no seed']),
         ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
-        ('mtu = "65528B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
+        ('mtu = "65512B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
         (
             'congestion = "vegas"',
             ['"vegas" is not one of "new_reno", "cubic" (not "bbr": its random numbers have no seed)\n'],
@@ -184,7 +184,7 @@ class Windowed(ct.Stack):
         number = int.from_bytes(packet[20:24], "big")
         if self.end.side == "receiver":
             self.oldest += number == self.oldest
-            self.received = 528 * self.oldest
+            self.received = 512 * self.oldest
             self.acks.append(self.packet(self.oldest, 0))
         elif number > self.oldest:
             self.oldest, self.next, self.timeout = number, max(self.next, number), now + 20_000_000
@@ -192,7 +192,7 @@ class Windowed(ct.Stack):
 
     @property
     def packets(self):
-        return None if self.end.file_bytes is None else -(-self.end.file_bytes // 528)
+        return None if self.end.file_bytes is None else -(-self.end.file_bytes // 512)
 
     def poll(self, now):
         if self.end.side == "receiver":
@@ -203,7 +203,7 @@ class Windowed(ct.Stack):
         last = self.oldest + self.window
         numbers = range(self.next, last if self.packets is None else min(last, self.packets))
         self.next = max(self.next, numbers.stop)
-        return [self.packet(number, 528) for number in numbers]
+        return [self.packet(number, 512) for number in numbers]
 
     def next_timeout(self, now):
         return None if self.completed else self.timeout

@@ -22,7 +22,8 @@ from celltrain.text import BROKEN, broken_texts, described, shown
 if TYPE_CHECKING:
     from celltrain.model.policy_files import Policy as PolicyFile
     from celltrain.model.python_policy import PythonPolicy
-    from celltrain.model.types import Buffer, Policy, Scenario, Tcp
+    from celltrain.model.python_stack import Stack as PythonStack
+    from celltrain.model.types import Buffer, Policy, Scenario, Stack, Tcp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,6 +305,7 @@ def n_source(
     duration: Time = "10s",
     seed: int = 1,
     tcp: Tcp | None = None,
+    stack: Stack | PythonStack | None = None,
     name: str = "",
 ) -> Scenario:
     """Makes the papers' network: N sources send through two switches to N destinations over one congested link.
@@ -318,6 +320,8 @@ def n_source(
         duration: Simulated time.
         seed: Seed of every random choice.
         tcp: The TCP of every connection; `celltrain.Vanilla()` when None.
+        stack: The real stack of every connection, for example `celltrain.Smoltcp()` or an instance of a
+            `celltrain.Stack`; none when None.
         name: Description, shown in results and figures.
 
     >>> import celltrain as ct
@@ -339,6 +343,7 @@ def n_source(
         seed=seed,
         topology=NSource(sources=sources, link_rate=link_rate, link_delay=link_delay),
         tcp=Vanilla() if tcp is None else tcp,
+        stack=stack,  # type: ignore[arg-type]
         # Port converts objects that stand for a policy.
         port={"bottleneck": Port(buffer_cells=buffer_cells, policy=policy)},  # type: ignore[arg-type]
     )
