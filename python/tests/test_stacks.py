@@ -359,11 +359,11 @@ def test_a_file_cannot_be_acknowledged_before_it_is_sent():
 @pytest.mark.parametrize(
     "setting, words",
     [
-        ({"careful": "maybe"}, 'careful = "maybe" is not True or False, as the default False is'),
+        ({"careful": "maybe"}, "careful = 'maybe' is not True or False, as the default False is"),
         ({"careful": 1}, "careful = 1 is not True or False"),
         ({"window": True}, "window = True is not a number, as the default 8 is"),
-        ({"window": "8"}, 'window = "8" is not a number'),
-        ({"name": 3}, 'name = 3 is not a text, as the default "dice" is'),
+        ({"window": "8"}, "window = '8' is not a number"),
+        ({"name": 3}, "name = 3 is not a text, as the default 'dice' is"),
     ],
 )
 def test_a_setting_has_the_kind_of_its_default(setting, words):
@@ -383,10 +383,10 @@ def test_a_stack_in_a_file_is_named_as_a_policy_is(tmp_path, celltrain, monkeypa
     start, end = source.index("class Windowed"), source.index("class Raises(")
     path = tmp_path / "my_stack.py"
     path.write_text("import celltrain as ct\n\n" + source[start:end])
-    arguments = ("run", "lan-epd", "--set", "duration=20ms", "--set", f"stack={path}:Windowed", "--json")
+    arguments = ("run", "lan-epd", "--set", "duration=20ms", "--set", f"stack={path}:Windowed")
     is_refused(celltrain(*arguments), ["is a Python class, and celltrain loads code only if CELLTRAIN_POLICIES names"])
     monkeypatch.setenv("CELLTRAIN_POLICIES", "my_stack")
-    answer = celltrain(*arguments)
+    answer = celltrain(*arguments, "--json")
     assert answer.code == 0, answer.err
     assert "my_stack:Windowed" in answer.out
     lan = ct.n_source(sources=1, link_delay="1ms", buffer_cells=100, policy=ct.Epd(), duration="10ms", stack=Windowed())
