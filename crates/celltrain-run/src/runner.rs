@@ -293,6 +293,7 @@ impl Run<'_> {
         let mut recorder = how.trace.map(|trace| trace.recorder(&network)).transpose()?;
         let values = how.trace.zip(recorder.as_ref()).map(|(trace, recorder)| trace.values(&network, recorder));
         let needed = checked.memory().with_series(values.transpose()?.unwrap_or(0));
+        let needed = if how.records { needed.with_rows() } else { needed };
         let waited = Instant::now();
         if !self.memory.reserve(needed, self.stopped).map_err(Unfinished::TooLarge)? {
             return Err(Unfinished::Interrupted);

@@ -28,7 +28,7 @@ from celltrain.model.grids import Line
 from celltrain.model.network import Network
 from celltrain.model.overrides import Setting, single
 from celltrain.model.policy_files import is_policy_file
-from celltrain.model.scenario import read, save, table, to_toml
+from celltrain.model.scenario import read, repeated, save, table, to_toml
 from celltrain.text import among, shown
 
 #: Word in place of a file name, to import the buffer configuration of a switch with SONiC.
@@ -320,6 +320,8 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
     reading = read(file, settings, option="--set")
     if reading.faults:
         return _Checked(file=name, faults=reading.faults, warnings=reading.warnings)
+    if faults := repeated(reading):
+        return _Checked(file=name, faults=faults, warnings=reading.warnings)
     network = Network.of_core(reading.accepted())
     stay = shell.fixed_thresholds(file, table(reading.accepted())) if settings else []
     answer = {"file": name, **network.to_dict(), "memory_bytes": reading.memory_bytes}

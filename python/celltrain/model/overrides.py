@@ -114,6 +114,8 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
         if given not in tables and (near := shipped.with_ending(Path(given), folder)):
             raise ValueError(f"has {given!r}; did you mean {near}?")
         also.insert(0, "@FILE.toml (a policy file)")
+    if kind == "stack" and (of_class := policy_files.stack_of_class(given, folder, tables)):
+        return of_class
     return given, grammar.choice(given, tables, kind, also)
 
 

@@ -8,13 +8,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from celltrain.errors import Fault, InputError
-from celltrain.model import grammar, python_policy, shipped
+from celltrain.model import grammar, python_policy, python_stack, shipped
 from celltrain.model.arguments import checked
 from celltrain.model.files import UnreadableError, below
 from celltrain.model.shipped import read_text
@@ -254,8 +254,28 @@ def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], n
     return Policy(name=name, table=json.loads(policy), file=file, prefix=f"port.{port}.policy.", lines=lines)
 
 
+def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tuple[str, dict[str, Any]] | None:
+    """Returns the name and the table of a stack that is a Python class, such as `mine.py:Mine`; raises `InputError`.
+
+    Returns None if the text names no class, but one of the `stacks` of celltrain.
+    """
+    match = None if text.partition(":")[0] in stacks else _CLASS.fullmatch(text)
+    return None if match is None else _class_table(text, match, folder, python_stack.faults)
+
+
 def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
     """Makes a policy from a Python class, whose module CELLTRAIN_POLICIES must name; raises `InputError`."""
+    name, table = _class_table(text, match, folder, python_policy.faults)
+    return Policy(name=name, table=table, file=shown(text), prefix="policy.")
+
+
+def _class_table(
+    text: str,
+    match: re.Match[str],
+    folder: Path | None,
+    faults: Callable[[str, dict[str, Any]], list[tuple[str, str, str]]],
+) -> tuple[str, dict[str, Any]]:
+    """Returns the name of a Python class and its table in a scenario; `faults` returns the faults of a class."""
     file, cls = match["file"], match["cls"] or match["name"]
     module = match["module"] if file is None else Path(file).stem
     variable = python_policy.VARIABLE
@@ -270,11 +290,10 @@ def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
         raise InputError.of_file(text, problem)
     if file is not None:
         _load(file, module, folder, text)
-    settings = {"python": {"class": f"{module}:{cls}"}}
-    wrong = [problem for key, _, problem in python_policy.faults(f"{module}:{cls}", {}) if key == "class"]
+    wrong = [problem for key, _, problem in faults(f"{module}:{cls}", {}) if key == "class"]
     if wrong:
         raise InputError.of_file(text, f"{wrong[0]} ({PYTHON_PAGE})")
-    return Policy(name=cls.rpartition(".")[2], table=settings, file=shown(text), prefix="policy.")
+    return cls.rpartition(".")[2], {"python": {"class": f"{module}:{cls}"}}
 
 
 def _load(file: str, module: str, folder: Path | None, text: str) -> None:
