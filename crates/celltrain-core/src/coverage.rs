@@ -1,6 +1,6 @@
 //! Rare situations of the models, and how often a process has reached them.
 //!
-//! [`reached!`] marks a branch that is rare, but must happen in tests (a "sometimes assertion"). A campaign fails if its
+//! `reached!` marks a branch that is rare, but must happen in tests (a "sometimes assertion"). A campaign fails if its
 //! random networks never reach one of these situations (`docs/design/testing.md`). Situations are counted only in builds
 //! with debug assertions. In other builds, the marks compile to nothing.
 

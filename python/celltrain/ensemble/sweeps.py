@@ -62,12 +62,12 @@ def sweep(
         base: The scenario to vary, its path, or the name of a shipped one; or a whole `Plan`, to which the arguments about
             the plan do not apply.
         over: The axes, crossed with each other: lists of values by path into the scenario, such as
-        `{"port.bottleneck.buffer": [1000, 2000]}`, or tables by name as in a plan's `[axes]`.
+            `{"port.bottleneck.buffer": [1000, 2000]}`, or tables by name as in a plan's `[axes]`.
         paired: Tables of axes that move together, as in a plan's `[[paired]]`.
         sample: Axes drawn together, as in a plan's `[sample]`.
         seeds: Number of seeds for each setting, or a table as in a plan's `[seeds]`.
         measures: Measures to store for every run; efficiency, fairness, losses, the largest queue, timeouts,
-        retransmissions and the smallest goodput of a flow, and measures of requests, when None.
+            retransmissions and the smallest goodput of a flow, and measures of requests, when None.
         series: Series that every run records, as in a plan's `[series]`.
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         store: The folder, new or empty. When None, a temporary one that is deleted with the returned store.

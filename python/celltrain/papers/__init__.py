@@ -58,7 +58,7 @@ def reproduce(
         progress: Called after every run.
         networks: Networks to run, such as `["LAN"]`; all of them when None.
         overrides: Settings to change in every scenario, by dotted path, such as `{"switch.tie_order": "fixed"}`, to see
-        how much a choice of the paper's authors matters.
+            how much a choice of the paper's authors matters.
         cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
 
     Raises:

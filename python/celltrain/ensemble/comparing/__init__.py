@@ -90,7 +90,7 @@ def compare(
     Args:
         scenarios: Scenarios, paths of TOML files, or names of shipped ones, one by one or in a list.
         names: Names in the result and in figures: of the scenarios, or, for a single scenario, of the first axis's
-        values. When None, the names of files or scenarios, or the values.
+            values. When None, the names of files or scenarios, or the values.
         vary: Settings by their paths, such as `{"port.bottleneck.buffer": [1000, 2000]}`. A policy is a text such as
             `"epd:threshold=80%"` or `"mine.toml"`, `celltrain.Policy.read("mine.toml")`, or an object such as
             `celltrain.Epd(threshold=800)`. A table is as in a plan's `[axes]`. A single value is set in all scenarios.
@@ -107,7 +107,7 @@ def compare(
 
     Raises:
         InputError: With all faults of a scenario, a setting or a measure; also if measures have different meanings in
-        two scenarios.
+            two scenarios.
         CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct

@@ -51,7 +51,7 @@ class Compared(Carded, Answer, Comparison):
         settings: The combinations: values of `conditions`, with numbers in the units of the axes (s, bit/s, B, cells).
         fixed: Axes with a single value, which is set in all scenarios.
         only_where: By name, the axes of `fixed` that only take effect in some cases, and a description of these cases,
-        such as `tcp is vanilla`.
+            such as `tcp is vanilla`.
         configurations: By name and combination: the scenario with all its settings, as JSON.
         tcp: By name and combination: the TCP in words, such as `vanilla (no fast retransmit, 100 ms ticks)`.
         measures: The measures.

@@ -57,7 +57,7 @@ class Comparison:
     measures: tuple[Measured, ...]
     seeds: tuple[int, ...]
     values: NDArray[np.float64]
-    fingerprints: NDArray[np.object_]
+    fingerprints: NDArray[Any]
     ties_only: NDArray[np.bool_]
     failures: tuple[Failure, ...]
     delivered: NDArray[np.float64]

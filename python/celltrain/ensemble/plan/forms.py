@@ -387,7 +387,7 @@ class PlanForm(Form):
     Attributes:
         name: A title; the name of the file when absent.
         scenario: A file next to the plan, a shipped scenario's name, or a scenario as a table, as described by
-        `celltrain schema`.
+            `celltrain schema`.
         measures: Measures of every run.
         axes: Axes by name, crossed with each other.
         paired: Tables of axes that move together.

@@ -120,13 +120,13 @@ def report(
         out: Folder for the page, its tables and figures. Nothing is written when None.
         measures: Measures, in this order; all when None.
         front: The two measures of the Pareto front, with a leading `-` if smaller is better; efficiency and fairness
-        when None.
+            when None.
         front_by: Axes; each combination of their values has its own front. When None, the axes that change the network;
-        when empty, one front for all points.
+            when empty, one front for all points.
         compare_with: Another store with the same axes and measures, to show the differences from it.
         style: A matplotlib style for the figures, by name or file; celltrain's own when None.
         lines: Up to three axes of the line plots: the x axis, and those for colours and panels; chosen automatically
-        when None.
+            when None.
         baseline: A value of an axis, such as `"policy=tail_drop"`, with which all others are compared, seed by seed.
 
     Raises:

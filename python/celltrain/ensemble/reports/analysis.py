@@ -58,9 +58,9 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
     Args:
         data: The runs.
         wanted: The two measures, with a leading `-` if smaller is better. When None, efficiency and fairness, if both
-        were measured and there are several points.
+            were measured and there are several points.
         by: Axes; each combination of their values has its own front. When None, the axes that change the network; when
-        empty, one front for all points.
+            empty, one front for all points.
     """
     axes = _configurations(data, by)
     names = [measure.name for measure in data.measures]
