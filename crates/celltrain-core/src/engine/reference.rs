@@ -241,7 +241,8 @@ impl<'a> Engine<'a> {
             let Some(now) = next.filter(|&now| now <= until) else { break };
             progress.now.set(now);
             let events = self.step(now, probe);
-            token.tick(events)?;
+            // An instant may have no event, only an action of a memory's policy.
+            token.tick(events.max(1))?;
         }
         progress.now.set(until);
         Ok(())
