@@ -74,6 +74,7 @@ lint-rust: | .make/tools
 	    { echo "make: rustfmt and clippy are needed: rustup component add rustfmt clippy" >&2; exit 1; }
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@if cargo deny --version > /dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
 	    else echo "make: skipping licences and sources of crates; to check them: cargo install cargo-deny --locked"; fi
 

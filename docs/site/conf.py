@@ -60,6 +60,8 @@ autodoc_typehints = "description"
 autodoc_typehints_format = "short"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+# Attributes are fields of their class. As entries of their own, dataclasses would describe each twice.
+napoleon_use_ivar = True
 
 html_theme = "furo"
 html_title = f"celltrain {release}"

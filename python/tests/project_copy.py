@@ -109,7 +109,9 @@ def added(kind: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for block in blocks(page_of(kind)):
         if block.comment.startswith("file: "):
-            found[block.comment.removeprefix("file: ")] = block.text
+            name = block.comment.removeprefix("file: ")
+            assert not (ROOT / name).exists(), f"{page_of(kind).name} overwrites {name}, which exists"
+            found[name] = block.text
         elif block.comment.startswith("insert-after: "):
             name, _, line = block.comment.removeprefix("insert-after: ").partition(" | ")
             lines = (found.get(name) or (ROOT / name).read_text()).splitlines(keepends=True)

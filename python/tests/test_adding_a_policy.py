@@ -13,9 +13,11 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_policy_of_the_page_compiles_and_passes_its_tests_and_those_for_every_policy():
-    output = build().run("celltrain-core", "celltrain_core", "policy::dynamic_threshold::", "policy::conformance::")
-    own = re.findall(r"^test policy::dynamic_threshold::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
-    page = added("policy")["docs/models/dynamic_threshold.md"]
+    output = build().run(
+        "celltrain-core", "celltrain_core", "policy::per_vc_dynamic_threshold::", "policy::conformance::"
+    )
+    own = re.findall(r"^test policy::per_vc_dynamic_threshold::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
+    page = added("policy")["docs/models/per_vc_dynamic_threshold.md"]
     named = re.findall(r"`(\w+_\w+_\w+_\w+)`", section(page, "Validation"))
     assert sorted(own) == sorted(named), "the page names the tests there are"
     assert len(own) >= 4
@@ -34,6 +36,6 @@ def test_the_code_of_the_page_is_formatted():
 
 
 def test_the_model_page_of_the_page_has_the_required_headings(tmp_path: Path):
-    page = tmp_path / "dynamic_threshold.md"
-    page.write_text(added("policy")["docs/models/dynamic_threshold.md"])
+    page = tmp_path / "per_vc_dynamic_threshold.md"
+    page.write_text(added("policy")["docs/models/per_vc_dynamic_threshold.md"])
     assert headings(prose(page)) == MODEL_HEADINGS

@@ -1,6 +1,6 @@
 //! Rare situations of the models, and how often a process has reached them.
 //!
-//! [`reached!`] marks a branch that is rare, but must happen in tests (a "sometimes assertion"). A campaign fails if its
+//! `reached!` marks a branch that is rare, but must happen in tests (a "sometimes assertion"). A campaign fails if its
 //! random networks never reach one of these situations (`docs/design/testing.md`). Situations are counted only in builds
 //! with debug assertions. In other builds, the marks compile to nothing.
 
@@ -87,6 +87,12 @@ situations! {
     CwndCappedByReceiver,
     /// CUBIC: cwnd does not grow beyond the receiver's window.
     CubicStopsAtReceiver,
+    /// ECN: a packet that cannot be marked is dropped.
+    DroppedInsteadOfMarked,
+    /// CUBIC: its time stops while the sender does not fill the window.
+    CubicPauses,
+    /// TCP: a sign of congestion on data for which the windows are already reduced.
+    CongestionRepeatedInWindow,
     /// CUBIC: the estimate of Reno's window is larger than the cubic.
     CubicFollowsReno,
     /// CUBIC: a loss below the previous window at a loss.

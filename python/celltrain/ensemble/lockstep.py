@@ -101,7 +101,7 @@ def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[floa
     Args:
         scenario: The scenario as a table, with or without its defaults. A refused scenario gives no warning.
         runs: For each seed, the smallest goodput of a flow in megabits per second and the timeouts of all flows: the
-        values of the measures `LEAST` and `TIMEOUTS`.
+            values of the measures `LEAST` and `TIMEOUTS`.
 
     >>> from celltrain import load
     >>> lan = load("scenarios/lan-tail-drop.toml").to_dict()

@@ -16,6 +16,7 @@ from typing import Any
 from celltrain.errors import Fault, InputError
 from celltrain.model import grammar, python_policy, python_stack, shipped
 from celltrain.model.arguments import checked
+from celltrain.model.files import UnreadableError, below
 from celltrain.model.shipped import read_text
 from celltrain.text import described, nearest, shown
 
@@ -132,13 +133,13 @@ def read(
 
     Args:
         given: The file, with or without a leading `@`, or anything else that `Policy.read` takes.
-        folder: Base of a relative path.
+        folder: Folder of the plan that names the file, which must contain it; None if the user named it.
         change: Applied to the tables of the file before they are checked.
     """
     text = os.fsdecode(given).removeprefix("@")
     if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
         return _of_class(text, match, folder)
-    path = (folder or Path()) / text
+    path = _path(text, folder)
     file, content = shipped.found(text, "scenario", folder or Path()) or (shown(path), None)
     if content is None:
         if not path.exists():
@@ -176,10 +177,20 @@ def read(
     return Policy(name=name, table=policy, file=file, lines=lines)
 
 
+def _path(name: str, folder: Path | None) -> Path:
+    """Returns the path of a file; raises `InputError` if a plan in `folder` names a file outside."""
+    try:
+        return Path(name) if folder is None else below(folder, name)
+    except UnreadableError as error:
+        raise InputError.of_file(shown(name), error.problem) from None
+
+
 def _of_words(text: str) -> dict[str, Any]:
     """Parses a policy such as `epd:threshold=80%`. If it cannot, the `InputError` also says that there is no such file."""
+    of_memories = shipped.policies("MemoryPolicy")
+    known = of_memories if text.partition(":")[0] in {*of_memories} - {"formula"} else shipped.policies()
     try:
-        return grammar.choice(text, shipped.policies(), "policy")
+        return grammar.choice(text, known, "policy")
     except ValueError as error:
         problem = str(error).replace(f"has {text!r}, which ", "there is no such file, and it ")
         near = nearest(text, shipped.names("scenario"), cutoff=0.75)
@@ -213,7 +224,8 @@ def has_policy(root: Mapping[str, Any]) -> bool:
     """Returns whether these are the tables of a policy file."""
     if "topology" in root or "duration" in root:
         return False
-    return "policy" in root or any(key in shipped.policies() for key in root)
+    names = {*shipped.policies(), *shipped.policies("MemoryPolicy")}
+    return "policy" in root or any(key in names for key in root)
 
 
 def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str) -> str:
@@ -286,9 +298,9 @@ def _class_table(
 
 def _load(file: str, module: str, folder: Path | None, text: str) -> None:
     """Imports a policy module from a file; raises `InputError`."""
-    path = Path(file) if folder is None else folder / file
     if module in sys.modules:
         return
+    path = _path(file, folder)
     spec = importlib.util.spec_from_file_location(module, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError.of_file(text, "there is no such file")

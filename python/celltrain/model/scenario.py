@@ -53,7 +53,7 @@ class Reading:
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
         """Reads a scenario from a table; `name` is its name in faults. Files of sizes are relative to this folder."""
         try:
-            made, files = size_files.with_rows(scenario, Path(), shown(name))
+            made, files = size_files.with_rows(scenario, None, shown(name))
             text = as_json(made, name)
         except InputError as error:
             return cls(faults=error.faults)
@@ -77,7 +77,9 @@ class Reading:
                 for fault in (reading := cls.of_table(made, file)).faults:
                     moved = size_files.placed(fault, files)
                     is_moved = moved is not fault
-                    faults.append(moved if is_moved else fault.changed(file=file, line=lines.get(fault.key)))
+                    faults.append(
+                        moved if is_moved else fault.changed(file=file, line=shipped.line_of(lines, fault.key))
+                    )
                 return replace(reading, faults=faults)
         return cls.of_core(_core.parse(text, file, current()))
 
@@ -239,7 +241,7 @@ def _placed(
                 name, _, inner = path.removeprefix(f"{fault.key}.").partition(".")
                 problem = f"{problem}; to choose {name} write {option} {fault.key}={name}:{inner}={text}"
             return fault.changed(problem=problem, file=file, line=None)
-    return fault.changed(file=file, line=lines.get(fault.key))
+    return fault.changed(file=file, line=shipped.line_of(lines, fault.key))
 
 
 def name_of(scenario: Scenario) -> str:

@@ -5,11 +5,11 @@ use celltrain_scenario::{build, read_toml};
 
 #[test]
 fn the_scenario_of_the_page_is_read_and_runs() {
-    let text = std::fs::read_to_string("../../scenarios/lan-dynamic-threshold.toml").unwrap();
-    let reading = read_toml(&text, "lan-dynamic-threshold.toml");
+    let text = std::fs::read_to_string("../../scenarios/lan-per-vc-dynamic-threshold.toml").unwrap();
+    let reading = read_toml(&text, "lan-per-vc-dynamic-threshold.toml");
     assert_eq!(reading.faults, []);
     let mut scenario = reading.scenario.unwrap();
-    assert_eq!(scenario.port["bottleneck"].policy.name(), "dynamic_threshold");
+    assert_eq!(scenario.port["bottleneck"].policy.name(), "per_vc_dynamic_threshold");
     scenario.duration = "50ms".parse().unwrap();
     let network = build::network(&scenario, 1);
     let result = Engine::Reference.run_to_end(&network);
@@ -18,7 +18,7 @@ fn the_scenario_of_the_page_is_read_and_runs() {
     assert!(port.max_queue_cells < 1000, "and left part of the buffer empty");
 
     let refused = read_toml(&text.replace("alpha = 1.0", "alpha = 0.0"), "s.toml");
-    assert!(refused.faults[0].message.contains("dynamic_threshold.alpha = 0 admits no frame"), "{:?}", refused.faults);
-    let listed = read_toml(&text.replace("policy.dynamic_threshold", "policy.x"), "s.toml");
-    assert!(listed.faults[0].message.contains("dynamic_threshold"), "{:?}", listed.faults);
+    assert!(refused.faults[0].message.contains("per_vc_dynamic_threshold.alpha = 0 admits no frame"), "{:?}", refused.faults);
+    let listed = read_toml(&text.replace("policy.per_vc_dynamic_threshold", "policy.x"), "s.toml");
+    assert!(listed.faults[0].message.contains("per_vc_dynamic_threshold"), "{:?}", listed.faults);
 }

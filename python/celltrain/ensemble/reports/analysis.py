@@ -58,9 +58,9 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
     Args:
         data: The runs.
         wanted: The two measures, with a leading `-` if smaller is better. When None, efficiency and fairness, if both
-        were measured and there are several points.
+            were measured and there are several points.
         by: Axes; each combination of their values has its own front. When None, the axes that change the network; when
-        empty, one front for all points.
+            empty, one front for all points.
     """
     axes = _configurations(data, by)
     names = [measure.name for measure in data.measures]
@@ -229,7 +229,7 @@ class Baseline:
             where = [f" at {words.counted(count, 'point')}" for count in (at_above, at_below)]
             if separate := self._separate(*self._significant(i, level)):
                 where = [f" with {one}" for one in separate]
-            value = f"{words.measure(self.data.measures[i].name)}: {self.axis.label(level)}"
+            value = f"{words.called(self.data.measures[i], unit=False)}: {self.axis.label(level)}"
             places = f"is above {self.name}{where[0]}, and below it{where[1]}"
             yield f"{value} {places}: a mean over these points says little"
 

@@ -248,7 +248,7 @@ class Search:
 
         Args:
             settings: For each configuration, values of the parameters that are not the policy's, such as those of a
-            TCP.
+                TCP.
         """
         plan = self._plan
         runs: list[Run] = []
@@ -464,7 +464,7 @@ def tune(
 
     Args:
         base: The scenario to tune, its path, or the name of a shipped one; or a `TunePlan`, which replaces all other
-        arguments that describe the plan.
+            arguments that describe the plan.
         parameters: The parameters, each a table as in a plan's `[tune.parameters]`: path, from, to, scale, step.
         objectives: Two measures, each "maximize" or "minimize"; efficiency and fairness, both maximized, when None.
         references: Settings to compare with, by label.
