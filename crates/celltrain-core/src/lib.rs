@@ -12,6 +12,7 @@ pub mod cancellation;
 pub mod cell;
 pub mod contracts;
 pub mod coverage;
+pub mod delay;
 pub mod edge_device;
 pub mod end_systems;
 pub mod engine;
