@@ -424,12 +424,16 @@ mod tests {
             share in 1_u16..=1000,
         ) {
             let mut tracker = DelayTracker::default();
-            delays.iter().for_each(|&delay| tracker.count(Span(delay)));
+            for &delay in &delays {
+                tracker.count(Span(delay));
+            }
             let times = tracker.times(CLOCK);
             let halves = delays.split_at(delays.len() / 3);
             let halves = [halves.0, halves.1].map(|half| {
                 let mut tracker = DelayTracker::default();
-                half.iter().for_each(|&delay| tracker.count(Span(delay)));
+                for &delay in half {
+                    tracker.count(Span(delay));
+                }
                 tracker.times(CLOCK)
             });
             prop_assert_eq!(&DelayTimes::merged(halves.iter(), CLOCK), &times);

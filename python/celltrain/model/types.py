@@ -2676,12 +2676,7 @@ class Scenario(Experiment):
         default_factory=lambda: SwitchOptions.model_validate({}),
         description="Options of all switches, and memories that ports of a switch share.",
     )
-    tcp: Tcp = Field(
-        default_factory=lambda: Vanilla(
-            after_idle="keep_window", ssthresh_rule="half_of_cwnd", window_growth="uncapped"
-        ),
-        description="The TCP of every flow.",
-    )
+    tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
     topology: Topology = Field(description="The network and its flows.")
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
