@@ -81,6 +81,7 @@ def celltrain(setting: Setting, sources: int, seconds: float) -> tuple[float, fl
         "minimum_rto": MINIMUM_RTO_MS // TICK_MS,
         "initial_rto": f"{INITIAL_RTO_S}s",
         "initial_ssthresh": f"{SEGMENT_BYTES * SSTHRESH_PACKETS}B",
+        "rules": "paper",
         "ssthresh_rule": "half_of_window",
         "window_growth": "capped",
     }

@@ -151,6 +151,7 @@ def ours(variant: str, sources: int) -> Run:
         mss="1B",
         receive_window=f"{WINDOW_PACKETS}B",
         initial_ssthresh=f"{SSTHRESH_PACKETS}B",
+        rules="paper",
         ssthresh_rule="half_of_window",
         window_growth="capped",
     )

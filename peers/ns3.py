@@ -295,6 +295,7 @@ def scenario(flows: Sequence[Flow], variant: str, duration_ns: int) -> ct.Scenar
         "minimum_rto": MINIMUM_RTO_MS,
         "initial_rto": "1s",
         "initial_window": INITIAL_WINDOW,
+        "rules": "paper",
         "window_growth": "capped",
         **({"ecn": "on", "congestion": "dctcp"} if dctcp else {}),
     }

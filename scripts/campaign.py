@@ -165,6 +165,13 @@ CAMPAIGNS = {
         "python scripts/mutated_files.py --count {count} --seed {seed}",
         count=5000,
     ),
+    "times": Campaign(
+        "every parameter that is a time from 1 ps to the length of the run: every run can be stopped within 0.1 s",
+        "10 min",
+        f"CELLTRAIN_TIMES={{count}} CELLTRAIN_TIMES_SEED={{seed}} CELLTRAIN_TIMES_FOLDER=out/times {RUN_TESTS} "
+        "--test adversary times -- --nocapture",
+        count=10_000,
+    ),
     "planted": Campaign(
         "faults planted in the core's ports, each found by a unit test; a part of make test",
         "1 min",

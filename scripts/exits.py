@@ -2,6 +2,7 @@
 
     python scripts/exits.py --count 2000
     python scripts/exits.py --count 2000 --control
+    python scripts/exits.py --count 200 --interrupts out/times
 
 Each process opens two stores and uses them in one of several ways: tables, summaries, verification, series, the data of
 a report, or a resumed sweep. Other processes exit at a random time while a daemon thread runs a scenario: alone, with a
@@ -9,6 +10,9 @@ Python policy, with events, or with a capture. --only selects among these. With 
 files with pyarrow, once with its thread pool and once as celltrain does; the result shows where an abnormal exit comes
 from. Any exit code but 0 is counted and printed with the number of its process, which together with the seed reproduces
 it. The script then exits with 1. Abnormal exits of the control with pyarrow's threads are only printed.
+
+With --interrupts, each process runs a scenario that `make campaign NAME=times` has left in the folder, and receives
+SIGINT at a random instant. The script exits with 1 if an interrupted run continues for longer than 0.1 s.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -73,6 +78,19 @@ threading.Thread(target=work, args=(1000, folder + "/long"), daemon=True).start(
 chance = random.Random(int(seed))
 time.sleep(chance.choice([0.002, 0.02, 0.2]) * chance.random())
 """
+#: Longest time from an interrupt to its exception.
+LATEST_S = 0.1
+#: A run that says when it starts and when it is interrupted. Both clocks are the machine's.
+INTERRUPTED = """
+import sys, time
+import celltrain as ct
+scenario = ct.Scenario.model_validate_json(open(sys.argv[1]).read())
+try:
+    print("begins", flush=True)
+    ct.run(scenario)
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic())
+"""
 CONTROLS = {
     "pyarrow, its pool of threads": "pq.ParquetFile(pa.BufferReader(open(path, 'rb').read())).read()",
     "pyarrow, this thread, own memory": (
@@ -95,6 +113,8 @@ step = "100us"
 def main() -> int:
     """Runs the campaign. Returns the exit code."""
     options = _options()
+    if options.interrupts:
+        return _interrupts(options.interrupts, options.count, random.Random(options.seed))
     with tempfile.TemporaryDirectory(prefix="celltrain-exits-") as folder:
         stores = [str(Path(folder) / name) for name in ("one", "two")]
         for store in stores:
@@ -127,8 +147,38 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the order of what they do")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--only", default="", help="only the ways whose name contains this, such as run")
+    parser.add_argument("--interrupts", type=Path, help="interrupt runs of the scenarios in this folder instead")
     parser.add_argument("--control", action="store_true", help="pyarrow alone")
     return parser.parse_args()
+
+
+def _interrupts(folder: Path, count: int, chance: random.Random) -> int:
+    """Interrupts runs at random instants, as Ctrl-C does. Returns 1 if one continues for longer than 0.1 s."""
+    paths = sorted(folder.glob("*.json"))
+    late: list[tuple[float, Path]] = []
+    while len(late) < count:
+        path = chance.choice(paths)
+        process = subprocess.Popen(
+            [sys.executable, "-c", INTERRUPTED, path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        with process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(2 * chance.random())
+            interrupted = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            try:
+                told = process.communicate(timeout=60)[0].split()
+            except subprocess.TimeoutExpired:
+                process.kill()
+                told = ["interrupted", str(interrupted + 60)]
+        # A run may end, or be refused for lack of memory, before it is interrupted.
+        if told[:1] == ["interrupted"]:
+            late.append((float(told[1]) - interrupted, path))
+    late.sort()
+    (longest, path), middle = late[-1], late[len(late) // 2][0]
+    print(f"{count} interrupts: half within {1e3 * middle:.1f} ms, all within {1e3 * longest:.1f} ms ({path})")
+    return 1 if longest > LATEST_S else 0
 
 
 def _sweep(store: str) -> None:

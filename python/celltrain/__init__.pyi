@@ -116,6 +116,7 @@ from .model.types import FullAcks as FullAcks
 from .model.types import GapAcks as GapAcks
 from .model.types import GeneralNetwork as GeneralNetwork
 from .model.types import Gfr as Gfr
+from .model.types import GilbertElliott as GilbertElliott
 from .model.types import Greedy as Greedy
 from .model.types import GuaranteedRate as GuaranteedRate
 from .model.types import Harmonic as Harmonic
@@ -131,6 +132,7 @@ from .model.types import LongestQueueDrop as LongestQueueDrop
 from .model.types import LongestQueueDropVariant as LongestQueueDropVariant
 from .model.types import Loss as Loss
 from .model.types import LossProbability as LossProbability
+from .model.types import LossUnit as LossUnit
 from .model.types import MarkedAt as MarkedAt
 from .model.types import Marking as Marking
 from .model.types import MaxMin as MaxMin
@@ -172,10 +174,12 @@ from .model.types import RecoveryEnd as RecoveryEnd
 from .model.types import RecoveryWindow as RecoveryWindow
 from .model.types import Reno as Reno
 from .model.types import RepeatedAcks as RepeatedAcks
+from .model.types import RepeatedCongestion as RepeatedCongestion
 from .model.types import Requests as Requests
 from .model.types import RoundRobin as RoundRobin
 from .model.types import RttArithmetic as RttArithmetic
 from .model.types import RttSampling as RttSampling
+from .model.types import Rules as Rules
 from .model.types import Sack as Sack
 from .model.types import SackPipe as SackPipe
 from .model.types import Scenario as Scenario
@@ -204,10 +208,12 @@ from .model.types import Tcp as Tcp
 from .model.types import TcpOptions as TcpOptions
 from .model.types import TickPhase as TickPhase
 from .model.types import TieOrder as TieOrder
+from .model.types import TimerExpiry as TimerExpiry
 from .model.types import TimerRestart as TimerRestart
 from .model.types import Times as Times
 from .model.types import Topology as Topology
 from .model.types import Traffic as Traffic
+from .model.types import UnusedWindow as UnusedWindow
 from .model.types import Vanilla as Vanilla
 from .model.types import VcMerge as VcMerge
 from .model.types import VcOptions as VcOptions

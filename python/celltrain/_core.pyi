@@ -6,10 +6,14 @@ docs/design/bridge.md describes every call.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
+#: Version without the commit. Stores and the keys of runs use it, so that a commit does not invalidate them.
+__version__: str
+
 class Build(TypedDict):
     """How the core was built."""
 
     version: str
+    commit: str | None
     profile: str
 
 class Cancel:
@@ -60,6 +64,7 @@ class Scenario:
         told_by: str | None = None,
         threads: int | None = None,
         on_requests: Callable[[dict[str, Any]], object] | None = None,
+        delays: bool = False,
     ) -> tuple[str, dict[str, Any] | None]: ...
 
 class View:

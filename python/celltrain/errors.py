@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.text import MOST_CLAUSE, described, shortened, shown
@@ -222,7 +223,13 @@ def needed(module: str, message: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtraError(message) from error
+        raise MissingExtraError(re.sub(r"'?celltrain\[(\w+)\]'?", lambda extra: package(extra[1]), message)) from error
+
+
+def package(extra: str) -> str:
+    """Returns what `pip install` needs for an extra: in a checkout, the checkout itself."""
+    is_checkout = (Path(__file__).parents[2] / "pyproject.toml").is_file()
+    return f"'.[{extra}]'" if is_checkout else f"'celltrain[{extra}]'"
 
 
 class CelltrainWarning(UserWarning):

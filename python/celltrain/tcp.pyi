@@ -27,8 +27,10 @@ from celltrain.model.types import RecoveryEnd as RecoveryEnd
 from celltrain.model.types import RecoveryWindow as RecoveryWindow
 from celltrain.model.types import Reno as Reno
 from celltrain.model.types import RepeatedAcks as RepeatedAcks
+from celltrain.model.types import RepeatedCongestion as RepeatedCongestion
 from celltrain.model.types import RttArithmetic as RttArithmetic
 from celltrain.model.types import RttSampling as RttSampling
+from celltrain.model.types import Rules as Rules
 from celltrain.model.types import Sack as Sack
 from celltrain.model.types import SackPipe as SackPipe
 from celltrain.model.types import SlowStart as SlowStart
@@ -42,7 +44,9 @@ from celltrain.model.types import Tahoe as Tahoe
 from celltrain.model.types import Tcp as Tcp
 from celltrain.model.types import TcpOptions as TcpOptions
 from celltrain.model.types import TickPhase as TickPhase
+from celltrain.model.types import TimerExpiry as TimerExpiry
 from celltrain.model.types import TimerRestart as TimerRestart
+from celltrain.model.types import UnusedWindow as UnusedWindow
 from celltrain.model.types import Vanilla as Vanilla
 from celltrain.model.types import WindowArithmetic as WindowArithmetic
 from celltrain.model.types import WindowGrowth as WindowGrowth

@@ -110,9 +110,15 @@ def described(value: object) -> str:
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Returns the known name that was probably meant; empty if none is similar.
 
-    >>> nearest("lan-6", ["lan-5", "wan-5"]), nearest("mesh", ["lan-5"])
-    ('lan-5', '')
+    >>> nearest("lan-6", ["lan-5", "wan-5"]), nearest("mesh", ["lan-5"]), nearest("LQD", ["longest_queue_drop"])
+    ('lan-5', '', 'longest_queue_drop')
     """
+    known = list(known)
+    written = re.sub(r"[-_ ]+", "_", name.lower())
+    # People write the policies of papers as LQD or DT.
+    for one in known:
+        if "_" in one and written == "".join(part[:1] for part in one.split("_")):
+            return one
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), "")
 
 

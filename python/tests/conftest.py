@@ -107,6 +107,11 @@ def small(tmp_path: Path) -> Path:
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Seeds whose runs fail as if they panicked. crates/celltrain-run/src/runner/tests.rs tests real panics."""
+    return fail_runs(monkeypatch)
+
+
+def fail_runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Makes the runs of some seeds fail; returns these seeds."""
     from celltrain import _core
 
     seeds, before = [4], _core.run_many

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_policy_of_the_page_compiles_and_passes_its_tests_and_those_for_every_policy():
-    output = build().run("celltrain-core", "celltrain_core", "policy::per_vc_dynamic_threshold::", "policy::conformance::")
+    output = build().run(
+        "celltrain-core", "celltrain_core", "policy::per_vc_dynamic_threshold::", "policy::conformance::"
+    )
     own = re.findall(r"^test policy::per_vc_dynamic_threshold::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
     page = added("policy")["docs/models/per_vc_dynamic_threshold.md"]
     named = re.findall(r"`(\w+_\w+_\w+_\w+)`", section(page, "Validation"))

@@ -337,7 +337,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             9,
             'edge."*".buffer = 5 is smaller than a packet of 12 cells; the buffer of an edge device holds at least one',
         ),
-        (INTERNETWORK, "buffer = 500", "buffer = 0", 9, 'edge."*".buffer = 0 is not a whole number (1 or more)'),
+        (INTERNETWORK, "buffer = 500", "buffer = 0", 9, 'edge."*".buffer = 0 is not a whole number (1 to 4294967295)'),
         (
             INTERNETWORK,
             "adaptive_discard]",

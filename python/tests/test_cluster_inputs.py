@@ -84,7 +84,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, celltrain, monkeypa
     monkeypatch.setitem(sys.modules, "distributed", None)
     told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://127.0.0.1:1")
     assert told.code == 2
-    assert told.err == "a cluster needs Dask's distributed: pip install celltrain[cluster]\n"
+    assert told.err == "a cluster needs Dask's distributed: pip install '.[cluster]'\n"
 
 
 def test_an_asynchronous_client_is_refused():

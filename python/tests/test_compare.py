@@ -258,6 +258,7 @@ def test_a_run_with_several_seeds_is_a_comparison_of_one(celltrain, small, tmp_p
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "comparison.csv",
         "comparison.json",
+        "figure.json",
         "runs.csv",
         "scenarios.json",
         "seeds.svg",
@@ -407,7 +408,7 @@ def test_every_condition_has_its_place_in_the_figure(lan):
     crossed = ct.compare(lan, vary=vary, seeds=2, measures=["efficiency", "fairness"])
     figure = crossed.plot()
     assert [axes.get_title() for axes in figure.axes] == ["tie order random", "tie order fixed"] * 2
-    assert figure.axes[2].get_xlabel() == "buffer (cells)"
+    assert figure.axes[2].get_xlabel() == "buffer of bottleneck (cells)"
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["tail_drop", "selective_drop"]
     with pytest.raises(ct.InputError, match="was not measured; choose from efficiency, fairness"):

@@ -47,6 +47,7 @@ LONG = {
     "docs/gallery.md",
     "docs/incast.md",
     "docs/lessons/a-fair-share.md",
+    "docs/lessons/everybody-doubles.md",
     "docs/lessons/far-away.md",
     "docs/lessons/figure-for-tomorrow.md",
     "docs/lessons/five-hundred-runs.md",

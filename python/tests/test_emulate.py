@@ -172,7 +172,7 @@ def test_nothing_is_left_of_an_emulation_that_is_ended(line, number):
     assert len(spaces) == 2
     emulated.send_signal(number)
     out, _ = emulated.communicate(timeout=20)
-    assert emulated.returncode == (0 if number == signal.SIGINT else -signal.SIGKILL)
+    assert emulated.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
     assert ("lateness" in out or "no packet" in out) == (number == signal.SIGINT)
     _, alive = psutil.wait_procs(others, timeout=5)
     assert not alive

@@ -94,7 +94,7 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
     command = [sys.executable, "-c", INTERRUPTED_REPRODUCTION, "--json", "--out", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30 * GENEROUS_SECONDS)
     assert done.returncode == 130
-    assert done.stderr == "interrupted\n"
+    assert done.stderr == f"interrupted: finished runs are kept in {tmp_path}; continue with --resume\n"
     answer = json.loads(done.stdout)
     assert answer["interrupted"]
     assert answer["numbers"]
@@ -104,6 +104,7 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
         ".csv",
         ".csv",
         ".html",
+        ".json",
         ".json",
         ".parquet",
         ".parquet",

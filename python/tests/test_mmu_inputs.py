@@ -490,7 +490,7 @@ def test_a_file_that_cannot_be_used_is_named_with_its_line(name, text, words, sw
     ("old", "new", "words"),
     [
         ("size = 164619432", "sise = 164619432", ["switch.toml:7: pool.ingress_lossless_pool.sise is not a key here"]),
-        ("xoff = 724662", 'xoff = "many"', ["profile.pg_lossless_800000_5m_profile.xoff = many is not a whole number"]),
+        ("xoff = 724662", 'xoff = "many"', ['5m_profile.xoff = "many" is text; write a number without quotes']),
         ("xoff = 724662", "xoff = -1", ["xoff = -1 is below 0"]),
         ("xoff = 724662\n", "", ["no headroom, but priority 3 pauses"]),
         ('generation = "th5"', 'generation = "th9"', ["switch.toml:3: generation = th9 is not a known generation", "th5"]),

@@ -150,9 +150,12 @@ def test_the_table_of_points_is_printed_in_latex_and_markdown(celltrain, store, 
     assert (tmp_path / "page" / "report.html").exists()
     latex = celltrain("report", store[0].path, "--measures", "efficiency", "--baseline", "policy=tail", "--tex", *out)
     rows = [line for line in latex.out.splitlines() if line.startswith(("LAN &", "WAN &"))]
-    assert len(rows) == 16
-    assert all(row.split(" & ")[3].startswith("$+$") and "textasteriskcentered" in row for row in rows)
-    assert "Differences from policy = tail" in latex.out
+    # All means come first, then the differences of the 16 points that are not the baseline.
+    means, differences = rows[:24], rows[24:]
+    assert len(differences) == 16
+    assert not any("textasteriskcentered" in row for row in means)
+    assert all(row.split(" & ")[3].startswith("$+$") and "textasteriskcentered" in row for row in differences)
+    assert "First the means, then the differences from policy = tail" in latex.out
     assert "excludes zero" in latex.out
     assert celltrain("report", store[0].path, "--tex", "--json").code == 2
 
@@ -164,7 +167,7 @@ def test_a_long_table_is_cut_and_says_so(celltrain, tmp_path):
     told = celltrain("report", folder, "--measures", "efficiency", "--md").out
     assert "| 299 cells |" in told
     assert "| 300 cells |" not in told
-    assert "1 more point in summary.csv beside the page." in told
+    assert "1 more point in summary.csv next to the page." in told
 
 
 @pytest.mark.usefixtures("empty_figures")

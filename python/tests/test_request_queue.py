@@ -45,3 +45,31 @@ def test_every_request_waits_as_long_as_lindleys_recursion_says(requests):
     # The switch sends the last segment again after it has arrived, and each of the two links has a delay of 1 us.
     assert rest == pytest.approx(np.full(len(requests), rest[0]), abs=1e-12)
     assert waiting.max() > 10 * SEGMENT_S
+
+
+def test_the_delays_at_the_port_are_the_waiting_times_of_lindleys_recursion(tmp_path):
+    (tmp_path / "web.toml").write_text(SCENARIO.replace("SIZES", '"500B"').replace("40ms", "200ms"))
+    result = ct.run(tmp_path / "web.toml", delays=True)
+    opened = np.sort(result.requests.to_pandas().opened_s.to_numpy())
+    waiting = np.zeros(len(opened))
+    for i in range(1, len(opened)):
+        waiting[i] = max(0, waiting[i - 1] + SEGMENT_S - (opened[i] - opened[i - 1]))
+    # The last of twelve cells also waits for the eleven others.
+    delays = (waiting + SEGMENT_S * 11 / 12)[opened + waiting + SEGMENT_S * 11 / 12 <= 0.2] * 1e3
+    [port] = [row for row in result.ports.to_pylist() if row["name"] == "host1->leaf1"]
+    found = [port[f"delay_ms_{name}"] for name in ("mean", "p50", "p95", "p99", "p999")]
+    exact = [np.quantile(delays, share, method="inverted_cdf") for share in (0.5, 0.95, 0.99, 0.999)]
+    assert found == pytest.approx([delays.mean(), *exact], abs=1e-9)
+    # M/D/1: the mean wait is rho D / (2 (1 - rho)), with the load rho that was drawn.
+    load = len(opened) * SEGMENT_S / 0.2
+    theory = load * SEGMENT_S / (2 * (1 - load))
+    assert found[0] / 1e3 - SEGMENT_S * 11 / 12 == pytest.approx(theory, rel=0.2)
+
+
+def test_delays_are_columns_only_on_request(tmp_path):
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=300, policy=ct.Ppd(), duration="20ms")
+    plain, measured = ct.run(lan), ct.run(lan, delays=True)
+    assert not [name for name in plain.ports.column_names + plain.flows.column_names if name.startswith("rtt_ms")]
+    assert "delay_ms_p99" in measured.ports.column_names and "jitter_ms" in measured.flows.column_names
+    assert plain.fingerprint == measured.fingerprint
+    ct.compare(lan, seeds=2, measures=["flows.mean(*).rtt_ms_p99", "ports.bottleneck.delay_ms_p99"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+from pathlib import Path
 
 import pytest
 from conftest import WITHOUT_POLICY, is_refused
@@ -133,12 +135,12 @@ def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixe
 @pytest.mark.parametrize(
     "setting, words",
     [
-        ('congestion = "bbr"', ['is not one of "new_reno", "cubic"', 'not "bbr": its random numbers have no seed']),
+        ('congestion = "bbr"', ["is refused: its random numbers have no seed", 'choose one of "new_reno", "cubic"']),
         ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
         ('mtu = "65528B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
         (
             'congestion = "vegas"',
-            ['"vegas" is not one of "new_reno", "cubic" (not "bbr": its random numbers have no seed)\n'],
+            ['"vegas" is not one of "new_reno", "cubic"\n'],
         ),
         ('receive_window = "1kB"', ["receive_window", "is outside two packets (3000B)"]),
     ],
@@ -184,7 +186,7 @@ class Windowed(ct.Stack):
         number = int.from_bytes(packet[20:24], "big")
         if self.end.side == "receiver":
             self.oldest += number == self.oldest
-            self.received = 528 * self.oldest
+            self.received = 512 * self.oldest
             self.acks.append(self.packet(self.oldest, 0))
         elif number > self.oldest:
             self.oldest, self.next, self.timeout = number, max(self.next, number), now + 20_000_000
@@ -192,7 +194,7 @@ class Windowed(ct.Stack):
 
     @property
     def packets(self):
-        return None if self.end.file_bytes is None else -(-self.end.file_bytes // 528)
+        return None if self.end.file_bytes is None else -(-self.end.file_bytes // 512)
 
     def poll(self, now):
         if self.end.side == "receiver":
@@ -203,7 +205,7 @@ class Windowed(ct.Stack):
         last = self.oldest + self.window
         numbers = range(self.next, last if self.packets is None else min(last, self.packets))
         self.next = max(self.next, numbers.stop)
-        return [self.packet(number, 528) for number in numbers]
+        return [self.packet(number, 512) for number in numbers]
 
     def next_timeout(self, now):
         return None if self.completed else self.timeout
@@ -241,6 +243,47 @@ class Jumbo(Windowed):
 
 class Halved(Windowed):
     received = "half"
+
+
+class Generous(Windowed):
+    def poll(self, now):
+        self.received = 10**12
+        return super().poll(now)
+
+
+class Finished(Windowed):
+    def poll(self, now):
+        self.completed = self.end.side == "sender"
+        return []
+
+
+class Elsewhere(Windowed):
+    change: int = 16
+
+    def packet(self, number: int, length: int) -> bytes:
+        packet = bytearray(super().packet(number, length))
+        packet[self.change] ^= 0xFF
+        return bytes(packet)
+
+
+class Tiny(Windowed):
+    def poll(self, now):
+        return [b"x"]
+
+
+class Endless(Windowed):
+    def poll(self, now):
+        packet = self.packet(0, 512)
+        while True:
+            yield packet
+
+
+class Dice(Windowed):
+    careful = False
+    name = "dice"
+
+    def next_timeout(self, now):
+        return now + random.randrange(1, 10**6)
 
 
 class NoPoll(ct.Stack):
@@ -290,7 +333,14 @@ def test_a_setting_of_a_python_stack_is_an_axis():
         (LooksBack(), r"LooksBack\.next_timeout for the sender .* it returned -\d+|a time in the past"),
         (Wordy(), r"Wordy\.poll for the sender of .* it returned str, but must return a list of bytes"),
         (Soon(), r"Soon\.next_timeout .* it returned float, but must return whole nanoseconds"),
-        (Jumbo(), r"65600 bytes"),
+        (Jumbo(), r"65600 bytes whose IP version is 0; it must be 4"),
+        (Tiny(), r"a packet of 1 bytes that is shorter than an IP header \(20 bytes\)"),
+        (Elsewhere(change=0), r"whose IP version is 11; it must be 4"),
+        (Elsewhere(change=3), r"whose IP header has the total length \d+"),
+        (Elsewhere(change=12), r"from [\d.]+; it must be from self\.end\.local \([\d.]+\)"),
+        (Elsewhere(change=16), r"to [\d.]+; it must be to self\.end\.remote \([\d.]+\)"),
+        (Generous(), r"its received is 1000000000000, but only \d+ bytes have arrived after IP headers"),
+        (Endless(), r"returned more than 50000 packets at once"),
         (Halved(), r"its received must be a number of bytes"),
         (NoPoll(), r"has no poll\(self, now\); add it to return the packets to send"),
     ],
@@ -299,6 +349,48 @@ def test_a_python_stack_that_fails_ends_its_run_with_the_call(stack, words):
     with pytest.raises(ct.ScenarioError, match=words):
         ct.run(hosting(stack))
     assert ct.run(hosting(Windowed())).efficiency > 0
+
+
+def test_a_file_cannot_be_acknowledged_before_it_is_sent():
+    with pytest.raises(ct.ScenarioError, match=r"its completed is True, but it has sent only 0 of the 3000 bytes"):
+        ct.run(hosting(Finished(), flow={"tcp1": ct.FlowOptions(traffic=ct.File(bytes="3kB"))}))
+
+
+@pytest.mark.parametrize(
+    "setting, words",
+    [
+        ({"careful": "maybe"}, "careful = 'maybe' is not True or False, as the default False is"),
+        ({"careful": 1}, "careful = 1 is not True or False"),
+        ({"window": True}, "window = True is not a number, as the default 8 is"),
+        ({"window": "8"}, "window = '8' is not a number"),
+        ({"name": 3}, "name = 3 is not a text, as the default 'dice' is"),
+    ],
+)
+def test_a_setting_has_the_kind_of_its_default(setting, words):
+    with pytest.raises(ct.ScenarioError, match=re.escape(words)):
+        Dice(**setting)
+
+
+def test_check_finds_a_stack_whose_runs_differ():
+    assert ct.check(hosting(Windowed())) == []
+    [fault] = ct.check(hosting(Dice()))
+    assert (fault.key, fault.value) == ("stack.python.class", f'"{__name__}:Dice"')
+    assert fault.problem.startswith("gives another result when it runs again")
+
+
+def test_a_stack_in_a_file_is_named_as_a_policy_is(tmp_path, celltrain, monkeypatch):
+    source = Path(__file__).read_text()
+    start, end = source.index("class Windowed"), source.index("class Raises(")
+    path = tmp_path / "my_stack.py"
+    path.write_text("import celltrain as ct\n\n" + source[start:end])
+    arguments = ("run", "lan-epd", "--set", "duration=20ms", "--set", f"stack={path}:Windowed")
+    is_refused(celltrain(*arguments), ["is a Python class, and celltrain loads code only if CELLTRAIN_POLICIES names"])
+    monkeypatch.setenv("CELLTRAIN_POLICIES", "my_stack")
+    answer = celltrain(*arguments, "--json")
+    assert answer.code == 0, answer.err
+    assert "my_stack:Windowed" in answer.out
+    lan = ct.n_source(sources=1, link_delay="1ms", buffer_cells=100, policy=ct.Epd(), duration="10ms", stack=Windowed())
+    assert ct.run(lan).flows["stack"].to_pylist() == [f"{__name__}:Windowed"]
 
 
 @pytest.mark.parametrize("stack, method", [(RaisesAtStart(), "start"), (Raises(), "on_packet")])

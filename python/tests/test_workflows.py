@@ -57,22 +57,49 @@ def test_a_release_publishes_wheels_and_the_lab_with_attestations():
     assert "lab.cdx.json" in release and "cp dist/lab.html out/site/lab.html" in release
 
 
-def test_the_citation_is_in_its_format_and_of_this_version():
+def released() -> tuple[str, str]:
+    """Returns the version of the last release, by the changelog, and the version of the workspace."""
+    release = re.search(r"^## (\d+\.\d+\.\d+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert release is not None
+    return release[1], tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+
+
+def test_the_citation_is_in_its_format_and_of_the_last_release():
+    from celltrain.cli import cite
+    from celltrain.papers.paper import PAPER, describe
+
     answer = judged("vendor.citation-file-format", ROOT / "CITATION.cff")
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    text = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {released()[0]}\ndate-released: {cite.RELEASED}\n" in text
+    assert f'\ntitle: "{cite.TITLE}"\n' in text
+    assert f'\n  - name: "{cite.AUTHORS}"\n' in text
+    papers = [describe(one, PAPER) for one in PAPER.ids()]
+    references = text.partition("\nreferences:\n")[2].split("\n  - type: ")
+    assert len(references) == len(papers) == 4
+    for paper in papers:
+        [own] = [one for one in references if f'title: "{paper.title}"' in one]
+        names = re.findall(r"given-names: \"?([^,\"]+)\"?, family-names: (.+)\}", own)
+        assert [" ".join(name) for name in names] == list(paper.authors)
+        assert f"year: {paper.year}" in own
 
 
-def test_the_version_of_the_workspace_stands_wherever_a_person_reads_it():
+def test_a_workspace_after_a_release_has_the_next_version_as_a_development_version():
+    """Its results differ from those of the release, so they must not name the version of the release."""
+    release, version = released()
+    has_changes = "\n* " in (ROOT / "CHANGELOG.md").read_text().partition(f"\n## {release}\n")[0]
+    major, minor, _ = release.split(".")
+    assert version == (f"{major}.{int(minor) + 1}.0-dev0" if has_changes else release)
+
+
+def test_the_version_of_the_workspace_is_the_same_wherever_a_person_reads_it():
     """All copies of the version must be equal, so a change in one place fails until the others follow."""
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
-    version = cargo["package"]["version"]
+    release, version = released()
     own = {name: one["version"] for name, one in cargo["dependencies"].items() if name.startswith("celltrain-")}
     assert own and set(own.values()) == {version}
     assert json.loads((ROOT / "lab/package.json").read_text())["version"] == version
-    assert f"/celltrain-{version}-cp310-abi3-" in (ROOT / "docs/installing.md").read_text()
-    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"/celltrain-{release}-cp310-abi3-" in (ROOT / "docs/installing.md").read_text()
     for lock in ("Cargo.lock", "fuzz/Cargo.lock"):
         packages = tomllib.loads((ROOT / lock).read_text())["package"]
         mine = {one["version"] for one in packages if one["name"] in {*own, "celltrain-core"}}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use celltrain_core::delay::DelayChoice;
 use celltrain_core::network::Network;
 use celltrain_scenario::{build, read_toml};
 
@@ -18,6 +19,8 @@ pub struct Case {
     pub title: String,
     /// The scenario's text, generated on demand because some texts are large and `named` creates all cases to find one.
     text: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Delays of packets that are measured too.
+    pub delays: DelayChoice,
 }
 
 /// Purpose of measuring a scenario.
@@ -96,7 +99,7 @@ impl Case {
     /// Builds the network that the engines run, with the scenario's own seed.
     pub fn network(&self) -> Network {
         let scenario = read_toml(&self.toml(), &self.name).expect_scenario();
-        build::network(&scenario, scenario.seed)
+        Network { delays: self.delays, ..build::network(&scenario, scenario.seed) }
     }
 
     /// Returns the simulated seconds.
@@ -121,11 +124,23 @@ impl Case {
         title: impl Into<String>,
         text: impl Fn() -> String + Send + Sync + 'static,
     ) -> Self {
-        Case { name: name.into(), group: Group::Whole, title: title.into(), text: Arc::new(text) }
+        Case {
+            name: name.into(),
+            group: Group::Whole,
+            title: title.into(),
+            text: Arc::new(text),
+            delays: DelayChoice::None,
+        }
     }
 
     fn guard(name: &str, title: &str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
-        Case { name: format!("guard-{name}"), group: Group::Guard, title: title.into(), text: Arc::new(text) }
+        Case {
+            name: format!("guard-{name}"),
+            group: Group::Guard,
+            title: title.into(),
+            text: Arc::new(text),
+            delays: DelayChoice::None,
+        }
     }
 
     fn point(
@@ -145,7 +160,13 @@ impl Case {
             Axis::Degree => format!("random network of 100 switches with {value} trunks each, 1000 VCs, EPD, 0.2 s"),
             Axis::Vcs => format!("random network of 100 switches, {value} VCs, EPD, 0.2 s"),
         };
-        Case { name, group: Group::Scaling { axis, value, reference }, title, text: Arc::new(text) }
+        Case {
+            name,
+            group: Group::Scaling { axis, value, reference },
+            title,
+            text: Arc::new(text),
+            delays: DelayChoice::None,
+        }
     }
 }
 
@@ -324,6 +345,7 @@ fn formulas() -> Vec<Case> {
                 group: Group::Formula,
                 title: format!("LAN, {sources} sources, K = {buffer}, {title}, 2 s"),
                 text: Arc::new(move || NSource { sources, buffer, policy, ..NSource::LAN }.toml("2s")),
+                delays: DelayChoice::None,
             });
         }
     }

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::process::{Command, ExitCode};
 
 use celltrain_bench::{Case, Group, Measured, all, measure, named};
+use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, PortMode};
 use serde_json::json;
 
@@ -21,6 +22,7 @@ celltrain-bench: how fast the engines are. Build it with --release.
         [--duration 60ms]                                               for another time
         [--port-mode planned|trains|streams]                            with the code of contended ports forced
         [--threads 2]                                                   shared out among threads
+        [--delays all|ports|flows]                                      with the delays of packets
     celltrain-bench --scaling                                           how cost grows, in CSV; takes a minute or two
 ";
 
@@ -47,6 +49,9 @@ fn main() -> ExitCode {
 }
 
 const BAD_INPUT: u8 = 2;
+/// Choices of delays, by name.
+const DELAYS: [(&str, DelayChoice); 3] =
+    [("all", DelayChoice::All), ("ports", DelayChoice::Ports), ("flows", DelayChoice::Flows)];
 /// Modes of contended ports, by name.
 const PORT_MODES: [(&str, PortMode); 3] =
     [("planned", PortMode::Planned), ("trains", PortMode::Trains), ("streams", PortMode::Streams)];
@@ -70,13 +75,18 @@ enum What {
 impl Asked {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let (mut what, mut scenario, mut engine, mut as_json) = (None, None, None, false);
-        let (mut mode, mut threads, mut duration) = (PortMode::default(), 1, None);
+        let (mut mode, mut threads, mut duration, mut delays) = (PortMode::default(), 1, None, DelayChoice::None);
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--help" | "-h" => what = Some(What::Help),
                 "--list" => what = Some(What::List),
                 "--scaling" => what = Some(What::Scaling),
                 "--json" => as_json = true,
+                "--delays" => {
+                    let name = words.next().ok_or("--delays needs all, ports or flows")?;
+                    let known = DELAYS.iter().find(|delays| delays.0 == name);
+                    delays = known.ok_or("delays are all, ports and flows")?.1;
+                }
                 "--scenario" => scenario = Some(words.next().ok_or("--scenario needs a name")?),
                 "--engine" => engine = Some(words.next().ok_or("--engine needs a name")?),
                 "--duration" => duration = Some(words.next().ok_or("--duration needs a time such as 60ms")?),
@@ -103,6 +113,7 @@ impl Asked {
                 if let Some(duration) = duration {
                     case = case.lasting(&duration);
                 }
+                case.delays = delays;
                 What::Run { case: Box::new(case), engine, mode, threads }
             }
             _ => return Err("say one of --list, --scenario NAME, --scaling".into()),

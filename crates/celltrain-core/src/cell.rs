@@ -65,6 +65,7 @@ const LAST_CELL: u32 = 1 << 24;
 const TAGGED: u32 = 1 << 25;
 const CONGESTED: u32 = 1 << 26;
 const RM: u32 = 1 << 27;
+const NOT_CAPABLE: u32 = 1 << 28;
 
 impl Cell {
     /// Largest number of VCs on one link.
@@ -102,6 +103,19 @@ impl Cell {
     #[must_use]
     pub fn with_tag(self, tagged: bool) -> Self {
         Self { label_and_bits: self.label_and_bits & !TAGGED | if tagged { TAGGED } else { 0 }, ..self }
+    }
+
+    /// Returns whether ports that mark packets may mark this cell's frame (ECN-capable). If not, they drop it instead.
+    #[inline]
+    pub fn capable(self) -> bool {
+        self.label_and_bits & NOT_CAPABLE == 0
+    }
+
+    /// Returns the same cell, ECN-capable or not.
+    #[inline]
+    #[must_use]
+    pub fn with_capable(self, capable: bool) -> Self {
+        Self { label_and_bits: self.label_and_bits & !NOT_CAPABLE | if capable { 0 } else { NOT_CAPABLE }, ..self }
     }
 
     /// Creates a resource management cell (PTI 110), the `number`th sent by its VC's source.

@@ -87,6 +87,12 @@ situations! {
     CwndCappedByReceiver,
     /// CUBIC: cwnd does not grow beyond the receiver's window.
     CubicStopsAtReceiver,
+    /// ECN: a packet that cannot be marked is dropped.
+    DroppedInsteadOfMarked,
+    /// CUBIC: its time stops while the sender does not fill the window.
+    CubicPauses,
+    /// TCP: a sign of congestion on data for which the windows are already reduced.
+    CongestionRepeatedInWindow,
     /// CUBIC: the estimate of Reno's window is larger than the cubic.
     CubicFollowsReno,
     /// CUBIC: a loss below the previous window at a loss.

@@ -22,11 +22,13 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::coverage::reached;
+use crate::delay::{FlowDelayTimes, FlowDelays};
 use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
 use crate::tcp::{Ack, SackBlocks, Segment};
+use crate::timeouts::Timeouts;
 use crate::units::{Clock, Duration, Time};
 use clocks::{ClockKind, HostClock, HostClocks};
 use connection::Seen;
@@ -54,6 +56,8 @@ pub struct Departure {
     pub cells: u32,
     /// True if all its cells are tagged (CLP = 1).
     pub tagged: bool,
+    /// False if ports that mark packets drop the frame instead.
+    pub capable: bool,
 }
 
 /// The ends of all connections.
@@ -67,6 +71,7 @@ pub struct EndSystems {
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, FlowIndex)>,
+    timeouts: Timeouts,
     /// The next times at which paced senders, bursts and sources without TCP send. Each of them has at most one entry.
     departures: BinaryHeap<Reverse<(Time, FlowIndex)>>,
     /// Packets that hosts are still processing, if processing takes time.
@@ -76,6 +81,8 @@ pub struct EndSystems {
     aal5: Aal5Options,
     /// Frames of end systems outside the simulation; `None` until one has been injected.
     outside: Option<Box<Outside>>,
+    /// Delays of the flows' packets, if they are measured.
+    delays: Option<Box<FlowDelays>>,
 }
 
 /// Cells collected by the host at a VC's end.
@@ -105,6 +112,8 @@ pub(crate) enum Body {
         segment: Segment,
         /// True if the sender has reduced its window because of a mark (CWR).
         reduced: bool,
+        /// True if the segment is ECN-capable (ECT).
+        capable: bool,
     },
     Ack {
         flow: FlowIndex,
@@ -132,6 +141,13 @@ pub(crate) enum Body {
     },
 }
 
+impl Departure {
+    /// Returns the same departure, of a frame that is ECN-capable or not.
+    fn with_capable(self, capable: bool) -> Self {
+        Self { capable, ..self }
+    }
+}
+
 impl EndSystems {
     /// Creates the ends of a network's connections at the start of a run.
     pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
@@ -152,11 +168,14 @@ impl EndSystems {
             collections: ti_vec![Collection::default(); network.vcs.len()],
             clocks: clocks.all,
             due: Vec::new(),
+            timeouts: Timeouts::new(network, clock),
             departures: BinaryHeap::with_capacity(network.flows.len()),
             processing: Processing::new(network, clock).map(Box::new),
             spread: network.host.start_spread > Duration::default(),
             aal5: network.aal5.clone(),
             outside: None,
+            delays: (network.delays.of_flows())
+                .then(|| Box::new(FlowDelays::new(network.window(clock), network.flows.len(), clock))),
         }
     }
 
@@ -238,7 +257,12 @@ impl EndSystems {
             return;
         }
         match body {
-            Body::Data { flow, segment, reduced } => {
+            Body::Data { flow, segment, reduced, capable } => {
+                // Only a capable segment can carry a mark for TCP; others may have passed an ABR switch.
+                let marked = marked && capable;
+                if let Some(delays) = &mut self.delays {
+                    delays.on_delivered(flow, number, now);
+                }
                 let before = emit::before(&self.connections, flow, observer);
                 let mut connection = &mut self.connections[flow];
                 connection.sees(Seen::Segment, now, segment.seq);
@@ -248,7 +272,7 @@ impl EndSystems {
                 }
                 connection.receiver.on_mark(marked, reduced);
                 let ack = connection.receiver.on_segment(segment);
-                self.emit_arrived((flow, number), (segment, marked), before, now, observer);
+                self.emit_arrived((flow, number), (segment, capable, marked), before, now, observer);
                 if let Some(ack) = ack {
                     self.acknowledge(flow, ack, now, observer, out);
                 }
@@ -258,6 +282,9 @@ impl EndSystems {
                 }
             }
             Body::Ack { flow, ack, echoes } => {
+                if let Some(delays) = &mut self.delays {
+                    delays.on_ack(flow, ack.ack, now);
+                }
                 let before = emit::before(&self.connections, flow, observer);
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Ack, now, ack.ack);
@@ -304,6 +331,9 @@ impl EndSystems {
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
+                if let Some(delays) = &mut self.delays {
+                    delays.on_delivered(flow, number, now);
+                }
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
             Body::Damaged => {
@@ -353,6 +383,9 @@ impl EndSystems {
                     let may_send = connection.sender.on_tick(now);
                     if connection.sender.counters().timeouts > timeouts {
                         connection.sees(Seen::Timeout, now, 0);
+                        if !self.connections.is_request(flow) {
+                            self.timeouts.record(now, flow);
+                        }
                     }
                     let before = self.emit_expired(flow, before, now, observer);
                     if may_send && self.connections[flow].sender.is_opening() {
@@ -402,9 +435,19 @@ impl EndSystems {
         ticked
     }
 
+    /// Returns the delays of the flows' packets so far, by flow, if they are measured.
+    pub(crate) fn delays(&self) -> Option<TiVec<FlowIndex, FlowDelayTimes>> {
+        self.delays.as_ref().map(|delays| delays.times())
+    }
+
     /// Returns the connections of flows, by flow.
     pub fn connections(&self) -> &TiSlice<FlowIndex, Connection> {
         &self.connections.flows
+    }
+
+    /// Returns the timeouts of all flows.
+    pub fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
     }
 
     /// Returns the counts of a VC's cells. For merged VCs, the first branch's counts include all deliveries.
@@ -457,8 +500,13 @@ impl EndSystems {
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let reduced = connection.sender.reports_reduction();
-            let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced } };
-            let departure = self.vcs.put(vc, Frame::new(cells, body), None);
+            let capable = connection.sender.sends_capable();
+            let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced, capable } };
+            let departure = self.vcs.put(vc, Frame::new(cells, body), None).with_capable(capable);
+            if let Some(delays) = &mut self.delays {
+                delays.on_segment(flow, segment, now);
+                delays.on_sent(flow, departure.frame, now);
+            }
             leave(&mut self.processing, departure, now, out);
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
         }
@@ -484,6 +532,9 @@ impl EndSystems {
         packets.counters.sent += 1;
         let vc = connection.data_vc;
         let departure = self.vcs.put(vc, frame, None);
+        if let Some(delays) = &mut self.delays {
+            delays.on_sent(flow, departure.frame, now);
+        }
         leave(&mut self.processing, departure, now, out);
         emit::packet_sent(packets, departure, (flow, number), now, observer);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
@@ -506,9 +557,23 @@ impl EndSystems {
         let echoes = connection.receiver.echoes_mark();
         let frame = Frame::new(cells, Body::Ack { flow, ack, echoes });
         let vc = connection.ack_vc;
-        let departure = self.vcs.put(vc, frame, blocks);
+        //= rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
+        let departure = self.vcs.put(vc, frame, blocks).with_capable(false);
         leave(&mut self.processing, departure, now, out);
         emit::ack_sent(connection, departure, (flow, ack, blocks), now, observer);
+    }
+
+    /// Returns the bytes of its flow that a frame carries; `None` for other frames than data. The frame must be in flight
+    /// on `vc`.
+    pub(crate) fn segment(&self, vc: VcIndex, number: FrameNumber) -> Option<Segment> {
+        match self.vcs.get(self.vcs.sender_of(vc, number)).log.frame(number).body {
+            Body::Data { segment, .. } => Some(segment),
+            Body::Packet { flow, number } => {
+                let bytes = self.connections[flow].packets.as_ref().map_or(0, |packets| packets.bytes);
+                Some(emit::place_of(number, bytes))
+            }
+            Body::Ack { .. } | Body::Syn { .. } | Body::SynAck { .. } | Body::Damaged | Body::Outside { .. } => None,
+        }
     }
 
     /// Returns the VC on which a frame was sent: `vc` itself, or one of the VCs merged into it.

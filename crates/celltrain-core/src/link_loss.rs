@@ -9,6 +9,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use crate::cell::{Cell, FrameNumber};
 use crate::index::{Label, LinkIndex, VcIndex, indices};
 use crate::rng::Stream;
+use crate::tcp::Segment;
 
 indices! {
     /// A link with loss rules, among all such links of a network.
@@ -50,6 +51,31 @@ pub enum LossPattern {
     },
     /// Each with this probability, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>`.
     Probability(f64),
+    /// In bursts, drawn from the rule's own stream `link/<name>/losses/<vc>/<unit>/gilbert_elliott`.
+    GilbertElliott(GilbertElliott),
+    /// The packet that carries the byte at this offset of its flow, the first `times` times that it enters the link. The
+    /// unit must be packets.
+    Byte {
+        /// Offset of the byte among all bytes that the flow sends, from 0.
+        offset: u64,
+        /// Number of transmissions that are lost, the first one and retransmissions alike.
+        times: u64,
+    },
+}
+
+/// A link with a good and a bad state (E. N. Gilbert, BSTJ 39, 1960; E. O. Elliott, BSTJ 42, 1963). It starts in the good
+/// state. Each packet or cell is lost with the probability of the state, and then the state may change. In the long run,
+/// the bad state has a share of p / (p + r), and lasts 1 / r packets or cells on average.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// p: probability of the change from good to bad.
+    pub p: f64,
+    /// r: probability of the change from bad to good.
+    pub r: f64,
+    /// Probability of a loss in the good state.
+    pub good: f64,
+    /// Probability of a loss in the bad state.
+    pub bad: f64,
 }
 
 /// The reason for the loss of a cell: the number of the packet or cell that a rule selected.
@@ -119,6 +145,10 @@ struct RuleState {
     draws: Stream,
     /// Number of packets or cells so far.
     count: u64,
+    /// True in the bad state of a link with two states.
+    is_bad: bool,
+    /// Number of losses so far of the packet with a given byte.
+    lost: u64,
     /// The current frame, if packets are counted, and whether it is lost.
     frame: Option<FrameNumber>,
     loses_frame: bool,
@@ -141,19 +171,21 @@ impl LinkLosses {
             pattern,
             draws,
             count: 0,
+            is_bad: false,
+            lost: 0,
             frame: None,
             loses_frame: false,
         });
     }
 
     /// Records that a cell has reached the end of the link. Returns why it is lost, if it is. Cells of a VC must be
-    /// passed in order.
-    pub fn take(&mut self, cell: Cell) -> Option<LinkLoss> {
+    /// passed in order. `segment` returns the bytes of the flow that the cell's packet carries, if any.
+    pub fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Option<LinkLoss> {
         let VcLosses { counters, cut, rules } = &mut self.vcs[cell.label()];
         counters.came += 1;
         let mut loss = None;
         for rule in rules {
-            let of_rule = rule.take(cell);
+            let of_rule = rule.take(cell, &segment);
             loss = loss.or(of_rule);
         }
         let (unit, number) = loss?;
@@ -176,29 +208,43 @@ impl LinkLosses {
 
 impl RuleState {
     /// Counts a cell. Returns the unit and the number that it is lost with, if the rule loses it.
-    fn take(&mut self, cell: Cell) -> Option<(LossUnit, u64)> {
+    fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Option<(LossUnit, u64)> {
         let of_other_branch = self.branch.is_some_and(|branch| branch != cell.frame.branch());
         match self.unit {
             _ if of_other_branch => return None,
-            LossUnit::Cells => self.loses_frame = self.loses_next(),
+            LossUnit::Cells => self.loses_frame = self.loses_next(segment),
             LossUnit::Packets if cell.is_rm() => return None,
             LossUnit::Packets if self.frame == Some(cell.frame) => {}
             LossUnit::Packets => {
                 self.frame = Some(cell.frame);
-                self.loses_frame = self.loses_next();
+                self.loses_frame = self.loses_next(segment);
             }
         }
         self.loses_frame.then(|| (self.unit, self.count - 1))
     }
 
     /// Counts the next packet or cell. Returns whether it is lost.
-    fn loses_next(&mut self) -> bool {
+    fn loses_next(&mut self, segment: impl Fn() -> Option<Segment>) -> bool {
         let number = self.count;
         self.count += 1;
         match self.pattern {
             LossPattern::Numbers(ref numbers) => numbers.binary_search(&number).is_ok(),
             LossPattern::Every { period, first } => number >= first && (number - first).is_multiple_of(period),
             LossPattern::Probability(share) => self.draws.unit() < share,
+            LossPattern::GilbertElliott(GilbertElliott { p, r, good, bad }) => {
+                let [loses, changes] = if self.is_bad { [bad, r] } else { [good, p] };
+                let loses = self.draws.unit() < loses;
+                self.is_bad ^= self.draws.unit() < changes;
+                loses
+            }
+            LossPattern::Byte { offset, times } => {
+                let has_byte = |segment: Segment| {
+                    offset.checked_sub(segment.seq).is_some_and(|place| place < u64::from(segment.len))
+                };
+                let loses = self.lost < times && segment().is_some_and(has_byte);
+                self.lost += u64::from(loses);
+                loses
+            }
         }
     }
 }

@@ -5,8 +5,8 @@
 //! `p_max` and `w` are the first source's `min_th`, `max_th`, `max_p` and `w_q`. Differences from the source: a packet
 //! is marked if its last cell is, as ITU-T I.363.5 has it for EFCI in AAL5. So a port decides once for each packet,
 //! when its last cell arrives or leaves. Queues are counted in cells. The probability is not spread over the packets
-//! since the last mark, and the average does not fall while the queue is empty. No packet is dropped instead of being
-//! marked, whether or not its end systems use ECN.
+//! since the last mark, and the average does not fall while the queue is empty. A
+//! packet that is not ECN-capable is dropped instead ([`NotCapable`]).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::cell::Cell;
 use crate::coverage::reached;
 use crate::error::Fault;
+use crate::policy::BufferPolicy;
+use crate::policy::not_capable::NotCapable;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
@@ -97,6 +99,13 @@ impl MarkingConfig {
             }
         }
         faults
+    }
+
+    /// Creates the policy of a port that marks packets, and drops those that it cannot mark, from the port's own
+    /// `policy`.
+    pub(crate) fn dropping(&self, policy: Box<dyn BufferPolicy>, capacity: Option<u32>) -> NotCapable {
+        let cells = |threshold: Threshold| threshold.cells(capacity.unwrap_or(u32::MAX));
+        NotCapable::new(policy, [cells(self.k_min), cells(self.k_max.unwrap_or(self.k_min))], self.p_max)
     }
 
     /// Creates the marker of a port, for a buffer or memory of `capacity` cells. Marks with a probability are drawn from

@@ -8,6 +8,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
+use crate::delay::{self, DelayTimes, FlowDelayTimes, PortDelayTimes};
 use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
@@ -24,6 +25,7 @@ use crate::port::{PortCounters, PortState};
 use crate::rate_control::RateControl;
 use crate::requests::{GroupIndex, GroupResult, RequestGroup};
 use crate::scheduler::Class;
+use crate::timeouts::Timeouts;
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
 /// All results of a run. Rates are averages over the whole run, including its start, unless only a part is measured
@@ -51,6 +53,8 @@ pub struct RunResult {
     pub file_delay: Option<FileDelay>,
     /// By flow.
     pub flows: TiVec<FlowIndex, FlowResult>,
+    /// Timeouts of all flows.
+    pub timeouts: Timeouts,
     /// Requests, by group.
     pub requests: TiVec<GroupIndex, GroupResult>,
     /// By link.
@@ -123,6 +127,8 @@ pub struct FlowResult {
     pub completion_s: Option<f64>,
     /// Delay of the files into which the flow's stream is cut; `None` if not measured or without TCP.
     pub file_delay: Option<FileDelay>,
+    /// Delays of its packets; `None` if not measured.
+    pub delays: Option<FlowDelayTimes>,
 }
 
 /// One output port's measures.
@@ -148,6 +154,8 @@ pub struct PortResult {
     pub replaced_results: u64,
     /// Share of the run during which the port transmitted.
     pub utilisation: f64,
+    /// Delays of the packets at the port; `None` if not measured.
+    pub delays: Option<DelayTimes>,
 }
 
 /// Results for a memory that ports share.
@@ -208,6 +216,8 @@ pub struct QueueResult {
     pub cells: u32,
     /// Counters of its cells.
     pub counters: QueueCounters,
+    /// Delays of its packets at the output port; `None` for a priority group, or if not measured.
+    pub delays: Option<DelayTimes>,
 }
 
 /// Results for a link with loss rules.
@@ -292,6 +302,8 @@ pub struct FinalState<'a> {
     pub edge: &'a Edge,
     /// Its shaped ports and the loops of its ABR VCs.
     pub rate_control: &'a RateControl,
+    /// Delays of the packets at the ports, if they are measured.
+    pub delays: Option<TiVec<LinkIndex, PortDelayTimes>>,
     /// Token that cancels the measurement, which takes time in a large network.
     pub token: &'a CancellationToken<'a>,
 }
@@ -351,6 +363,7 @@ impl FinalState<'_> {
             cell_hops: self.ports.iter().map(forwarded).sum(),
             fingerprint: self.fingerprint(),
             flows,
+            timeouts: self.end_systems.timeouts().clone(),
             requests,
         })
     }
@@ -404,6 +417,7 @@ impl FinalState<'_> {
     }
 
     fn flows(&self, seconds: f64) -> Result<TiVec<FlowIndex, FlowResult>, Interrupted> {
+        let mut delays = self.end_systems.delays().map(IntoIterator::into_iter);
         let one = |((flow, connection), max_min_mbps): ((&crate::network::Flow, &Connection), f64)| {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
             let packets = connection.packets().unwrap_or_default();
@@ -431,6 +445,7 @@ impl FinalState<'_> {
                 packets_delivered: packets.delivered,
                 completion_s: connection.completion().map(|span| self.clock.seconds(Time::default() + span)),
                 file_delay: connection.file_delays().map(|delays| FileDelay::of(delays.to_vec(), self.clock)),
+                delays: delays.as_mut().and_then(Iterator::next),
             }
         };
         let fair = max_min::goodputs_mbps(self.network, self.token)?;
@@ -492,7 +507,7 @@ impl FinalState<'_> {
     }
 
     fn ports(&self) -> TiVec<LinkIndex, PortResult> {
-        let one = |(link, port): (&crate::network::Link, &PortState)| {
+        let one = |((index, link), port): ((LinkIndex, &crate::network::Link), &PortState)| {
             let counters = PortCounters::sum(port.counters.iter().copied());
             let busy = counters.forwarded as f64 * self.clock.cell_time(link.rate).0 as f64;
             PortResult {
@@ -510,9 +525,10 @@ impl FinalState<'_> {
                 replaced_results: port.replaced_results,
                 // The last cell may still be in service at the end, so the quotient may exceed 1.
                 utilisation: (busy / self.end.0.max(1) as f64).min(1.0),
+                delays: self.delays.as_ref().map(|times| delay::of_vcs(&times[index], self.clock, |_| true)),
             }
         };
-        self.network.links.iter().zip(self.ports).map(one).collect()
+        self.network.links.iter_enumerated().zip(self.ports).map(one).collect()
     }
 
     fn memories(&self) -> TiVec<MemoryIndex, MemoryResult> {
@@ -525,12 +541,22 @@ impl FinalState<'_> {
                 max_used_cells: state.max_used,
                 used_cells: state.used,
             };
-            let queue = |(queue, &(cells, counters)): (&QueueConfig, &(u32, QueueCounters))| QueueResult {
-                name: self.network.queue_name(config, queue),
-                pool: config.pools[queue.pool].name.clone(),
-                side: config.pools[queue.pool].side,
-                cells,
-                counters,
+            let classes = self.delays.as_ref().map(|_| self.network.cell_classes(self.routing, config));
+            let delays = |index: QueueIndex, queue: &QueueConfig| {
+                let (times, classes) = self.delays.as_ref().zip(classes.as_ref())?;
+                let is_in = |label| classes.get(queue.link, label).egress == Some(index);
+                let is_output = config.pools[queue.pool].side == Side::Egress;
+                is_output.then(|| delay::of_vcs(&times[queue.link], self.clock, is_in))
+            };
+            let queue = |((index, queue), &(cells, counters)): ((QueueIndex, &QueueConfig), &(u32, QueueCounters))| {
+                QueueResult {
+                    name: self.network.queue_name(config, queue),
+                    pool: config.pools[queue.pool].name.clone(),
+                    side: config.pools[queue.pool].side,
+                    cells,
+                    counters,
+                    delays: delays(index, queue),
+                }
             };
             MemoryResult {
                 name: config.name.clone(),
@@ -539,7 +565,7 @@ impl FinalState<'_> {
                 used_cells: state.used,
                 occupancy: state.occupancy.clone(),
                 pools: config.pools.iter().zip(&state.pools).map(pool).collect(),
-                queues: config.queues.iter().zip(&state.queues).map(queue).collect(),
+                queues: config.queues.iter_enumerated().zip(&state.queues).map(queue).collect(),
             }
         };
         self.network.memories.iter().zip(self.memories).map(one).collect()

@@ -12,6 +12,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Aal5Options;
 use crate::abr::{Parameters, allocator::AllocatorConfig};
+use crate::delay::DelayChoice;
 use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
 use crate::host::{HostOptions, ProcessingTimes};
@@ -19,7 +20,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeInd
 use crate::link_loss::LossRule;
 use crate::marking::{Marker, MarkingConfig};
 use crate::memory::MemoryConfig;
-use crate::policy::{PolicyConfig, tail_drop};
+use crate::policy::{BufferPolicy, PolicyConfig, tail_drop};
 use crate::requests::{Arrivals, QueryTimes, Requests};
 use crate::rng::Stream;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
@@ -64,6 +65,8 @@ pub struct Network {
     pub file_size: Option<Bytes>,
     /// The part of a run that rates and counters cover.
     pub measure: MeasureWindow,
+    /// Delays of packets to measure.
+    pub delays: DelayChoice,
 }
 
 /// The part of a run that rates and counters cover; all of it by default.
@@ -272,6 +275,7 @@ impl Network {
             aal5: Aal5Options::default(),
             file_size: None,
             measure: MeasureWindow::default(),
+            delays: DelayChoice::None,
         }
     }
 
@@ -294,6 +298,16 @@ impl Network {
     /// Returns the share of data cells in a flow's rate, which is below 1 only with ABR.
     pub fn data_share(&self, flow: &Flow) -> f64 {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
+    }
+
+    /// Creates the policy of a port.
+    pub(crate) fn policy(&self, routing: &Routing, link: LinkIndex) -> Box<dyn BufferPolicy> {
+        let Link { policy, buffer, marking, .. } = &self.links[link];
+        let policy = policy.build(*buffer, &self.vc_names(routing, link));
+        match marking {
+            Some(marking) => Box::new(marking.dropping(policy, *buffer)),
+            None => policy,
+        }
     }
 
     /// Creates the marker of a port, if it marks packets.

@@ -65,16 +65,20 @@ mod module {
         celltrain_core::policy::python::provide(Box::new(crate::policy::Classes));
         celltrain_scenario::stack::python::provide(crate::stack::check);
         celltrain_run::hosting::python::provide(crate::stack::make);
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        if let Some(commit) = option_env!("CELLTRAIN_COMMIT") {
+            celltrain_run::answer::Build::identify(commit);
+        }
+        module.add("__version__", celltrain_run::answer::Build::release())
     }
 }
 
-/// Returns the version, and whether the core was compiled with optimisation.
+/// Returns the version, the commit, and whether the core was compiled with optimisation.
 #[pyfunction]
 fn build(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let build = Build::this();
     let dict = PyDict::new(py);
     dict.set_item("version", build.version)?;
+    dict.set_item("commit", build.commit)?;
     dict.set_item("profile", build.profile)?;
     Ok(dict)
 }

@@ -99,7 +99,7 @@ impl Scenario {
 
     /// Runs the scenario, with this seed or its own.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, capture=None, on_capture=None, told_by=None, threads=None, on_requests=None))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, capture=None, on_capture=None, told_by=None, threads=None, on_requests=None, delays=false))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -117,6 +117,7 @@ impl Scenario {
         told_by: Option<&str>,
         threads: Option<NonZeroUsize>,
         on_requests: Option<Py<PyAny>>,
+        delays: bool,
     ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
         let engine = engine_named(engine)?;
         let told_by = told_by.map(engine_named).transpose()?;
@@ -132,7 +133,8 @@ impl Scenario {
         let choice = events.map(|events| events.choice(duration)).transpose()?;
         let capture = capture.map(|capture| capture.choice(duration)).transpose()?;
         let sinks = [on_events.as_ref(), on_capture.as_ref()].map(|call| call.map(Sink::new));
-        let how = How { trace: trace.as_ref(), engine, threads, records: on_requests.is_some(), ..How::default() };
+        let how =
+            How { trace: trace.as_ref(), engine, threads, records: on_requests.is_some(), delays, ..How::default() };
         let asked = (choice.as_ref().zip(sinks[0].as_ref()), capture.as_ref().zip(sinks[1].as_ref()));
         let finished = self.run_on_a_thread(py, (seed, how), asked, told_by, on_progress.as_ref(), cancel);
         if let Some(error) = sinks.into_iter().flatten().find_map(Sink::raised) {

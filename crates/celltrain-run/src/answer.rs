@@ -1,37 +1,71 @@
 //! A run's result in the JSON format of the command line, built from the tables.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::ser::{Error, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::delay::DelayChoice;
 use celltrain_core::network::{Network, Vc};
 
 use crate::measure::{Measure, object, outline};
 use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, LINK, MEMORY, PORT, QUEUE, REQUEST, RUN};
 
-/// Version and build profile of the program.
+/// Version, commit and build profile of the program.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Build {
-    /// Version of celltrain.
+    /// Version of celltrain, with the commit if it is known, such as `0.3.0.dev0+g0dd5865e` (PEP 440).
     pub version: &'static str,
+    /// Commit from which this program was built, or `None` if it was built without git.
+    pub commit: Option<&'static str>,
     /// `release` or `debug`.
     pub profile: &'static str,
 }
 
+/// The commit that the program named.
+static COMMIT: OnceLock<&'static str> = OnceLock::new();
+
 impl Build {
     /// Returns this build.
     pub fn this() -> Self {
+        static VERSION: OnceLock<String> = OnceLock::new();
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-        Self { version: env!("CARGO_PKG_VERSION"), profile }
+        let commit = COMMIT.get().copied();
+        let version = VERSION.get_or_init(|| match commit {
+            Some(commit) => format!("{}+g{commit}", Self::release()),
+            None => Self::release(),
+        });
+        Self { version, commit, profile }
+    }
+
+    /// Returns the version without the commit, such as `0.3.0.dev0`. It is part of the keys of runs.
+    pub fn release() -> String {
+        env!("CARGO_PKG_VERSION").replace("-dev", ".dev")
+    }
+
+    /// Names the commit of the program, before the first call of `this`. Only the program's own crate is compiled again
+    /// after each commit.
+    pub fn identify(commit: &'static str) {
+        COMMIT.get_or_init(|| commit);
     }
 }
 
 /// Columns wanted in an answer, by the name of their list. Row names are always included. Lists that are not mentioned
 /// are left out. `bottleneck` selects only that port's row.
 pub type Wanted = BTreeMap<String, Vec<String>>;
+
+/// Returns the delays that the wanted columns need.
+pub fn delays(wanted: &Wanted) -> DelayChoice {
+    fn reads<T>(wanted: &Wanted, lists: &[&str], measures: &[Measure<T>]) -> bool {
+        let is_delay = |name: &str| measures.iter().any(|measure| measure.on_request && measure.name == name);
+        lists.iter().filter_map(|&list| wanted.get(list)).flatten().any(|name| is_delay(name))
+    }
+    let ports = reads(wanted, &["ports", "bottleneck"], PORT) || reads(wanted, &["queues"], QUEUE);
+    DelayChoice::of(ports, reads(wanted, &["flows"], FLOW))
+}
 
 /// The answer of a run, to be written as JSON with its keys in alphabetical order. Rows are written one by one, since
 /// all of them at once would take more memory than the run.
@@ -60,7 +94,10 @@ impl Answer<'_> {
         measures: &'static [Measure<T>],
         items: impl IntoIterator<Item = &'b T>,
     ) -> Rows<'b, T> {
-        Rows { measures, items: items.into_iter().collect(), columns: columns(self.wanted, list), token: self.token }
+        // The delays of all flows and ports are measured, or none.
+        let has_delays = self.run.result.ports.iter().any(|port| port.delays.is_some());
+        let columns = columns(self.wanted, list);
+        Rows { measures, items: items.into_iter().collect(), columns, has_delays, token: self.token }
     }
 }
 
@@ -72,7 +109,7 @@ impl Serialize for Answer<'_> {
             ports.columns = columns(self.wanted, "bottleneck");
             ports.items.retain(|port| port.name == self.run.bottleneck);
         }
-        let mut whole = object(RUN, self.run, |_| true);
+        let mut whole = object(RUN, self.run, |_, _| true);
         whole.insert("build".into(), json!(Build::this()));
         whole.insert("format".into(), json!(FORMAT));
         // Adds placeholders for the lists, so that they are written in alphabetical order.
@@ -156,6 +193,7 @@ struct Rows<'a, T: 'static> {
     measures: &'static [Measure<T>],
     items: Vec<&'a T>,
     columns: Columns<'a>,
+    has_delays: bool,
     token: &'a CancellationToken<'a>,
 }
 
@@ -167,9 +205,9 @@ impl<T> Serialize for Rows<'_, T> {
         }
         // The first measure of a row is its name.
         let first = self.measures[0].name;
-        let kept = |name: &str| match self.columns {
+        let kept = |measure: &Measure<T>, name: &str| match self.columns {
             Columns::These(wanted) => name == first || wanted.iter().any(|column| column == name),
-            Columns::All | Columns::None => true,
+            Columns::All | Columns::None => !measure.on_request || self.has_delays,
         };
         for item in &self.items {
             // Writing a row takes as long as about ten ticks of other work.
@@ -255,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_outline_has_what_the_answer_of_a_run_has() {
-        let network = network();
+        let network = Network { delays: DelayChoice::All, ..network() };
         let (mut found, mut outlined_paths) = (Vec::new(), Vec::new());
         let mut answer = answer(&record(&network), None);
         let answer_keys = answer.as_object_mut().expect("an answer is an object");
@@ -285,6 +323,23 @@ mod tests {
         let flow = &all["flows"][2];
         let expected = json!({"name": "tcp3", "timeouts": flow["timeouts"], "file_delay_ms": flow["file_delay_ms"]});
         assert_eq!(some["flows"][2], expected);
+    }
+
+    #[test]
+    fn delays_are_measured_only_for_the_columns_that_need_them() {
+        let wanted = |list: &str, column: &str| Wanted::from([(list.to_owned(), vec![column.to_owned()])]);
+        assert_eq!(delays(&wanted("flows", "goodput_mbps")), DelayChoice::None);
+        assert_eq!(delays(&wanted("flows", "rtt_ms_p99")), DelayChoice::Flows);
+        for (list, column) in [("ports", "delay_ms_p99"), ("bottleneck", "delay_ms_mean"), ("queues", "delay_ms_p50")] {
+            assert_eq!(delays(&wanted(list, column)), DelayChoice::Ports);
+        }
+        let both = Wanted::from(
+            [("flows", "jitter_ms"), ("ports", "delay_ms_p999")]
+                .map(|(list, column)| (list.to_owned(), vec![column.to_owned()])),
+        );
+        assert_eq!(delays(&both), DelayChoice::All);
+        let without = answer(&record(&network()), None);
+        assert!(without["ports"][0].get("delay_ms_p99").is_none() && without["flows"][0].get("rtt_ms_p99").is_none());
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct Measure<T> {
     pub meaning: &'static str,
     /// How it is shown in printed tables.
     pub printed: Printed,
+    /// True if an answer has it only on request.
+    pub on_request: bool,
     /// Accessor that reads the measure's value from a row.
     pub value: Accessor<T>,
 }
@@ -77,13 +79,20 @@ impl<T> Measure<T> {
     }
 
     const fn new(name: &'static str, unit: &'static str, meaning: &'static str, value: Accessor<T>) -> Self {
-        Self { name, unit, meaning, printed: Printed { heading: "", when: When::Never }, value }
+        Self { name, unit, meaning, printed: Printed { heading: "", when: When::Never }, on_request: false, value }
     }
 
     /// Shows the measure in printed tables.
     #[must_use]
     pub const fn printed(mut self, heading: &'static str, when: When) -> Self {
         self.printed = Printed { heading, when };
+        self
+    }
+
+    /// Leaves the measure out of answers that do not request it.
+    #[must_use]
+    pub const fn on_request(mut self) -> Self {
+        self.on_request = true;
         self
     }
 
@@ -108,20 +117,25 @@ impl<T> Measure<T> {
     /// Returns the measure's description as JSON.
     pub fn described(&self) -> Value {
         let Printed { heading, when } = self.printed;
-        json!({
+        let mut description = json!({
             "name": self.name,
             "kind": self.kind(),
             "unit": self.unit,
             "meaning": self.meaning,
             "heading": heading,
             "printed": when,
-        })
+        });
+        if self.on_request {
+            description["on_request"] = json!(true);
+        }
+        description
     }
 }
 
-/// Returns a row as a JSON object. It contains the measures for whose name or group `keep` returns true. A group
+/// Returns a row as a JSON object. It contains the measures for which `keep` returns true, which also gets the name of the
+/// measure's group, or the measure's own name. A group
 /// without any value is null.
-pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&str) -> bool) -> Map<String, Value> {
+pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&Measure<T>, &str) -> bool) -> Map<String, Value> {
     object_of(measures, |measure| measure.of(row), keep)
 }
 
@@ -132,13 +146,13 @@ pub fn outline<T>(measures: &[Measure<T>], name: &str) -> Map<String, Value> {
         Accessor::Text(_) => json!(""),
         Accessor::Count(_) | Accessor::Number(_) => json!(1),
     };
-    object_of(measures, value, |_| true)
+    object_of(measures, value, |_, _| true)
 }
 
 fn object_of<T>(
     measures: &[Measure<T>],
     value: impl Fn(&Measure<T>) -> Value,
-    keep: impl Fn(&str) -> bool,
+    keep: impl Fn(&Measure<T>, &str) -> bool,
 ) -> Map<String, Value> {
     let mut object = Map::new();
     for measure in measures {
@@ -146,7 +160,7 @@ fn object_of<T>(
             Some((group, member)) => (group, Some(member)),
             None => (measure.name, None),
         };
-        if !keep(group) {
+        if !keep(measure, group) {
             continue;
         }
         let value = value(measure);
@@ -196,15 +210,15 @@ mod tests {
 
     #[test]
     fn a_group_is_an_object_within_the_row_and_null_where_it_has_nothing() {
-        let with = Value::Object(object(MEASURES, &row(Some([1.5, 2.0])), |_| true));
+        let with = Value::Object(object(MEASURES, &row(Some([1.5, 2.0])), |_, _| true));
         assert_eq!(with, json!({"name": "tcp1", "wait": {"mean": 1.5, "most": 2.0}, "bytes": u64::MAX}));
-        let without = Value::Object(object(MEASURES, &row(None), |_| true));
+        let without = Value::Object(object(MEASURES, &row(None), |_, _| true));
         assert_eq!(without, json!({"name": "tcp1", "wait": null, "bytes": u64::MAX}));
     }
 
     #[test]
     fn what_is_not_kept_is_not_there() {
-        let kept = object(MEASURES, &row(Some([1.5, 2.0])), |name| name == "wait");
+        let kept = object(MEASURES, &row(Some([1.5, 2.0])), |_, name| name == "wait");
         assert_eq!(Value::Object(kept), json!({"wait": {"mean": 1.5, "most": 2.0}}));
     }
 

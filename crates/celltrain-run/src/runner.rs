@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_core::events::{self, Observer};
 use celltrain_core::index::LinkIndex;
@@ -14,7 +15,7 @@ use celltrain_core::probe::{NetworkView, Nothing, Probe, Recorder};
 use celltrain_core::units::{self, Time};
 
 use crate::Unfinished;
-use crate::answer::{Answer, Wanted};
+use crate::answer::{self, Answer, Wanted};
 use crate::buffer::Buffer;
 use crate::clock::Instant;
 use crate::events::{Block, Choice, Log};
@@ -49,6 +50,8 @@ pub struct How<'a> {
     pub threads: Option<NonZeroUsize>,
     /// True to return the records of all requests.
     pub records: bool,
+    /// True to measure the delays of packets even if `wanted` does not name them.
+    pub delays: bool,
 }
 
 impl How<'_> {
@@ -274,7 +277,11 @@ impl Run<'_> {
         let checked = self.scenario.checked(token)?;
         let scenario = checked.scenario();
         let seed = self.seed.unwrap_or(scenario.seed);
-        let network = checked.network(seed, token)?;
+        let mut network = checked.network(seed, token)?;
+        network.delays = match how.wanted {
+            _ if how.delays => DelayChoice::All,
+            wanted => wanted.map_or(DelayChoice::None, answer::delays),
+        };
         let hosts = hosting::hosts(scenario, &network)?;
         let teller = watched.told_by.unwrap_or(how.engine);
         // Stacks can be run only once.
@@ -286,6 +293,7 @@ impl Run<'_> {
         let mut recorder = how.trace.map(|trace| trace.recorder(&network)).transpose()?;
         let values = how.trace.zip(recorder.as_ref()).map(|(trace, recorder)| trace.values(&network, recorder));
         let needed = checked.memory().with_series(values.transpose()?.unwrap_or(0));
+        let needed = if how.records { needed.with_rows() } else { needed };
         let waited = Instant::now();
         if !self.memory.reserve(needed, self.stopped).map_err(Unfinished::TooLarge)? {
             return Err(Unfinished::Interrupted);
@@ -379,7 +387,7 @@ fn about(scenario: &str, seed: u64, teller: Engine) -> About {
         Engine::Fast => "; of the fast engine, so packets do not say where they were lost",
     };
     About {
-        application: format!("celltrain {}", env!("CARGO_PKG_VERSION")),
+        application: format!("celltrain {}", crate::answer::Build::this().version),
         comment: format!("{name}, seed {seed}{silent}"),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::delay::DelayChoice;
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::link_loss::LossRule;
 use celltrain_core::memory::MemoryConfig;
@@ -159,6 +160,7 @@ impl<'a> ResolvedScenario<'a> {
             aal5: scenario.framing(),
             file_size: scenario.measure.file_size,
             measure: MeasureWindow { from: scenario.measure.from, to: scenario.measure.to },
+            delays: DelayChoice::None,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! Properties that require a layout are checked on [`ResolvedScenario`], from which the network is then built.
 
 mod cells;
+mod companions;
 mod edges;
 mod marks;
 mod memories;
@@ -104,6 +105,7 @@ pub fn check(
     traffic::timeouts(&resolved, &mut verdict.warnings, token)?;
     requests::loads(&resolved, &mut verdict.warnings);
     marks::without_effect(scenario, &mut verdict.warnings);
+    companions::without_effect(scenario, &mut verdict.warnings);
     beyond(&resolved, &mut verdict.warnings, token)?;
     unused_tcp(scenario, &mut verdict.warnings);
     unused(scenario, &mut verdict.warnings);
@@ -111,6 +113,7 @@ pub fn check(
     // A policy cannot be built if one of its settings was removed.
     if malformed.is_empty() {
         refusals::check(&resolved, &mut verdict.warnings, token)?;
+        refusals::memories(&resolved, &mut verdict.warnings);
     }
     verdict.warnings.extend(scenario.topology.config().warnings(&resolved.layout));
     token.check()?;

@@ -75,6 +75,25 @@ impl Faults {
         self.kept.extend(others.kept.into_iter().take(room));
     }
 
+    /// Merges equal faults from index `from` on. `note` describes the number of faults merged into one.
+    pub fn merge_equal(&mut self, from: usize, note: impl Fn(usize) -> String) {
+        let mut merged: Vec<(KeyFault, usize)> = Vec::new();
+        let from = from.min(self.kept.len());
+        for fault in self.kept.drain(from..) {
+            match merged.iter_mut().find(|(other, _)| *other == fault) {
+                Some((_, times)) => {
+                    *times = times.saturating_add(1);
+                    self.count = self.count.saturating_sub(1);
+                }
+                None => merged.push((fault, 1)),
+            }
+        }
+        self.kept.extend(merged.into_iter().map(|(fault, times)| match times {
+            1 => fault,
+            _ => KeyFault { problem: format!("{} {}", fault.problem, note(times)), ..fault },
+        }));
+    }
+
     /// Returns the number of faults, including those not stored.
     pub fn count(&self) -> usize {
         self.count
@@ -178,6 +197,18 @@ mod tests {
             "{fault:?}"
         );
         assert!(fault.message.starts_with("file:3: kkk") && fault.message.ends_with("99Mbps"), "{fault:?}");
+    }
+
+    #[test]
+    fn equal_faults_are_merged_and_counted() {
+        let mut faults = Faults::default();
+        for key in ["a", "b", "a", "a"] {
+            faults.push(KeyFault::of_key(key, "is wrong"));
+        }
+        faults.merge_equal(1, |times| format!("(at {times} switches)"));
+        let told: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.key, fault.problem)).collect();
+        assert_eq!(told, ["a is wrong", "b is wrong", "a is wrong (at 2 switches)"]);
+        assert_eq!((faults.count(), faults.more()), (3, 0));
     }
 
     #[test]

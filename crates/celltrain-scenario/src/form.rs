@@ -7,6 +7,7 @@
 
 use std::sync::LazyLock;
 
+use celltrain_core::aal5::CELL_BYTES;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::threshold::Threshold;
 use celltrain_core::units::{BitRate, Bytes, Duration};
@@ -24,13 +25,26 @@ use crate::scenario::schema;
 pub fn check(root: &mut Value, token: &CancellationToken<'_>) -> Result<Faults, Interrupted> {
     // Cached, because a sweep reads thousands of scenarios.
     static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
-    let mut form = Form { definitions: &SCHEMA["$defs"], faults: Faults::default(), token, stopped: Ok(()) };
+    let cell_bytes = root["cell"]["size"].as_str().and_then(|size| size.parse::<Bytes>().ok());
+    let cell_bytes = cell_bytes.map_or(CELL_BYTES, |size| size.bytes).max(1);
+    let definitions = &SCHEMA["$defs"];
+    let mut form = Form { definitions, cell_bytes, faults: Faults::default(), token, stopped: Ok(()) };
     form.value(root, &SCHEMA, "");
     form.stopped.map(|()| form.faults)
 }
 
+/// Describes the value that a schema expects, in words that can follow "is not".
+#[cfg(test)]
+pub(crate) fn expectation(schema: &Value) -> String {
+    let token = CancellationToken::never();
+    let form = Form { definitions: schema, cell_bytes: 1, faults: Faults::default(), token: &token, stopped: Ok(()) };
+    form.expectation(schema)
+}
+
 struct Form<'a> {
     definitions: &'a Value,
+    /// Bytes of a cell.
+    cell_bytes: u64,
     faults: Faults,
     token: &'a CancellationToken<'a>,
     /// An error if the check was cancelled; all remaining values are then skipped.
@@ -64,6 +78,10 @@ impl<'a> Form<'a> {
             }
             Value::Array(items) if allows(schema, "array") => self.array(items, schema, path),
             _ if fits(value, schema) => true,
+            Value::String(text) if schema["x-unit"] == "cells" && in_cells(text, self.cell_bytes).is_some() => {
+                let problem = in_cells(text, self.cell_bytes).unwrap_or_default();
+                self.refuse(value, problem, path)
+            }
             Value::String(text) if is_text_for_a_number(text, schema) => {
                 let problem = format!("is text; write a number without quotes, such as {}", example(text, schema));
                 self.refuse(value, problem, path)
@@ -139,6 +157,14 @@ impl<'a> Form<'a> {
         }
         if choices.iter().any(|choice| self.fits_quietly(value, choice)) {
             return true;
+        }
+        if let Some(text) = value.as_str() {
+            if let Some(reason) = schema["x-refused"][text].as_str() {
+                return self.refuse(value, format!("is refused: {reason}; choose {}", self.expectation(schema)), path);
+            }
+            if let Some(problem) = in_cells(text, self.cell_bytes).filter(|_| schema["x-unit"] == "cells") {
+                return self.refuse(value, problem, path);
+            }
         }
         let words: Vec<&str> = choices.iter().flat_map(constants).collect();
         let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));
@@ -266,8 +292,8 @@ impl<'a> Form<'a> {
             let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
             return quoted.join(", ");
         }
-        let (least, most) = (schema["minimum"].as_f64(), schema["maximum"].as_f64());
-        let range = match (least, most) {
+        let most = schema["maximum"].as_f64().map(|most| most.to_string()).or_else(|| largest(schema));
+        let range = match (schema["minimum"].as_f64(), most) {
             (Some(least), Some(most)) => format!(" ({least} to {most})"),
             (Some(least), None) => format!(" ({least} or more)"),
             _ => String::new(),
@@ -305,6 +331,24 @@ fn fits(value: &Value, schema: &Value) -> bool {
         && schema["minimum"].as_f64().is_none_or(|least| number >= least)
         && schema["maximum"].as_f64().is_none_or(|most| number <= most)
         && (schema["format"] != "uint32" || number <= f64::from(u32::MAX))
+}
+
+/// Returns the largest value of an integer type, if the schema names one.
+fn largest(schema: &Value) -> Option<String> {
+    match schema["format"].as_str()? {
+        "uint8" => Some(u8::MAX.to_string()),
+        "uint16" => Some(u16::MAX.to_string()),
+        "uint32" => Some(u32::MAX.to_string()),
+        "uint64" => Some("2^64 - 1".to_string()),
+        _ => None,
+    }
+}
+
+/// Returns the problem with a size in bytes where cells are counted; `None` if the text is not a size.
+fn in_cells(text: &str, cell_bytes: u64) -> Option<String> {
+    let size: Bytes = text.parse().ok()?;
+    let cells = size.bytes.div_ceil(cell_bytes);
+    Some(format!("is a size, but cells are counted here: {size} are {cells} cells of {cell_bytes} B; write {cells}"))
 }
 
 /// Returns whether the value is a text although a number is required. TOML's `nan`, `inf` and integers beyond 128 bits
@@ -363,6 +407,10 @@ fn shown(value: &Value) -> String {
     match value {
         Value::Object(_) => "{...}".to_string(),
         Value::Array(items) => format!("[{} item{}]", items.len(), if items.len() == 1 { "" } else { "s" }),
+        // The parser delivers an integer beyond 64 bits as a float.
+        Value::Number(number) if number.as_f64().is_some_and(|it| it.abs() >= u64::MAX as f64 && it.abs() < 1e40) => {
+            format!("{:.0}", number.as_f64().unwrap_or_default())
+        }
         other => other.to_string(),
     }
 }

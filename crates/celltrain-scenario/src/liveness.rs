@@ -6,6 +6,8 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of the few frames of a probe")]
 
+pub mod memory;
+
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_formula::Clause;
@@ -126,17 +128,23 @@ impl Attempts {
 
     /// Returns the message for a refusal with its reason.
     fn told(&self, what: &str) -> String {
-        if self.clauses.is_empty() {
-            return what.into();
-        }
-        let reason = |Clause { text, values, .. }: &Clause| match &**text {
-            "true" | "false" => format!("the condition is always {text}"),
-            _ => format!("{text} is {values}"),
-        };
-        let reasons = self.clauses.iter().map(reason).collect::<Vec<_>>().join(", and ");
-        let hint = if self.clauses.iter().any(|clause| clause.is_strict_tie) { HINT } else { "" };
-        format!("{what}: {reasons}{hint}")
+        format!("{what}{}", reasons(&self.clauses, HINT))
     }
+}
+
+/// Returns the reasons for a refusal, after a colon, and a hint if a comparison is false only because it is strict.
+/// Empty if there are no reasons.
+fn reasons(clauses: &[Clause], hint: &str) -> String {
+    if clauses.is_empty() {
+        return String::new();
+    }
+    let reason = |Clause { text, values, .. }: &Clause| match &**text {
+        "true" | "false" => format!("the condition is always {text}"),
+        _ => format!("{text} is {values}"),
+    };
+    let reasons = clauses.iter().map(reason).collect::<Vec<_>>().join(", and ");
+    let hint = if clauses.iter().any(|clause| clause.is_strict_tie) { hint } else { "" };
+    format!(": {reasons}{hint}")
 }
 
 /// Counts of frames offered, by the state of the buffer.

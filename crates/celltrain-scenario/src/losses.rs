@@ -1,15 +1,16 @@
 //! Loss rules of links, as scenarios write them: the checks, and the rules of the network.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 
 use celltrain_core::index::{LinkIndex, VcIndex};
-use celltrain_core::link_loss::{LossPattern, LossRule, LossUnit};
+use celltrain_core::link_loss::{GilbertElliott, LossPattern, LossRule, LossUnit};
 use celltrain_core::network::NodeKind;
 
 use crate::channels::Channels;
 use crate::hints::closest;
 use crate::requests::Table;
-use crate::scenario::{LossOptions, Scenario};
+use crate::scenario::{GilbertElliottOptions, LossOptions, LossUnitOption, Scenario};
 use crate::scope::Scope;
 use crate::topology::Layout;
 
@@ -42,9 +43,17 @@ pub(crate) fn resolve(
             let (vc, pattern) =
                 (selected(scenario, layout, channels, link, rule, &mut scope), pattern(rule, &mut scope));
             let (Some(vc), Some((unit, pattern))) = (vc, pattern) else { continue };
+            if rule.bytes.is_some() && !carries_bytes(scenario, layout, channels, rule, vc) {
+                let problem = "needs a flow whose data the simulation sends over this link; name packets by number";
+                scope.at("bytes").refuse(problem);
+                continue;
+            }
             let rules = rules.entry(link).or_default();
-            let is_random = |pattern: &LossPattern| matches!(pattern, LossPattern::Probability(_));
-            let twice = |other: &LossRule| other.vc == vc && other.unit == unit && is_random(&other.pattern);
+            let is_random =
+                |pattern: &LossPattern| matches!(pattern, LossPattern::Probability(_) | LossPattern::GilbertElliott(_));
+            let twice = |other: &LossRule| {
+                (other.vc, other.unit, discriminant(&other.pattern)) == (vc, unit, discriminant(&pattern))
+            };
             if into_edge && channels.vcs[vc].path[0] == link {
                 let next = channels.vcs[vc].path.get(1).map_or("the next link", |&next| &graph.links[next].name);
                 scope.refuse(format!("is on a link that hands whole packets to an edge device; use {next}"));
@@ -137,11 +146,25 @@ fn flows(layout: &Layout) -> String {
     }
 }
 
+/// Returns whether a rule names a flow, and the simulation sends the flow's data on `vc`.
+fn carries_bytes(scenario: &Scenario, layout: &Layout, channels: &Channels, rule: &LossOptions, vc: VcIndex) -> bool {
+    let Some(name) = &rule.flow else { return false };
+    let place = layout.flows.iter().position(|flow| flow.name == *name);
+    let has_data = place.is_some_and(|place| channels.of_flow.raw[place][0] == vc);
+    has_data && scenario.stack_with(scenario.flow.get(name)).is_none()
+}
+
 /// Returns what a rule counts, and which of it is lost.
 fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossPattern)> {
-    let LossOptions { packets, cells, every, probability, .. } = rule;
-    match (packets.is_some() || cells.is_some(), every, probability) {
-        (true, None, None) => {
+    let &LossOptions { ref packets, ref cells, ref every, ref probability, gilbert_elliott, bytes, times, .. } = rule;
+    if times.is_some() && bytes.is_none() {
+        scope
+            .at("times")
+            .refuse("counts the transmissions of a packet that bytes names; add bytes, such as \"60000B\"");
+        return None;
+    }
+    match (packets.is_some() || cells.is_some(), every, probability, gilbert_elliott, bytes) {
+        (true, None, None, None, None) => {
             let (unit, numbers) = one_of(packets.clone(), cells.clone(), scope)?;
             let mut list = scope.at(unit.name());
             if numbers.is_empty() {
@@ -155,17 +178,29 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
             }
             Some((unit, LossPattern::Numbers(sorted.into_iter().collect())))
         }
-        (false, Some(every), None) => {
+        (false, Some(every), None, None, None) => {
             let (unit, period) = one_of(every.packets, every.cells, &mut scope.at("every"))?;
             let first = every.first.unwrap_or(period.saturating_sub(1));
             Some((unit, LossPattern::Every { period, first }))
         }
-        (false, None, Some(probability)) => {
+        (false, None, Some(probability), None, None) => {
             let (unit, share) = one_of(probability.packets, probability.cells, &mut scope.at("probability"))?;
             Some((unit, LossPattern::Probability(share)))
         }
+        (false, None, None, Some(GilbertElliottOptions { p, r, good, bad, unit }), None) => {
+            let unit = match unit {
+                LossUnitOption::Packets => LossUnit::Packets,
+                LossUnitOption::Cells => LossUnit::Cells,
+            };
+            Some((unit, LossPattern::GilbertElliott(GilbertElliott { p, r, good, bad })))
+        }
+        (false, None, None, None, Some(offset)) => {
+            Some((LossUnit::Packets, LossPattern::Byte { offset: offset.bytes, times: times.unwrap_or(1) }))
+        }
         _ => {
-            scope.refuse("must have one of packets, cells, every and probability; write a rule for each");
+            scope.refuse(
+                "must have one of packets, cells, every, probability, gilbert_elliott and bytes; write a rule for each",
+            );
             None
         }
     }

@@ -12,9 +12,10 @@ use celltrain_core::scheduler::SchedulerConfig;
 use typed_index_collections::{TiVec, ti_vec};
 
 use crate::channels::Channels;
+use crate::document::join;
 use crate::fault::Faults;
 use crate::hints::{closest, did_you_mean};
-use crate::memory_options::{MAX_PRIORITY, MemoryOptions, PoolOptions, QueueOptions};
+use crate::memory_options::{MAX_PRIORITY, MemoryOptions, OwnSwitch, PoolOptions, QueueOptions};
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::tables::{Tables, matches};
@@ -43,13 +44,12 @@ pub(crate) fn resolve(
     if scenario.switch.own.is_empty() {
         return found;
     }
+    let before = root.found().len();
     let mut taken: TiVec<LinkIndex, Option<MemoryIndex>> = ti_vec![None; layout.graph.links.len()];
     let mut of_all = root.at("switch");
     let mut used: BTreeSet<&str> = BTreeSet::new();
     for (number, node) in layout.graph.nodes.iter_enumerated().filter(|(_, node)| node.kind == NodeKind::Switch) {
-        let own = &scenario.switch.own;
-        let by_pattern = || own.iter().find(|(key, _)| matches(key, &node.name));
-        let Some((key, own)) = own.get_key_value(&node.name).or_else(by_pattern) else { continue };
+        let Some((key, own)) = table_of(scenario, &node.name) else { continue };
         used.insert(key);
         let mut scope = of_all.at(key);
         let single = own.memory.iter().map(|memory| (None, memory));
@@ -84,7 +84,25 @@ pub(crate) fn resolve(
         let first = names.first().copied().unwrap_or("sw1");
         of_all.at(key).refuse(format!("is not a switch; {hint}it must be the name of one, such as \"{first}\""));
     }
+    // A pattern of names describes several switches, which have the same faults.
+    root.merge_equal(before, |switches| format!("(at {switches} switches)"));
     found
+}
+
+/// Returns the table of a switch, with its key.
+fn table_of<'a>(scenario: &'a Scenario, switch: &str) -> Option<(&'a String, &'a OwnSwitch)> {
+    let own = &scenario.switch.own;
+    own.get_key_value(switch).or_else(|| own.iter().find(|(key, _)| matches(key, switch)))
+}
+
+/// Returns the path of the table that describes a memory.
+pub(crate) fn path_of(scenario: &Scenario, layout: &Layout, memory: &MemoryConfig) -> Option<String> {
+    let switch = &layout.graph.nodes[layout.graph.links[*memory.ports.first()?].from].name;
+    let table = join("switch", table_of(scenario, switch)?.0);
+    Some(match memory.name.strip_prefix(switch.as_str()).and_then(|part| part.strip_prefix('.')) {
+        Some(part) => join(&join(&table, "memories"), part),
+        None => join(&table, "memory"),
+    })
 }
 
 /// The memory that is being resolved.

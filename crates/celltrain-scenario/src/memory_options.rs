@@ -21,7 +21,7 @@ pub struct OwnSwitch {
 #[serde(deny_unknown_fields)]
 pub struct MemoryOptions {
     /// Cells that fit into it, reserves and headrooms included.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub cells: u32,
     /// The output ports that share it, by name or pattern: those of the switch's links, such as `sw1->*`. All by
     /// default.
@@ -53,9 +53,11 @@ pub struct PoolOptions {
     /// B: cells of its shared part. When absent, all cells of the memory that are not used by reserves, headrooms and
     /// other pools of its side.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "cells"))]
     pub cells: Option<u32>,
     /// Maximum number of cells in the headrooms of all its groups. Each group has its own headroom when absent.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "cells"))]
     pub headroom: Option<u32>,
     /// Decides which cells enter its shared part.
     pub policy: MemoryPolicyConfig,
@@ -73,18 +75,23 @@ pub struct QueueOptions {
     /// Their priorities, 0 to 7. All that VCs use by default.
     pub priorities: Option<Vec<u8>>,
     /// Cells of the memory that only the queue uses.
+    #[schemars(extend("x-unit" = "cells"))]
     pub reserve: u32,
     /// Alpha of a queue, if the policy has one.
     pub alpha: Option<f64>,
     /// The threshold of a queue in cells, if the policy has one.
+    #[schemars(extend("x-unit" = "cells"))]
     pub threshold: Option<u32>,
     /// Whether the link that feeds a priority group is paused instead of losing cells.
     pub lossless: bool,
     /// Cells of a lossless group that are still admitted after its threshold is reached.
+    #[schemars(extend("x-unit" = "cells"))]
     pub headroom: Option<u32>,
     /// A pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
+    #[schemars(extend("x-unit" = "cells"))]
     pub xon: Option<u32>,
     /// A pause also ends when the headroom is empty and the group's cells are this far below its threshold.
+    #[schemars(extend("x-unit" = "cells"))]
     pub xon_offset: Option<u32>,
     /// The cell that starts a pause.
     pub pause_at: Option<PauseAt>,

@@ -18,6 +18,7 @@ use celltrain_core::units::{Bytes, Duration};
 use celltrain_formula::names::is_in_range;
 
 use crate::channels::Channels;
+use crate::document::join;
 use crate::fault::Faults;
 use crate::hints::{closest, did_you_mean};
 use crate::limits::{MAX_CROSSINGS, MAX_DURATION, MAX_FILE, MAX_PATHS};
@@ -412,4 +413,12 @@ pub(crate) fn kind_of(group: &RequestGroup) -> &'static str {
         Arrivals::Poisson { .. } => "requests",
         Arrivals::Incast { .. } => "incast",
     }
+}
+
+/// Returns every TCP of a scenario with its path.
+pub(crate) fn each_tcp(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
+    let flows = scenario.flow.iter().map(|(name, flow)| (join("flow", name), flow.tcp.as_ref()));
+    let requests = Table::all(scenario).map(|(kind, name, table)| (join(kind, name), table.tcp()));
+    let own = flows.chain(requests).filter_map(|(path, tcp)| Some((join(&path, "tcp"), tcp?)));
+    own.chain([("tcp".to_string(), &scenario.tcp)]).collect()
 }

@@ -148,8 +148,8 @@ pub struct LinkOptions {
     pub lose: Vec<LossOptions>,
 }
 
-/// A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`, `every`
-/// and `probability`.
+/// A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`, `every`,
+/// `probability`, `gilbert_elliott` and `bytes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Loss")]
@@ -173,6 +173,16 @@ pub struct LossOptions {
     /// Probability with which each packet or cell is lost, independently of all others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<LossProbability>,
+    /// Loses packets or cells in bursts: a link with a good and a bad state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gilbert_elliott: Option<GilbertElliottOptions>,
+    /// Loses the packet that carries this byte of the flow, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Bytes>,
+    /// With `bytes`: number of transmissions that are lost, the first one and retransmissions alike; 1 when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub times: Option<u64>,
 }
 
 /// The distance between two losses: a number of packets, or a number of cells.
@@ -208,10 +218,50 @@ pub struct LossProbability {
     pub cells: Option<f64>,
 }
 
+/// The model of Gilbert and Elliott: a link with a good and a bad state.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "GilbertElliott", extend("x-expect" = "a table such as { p = 0.001, r = 0.2 }"))]
+pub struct GilbertElliottOptions {
+    /// p: probability of the change from good to bad after each packet or cell.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
+    pub p: f64,
+    /// r: probability of the change from bad to good after each packet or cell.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
+    pub r: f64,
+    /// Probability of a loss in the good state.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
+    pub good: f64,
+    /// Probability of a loss in the bad state.
+    #[serde(default = "certain")]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
+    pub bad: f64,
+    /// Unit of the losses.
+    #[serde(default)]
+    pub unit: LossUnitOption,
+}
+
+fn certain() -> f64 {
+    1.0
+}
+
+/// The unit in which a link with two states loses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "LossUnit")]
+pub enum LossUnitOption {
+    /// Packets with all their cells.
+    #[default]
+    Packets,
+    /// Single cells.
+    Cells,
+}
+
 /// Places for waiting cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000, \"infinite\" or \"shared\""))]
+#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000 (at most 4294967295), \"infinite\" or \"shared\""))]
 pub enum Buffer {
     /// A number of cells.
     Cells(u32),

@@ -103,6 +103,11 @@ impl<'a> Scope<'a> {
         self.found.extend(faults);
     }
 
+    /// Merges equal faults; see [`Faults::merge_equal`].
+    pub fn merge_equal(&mut self, from: usize, note: impl Fn(usize) -> String) {
+        self.found.merge_equal(from, note);
+    }
+
     /// Calls `refuse` unless this position already has a fault.
     pub fn once(&mut self, refuse: impl FnOnce(&mut Self)) {
         if !self.is_refused() {

@@ -460,6 +460,30 @@ fn a_size_of_files_is_that_of_the_network() {
 }
 
 #[test]
+fn the_range_of_every_whole_number_names_both_bounds() {
+    fn visit(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+        let is_whole = schema["type"] == "integer" || schema["type"] == serde_json::json!(["integer", "null"]);
+        // The values of a Python class have no range.
+        if is_whole && !path.contains("PythonSetting") {
+            let told = crate::form::expectation(schema);
+            if !told.contains(" to ") || told.contains("or more") {
+                found.push(format!("{path}: {told}"));
+            }
+        }
+        match schema {
+            serde_json::Value::Object(map) => {
+                map.iter().for_each(|(key, inner)| visit(inner, &format!("{path}.{key}"), found));
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|inner| visit(inner, path, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    visit(&crate::scenario::schema(), "", &mut found);
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
 fn the_schema_lists_every_policy_and_variant() {
     let schema = crate::scenario::schema();
     let listed = |name: &str| -> Vec<String> {

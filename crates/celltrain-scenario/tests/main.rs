@@ -5,6 +5,8 @@
 mod cancellation;
 #[path = "differential/main.rs"]
 mod differential;
+#[path = "field/main.rs"]
+mod field;
 mod fingerprints;
 #[path = "formulas/main.rs"]
 mod formulas;

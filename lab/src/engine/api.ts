@@ -193,6 +193,8 @@ export interface Answer {
   efficiency: number;
   /** Fairness; null (undefined) if no flow received data. */
   fairness: number | null;
+  /** Mean number of flows whose timers expire within one tick; null if none expires. */
+  timeouts_together: number | null;
   goodput_mbps: number;
   bottleneck: string;
   flows: Row[];

@@ -1,6 +1,7 @@
 /** The stories, in the order of the overview. */
 
 import { clock } from "./clock.ts";
+import { double } from "./double.ts";
 import { edge } from "./edge.ts";
 import { far } from "./far.ts";
 import { oneCell } from "./one-cell.ts";
@@ -9,4 +10,4 @@ import { share } from "./share.ts";
 import type { Story } from "./story.ts";
 import { tie } from "./tie.ts";
 
-export const STORIES: readonly Story[] = [oneCell, tie, share, clock, far, edge, own];
+export const STORIES: readonly Story[] = [oneCell, tie, share, clock, double, far, edge, own];

@@ -9,9 +9,10 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from celltrain.cli import shell
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     *("new", "run", "emulate", "compare", "vet", "why", "plot", "reproduce", "study", "sweep", "tune"),
     *("store", "report"),
-    *("check", "import", "mmu", "list", "explain", "schema", "bench", "lab", "doctor"),
+    *("check", "import", "mmu", "list", "explain", "schema", "cite", "bench", "lab", "doctor"),
 )
 #: Modules of commands that have no module with their own name.
 MODULES = {
@@ -36,6 +37,7 @@ def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
     """Returns the command line with only these commands, as each takes time to import and to describe."""
     program = _typer(
         name="celltrain",
+        cls=_Group,
         epilog="Start with: celltrain list scenarios; celltrain run lan-epd; celltrain compare lan-tail-drop lan-epd",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -51,6 +53,31 @@ def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
         program.add_typer(group, name=command)
     program.callback()(celltrain)
     return program
+
+
+#: Base class of the errors of the command line's parser.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class _Group(TyperGroup):
+    """The program. It reports errors in options in the same way as faults in files."""
+
+    def main(self, args: Any = None, *, standalone_mode: bool = True, **more: Any) -> Any:  # type: ignore[override]
+        """Runs the program."""
+        if not standalone_mode:
+            return super().main(args, standalone_mode=False, **more)
+        given = sys.argv[1:] if args is None else args
+        try:
+            code = super().main(args, standalone_mode=False, **more)
+        except _UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":
+                error.show()
+            else:
+                shell.report([shell.fault_of_usage(error)], as_json="--json" in given)
+            sys.exit(shell.BAD_INPUT)
+        except typer.Abort:
+            sys.exit(shell.INTERRUPTED)
+        sys.exit(code if isinstance(code, int) else shell.DONE)
 
 
 def _typer(**options: object) -> typer.Typer:

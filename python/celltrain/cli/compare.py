@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.drawing.words import counted
-from celltrain.errors import InputError
+from celltrain.errors import InputError, add_note
 from celltrain.model.files import named
 from celltrain.model.overrides import as_options, of_options, single
 
@@ -34,6 +34,7 @@ def compare(
     plot: Path | None = None,
     width: options.Width = "page",
     style: options.Style = None,
+    labels: options.Labels = None,
     out: Path | None = None,
 ) -> int:
     """Run scenarios with the same seeds: means with 95 % intervals, and paired differences from the first.
@@ -55,7 +56,7 @@ def compare(
 
     Output:
         plot (PICTURE): Draw means with intervals there: .svg, .pdf or .png.
-        out (DIR): Write means, differences and all runs there, as CSV and JSON.
+        out (DIR): Write means, differences and all runs there, as CSV and JSON, and what celltrain plot compare redraws.
 
     Examples:
         celltrain compare lan-tail-drop lan-epd --seeds 20
@@ -64,7 +65,7 @@ def compare(
         celltrain compare lan-tail-drop lan-epd --names "Tail drop,EPD" --plot a.svg
     """
     from celltrain.ensemble.comparing import compare
-    from celltrain.ensemble.comparing.compared import check
+    from celltrain.ensemble.comparing.pictured import check
 
     called = None if names is None else listed([names])
     varied = of_options(vary or [], settings or [])
@@ -82,9 +83,13 @@ def compare(
                 seeds=seeds,
                 first_seed=seed,
                 measures=listed(measures),
+                labels=options.labelled(labels),
                 jobs=jobs,
                 progress=tell,
             )
+    except KeyboardInterrupt as error:
+        add_note(error, "compare keeps no finished runs; celltrain sweep keeps them, and continues with --resume")
+        raise
     except InputError as error:
         raise InputError(as_options(error.faults, vary or [], settings or [])) from None
     return finish(

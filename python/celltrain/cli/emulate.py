@@ -34,7 +34,7 @@ def emulate(
 
     Argument:
         programs (-- host HOST PROGRAM...): Programs to start in hosts, in this order. Without one, print the commands
-            that enter the hosts.
+            that enter the hosts. Programs run as root and use the files of this machine; only their network is separate.
 
     Scenario:
         duration (TIME): End after this time, such as 20s. It ends earlier if all programs have ended. [default: the
@@ -58,8 +58,9 @@ def emulate(
         )
         warn(doubts(emulated.report))
         output.show(emulated.to_dict(), _blocks(emulated), lambda: [])
-    failed = any(program.exit_code for program in wanted)
-    return shell.NO if failed and not interrupts else shell.DONE
+    if interrupts:
+        return shell.INTERRUPTED
+    return shell.NO if any(program.exit_code for program in wanted) else shell.DONE
 
 
 def _programs(words: Sequence[str]) -> list[Program]:

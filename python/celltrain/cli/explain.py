@@ -21,7 +21,7 @@ from celltrain.model.grammar import OTHERWISE
 from celltrain.model.grids import Line
 from celltrain.model.measures import ROWS, RUN, result_schema
 from celltrain.model.scenario import to_toml
-from celltrain.text import among
+from celltrain.text import among, nearest
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -144,7 +144,13 @@ def explain(
         output.show(names, [grid, Line(text="To explain one: celltrain explain fba")], list)
         return
     wanted = name.removesuffix(".toml")
-    named = [entry for entry in everything() if wanted in (entry.name, f"{entry.kind}/{entry.name}")]
+    # A Python class and a page are named after the kind too: memory_formula is the formula of a memory.
+    page_names = {"memory_policies": "memory_", "discards": "edge_"}
+    named = [
+        entry
+        for entry in everything()
+        if wanted in (entry.name, f"{entry.kind}/{entry.name}", f"{page_names.get(entry.kind, '/')}{entry.name}")
+    ]
     if not named and (about := measured(wanted)).meaning != wanted:
         unit = "" if about.unit in ("", "1") else f", in {about.unit}"
         output.tell(
@@ -153,9 +159,9 @@ def explain(
             "All measures: celltrain list measures; docs/concepts.md has their formulas",
         )
         return
-    terms = {term.lower(): (term, meaning) for term, meaning in shipped.glossary().items()}
-    if not named and wanted.lower() in terms:
-        term, meaning = terms[wanted.lower()]
+    found = None if named else _term(wanted)
+    if found is not None:
+        term, meaning = found
         model = re.sub(r"[ -]", "_", term.lower())
         known = any(entry.name == model for entry in everything())
         output.tell(
@@ -179,10 +185,25 @@ def explain(
             shell.say(f"\nThere is another of this name: celltrain explain {other.kind}/{other.name}")
 
 
+def _term(wanted: str) -> tuple[str, str] | None:
+    """Returns a term of the glossary with its meaning; None if there is none. A term may be written out or plural."""
+    terms = {term.lower(): (term, meaning) for term, meaning in shipped.glossary().items()}
+    for name in (wanted.lower(), wanted.lower().removesuffix("s")):
+        if name in terms:
+            return terms[name]
+        # An abbreviation's meaning begins with its long form: FBA | Fair buffer allocation: ...
+        written_out = [one for one in terms.values() if one[1].lower().startswith((f"{name}:", f"{name}."))]
+        if written_out:
+            return written_out[0]
+    return None
+
+
 def _advice(wanted: str) -> str:
     """Returns the end of a message about a name that does not exist."""
     known = list(dict.fromkeys(entry.name for entry in everything()))
     near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
+    initials = nearest(wanted, [name for name in known if "_" in name], cutoff=1.0)
+    near = [initials] if initials else near
     hint = f"did you mean {' or '.join(near)}?" if near else "see: celltrain list policies"
     return f"; {OTHERWISE.get(wanted.lower(), hint)}"
 

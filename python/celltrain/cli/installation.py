@@ -18,7 +18,7 @@ from typing import Any
 
 from celltrain import _core
 from celltrain.cli import shell
-from celltrain.errors import CelltrainError, InputError
+from celltrain.errors import CelltrainError, InputError, package
 from celltrain.model.arguments import cores
 from celltrain.model.files import named
 from celltrain.model.grids import Line
@@ -144,7 +144,9 @@ def examine() -> Iterator[dict[str, Any]]:
 
     build, memory = _core.build(), _core.memory_limit()
     slow_build = "this build is many times slower than it should be; install with: pip install ."
+    no_commit = "" if build["commit"] else "built without git, so results name no commit"
     yield _finding("celltrain", build["version"])
+    yield _finding("commit", build["commit"] or "unknown", advice=no_commit)
     yield _finding("build", build["profile"], "" if build["profile"] == "release" else slow_build)
     yield _finding("Python", platform.python_version())
     yield _finding("system", f"{platform.system()} {platform.machine()}")
@@ -154,7 +156,7 @@ def examine() -> Iterator[dict[str, Any]]:
         version = _version(name)
         if extra:
             # A missing extra is not a problem.
-            advice = "" if version else f"optional: pip install celltrain[{extra}]"
+            advice = "" if version else f"optional: pip install {package(extra)}"
             yield _finding(f"{name} [{extra}]", version, advice=advice)
         else:
             yield _finding(name, version, "" if version else f"it is needed; install it with: pip install {name}")

@@ -34,6 +34,7 @@ def thresholds(
     group: Annotated[int | None, {"parser": options.whole(0, 7)}] = None,
     queue: Annotated[int | None, {"parser": options.whole(0, 19)}] = None,
     in_turn: Annotated[int | None, {"parser": options.whole(1, 10_000)}] = None,
+    in_bytes: Annotated[bool, {"names": ["--bytes"]}] = False,
     simulate: bool = False,
     check: Path | None = None,
     section: str | None = None,
@@ -48,6 +49,7 @@ def thresholds(
         group (N): Only the priority group of this priority.
         queue (N): Only this queue.
         in_turn (N): Also fill N groups one after the other.
+        in_bytes: Also print bytes and, in brackets, packets of 1500 bytes. A packet takes whole cells.
 
     Comparison:
         simulate: Fill each group and queue in a run, cell by cell, and compare; exit with 1 if it differs.
@@ -83,7 +85,7 @@ def thresholds(
         return _simulate(found, output)
     turns = found.in_turn_grid()
     head = Line(text=f"{found.switch or configuration.name}: {in_words(chip)}")
-    grids = [found.grid(), *([] if turns is None else [turns])]
+    grids = [found.grid(), *([found.bytes_grid()] if in_bytes else []), *([] if turns is None else [turns])]
     output.show(found.to_dict(), [head, *grids], lambda: [row.to_dict() for row in found.rows])
     if output.form == "text":
         shell.say("\n".join(["", *found.words()]))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import shlex
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from celltrain.cli import options, shell
 from celltrain.drawing.figure import refuse_other, require_matplotlib
@@ -26,7 +28,7 @@ from celltrain.model.grids import Line
 from celltrain.model.network import Network
 from celltrain.model.overrides import Setting, single
 from celltrain.model.policy_files import is_policy_file
-from celltrain.model.scenario import read, save, table, to_toml
+from celltrain.model.scenario import read, repeated, save, table, to_toml
 from celltrain.text import among, shown
 
 #: Word in place of a file name, to import the buffer configuration of a switch with SONiC.
@@ -177,6 +179,25 @@ def import_(
     output.tell(answer, f"wrote {written}: {counts}")
 
 
+class _Import(TyperCommand):
+    """The command `import`. The help of `import sonic` leaves out what applies to graphs."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Prints the help of `import sonic`, or parses the arguments."""
+        if args[:1] == [SONIC] and {"-h", "--help"} & {*args}:
+            own = copy.copy(self)
+            own.params = [one for one in self.params if one.name in OF_SONIC - {"file"}]
+            own.help = "Make the buffer configuration for celltrain mmu from a folder with SONiC's files."
+            own.epilog = "Examples:\n\ncelltrain import sonic /etc/sonic --out switch.toml"
+            ctx.info_name = f"{ctx.info_name} {SONIC}"
+            typer.echo(own.get_help(ctx), nl=False)
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+import_.registration["cls"] = _Import  # type: ignore[attr-defined]
+
+
 def _import_sonic(
     output: shell.Output, folder: Path, *, generation: str | None, cable: str | None, out: Path | None
 ) -> None:
@@ -273,13 +294,16 @@ class _Checked:
     warnings: list[str] = field(default_factory=list)
     network: Network | None = None
     answer: dict[str, Any] = field(default_factory=dict)
+    advice: str = ""
+    """How to compare the policy of a memory."""
 
     @property
     def summary(self) -> str:
         """One line about a file without faults."""
-        what = f"the policy {shown(self.answer['name'])}; " if self.network is None else ""
+        kind = "memory policy" if self.advice else "policy"
+        what = f"the {kind} {shown(self.answer['name'])}; " if self.network is None else ""
         warned = f"valid, with {counted(len(self.warnings), 'warning')}" if self.warnings else "nothing is wrong"
-        return f"{self.file}: {what}{warned}"
+        return f"{self.file}: {what}{warned}{f'; {self.advice}' if self.advice else ''}"
 
 
 def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
@@ -288,14 +312,16 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
         from celltrain.ensemble.vetting.standard import check_file
 
         try:
-            policy, warnings = check_file(file, settings)
+            policy, warnings, advice = check_file(file, settings)
         except InputError as error:
             return _Checked(file=name, faults=error.faults)
         answer: dict[str, Any] = {"file": name, "name": policy.name, "policy": policy.table}
-        return _Checked(file=name, warnings=warnings, answer=answer)
+        return _Checked(file=name, warnings=warnings, answer=answer, advice=advice)
     reading = read(file, settings, option="--set")
     if reading.faults:
         return _Checked(file=name, faults=reading.faults, warnings=reading.warnings)
+    if faults := repeated(reading):
+        return _Checked(file=name, faults=faults, warnings=reading.warnings)
     network = Network.of_core(reading.accepted())
     stay = shell.fixed_thresholds(file, table(reading.accepted())) if settings else []
     answer = {"file": name, **network.to_dict(), "memory_bytes": reading.memory_bytes}

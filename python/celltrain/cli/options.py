@@ -17,7 +17,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from celltrain.cli import catalog
-from celltrain.errors import CelltrainError
+from celltrain.errors import CelltrainError, InputError
 from celltrain.model import measures, paths, scenario, shipped
 from celltrain.model.arguments import MOST_JOBS
 from celltrain.model.network import Network
@@ -107,6 +107,21 @@ def listed(texts: list[str] | None) -> list[str] | None:
     return None if texts is None else [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
+def labelled(texts: list[str] | None) -> dict[str, str]:
+    """Splits labels of measures at their first equals sign; raises `InputError` if there is none.
+
+    >>> labelled(["efficiency=Link use"])
+    {'efficiency': 'Link use'}
+    """
+    found = {}
+    for text in texts or []:
+        path, sign, label = (part.strip() for part in text.partition("="))
+        if not (path and sign and label):
+            raise InputError.of_option("--labels", text, "is not MEASURE=TEXT, such as 'efficiency=Link use'")
+        found[path] = label
+    return found
+
+
 def completer(
     names: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False
 ) -> Callable[[str], list[str]]:
@@ -187,6 +202,10 @@ FirstSeed = Annotated[int, option("N", "The first seed; the others follow.", pan
 _MEASURES = "Measures, separated by commas; see: celltrain list measures."
 _USUAL: dict[str, Any] = {"default": "efficiency,fairness", "autocompletion": complete_measures}
 Measures = Annotated[list[str] | None, option("NAMES", _MEASURES, panel=ENSEMBLE, **_USUAL)]
+Labels = Annotated[
+    list[str] | None,
+    option("MEASURE=TEXT", "Call this measure TEXT in tables and figures. May be repeated.", panel=OUTPUT),
+]
 _JOBS = "Threads; one for each core by default."
 Jobs = Annotated[int | None, option("N", _JOBS, "--jobs", "--threads", panel=ENSEMBLE, parser=whole(1, MOST_JOBS))]
 Style = Annotated[

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from celltrain.cli import options, shell
 from celltrain.drawing.words import left
+from celltrain.errors import InputError
+from celltrain.model.overrides import single
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.papers import Progress, Reproduction
+    from celltrain.papers.paper import Number, Paper
 
 Runs = Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}]
 
@@ -21,11 +27,17 @@ def reproduce(
     paper: str | None = None,
     table: list[str] | None = None,
     network: list[str] | None = None,
+    row: list[str] | None = None,
+    settings: options.Set = None,
     seeds: Runs = 30,
+    seed: options.FirstSeed = 1,
     wan_seeds: Annotated[int | None, {"parser": options.whole(1, options.MOST_RUNS)}] = None,
     jobs: options.Jobs = None,
+    dry_run: bool = False,
+    resume: bool = False,
     strict: bool = False,
     brief: bool = False,
+    toml: bool = False,
     out: Path | None = None,
 ) -> int:
     """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done.
@@ -36,35 +48,92 @@ def reproduce(
     Scenario:
         table (N): Only this table. May be repeated; all by default.
         network (NAME): Only this network, such as LAN. May be repeated; all by default.
+        row (VALUES): Only the row with these keys, such as 5,1000,epd. May be repeated; all by default.
+        settings (PATH=VALUE): Use this setting in every scenario of the paper. May be repeated.
 
     Ensemble:
         seeds (N): Runs of every scenario.
         wan_seeds (N): Runs of WAN scenarios, which take longer.
+        dry_run: Print how many runs there are, and estimate their time.
+        resume: With --out: run only what is not finished there.
 
     Output:
         strict: Exit with 1 unless every scored number is inside and every claim holds.
         brief: Print counts, and only numbers and claims that do not agree.
-        out (DIR): Write answer, page, tables and figures there.
+        toml: Print the scenario of a row, and run nothing.
+        out (DIR): Write answer, page, tables and figures there, and the finished runs for --resume.
 
     Examples:
         celltrain reproduce af-96-1269 --table 2 --seeds 10
         celltrain reproduce af-96-1269 --out out/paper --wan-seeds 2
-        celltrain reproduce comcom-1998 --brief --strict
+        celltrain reproduce af-96-1269 --network lan --row 5,1000,epd --toml > row.toml
     """
     from celltrain.cli.explain import entries_of
     from celltrain.papers import reproduce as run
+    from celltrain.papers.kept import NAME as RUNS
     from celltrain.papers.paper import load
 
     if paper is None:
         entries_of("papers", output, "To run one: celltrain reproduce af-96-1269 --table 2")
         return shell.DONE
-    networks = dict.fromkeys(number.network or "" for number in load(paper).numbers(tables=table, networks=network))
+    if resume and out is None:
+        raise InputError.of_option("--resume", "on", "needs the folder of the finished runs: give it with --out")
+    changed = single(settings)
+    loaded = load(paper, overrides=changed)
+    numbers = loaded.numbers(tables=table, networks=network, rows=row)
+    if toml:
+        return _print_toml(loaded, numbers)
+    networks = dict.fromkeys(number.network or "" for number in numbers)
     counts = {network: wan_seeds if network == "WAN" and wan_seeds else seeds for network in networks}
+    if dry_run:
+        return _estimate(loaded, numbers, counts, output, first=seed, jobs=jobs)
 
     def start(tell: Callable[[Progress], None]) -> Reproduction:
-        return run(paper, tables=table, networks=network, seeds=counts, jobs=jobs, progress=tell)
+        kept: dict[str, Any] = {} if out is None else {"kept": out / RUNS, "resume": resume}
+        choice: dict[str, Any] = {"tables": table, "networks": network, "rows": row, "overrides": changed or None}
+        return run(paper, **choice, seeds=counts, seed=seed, jobs=jobs, progress=tell, **kept)
 
-    return _answer(paper, start, output, out=out, brief=brief, strict=strict)
+    return _answer(paper, start, output, out=out, brief=brief, strict=strict, resumable=True)
+
+
+def _print_toml(paper: Paper, numbers: Sequence[Number]) -> int:
+    """Prints the scenario of these numbers; raises `InputError` if they have several."""
+    from celltrain.model.scenario import to_toml
+    from celltrain.model.types import Scenario
+
+    chosen = list(dict.fromkeys(number.configuration for number in numbers))
+    if len(chosen) != 1:
+        problem = f"prints one scenario, but {len(chosen)} are selected: select one with --table, --network and --row"
+        raise InputError.of_option("--toml", "on", problem)
+    [number] = [one for one in numbers if one.configuration == chosen[0]][:1]
+    row = ", ".join(f"{key} = {value}" for key, value in number.row.items())
+    network = "" if number.network is None or "network" in number.row else f", {number.network}"
+    head = f"{paper.title} ({paper.id}), table {number.table}{network}: {row}"
+    typer.echo(to_toml(Scenario.model_validate(paper.configurations[chosen[0]].scenario), head=head), nl=False)
+    return shell.DONE
+
+
+def _estimate(
+    paper: Paper,
+    numbers: Sequence[Number],
+    counts: Mapping[str, int],
+    output: shell.Output,
+    *,
+    first: int,
+    jobs: int | None,
+) -> int:
+    from celltrain.drawing.words import in_words
+    from celltrain.papers import estimate
+    from celltrain.running import Local
+
+    with shell.waiting("running the beginning of a few scenarios to see how long they take"):
+        expected = estimate(paper, numbers, counts, first=first, threads=Local(jobs).threads)
+    output.tell(
+        {paper.kind.word: paper.id, **expected},
+        f"{paper.id}: {expected['scenarios']:,} scenarios, {expected['runs']:,} runs",
+        f"about {in_words(expected['seconds'])} on {expected['threads']} threads: an estimate",
+    )
+    return shell.DONE
 
 
 @shell.command
@@ -123,9 +192,10 @@ def _answer(
     out: Path | None,
     brief: bool,
     strict: bool = False,
+    resumable: bool = False,
 ) -> int:
     """Runs the paper or study, writes the files, prints the rest, and returns the exit code."""
-    from celltrain.papers.report import blocks
+    from celltrain.papers.report import blocks, numbers_table
 
     if out is not None:
         shell.folder(out)
@@ -137,10 +207,11 @@ def _answer(
         with shell.writing(out):
             written = reproduction.write(out)
     answer = reproduction.to_dict()
-    output.show(answer, blocks(reproduction, brief=brief), lambda: answer["numbers"])
+    output.show(answer, blocks(reproduction, brief=brief), lambda: numbers_table(reproduction))
     output.wrote(written)
     if reproduction.interrupted:
-        shell.complain("interrupted")
+        keeps = f": finished runs are kept in {shown(out)}; continue with --resume" if resumable and out else ""
+        shell.complain(f"interrupted{keeps}")
         return shell.INTERRUPTED
     return shell.NO if strict and not reproduction.agrees else shell.DONE
 

@@ -39,6 +39,7 @@ def run(
     engine: str | None = None,
     threads: options.Count = None,
     warm_up: bool = False,
+    delays: bool = False,
     explain_plan: bool = False,
     seeds: Annotated[int | None, {"parser": options.whole(1, options.MOST_RUNS)}] = None,
     fingerprints: bool = False,
@@ -61,6 +62,7 @@ def run(
     Scenario:
         engine: fast, or reference: naive and slow, with the same results. Events choose by themselves.
         threads (N): Threads for one large network with long links; the result is the same for any number.
+        delays: Print the delays of packets: round-trip times and jitter of flows, and queueing delays at ports.
         warm_up: Print when the goodput has settled, by MSER-5, and its mean from there.
         explain_plan: Print which code of the fast engine runs for each port, without a run.
 
@@ -102,6 +104,7 @@ def run(
     if seeds is not None:
         of_one: dict[str, object] = {"--trace": trace, "--step": step, "--port": port, "--engine": engine}
         of_one |= {"--threads": threads, "--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds}
+        of_one |= {"--delays": delays}
         of_one |= {**chosen, **of_capture}
         problem = f"applies to a single run; use --seed instead of --seeds {seeds}"
         if given := [Fault.saying(f"{name} {problem}", key=name) for name, value in of_one.items() if value]:
@@ -124,7 +127,7 @@ def run(
         _refuse(of_capture, "selects what to capture; say where to write it with --pcap FILE")
     if threads is not None and threads > 1:
         problem = f"needs a single thread; leave out --threads {threads}"
-        _refuse({"--plot": plot, "--warm-up": warm_up}, problem)
+        _refuse({"--plot": plot, "--warm-up": warm_up, "--delays": delays}, problem)
     if plot is not None:
         require_matplotlib()
         series = series or ["queue", "cwnd"]
@@ -154,6 +157,7 @@ def run(
             ports=port,
             engine=engine,
             threads=threads or 1,
+            delays=delays,
             events=log,
             pcap=capture,
             progress=tell,
@@ -204,7 +208,7 @@ def _ensemble(
     """Runs a scenario with several seeds, as a comparison with a single scenario."""
     from celltrain.cli.compare import finish
     from celltrain.ensemble.comparing import compare, default_measures
-    from celltrain.ensemble.comparing.compared import check
+    from celltrain.ensemble.comparing.pictured import check
     from celltrain.ensemble.plan.axes import MEASURES
 
     if plot is not None:
@@ -241,9 +245,10 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield Line(text=f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}")
     yield Line(text=f"TCP: {result.tcp}", is_note=True)
     yield Line(text="")
-    yield Line(text=f"efficiency  {result.efficiency:.4f}{at}")
     fairness, max_min = result.fairness, result.fairness_max_min
+    # Without flows, the bottleneck is only the first of many links.
     if answer["flows"]:
+        yield Line(text=f"efficiency  {result.efficiency:.4f}{at}")
         yield Line(text=f"fairness    {share(fairness)}{'' if fairness is not None else ': nothing arrived'}")
     if fairness is not None and max_min is not None and abs(max_min - fairness) > 1e-9:
         yield Line(text=f"fairness    {share(max_min)} of max-min shares")
@@ -282,6 +287,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
             yield Line(text=f"{len(vcs)} {what}; the first {MOST_FLOWS}")
         if vcs:
             yield _rows("VC", measures, vcs[:MOST_FLOWS], vcs)
+    yield from _delays(answer, ports)
     if answer["memories"]:
         yield _rows("memory", MEMORIES, answer["memories"], answer["memories"])
         queues = sorted(answer["queues"], key=lambda queue: -queue["max_cells"])[:MOST_FLOWS]
@@ -320,22 +326,48 @@ def _lacks_percentiles(groups: Sequence[dict[str, Any]]) -> bool:
 
 
 def _sizes(group: dict[str, Any]) -> Grid:
-    """Returns the table of a group: completion times and slowdowns, with a line for each size class that occurs."""
-    times = [f"{heading} ms" for heading in STATISTICS.values()]
-    slowdowns = [f"slowdown {heading}" if name == "mean" else heading for name, heading in STATISTICS.items()]
-    grid = shell.grid(group["name"], "completed", *times, *slowdowns, left=(group["name"],))
+    """Returns the table of a group: completion times, then slowdowns, with a line for each size class that occurs."""
+    grid = shell.grid(group["name"], "completed", *STATISTICS.values(), left=(group["name"],))
+    occurring = {name: group[name] for name in CLASSES if group[name] is not None and group[name]["completed"]}
 
     def text(row: dict[str, Any], name: str) -> str:
         value = row.get(name)
         return "" if value is None else f"{value:.4g}"
 
-    for name in CLASSES:
-        row = group[name]
-        if row is None or not row["completed"]:
-            continue
-        numbers = [text(row, f"{kind}_{one}") for kind in ("completion_ms", "slowdown") for one in STATISTICS]
-        grid.add_row(name, f"{row['completed']:,}", *numbers)
+    for kind, heading in (("completion_ms", "completion time, ms"), ("slowdown", "slowdown")):
+        known = {name: row for name, row in occurring.items() if row.get(f"{kind}_mean") is not None}
+        if known:
+            grid.add_group(heading)
+        for name, row in known.items():
+            grid.add_row(name, f"{row['completed']:,}", *(text(row, f"{kind}_{one}") for one in STATISTICS))
     return grid
+
+
+#: Statistics of delays, with their headings.
+DELAYS = {"mean": "mean", "p50": "median", "p95": "95 %", "p99": "99 %", "p999": "99.9 %"}
+
+
+def _delays(answer: dict[str, Any], ports: list[dict[str, Any]]) -> Iterator[Grid]:
+    """Yields the tables of delays, in milliseconds, if they were measured."""
+    kinds = (
+        ("round-trip time, ms", "rtt_ms", answer["flows"][:MOST_FLOWS]),
+        ("one-way delay, ms", "delay_ms", answer["flows"][:MOST_FLOWS]),
+        ("delay at port, ms", "delay_ms", ports[:MOST_PORTS]),
+        ("delay in queue, ms", "delay_ms", answer["queues"][:MOST_FLOWS]),
+    )
+    for heading, name, rows in kinds:
+        measured = [row for row in rows if row.get(f"{name}_mean") is not None]
+        if not measured:
+            continue
+        has_jitter = name == "delay_ms" and "jitter_ms" in measured[0]
+        names = {f"{name}_{one}": text for one, text in DELAYS.items()} | (
+            {"jitter_ms": "jitter"} if has_jitter else {}
+        )
+        grid = shell.grid(heading, *names.values(), left=(heading,))
+        for row in measured:
+            values = [row[one] for one in names]
+            grid.add_row(row["name"], *("" if value is None else f"{value:.4g}" for value in values))
+        yield grid
 
 
 def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import functools
 import inspect
-import io
 import os
 import sys
 import traceback
@@ -33,6 +31,7 @@ from celltrain.stopping import interruptible
 from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
@@ -183,15 +182,19 @@ class Output:
             form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
         )
 
-    def show(self, answer: object, blocks: Iterable[Block], rows: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+    def show(
+        self, answer: object, blocks: Iterable[Block], rows: Callable[[], pa.Table | Iterable[Mapping[str, Any]]]
+    ) -> None:
         """Prints an answer in this format: as JSON or as blocks. Writes its rows to the file given with `--csv`."""
         if self.csv is not None:
-            text = as_csv(rows())
+            from celltrain.running.tables import as_csv
+
+            content = as_csv(rows())
             if self.form == "csv":
-                typer.echo(text, nl=False)
+                typer.echo(content, nl=False)
             else:
                 with named(self.csv) as file:
-                    file.write(text.encode())
+                    file.write(content.encode())
         if self.form == "json":
             typer.echo(as_json(answer))
         elif self.form != "csv":
@@ -237,32 +240,6 @@ Table = Annotated[Output, Several(Output.of, _TABLE)]
 Document = Annotated[Output, Several(Output.of, {**_TABLE, "md": (Markdown, False), "tex": (Latex, False)})]
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Returns rows as CSV; nested values have a column such as `cells.lost`.
-
-    >>> print(as_csv([{"flow": "tcp1", "cells": {"lost": 3}}, {"flow": "tcp2", "cells": {"lost": None}}]), end="")
-    flow,cells.lost
-    tcp1,3
-    tcp2,
-    """
-    flat = [_flat(row) for row in rows]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in flat for name in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return text.getvalue()
-
-
-def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in row.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = "; ".join(map(str, value)) if isinstance(value, list | tuple) else value
-    return flat
-
-
 def answer(value: object) -> None:
     """Prints an answer as JSON."""
     typer.echo(as_json(value))
@@ -286,6 +263,32 @@ def report(faults: list[Fault], *, as_json: bool) -> None:
         for fault in faults:
             for line in fault.lines:
                 complain(line)
+
+
+def fault_of_usage(error: Any) -> Fault:
+    """Returns the fault of an error in the options of a command."""
+    context, parameter = error.ctx, getattr(error, "param", None)
+    command = context.command_path if context is not None else "celltrain"
+    kind = type(error).__name__
+    key = ""
+    if parameter is not None:
+        key = parameter.human_readable_name
+        if parameter.param_type_name == "option":
+            key = next((one for one in parameter.opts if one.startswith("--")), parameter.opts[0])
+    if kind == "NoSuchOption":
+        key = error.option_name
+        near = " or ".join(error.possibilities or [])
+        problem = f"is not an option of {command}{f'; did you mean {near}?' if near else ''}"
+    elif kind == "BadOptionUsage":
+        key, problem = error.option_name, "needs a value"
+    elif kind == "MissingParameter":
+        problem = "is missing"
+    elif key:
+        problem = error.message
+    else:
+        problem = error.format_message()
+    problem = problem.strip().rstrip(".")
+    return Fault.saying(f"{key} {problem}{'' if problem.endswith('?') else ';'} see {command} -h".strip(), key=key)
 
 
 def console(*, stderr: bool = False) -> Console:

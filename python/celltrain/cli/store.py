@@ -141,6 +141,7 @@ def report(
     baseline: str | None = None,
     out: Path | None = None,
     style: options.Style = None,
+    labels: options.Labels = None,
 ) -> None:
     """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front.
 
@@ -183,6 +184,7 @@ def report(
         style=style,
         lines=None if lines is None else listed([lines]),
         baseline=baseline,
+        labels=options.labelled(labels),
     )
     target = shell.folder(inner(store / "report") if out is None else out)
     with shell.waiting(f"drawing {shown(store)}") as tell, shell.writing(target):
@@ -199,7 +201,7 @@ def report(
 
 
 def _table(report: Report) -> Iterator[Block]:
-    """Yields a row for each point: means, or differences from the baseline, with half their 95 % intervals."""
+    """Yields a row for each point: means, and differences from the baseline if any, with half their 95 % intervals."""
     from celltrain.ensemble.comparing.compared import BEYOND, HALF
     from celltrain.ensemble.reports import MOST_ROWS
 
@@ -210,20 +212,27 @@ def _table(report: Report) -> Iterator[Block]:
         yield Line(text=f"set: {said}", is_note=True)
     if tcp := data.tcp_line():
         yield Line(text=tcp, is_note=True)
+    points = list(range(len(data.points)))
+    yield data.grid(data.means, points[:MOST_ROWS])
+    yield from _left_out(len(points), "summary.csv")
     if against is not None:
-        yield Line(text=f"Differences from {shown(against.axis.worded)} = {shown(against.name)}", is_note=True)
-    means, points = data.means, list(range(len(data.points)))
-    if against is not None:
-        means, points = against.of_points, [one for one in points if against.axis.levels[one] != against.level]
-    formatted = words.estimated if against is None else words.difference
-    yield data.grid(means, points[:MOST_ROWS], formatted)
-    if left_out := len(points[MOST_ROWS:]):
-        file = "summary.csv" if against is None else "baseline.csv"
-        yield Line(text=f"{words.counted(left_out, 'more point')} in {file} beside the page.", is_note=True)
+        points = [one for one in points if against.axis.levels[one] != against.level]
+        what = f"differences from {shown(against.axis.worded)} = {shown(against.name)}"
+        yield Line(text=f"First the means, then the {what}", is_note=True)
+        yield data.grid(against.of_points, points[:MOST_ROWS], words.difference)
+        yield from _left_out(len(points), "baseline.csv")
     if data.seeds[1] > 1:
         if against is not None:
             yield Line(text=BEYOND, is_note=True)
         yield Line(text=HALF, is_note=True)
+
+
+def _left_out(points: int, file: str) -> Iterator[Block]:
+    """Yields a note on the points that a table leaves out."""
+    from celltrain.ensemble.reports import MOST_ROWS
+
+    if points > MOST_ROWS:
+        yield Line(text=f"{words.counted(points - MOST_ROWS, 'more point')} in {file} next to the page.", is_note=True)
 
 
 COMMANDS = {"report": report, "store": {"show": show, "verify": verify, "export": export, "import": import_}}

@@ -349,7 +349,7 @@ def blocks(store: Store) -> Iterator[Block]:
     yield Line(text=data.tcp_line())
     yield data.grid(data.means, range(len(data.points)), counts=True)
     if hidden := plan.measures[MOST_MEASURES:]:
-        yield Line(text=f"Not shown, but in the store: {', '.join(map(words.measure, hidden))}")
+        yield Line(text=f"Not shown, but in the store: {', '.join(map(words.label, hidden))}")
 
 
 COMMANDS = {"sweep": sweep, "tune": tune}

@@ -90,7 +90,7 @@ def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -
     shell.say(f"To explain the first: {shlex.join(command)}")
 
 
-HELP = "Draw the events of a run: a connection, a buffer, a frame."
+HELP = "Draw the events of a run (a connection, a buffer, a frame), or a comparison again."
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The events, of celltrain run FILE --events DIR.")]
 Out = Annotated[
@@ -168,4 +168,30 @@ def _draw(kind: str, output: shell.Output, folder: Path, out: Path | None, **opt
     output.tell(answer, *texts, *diagrams.notes, f"wrote {shown(written)}")
 
 
-COMMANDS = {"why": why, "plot": {"sequence": sequence, "anatomy": anatomy, "ladder": ladder}}
+@shell.command
+def compare(
+    output: shell.Answer,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The comparison, of celltrain compare ... --out DIR.")],
+    measures: Annotated[
+        list[str] | None, option("NAMES", "Measures to draw, separated by commas. All by default.")
+    ] = None,
+    labels: options.Labels = None,
+    width: options.Width = "page",
+    style: options.Style = None,
+    out: Out = None,
+) -> None:
+    """Draw the figure of a comparison again, without running again: in another width, or with other labels.
+
+    Examples:
+        celltrain plot compare out/cmp --width column --out column.pdf
+        celltrain plot compare out/cmp --labels 'efficiency=Link use'
+    """
+    from celltrain.ensemble.comparing.pictured import Pictured
+
+    pictured = Pictured.read(folder, options.labelled(labels))
+    target = out or folder / "compare.svg"
+    pictured.plot(target, measures=options.listed(measures), width=width, style=style)
+    output.tell({"written": [shown(target)], "diagram": "compare"}, f"wrote {shown(target)}")
+
+
+COMMANDS = {"why": why, "plot": {"compare": compare, "sequence": sequence, "anatomy": anatomy, "ladder": ladder}}

@@ -164,7 +164,7 @@ class Diagrams:
             ax.axhline(size, color=INK, linestyle=":", linewidth=1, label=f"buffer: {size:,} cells")
             top = max(top, size)
         ax.set_ylim(0, 1.06 * max(top, 1))
-        ax.set_ylabel("cells waiting")
+        ax.set_ylabel(self._whose("cells waiting", names(everything, "flow")))
         ax.margins(x=0)
         event_rows.time_axis(ax, span, times[-1])
         return finish(ax, 3)
@@ -213,6 +213,17 @@ class Diagrams:
         ax.set_ylabel(f"time since the first cell arrived ({unit})")
         ax.set_ylim(1.04 * length * by, -0.04 * length * by)
         return finish(ax, below=0.02)
+
+    def _whose(self, what: str, recorded: Sequence[str]) -> str:
+        """Adds to a label whose cells were recorded, if not those of all flows; also adds a note."""
+        everyone = self._run.facts.get("flows") or recorded
+        if not set(everyone) - set(recorded):
+            return what
+        whose = ", ".join(recorded) if len(recorded) <= _FEW_NAMES else f"{len(recorded)} of {len(everyone)} flows"
+        self.notes.append(
+            f"Only cells of {whose} were recorded: the queue held more, and frames were refused at the whole queue."
+        )
+        return f"{what}, of {legible(whose)} alone"
 
     def worst(self, kind: str) -> str:
         """Returns the connection with most retransmissions, or for a ladder the VC with most lost cells.
@@ -308,6 +319,8 @@ _REST = "#DDDDDD"
 _REMAINDER, _REMOVED = "#E07B00", "#6A3D9A"
 #: Columns of a figure. In each column, the instants with the fullest and the emptiest buffer are drawn.
 _COLUMNS = 600
+#: Maximum number of flows that a label names.
+_FEW_NAMES = 3
 _LEAVING = ("departed", "pushed_out", "dropped")
 #: Lines higher than this multiple of everything else are not drawn, as they would stretch the axis.
 _VISIBLE = 1.6

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.drawing.words import broken
 from celltrain.errors import Fault, InputError, needed
 from celltrain.model.files import replacing
 from celltrain.text import nearest, shown
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
     from numpy.typing import NDArray
 
 #: Colours by index of a flow or a group: six by Okabe and Ito, and two more that are distinct for colour-blind readers.
@@ -180,15 +181,10 @@ class FigureStyle:
     seeds: str = ""
     """Number of seeds, for the subtitle."""
 
-    @property
-    def characters(self) -> int:
-        """Characters in a line of the subtitle."""
-        return 52 if self.narrow else 100
-
     def subtitle(self, marks: str = "") -> list[str]:
-        """Returns the lines above a figure: the TCP, the number of seeds, and the meaning of the bars."""
+        """Returns the sentences above a figure: the TCP, the number of seeds, and the meaning of the bars."""
         facts = "; ".join(text for text in (self.seeds, marks) if text)
-        return [*textwrap.wrap(self.tcp, self.characters), *textwrap.wrap(facts, self.characters)]
+        return [text for text in (self.tcp, facts) if text]
 
     @property
     def inches(self) -> float:
@@ -348,19 +344,42 @@ def panelled(
     down, across = look.shape(count, most)
     # Space between panels, so that tick labels at their edges do not touch.
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
-    lines = look.subtitle(marks)
-    figure = new_figure(figsize=(look.inches, height * down + 0.3 + extra + 0.16 * len(lines)), layout=layout)
-    if lines:
-        subtitled(figure, lines)
+    figure = new_figure(figsize=(look.inches, height * down + 0.3 + extra), layout=layout)
+    subtitled(figure, look.subtitle(marks))
     grid = list(figure.subplots(down, across, squeeze=False, **shared).flat)
     for axes in grid[count:]:
         axes.remove()
     return figure, grid[:count]
 
 
-def subtitled(figure: Figure, lines: Sequence[str]) -> None:
-    """Writes lines above a figure."""
+#: Height of a line of small text, in inches.
+LINE = 0.16
+#: Share of its room that a text may take: its width changes slightly with resolution and format.
+SURE = 0.92
+
+
+def subtitled(figure: Figure, sentences: Sequence[str]) -> None:
+    """Writes sentences above a figure, broken into lines as wide as the figure, and makes room for them."""
+    lines = [line for sentence in sentences for line in _lines(figure, sentence, SURE * figure.bbox.width)]
+    if not lines:
+        return
+    figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + LINE * len(lines))
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="small", color=SOFT)
+
+
+def _lines(figure: Figure, text: str, room: float) -> list[str]:
+    """Breaks small text into lines of at most `room` pixels."""
+    probe = figure.text(0, 0, "", fontsize="small")
+    lines = [""]
+    for word in text.split():
+        joined = f"{lines[-1]} {word}".strip()
+        probe.set_text(joined)
+        if lines[-1] and probe.get_window_extent().width > room:
+            lines.append(word)
+        else:
+            lines[-1] = joined
+    probe.remove()
+    return lines if lines[0] else []
 
 
 def label_outer(grid: Sequence[Axes], columns: int, x: str, y: str) -> None:
@@ -373,17 +392,82 @@ def label_outer(grid: Sequence[Axes], columns: int, x: str, y: str) -> None:
 
 
 def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title: str = "") -> None:
-    """Adds one legend for all panels below them. It has a title only if it has several entries."""
+    """Adds one legend for all panels below them, read row by row. It has a title only if it has several entries."""
     handles = {text: handle for axes in grid for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    columns = look.columns(list(handles))
+    # Matplotlib fills a legend column by column.
+    texts = [text for column in range(columns) for text in list(handles)[column::columns]]
     figure.legend(
-        handles.values(),
-        handles,
+        [handles[text] for text in texts],
+        texts,
         title=title if title and len(handles) > 1 else None,
         loc="outside lower center",
-        ncols=look.columns(list(handles)),
+        ncols=columns,
         fontsize="small",
         title_fontsize="small",
     )
+
+
+#: Attempts to fit labels: breaking one label changes the room of the others.
+ATTEMPTS = 5
+#: Smallest size of a label whose words are longer than its room, in points.
+SMALLEST = 5.0
+#: Least height of the axes of a panel, in inches.
+LEAST = 1.2
+
+
+def fitted(figure: Figure, least: float = LEAST) -> Figure:
+    """Breaks labels and titles that are longer than their axes into lines, and thins ticks, until no texts touch.
+
+    Args:
+        figure: The figure.
+        least: Least height of the axes of a panel, in inches. The figure grows if its labels leave less.
+    """
+    whole = {text: text.get_text() for axes in figure.axes for text, _ in _labels(axes)}
+    for _ in range(ATTEMPTS):
+        figure.draw_without_rendering()
+        rows = [
+            axes for axes in figure.axes if (spec := axes.get_subplotspec()) is not None and spec.colspan.start == 0
+        ]
+        lacking = sum(max(least - axes.get_window_extent().height / figure.dpi, 0.0) for axes in rows)
+        if lacking > 0.02:
+            figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + lacking)
+            figure.draw_without_rendering()
+        # Fit every text before the next layout.
+        changed = [_fit(text, whole[text], room) for axes in figure.axes for text, room in _labels(axes)]
+        if not any(changed) and lacking <= 0.02:
+            break
+    return thinned(figure)
+
+
+def _labels(axes: Axes) -> Iterator[tuple[Text, float]]:
+    """Yields the labels and the title of axes, each with the pixels that it may take."""
+    box = axes.get_window_extent()
+    gap = 0.06 * axes.figure.dpi
+    yield axes.yaxis.label, box.height
+    yield axes.xaxis.label, box.width + gap
+    yield axes.title, box.width + gap
+
+
+def _fit(text: Text, whole: str, room: float) -> bool:
+    """Breaks a text that is longer than its room; reduces its size if that does not help. Returns whether it changed."""
+    before = text.get_text()
+    if not before:
+        return False
+    box = text.get_window_extent()
+    length = box.height if text.get_rotation() in (90.0, 270.0) else box.width
+    if length <= SURE * room:
+        return False
+    longest = max(map(len, before.split("\n")))
+    most = max(min(int(longest * SURE * room / length), longest - 1), 1)
+    shorter = "\n".join(broken(line, most) for line in whole.split("\n"))
+    if max(map(len, shorter.split("\n"))) < longest:
+        text.set_text(shorter)
+        return True
+    size = float(text.get_fontsize())
+    smaller = max(SMALLEST, size * SURE * room / length)
+    text.set_fontsize(smaller)
+    return smaller < size
 
 
 def thinned(figure: Figure) -> Figure:

@@ -31,6 +31,8 @@ SHIFT = 0.012
 DASHES = ("-", "--", ":", "-.")
 #: Height of a row of dots, and of the space around the rows of a panel, in inches.
 ROW, AROUND = 0.24, 0.75
+#: Rows of dots for which a panel has room at least: two rows alone would touch.
+FEWEST = 4
 #: Maximum number of numeric values with a tick each, and of ticks at words.
 MOST_NUMBERS, MOST_TICKS = 6, 12
 #: Maximum number of means with error bars in a line.
@@ -109,7 +111,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MO
     """Draws a row for each group, with its name on the left."""
     rows = len(panels[0].groups)
     _, across = look.shape(len(panels), columns)
-    figure, grid = panelled(len(panels), look, height=rows * ROW + AROUND, extra=-0.3, most=columns)
+    figure, grid = panelled(len(panels), look, height=max(rows, FEWEST) * ROW + AROUND, extra=-0.3, most=columns)
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
     _share(panels, grid, "x")
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
@@ -129,7 +131,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MO
         axes.set_xlabel(panel.label)
         axes.set_title(panel.title)
         axes.locator_params(axis="x", nbins=4)
-    return figure
+    return canvas.fitted(figure, max(rows, FEWEST) * 0.8 * ROW)
 
 
 def lines(
@@ -162,7 +164,7 @@ def lines(
         axes.set(title=panel.title, ylabel=panel.label)
     if len(names) > 1:
         canvas.legend_below(figure, grid[:1], look)
-    return canvas.thinned(figure)
+    return canvas.fitted(figure)
 
 
 def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tuple[float, float], marks: str) -> Figure:
@@ -187,7 +189,7 @@ def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tup
         axes.set_title(panel.means.name, fontsize="small", color=SOFT)
     for axes in grid[:: look.shape(len(grid), canvas.MOST_ACROSS)[1]]:
         axes.set_ylabel(label)
-    return canvas.thinned(figure)
+    return canvas.fitted(figure)
 
 
 def ruled(axes: Axes, side: Literal["x", "y"], scale: Scale, *, turned: bool | None = None) -> None:

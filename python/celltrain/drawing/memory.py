@@ -34,8 +34,11 @@ class Block:
     name: str
     cells: int
     queues: Sequence[int]
-    """Positions of the memory's queues; if both sides count its cells, only queues of the egress side."""
+    """Positions of the memory's queues on this side."""
     labels: Sequence[str]
+    pauses: Sequence[str]
+    """For each queue, how often the link that feeds it had to pause, in words; empty if it never had to."""
+    side: str
 
 
 def of(
@@ -48,7 +51,7 @@ def of(
         recorded: Names of the recorded queues.
         held: Cells in each recorded queue, by instant.
         name: The memory; the one that was fullest when None.
-        side: The side whose queues are drawn; when None, egress if the memory counts cells there.
+        side: The side whose queues are drawn; when None, ingress if links paused, otherwise egress if it counts cells.
     """
     names = [row["name"] for row in answer["memories"]]
     if name is not None:
@@ -74,13 +77,20 @@ def _block(
     row: Mapping[str, Any], queues: Sequence[Mapping[str, Any]], recorded: Sequence[str], side: str | None
 ) -> Block:
     sides = sorted({queue["side"] for queue in queues})
-    side = sides[0] if side is None else one_of("side", f"a side of the memory {shown(row['name'])}", side, sides)
-    names = [queue["name"] for queue in queues if queue["side"] == side]
+    if side is not None:
+        one_of("side", f"a side of the memory {shown(row['name'])}", side, sides)
+    else:
+        # Pauses are decided by the groups of the ingress side.
+        side = "ingress" if any(queue["pauses"] for queue in queues) else sides[0]
+    chosen = [queue for queue in queues if queue["side"] == side]
+    names = [queue["name"] for queue in chosen]
     parts = [name.removeprefix(f"{row['name']}/").rpartition("/") for name in names]
     has_priorities = len({priority for _, _, priority in parts}) > 1
     labels = [f"{link}, priority {priority}" if has_priorities else link for link, _, priority in parts]
+    pauses = [counted(queue["pauses"], "pause") if queue["pauses"] else "" for queue in chosen]
     places = {name: place for place, name in enumerate(recorded)}
-    return Block(name=row["name"], cells=row["cells"], queues=[places[name] for name in names], labels=labels)
+    queues_of_side = [places[name] for name in names]
+    return Block(name=row["name"], cells=row["cells"], side=side, queues=queues_of_side, labels=labels, pauses=pauses)
 
 
 def draw(ax: Axes, times: Any, block: Block, held: Any, thresholds: Any) -> None:
@@ -92,20 +102,28 @@ def draw(ax: Axes, times: Any, block: Block, held: Any, thresholds: Any) -> None
     drawn = sorted(map(int, longest[:_MOST_QUEUES])) or [int(peaks.argmax())]
     others = [queue for queue in range(len(peaks)) if queue not in drawn]
     layers = [held[:, queue] for queue in drawn]
-    labels = [legible(block.labels[queue], _LONGEST) for queue in drawn]
+    labels = [
+        ", ".join(text for text in (legible(block.labels[queue], _LONGEST), block.pauses[queue]) if text)
+        for queue in drawn
+    ]
     colours = [tint_of_flow(place) for place in range(len(drawn))]
     if others:
         layers.append(held[:, others].sum(axis=1))
         labels.append(counted(len(others), "other queue"))
         colours.append(_REST)
     ax.stackplot(times, layers, labels=labels, colors=colours, step="post", linewidth=0)
-    _thresholds(ax, times, block.cells, [(labels[place], thresholds[:, queue]) for place, queue in enumerate(drawn)])
+    _thresholds(
+        ax,
+        times,
+        block.cells,
+        [(labels[place].partition(",")[0], thresholds[:, queue]) for place, queue in enumerate(drawn)],
+    )
     top = max(int(held.sum(axis=1).max(initial=0)), 1)
     if block.cells <= _VISIBLE * top:
         top = block.cells
     ax.axhline(block.cells, color=INK, linestyle=":", linewidth=1, label=f"memory: {block.cells:,} cells")
     ax.set_ylim(0, 1.04 * top)
-    ax.set(xlabel="time (s)", ylabel="cells in the memory")
+    ax.set(xlabel="time (s)", ylabel=f"cells in the memory{', by input' if block.side == 'ingress' else ''}")
     ax.margins(x=0)
 
 

@@ -126,7 +126,8 @@ class Plot:
 
         Args:
             name: The memory, which has the name of its switch; the one that was fullest when None.
-            side: `"egress"` for queues or `"ingress"` for priority groups; queues when None, if the memory counts them.
+            side: `"egress"` for queues or `"ingress"` for priority groups. When None, groups if they paused links, and
+                otherwise queues, if the memory counts them.
             ax: Axes to draw on.
         """
         times, labels, [held, _, thresholds] = self._series.raw("memory")

@@ -58,7 +58,7 @@ def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: flo
     if shared:
         canvas.label_outer(grid, columns, maps[0].across.label, maps[0].up.label)
     figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
-    return canvas.thinned(figure)
+    return canvas.fitted(figure)
 
 
 def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float) -> Figure:
@@ -76,7 +76,7 @@ def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height:
         ruled(axes, "y", one.up)
         axes.set(xlabel=one.across.label, ylabel=one.up.label)
     figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
-    return canvas.thinned(figure)
+    return canvas.fitted(figure)
 
 
 def _limits(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
@@ -257,8 +257,8 @@ def fronts(
             ticks = spread(len(colouring.names), MOST_TICKS)
             bar.set_ticks(ticks, labels=[legible(colouring.names[tick], LONGEST_VALUE) for tick in ticks])
     canvas.legend_below(figure, grid, look, "" if colouring is None else colouring.scale.label)
-    # Labels can only be placed in the final layout.
-    figure.draw_without_rendering()
+    # Numbers can only be placed in the final layout.
+    canvas.fitted(figure).draw_without_rendering()
     every = np.stack([x.mean, y.mean], axis=1)
     for axes, panel in zip(grid, panels, strict=True):
         numbered = spread(len(panel.order), MOST_NUMBERED)
@@ -318,8 +318,9 @@ def agreement(
                 axes.errorbar(x.mean[at], y.mean[at], xerr=x.bars[:, at], yerr=y.bars[:, at], **style)
             axes.scatter(x.mean[at], y.mean[at], color=colour, s=16, label=name, rasterized=many)
         axes.set(xlabel=x.label, ylabel=y.label)
+        axes.locator_params(nbins=4)
     canvas.legend_below(figure, grid, look)
-    return figure
+    return canvas.fitted(figure)
 
 
 def histograms(measures: Sequence[tuple[Coordinate, NDArray[np.float64]]], look: FigureStyle) -> Figure:
@@ -336,4 +337,4 @@ def histograms(measures: Sequence[tuple[Coordinate, NDArray[np.float64]]], look:
             axes.axvline(centre, color=INK, linewidth=1)
             axes.axvspan(centre - below, centre + above, color=colour_of(1), alpha=0.25, linewidth=0)
         axes.set(xlabel=mean.label, ylabel="runs")
-    return figure
+    return canvas.fitted(figure)

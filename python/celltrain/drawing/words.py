@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from celltrain.model.measures import Measure
 
 #: Units of stored quantities, and their multiples for display.
 _MULTIPLES = {
@@ -14,9 +18,6 @@ _MULTIPLES = {
     "bit/s": (("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)),
     "B": (("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)),
 }
-
-#: Maximum length of a line in a label; longer lines would not fit beside a panel.
-LONGEST_LINE = 34
 
 
 def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
@@ -59,14 +60,25 @@ def valued(value: float | str, unit: str, digits: int = 6) -> str:
 
 
 def labelled(name: str, unit: str) -> str:
-    """Formats the label of a plot's axis, in several lines if it is long.
+    """Formats the label of a plot's axis.
 
-    >>> labelled("ports.bottleneck.max_queue_cells", "cells").splitlines(), labelled("policy", "")
-    (['ports.bottleneck.max_queue_cells', '(cells)'], 'policy')
+    >>> labelled("buffer of bottleneck", "cells"), labelled("policy", "")
+    ('buffer of bottleneck (cells)', 'policy')
+    """
+    return shown(f"{name} ({unit})" if unit not in ("", "1") else name)
+
+
+def broken(text: str, most: int) -> str:
+    """Breaks a text into lines of at most this many characters: after spaces, and after dots of paths.
+
+    A unit in parentheses stays in one line.
+
+    >>> broken("requests.web.short.slowdown_p99, smaller is better", 24).splitlines()
+    ['requests.web.short.', 'slowdown_p99, smaller is', 'better']
     """
     lines = [""]
-    for part in re.findall(r"[^. ]*[. ]?", shown(f"{name} ({unit})" if unit not in ("", "1") else name)):
-        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > LONGEST_LINE:
+    for part in re.findall(r"\([^()]{1,20}\)|[^. ]*[. ]?", text):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > most:
             lines.append("")
         lines[-1] += part
     return "\n".join(line.rstrip() for line in lines)
@@ -74,33 +86,141 @@ def labelled(name: str, unit: str) -> str:
 
 #: Text for a measure without a value, such as the fairness of flows that delivered nothing.
 UNDEFINED = "undefined"
-#: Measures whose names are not clear without their underscores.
-_CALLED = {"fairness_max_min": "max-min fairness"}
-#: Suffixes of measures' names that repeat their unit.
-_UNITS = re.compile(r"_(mbps|cells|ms|s|segments)$")
+#: Names of measures whose keys are not clear without their underscores.
+_CALLED = {
+    "fairness_max_min": "max-min fairness",
+    "timeouts_together": "flows that time out together",
+    "cwnd": "congestion window",
+    "max_queue": "largest queue",
+    "max_used": "largest occupancy",
+    "used": "occupancy",
+    "max_pool": "largest occupancy of a pool",
+    "max_headroom": "largest use of headroom",
+    "max": "largest content",
+    "max_min": "max-min fair goodput",
+    "acr": "ACR",
+    "rm_share": "share of RM cells",
+    "retransmitted_per_request": "retransmitted segments per request",
+    "lost_overflow_cells": "lost cells for want of room",
+    "lost_pushed_out_cells": "cells pushed out",
+    "pushed_out_cells": "cells pushed out",
+    "discarded_frame_cells": "cells of refused frames",
+    "discarded_remainder_cells": "discarded rest of frames, cells",
+    "completion_s": "completion time",
+    "timing.engine_seconds": "time of the engine (s)",
+    "timing.cell_hops_per_second": "cell-hops per second",
+}
+#: Units at the end of a key, which the label repeats in parentheses. "Lost cells" keeps its cells, a buffer does not.
+_UNITS = re.compile(
+    r"(?:(?<![a-z])(buffer|threshold|queue|used|pool|headroom|max|cwnd)_(?:cells|segments)|_(?:mbps|ms|s))$"
+)
+#: Statistics at the end of a key, and how a label starts with them.
+_STATISTICS = {"mean": "mean", "median": "median", "p95": "p95", "p99": "p99", "p999": "p99.9"}
+_STATISTIC = re.compile(rf"[._]({'|'.join(_STATISTICS)})$")
+#: A measure of a row, or a function of some rows: the list, the row or the function, and the key.
+_OF_ROW = re.compile(
+    r"(flows|ports|links|contracts|abr|memories|queues|requests)\."
+    r"(?:(sum|mean|least|largest|variation|fairness)\(([^()]*)\)|([^()]+?))\."
+    r"((?:(?:all|short|medium|long|queries|file_delay_ms)\.)?[a-z0-9_]+)"
+)
 
 
-def measure(name: str, unit: str = "1") -> str:
-    """Formats a measure for readers: its name without underscores, and its unit if it has one.
+def called(measure: Measure, *, unit: bool = True) -> str:
+    """Returns the label of a measure: the user's own, or one made of its path, by default with its unit.
 
-    >>> measure("goodput_mbps", "Mb/s"), measure("cells.lost", "cells"), measure("flows.sum(*).timeouts")
-    ('goodput (Mb/s)', 'cells lost', 'timeouts of all flows')
-    >>> measure("flows.least(*).goodput_mbps", "Mb/s")
-    'least goodput of all flows (Mb/s)'
-    >>> measure("ports.bottleneck.max_queue_cells", "cells")
-    'largest queue of bottleneck (cells)'
+    >>> from celltrain.model.measures import Measure
+    >>> goodput = Measure("goodput_mbps", "float64", "Mb/s", "sum of the goodputs")
+    >>> called(goodput), called(goodput, unit=False)
+    ('goodput (Mb/s)', 'goodput')
     """
-    if " " in name or name in _CALLED:
-        text = _CALLED.get(name, name)
-    elif several := re.fullmatch(r"(\w+)\.(sum|mean|least|largest)\(\*\)\.(.+)", name):
-        text = f"{_UNITS.sub('', several[3])} of all {several[1]}"
-        text = text if several[2] == "sum" else f"{several[2]} {text}"
-    elif one := re.fullmatch(r"(flows|ports|links|contracts|abr|memories|queues)\.([^.()]+)\.([a-z_]+)", name):
-        text = f"{_UNITS.sub('', one[3])} of {one[2]}"
+    return shown(measure.label) if measure.label else label(measure.name, measure.unit if unit else "1")
+
+
+def label(name: str, unit: str = "1") -> str:
+    """Returns a label for a measure: its path in words, and its unit if it has one.
+
+    >>> label("goodput_mbps", "Mb/s"), label("cells.lost", "cells"), label("flows.sum(*).timeouts")
+    ('goodput (Mb/s)', 'cells lost', 'timeouts of all flows')
+    >>> label("flows.least(*).goodput_mbps", "Mb/s")
+    'least goodput of all flows (Mb/s)'
+    >>> label("ports.bottleneck.max_queue_cells", "cells")
+    'largest queue of bottleneck (cells)'
+    >>> label("requests.web.short.slowdown_p99")
+    'p99 slowdown, short requests (web)'
+    >>> label("requests.query.queries.completion_ms_mean", "ms")
+    'mean completion time, queries (query, ms)'
+    """
+    if " " in name:
+        # An expression, whose unit is unknown.
+        return shown(name.replace("_", " "))
+    if (found := _OF_ROW.fullmatch(name)) is None:
+        text = _key(name)
     else:
-        text = _UNITS.sub("", name).replace("cells.", "cells ")
-    text = text.replace("_", " ").replace("max queue", "largest queue")
-    return shown(text if unit in ("", "1") or unit in text.split() else f"{text} ({unit})")
+        rows, function, of, row, key = found.groups()
+        text = _of_requests(key, row or of, unit) if rows == "requests" else f"{_key(key)} of {row or _rows(rows, of)}"
+        if function not in (None, "sum"):
+            text = f"{function.replace('variation', 'variation of')} {text}".replace("fairness", "fairness of", 1)
+        if rows == "requests":
+            return shown(text)
+    return shown(text if _shows(text, unit) else f"{text} ({unit})")
+
+
+def _shows(text: str, unit: str) -> bool:
+    """Returns whether a text shows the unit: lost cells need no "(cells)"."""
+    return unit in ("", "1") or text.endswith(")") or {"B": "bytes"}.get(unit, unit) in re.split("[ ,]", text)
+
+
+def _of_requests(key: str, group: str, unit: str) -> str:
+    """Returns the label of a measure of requests: the measure, the class of requests, the group and the unit."""
+    size, _, own = key.rpartition(".")
+    whose = "queries" if size == "queries" else f"{size} requests" if size else "requests"
+    what = _key(own)
+    known = [text for text in ("" if group == "*" else group, "" if _shows(what, unit) else unit) if text]
+    text = f"{whose} {what}" if what in ("opened", "completed", "open", "asked") else f"{what}, {whose}"
+    text = what if what.endswith("per request") else text
+    return f"{text} ({', '.join(known)})" if known else text
+
+
+def _rows(rows: str, pattern: str) -> str:
+    """Returns the rows that a pattern selects, in words."""
+    return f"all {rows}" if pattern == "*" else pattern
+
+
+def _key(key: str) -> str:
+    """Returns the key of a measure in words, without its unit."""
+    start = ""
+    if found := _STATISTIC.search(key):
+        start, key = f"{_STATISTICS[found[1]]} ", key[: found.start()]
+    if key in _CALLED:
+        return start + _CALLED[key]
+    if key.startswith("file_delay_ms"):
+        return f"{start}file delay" if start else "files completed"
+    key = _UNITS.sub(r"\1", key)
+    key = "completion_time" if key == "completion" else key
+    return start + _CALLED.get(key, key).replace("_rm_", " RM ").replace(".", " ").replace("_", " ")
+
+
+#: Tables whose entries have names that a label gives, such as the port of a buffer.
+_NAMED = ("port", "link", "requests", "switch", "flow", "vc", "pool", "host", "group", "node")
+
+
+def axis(path: str) -> str:
+    """Returns the label of an axis: the last step of its path, and what it is a setting of.
+
+    >>> axis("port.bottleneck.buffer"), axis("topology.n_source.link_delay"), axis("port.*.buffer")
+    ('buffer of bottleneck', 'link delay', 'buffer of all ports')
+    >>> axis("port.bottleneck.policy.fba.z"), axis('switch."*".memory.pool.main.policy'), axis("Z")
+    ('z of fba', 'policy of main', 'Z')
+    """
+    steps = [step.strip('"') for step in re.findall(r'"[^"]*"|[^.]+', path)]
+    last = steps[-1].replace("_", " ")
+    if len(steps) > 3 and "policy" in steps[:-1]:
+        return shown(f"{last} of {steps[-2].replace('_', ' ')}")
+    places = [place for place, step in enumerate(steps[:-2]) if step in _NAMED]
+    if not places:
+        return shown(last)
+    kind, name = steps[places[-1]], steps[places[-1] + 1]
+    return shown(f"{last} of {f'all {kind}s' if name == '*' else name}")
 
 
 def setting(path: str) -> str:
@@ -118,10 +238,14 @@ def settings(names: Sequence[str], paths: Sequence[str]) -> list[str]:
     >>> settings(["port.bottleneck.buffer", "Z"], ["port.bottleneck.buffer", "port.bottleneck.policy.fba.z"])
     ['buffer', 'Z']
     >>> settings(["port.sw1.buffer", "port.sw2.buffer"], ["port.sw1.buffer", "port.sw2.buffer"])
-    ['port.sw1.buffer', 'port.sw2.buffer']
+    ['buffer of sw1', 'buffer of sw2']
     """
-    short = [setting(name) if name == path else shown(name) for name, path in zip(names, paths, strict=True)]
-    return [one if short.count(one) == 1 else shown(name) for one, name in zip(short, names, strict=True)]
+    both = list(zip(names, paths, strict=True))
+    forms = [[form(name) if name == path else shown(name) for name, path in both] for form in (setting, axis)]
+    return [
+        next((form[place] for form in forms if form.count(form[place]) == 1), shown(name))
+        for place, name in enumerate(names)
+    ]
 
 
 def prose(text: str) -> str:

@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.ensemble.plan import Axis, Plan, canonical, canonical_with_memory
-from celltrain.errors import ScenarioError, StoreError
+from celltrain.ensemble.plan import Axis, Plan, canonical, canonical_with_memory, compact
+from celltrain.errors import Fault, InputError, ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
 from celltrain.model.measures import ROWS, RUN
 from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
+from celltrain.text import among
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,6 +77,16 @@ class Run:
     seed: int
     key: str
     measures: tuple[str, ...] | None = None
+
+
+def case_of(point: int, scenario: Mapping[str, Any]) -> tuple[Case, str | None]:
+    """Returns the case of a point, and the reason if its scenario is refused."""
+    try:
+        return Case.of(point, scenario), None
+    except ScenarioError as error:
+        bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
+        text = compact(json.loads(json.dumps(bare)))
+        return Case(number=point, configuration=text, memory=0), str(error).replace("\n", "; ")
 
 
 def execute(
@@ -240,6 +251,16 @@ def measured(text: str) -> Measured:
         return Column(text, "float64", "", text)
     unit = "1" if row.partition("(")[0] in _PURE else measure.unit
     return Column(text, "float64", unit, f"{row}: {measure.meaning}" if row else measure.meaning)
+
+
+def checked_labels(labels: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+    """Returns labels of measures by path; raises `InputError` if a path is not one of the measures."""
+    wrong = [path for path in labels if path not in known]
+    if wrong:
+        raise InputError(
+            [Fault.of_option("labels", path, f"is not a measure here; {among(path, known)}") for path in wrong]
+        )
+    return dict(labels)
 
 
 def bounds(text: str) -> tuple[float, float]:

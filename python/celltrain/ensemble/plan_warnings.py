@@ -248,12 +248,24 @@ def _carried(runs: StoredRuns) -> NDArray[np.float64]:
 def without_values(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
     """Yields a warning for each measure that has no value in some of the runs for a reason, such as too few requests."""
     without: dict[int, list[int]] = {}
+    total = np.bincount(runs.case)
     for run, place in runs.gaps:
         without.setdefault(place, []).append(run)
     for place in range(len(measures)):
         if of_measure := without.get(place):
             problem = runs.gaps[min(of_measure), place]
-            yield f"{problem}; it has no value in {counted(len(of_measure), 'run')} of {len(runs):,}"
+            text = f"{problem}; it has no value in {counted(len(of_measure), 'run')} of {len(runs):,}"
+            yield text + _partial(np.bincount(runs.case[of_measure], minlength=len(total)), total)
+
+
+def _partial(without: NDArray[np.int64], total: NDArray[np.int64]) -> str:
+    """Returns the end of a warning if means are of some runs of a case only: the number of such cases."""
+    partial = (without > 0) & (without < total)
+    if not partial.any():
+        return ""
+    place = int(np.argmin(np.where(partial, total - without, total.max() + 1)))
+    cases = counted(int(partial.sum()), "case")
+    return f". In {cases}, the mean is of the runs with a value, in one of {total[place] - without[place]} of {total[place]}"
 
 
 def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:

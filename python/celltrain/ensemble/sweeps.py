@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 import threading
@@ -20,12 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run, execute
-from celltrain.ensemble.plan import Plan, compact, run_key
+from celltrain.ensemble.cases import Case, Run, case_of, execute
+from celltrain.ensemble.plan import Plan, run_key
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
-from celltrain.errors import ClusterError, PlanError, ScenarioError, warn
+from celltrain.errors import ClusterError, PlanError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel, check
 from celltrain.running import Rows, RunRecord, Worker, statistics, worker_of
@@ -44,7 +43,7 @@ def sweep(
     paired: Sequence[Mapping[str, Any]] = (),
     sample: Mapping[str, Any] | None = None,
     seeds: int | Mapping[str, Any] = 10,
-    measures: Sequence[str] | None = None,
+    measures: Sequence[str] | Mapping[str, str] | None = None,
     series: Mapping[str, Any] | None = None,
     limit: Time | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -66,8 +65,9 @@ def sweep(
         paired: Tables of axes that move together, as in a plan's `[[paired]]`.
         sample: Axes drawn together, as in a plan's `[sample]`.
         seeds: Number of seeds for each setting, or a table as in a plan's `[seeds]`.
-        measures: Measures to store for every run; efficiency, fairness, losses, the largest queue, timeouts,
-            retransmissions and the smallest goodput of a flow, and measures of requests, when None.
+        measures: Measures to store for every run, or a table of measures by their labels. When None, efficiency,
+            fairness, losses, the largest queue, timeouts, retransmissions and the smallest goodput of a flow, and
+            measures of requests.
         series: Series that every run records, as in a plan's `[series]`.
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         store: The folder, new or empty. When None, a temporary one that is deleted with the returned store.
@@ -233,7 +233,7 @@ class Coordinator:
             for point, seed in block:
                 check()
                 if point not in cases:
-                    cases[point] = self._case(point)
+                    cases[point] = case_of(point, self._plan.points[point].scenario)
                 case, refusal = cases[point]
                 key = run_key(case.configuration, seed)
                 if not self._is_new(Repeat(point, seed, key)):
@@ -243,16 +243,6 @@ class Coordinator:
                 else:
                     text = case.configuration
                     self._keep(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
-
-    def _case(self, point: int) -> tuple[Case, str | None]:
-        """Returns the case of a point, and the reason if its scenario is refused."""
-        scenario = self._plan.points[point].scenario
-        try:
-            return Case.of(point, scenario), None
-        except ScenarioError as error:
-            bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
-            text = compact(json.loads(json.dumps(bare)))
-            return Case(number=point, configuration=text, memory=0), str(error).replace("\n", "; ")
 
     def _is_new(self, run: Repeat) -> bool:
         """Returns whether a run is new. If not, records it as a repeat of an earlier point's run."""

@@ -25,6 +25,8 @@ from celltrain.text import shown
 
 #: Maximum number of groups that are filled one after the other.
 MOST_IN_TURN = 10_000
+#: Bytes of the packets in which thresholds are also printed.
+PACKET = 1500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +208,17 @@ class Thresholds(Carded):
             grid.add_row(row.port, row.kind, *("-" if one is None else str(one) for one in numbers))
         return grid
 
+    def bytes_grid(self) -> Grid:
+        """Returns the table in bytes, and in packets of `PACKET` bytes that fit into these cells."""
+        cell = self.generation.memory.cell_bytes
+        packet = -(-PACKET // cell)
+        table = self.grid()
+        grid = Grid(heads=[*table.heads[:2], *(f"{head} (bytes)" for head in table.heads[2:])], left=(0, 1), keys=2)
+        for row in table.rows:
+            numbers = [one if one == "-" else f"{int(one) * cell:,} ({int(one) // packet:,})" for one in row[2:]]
+            grid.add_row(*row[:2], *numbers)
+        return grid
+
     def in_turn_grid(self) -> Grid | None:
         """Returns the thresholds of groups that are filled one after the other, if the answer has them."""
         rows = [row for row in self.rows if row.in_turn]
@@ -265,6 +278,10 @@ class Thresholds(Carded):
         if limits.headroom is not None:
             yield f"  {limits.headroom:>9,}  and the headroom"
         if limits.drop is not None:
+            rule = self.generation.group if row.group is not None else self.generation.queue
+            after = rule.drop if rule is not None and (row.queue is not None or limits.headroom is not None) else 1
+            if after > 1:
+                yield f"  {after:>9,}  and the cells up to the first one lost"
             kind = "first cell lost at the ingress" if row.group is not None else "first cell lost at the egress"
             yield f"  {limits.drop:>9,}  {kind}"
         if row.queue is not None and limits.drop is None:

@@ -92,6 +92,9 @@ def _fault(error: Mapping[str, Any], kind: type, source: Source) -> Fault:
         "dict_type": "is not a table",
         "model_type": "is not a table",
     }
+    if isinstance(value, str) and error["type"] in ("int_type", "float_type", "bool_type"):
+        plain = "true or false" if error["type"] == "bool_type" else "a number"
+        return source.fault(path, f"is text; write {plain} without quotes", json.dumps(value))
     problem = wanted.get(error["type"], f"cannot be used: {error['msg'][:1].lower()}{error['msg'][1:]}")
     if error["type"] == "greater_than_equal":
         problem = f"is below {error['ctx']['ge']}"

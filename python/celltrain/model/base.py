@@ -239,6 +239,8 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
             value, problem = "", "is missing"
         elif part["type"] in ("threshold", "text"):
             problem = message
+        elif reason := _reason(model, part["loc"], part["input"]):
+            problem = f"is refused: {reason}; {message[:1].lower()}{message[1:]}"
         elif part["type"] == "string_type" and (example := _example(model, part["loc"])):
             problem = f'is not a text with a unit, such as "{example}"'
         elif part["type"] == "extra_forbidden":
@@ -250,6 +252,20 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
             problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
         faults[key] = Fault.of(problem, file=model.__name__, key=key, value=value)
     return list(faults.values())
+
+
+def _reason(model: type[Model], loc: tuple[int | str, ...], value: object) -> str:
+    """Returns why a known name is refused, such as BBR for QUIC; empty for other values."""
+    if not isinstance(value, str) or not loc:
+        return ""
+    definitions = json.loads(_core.schema())["$defs"]
+    names = [model.__name__, *(str(place).title() for place in loc[:-1])]
+    for name in names:
+        setting = definitions.get(name, {}).get("properties", {}).get(str(loc[-1]), {})
+        kind = definitions.get(str(setting.get("$ref", "")).rpartition("/")[2], {})
+        if value in kind.get("x-refused", {}):
+            return str(kind["x-refused"][value])
+    return ""
 
 
 def _example(model: type[Model], loc: tuple[int | str, ...]) -> str:

@@ -185,14 +185,16 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
         answer = {member.get("name", member.get("vc")): member for member in answer}
     if not isinstance(answer, Mapping):
-        raise MeasureError(f"a number or a text has no {step!r}")
+        advice = "; a percentile has no point in its name: p999 is the 99.9th" if step.isdigit() else ""
+        raise MeasureError(f"a number or a text has no {step!r}{advice}")
     members: Mapping[str, Any] = answer
     several = _SEVERAL.fullmatch(step)
     if several is None:
         if step not in members:
             # At the top level, other names of known measures are suggested; everywhere, similar spellings.
-            meant = OTHERWISE.get(step) if "efficiency" in members else None
-            meant = meant or (nearest(step, members) if len(members) <= MOST_NEAR else "")
+            others = OTHERWISE if "efficiency" in members else {}
+            near = nearest(step, [*members, *others]) if len(members) <= MOST_NEAR else ""
+            meant = others.get(step) or others.get(near, near)
             raise MeasureError(f"there is no {step!r}{f'; did you mean {meant}?' if meant else ''}")
         return follow(members[step], rest)
     combine, names = several.groups()

@@ -63,6 +63,22 @@ def read_bytes(path: Path, *, what: str = "file", most: int = MAX_BYTES) -> byte
     return content
 
 
+def below(folder: Path, name: str) -> Path:
+    """Returns the path of a file that another file in `folder` names; raises `UnreadableError`.
+
+    A scenario or a plan may come from anybody, so it may only name files in its own folder or below, and no link that
+    leaves that folder.
+    """
+    path = folder / name
+    try:
+        is_inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        is_inside = False
+    if not is_inside:
+        raise UnreadableError(f"is outside the folder of the file that names it ({folder}): move it there")
+    return path
+
+
 def read_json(path: Path, *, what: str = "file", most: int = MAX_WRITTEN_BYTES) -> Any:
     """Reads the value in a JSON file; raises `UnreadableError`."""
     return json_of(read_bytes(path, what=what, most=most))

@@ -50,6 +50,10 @@ class Measure:
     """Heading in printed tables."""
     printed: str = "never"
     """Condition for printing the column: `never`, `always`, rows `differ`, or a value is `present` in some row."""
+    on_request: bool = False
+    """True if an answer has it only on request, such as delays of packets."""
+    label: str = ""
+    """The user's label in tables and figures; empty if the label is made of the name."""
 
     @property
     def column(self) -> str:
@@ -60,7 +64,7 @@ class Measure:
         """Returns the value in a row of the answer; None if the row has no value."""
         value: Any = row
         for step in self.name.split("."):
-            value = None if value is None else value[step]
+            value = None if value is None or (self.on_request and step not in value) else value[step]
         return value
 
     def as_column(self) -> Measure:
@@ -98,7 +102,7 @@ class Kind:
     columns: tuple[Measure, ...]
 
 
-def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
+def _measures(lines: list[dict[str, Any]]) -> tuple[Measure, ...]:
     return tuple(Measure(**line) for line in lines)
 
 
@@ -123,7 +127,11 @@ def result_schema() -> dict[str, Any]:
     """
     lists = {name: {"type": "array", "items": _object(measures)} for name, measures in ROWS.items()}
     whole = _object(RUN)
-    build = {"version": {"type": "string"}, "profile": {"enum": ["release", "debug"]}}
+    build = {
+        "version": {"type": "string", "description": "version of celltrain, with the commit if it is known"},
+        "commit": {"type": ["string", "null"], "description": "commit of celltrain; null if it was built without git"},
+        "profile": {"enum": ["release", "debug"]},
+    }
     tcp = "the TCP of the flows, such as: vanilla (no fast retransmit, 100 ms ticks)"
     shape = "version of this shape; it grows when a key moves or changes its meaning"
     whole["properties"] |= lists | {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
-from celltrain.model import grammar, policy_files, shipped
+from celltrain.model import grammar, policy_files, shipped, size_files
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, follow, set_key
 from celltrain.text import BROKEN, described, is_text, nearest, shortened
@@ -91,12 +91,14 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
     Args:
         path: Path into the scenario.
         given: A number, a text, a table, or an object that stands for a table.
-        folder: Base of relative paths of policy files.
+        folder: Folder of the plan that gives the setting; None if the user does. Files that it names must be in it.
     """
     if isinstance(given, Setting):
         return given.label, given.value
     if isinstance(given, policy_files.Policy):
         return given.name, given.as_setting()
+    if isinstance(given, str) and size_files.is_file(path, given):
+        return given, size_files.read(given, folder, path).rows
     tables = choices(path) if isinstance(given, str) else []
     if not tables:
         value = plain(given)
@@ -112,6 +114,8 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
         if given not in tables and (near := shipped.with_ending(Path(given), folder)):
             raise ValueError(f"has {given!r}; did you mean {near}?")
         also.insert(0, "@FILE.toml (a policy file)")
+    if kind == "stack" and (of_class := policy_files.stack_of_class(given, folder, tables)):
+        return of_class
     return given, grammar.choice(given, tables, kind, also)
 
 

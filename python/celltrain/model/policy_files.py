@@ -8,14 +8,15 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from celltrain.errors import Fault, InputError
-from celltrain.model import grammar, python_policy, shipped
+from celltrain.model import grammar, python_policy, python_stack, shipped
 from celltrain.model.arguments import checked
+from celltrain.model.files import UnreadableError, below
 from celltrain.model.shipped import read_text
 from celltrain.text import described, nearest, shown
 
@@ -132,13 +133,13 @@ def read(
 
     Args:
         given: The file, with or without a leading `@`, or anything else that `Policy.read` takes.
-        folder: Base of a relative path.
+        folder: Folder of the plan that names the file, which must contain it; None if the user named it.
         change: Applied to the tables of the file before they are checked.
     """
     text = os.fsdecode(given).removeprefix("@")
     if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
         return _of_class(text, match, folder)
-    path = (folder or Path()) / text
+    path = _path(text, folder)
     file, content = shipped.found(text, "scenario", folder or Path()) or (shown(path), None)
     if content is None:
         if not path.exists():
@@ -176,10 +177,20 @@ def read(
     return Policy(name=name, table=policy, file=file, lines=lines)
 
 
+def _path(name: str, folder: Path | None) -> Path:
+    """Returns the path of a file; raises `InputError` if a plan in `folder` names a file outside."""
+    try:
+        return Path(name) if folder is None else below(folder, name)
+    except UnreadableError as error:
+        raise InputError.of_file(shown(name), error.problem) from None
+
+
 def _of_words(text: str) -> dict[str, Any]:
     """Parses a policy such as `epd:threshold=80%`. If it cannot, the `InputError` also says that there is no such file."""
+    of_memories = shipped.policies("MemoryPolicy")
+    known = of_memories if text.partition(":")[0] in {*of_memories} - {"formula"} else shipped.policies()
     try:
-        return grammar.choice(text, shipped.policies(), "policy")
+        return grammar.choice(text, known, "policy")
     except ValueError as error:
         problem = str(error).replace(f"has {text!r}, which ", "there is no such file, and it ")
         near = nearest(text, shipped.names("scenario"), cutoff=0.75)
@@ -213,7 +224,8 @@ def has_policy(root: Mapping[str, Any]) -> bool:
     """Returns whether these are the tables of a policy file."""
     if "topology" in root or "duration" in root:
         return False
-    return "policy" in root or any(key in shipped.policies() for key in root)
+    names = {*shipped.policies(), *shipped.policies("MemoryPolicy")}
+    return "policy" in root or any(key in names for key in root)
 
 
 def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str) -> str:
@@ -242,8 +254,28 @@ def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], n
     return Policy(name=name, table=json.loads(policy), file=file, prefix=f"port.{port}.policy.", lines=lines)
 
 
+def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tuple[str, dict[str, Any]] | None:
+    """Returns the name and the table of a stack that is a Python class, such as `mine.py:Mine`; raises `InputError`.
+
+    Returns None if the text names no class, but one of the `stacks` of celltrain.
+    """
+    match = None if text.partition(":")[0] in stacks else _CLASS.fullmatch(text)
+    return None if match is None else _class_table(text, match, folder, python_stack.faults)
+
+
 def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
     """Makes a policy from a Python class, whose module CELLTRAIN_POLICIES must name; raises `InputError`."""
+    name, table = _class_table(text, match, folder, python_policy.faults)
+    return Policy(name=name, table=table, file=shown(text), prefix="policy.")
+
+
+def _class_table(
+    text: str,
+    match: re.Match[str],
+    folder: Path | None,
+    faults: Callable[[str, dict[str, Any]], list[tuple[str, str, str]]],
+) -> tuple[str, dict[str, Any]]:
+    """Returns the name of a Python class and its table in a scenario; `faults` returns the faults of a class."""
     file, cls = match["file"], match["cls"] or match["name"]
     module = match["module"] if file is None else Path(file).stem
     variable = python_policy.VARIABLE
@@ -258,18 +290,17 @@ def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
         raise InputError.of_file(text, problem)
     if file is not None:
         _load(file, module, folder, text)
-    settings = {"python": {"class": f"{module}:{cls}"}}
-    wrong = [problem for key, _, problem in python_policy.faults(f"{module}:{cls}", {}) if key == "class"]
+    wrong = [problem for key, _, problem in faults(f"{module}:{cls}", {}) if key == "class"]
     if wrong:
         raise InputError.of_file(text, f"{wrong[0]} ({PYTHON_PAGE})")
-    return Policy(name=cls.rpartition(".")[2], table=settings, file=shown(text), prefix="policy.")
+    return cls.rpartition(".")[2], {"python": {"class": f"{module}:{cls}"}}
 
 
 def _load(file: str, module: str, folder: Path | None, text: str) -> None:
     """Imports a policy module from a file; raises `InputError`."""
-    path = Path(file) if folder is None else folder / file
     if module in sys.modules:
         return
+    path = _path(file, folder)
     spec = importlib.util.spec_from_file_location(module, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError.of_file(text, "there is no such file")

@@ -25,7 +25,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -286,11 +286,18 @@ def settings_of(cls: type, base: type) -> dict[str, Any]:
     }
 
 
-def setting_problem(name: str, value: object, known: Iterable[str]) -> str:
-    """Returns what is wrong with a setting of a class; empty if nothing is."""
-    problem = ""
+def setting_problem(name: str, value: object, known: Mapping[str, Any]) -> str:
+    """Returns what is wrong with a setting of a class, whose settings have the defaults `known`; empty if nothing is."""
     if name not in known:
-        problem = f"is not a setting; {among(name, known)}"
-    elif not isinstance(value, bool | int | float | str):
-        problem = "is not a number, a text, True or False"
-    return problem
+        return f"is not a setting; {among(name, known)}"
+    kind = _kind(value)
+    if not kind:
+        return "is not a number, a text, True or False"
+    default = known[name]
+    return "" if kind == _kind(default) else f"is not {_kind(default)}, as the default {described(default)} is"
+
+
+def _kind(value: object) -> str:
+    """Returns the kind of a setting's value; empty if no setting can have it."""
+    kinds = ((bool, "True or False"), (int | float, "a number"), (str, "a text"))
+    return next((words for kind, words in kinds if isinstance(value, kind)), "")

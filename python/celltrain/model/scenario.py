@@ -22,7 +22,8 @@ from celltrain.text import BROKEN, broken_texts, described, shown
 if TYPE_CHECKING:
     from celltrain.model.policy_files import Policy as PolicyFile
     from celltrain.model.python_policy import PythonPolicy
-    from celltrain.model.types import Buffer, Policy, Scenario, Tcp
+    from celltrain.model.python_stack import Stack as PythonStack
+    from celltrain.model.types import Buffer, Policy, Scenario, Stack, Tcp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class Reading:
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
         """Reads a scenario from a table; `name` is its name in faults. Files of sizes are relative to this folder."""
         try:
-            made, files = size_files.with_rows(scenario, Path(), shown(name))
+            made, files = size_files.with_rows(scenario, None, shown(name))
             text = as_json(made, name)
         except InputError as error:
             return cls(faults=error.faults)
@@ -76,7 +77,9 @@ class Reading:
                 for fault in (reading := cls.of_table(made, file)).faults:
                     moved = size_files.placed(fault, files)
                     is_moved = moved is not fault
-                    faults.append(moved if is_moved else fault.changed(file=file, line=lines.get(fault.key)))
+                    faults.append(
+                        moved if is_moved else fault.changed(file=file, line=shipped.line_of(lines, fault.key))
+                    )
                 return replace(reading, faults=faults)
         return cls.of_core(_core.parse(text, file, current()))
 
@@ -238,7 +241,7 @@ def _placed(
                 name, _, inner = path.removeprefix(f"{fault.key}.").partition(".")
                 problem = f"{problem}; to choose {name} write {option} {fault.key}={name}:{inner}={text}"
             return fault.changed(problem=problem, file=file, line=None)
-    return fault.changed(file=file, line=lines.get(fault.key))
+    return fault.changed(file=file, line=shipped.line_of(lines, fault.key))
 
 
 def name_of(scenario: Scenario) -> str:
@@ -277,6 +280,8 @@ def load(
 def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> list[Fault]:
     """Lists everything that is wrong with a scenario. The list is empty if the scenario can be run.
 
+    If the scenario has Python stacks, its first 100 ms run twice, which must give the same result.
+
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
         cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
@@ -290,7 +295,29 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
     ...     print(fault.key, fault.problem)
     port.bottleneck.policy.epd.threshold is above the buffer of 1000 cells; a threshold is at most the buffer
     """
-    return read(scenario).faults
+    reading = read(scenario)
+    return [*reading.faults, *repeated(reading)]
+
+
+def repeated(reading: Reading) -> list[Fault]:
+    """Runs the beginning of a scenario with Python stacks twice. Returns a fault if the results differ, or a run fails."""
+    scenario = reading.scenario or {}
+    tables = {"stack": scenario, **{f"flow.{name}.stack": one for name, one in (scenario.get("flow") or {}).items()}}
+    stacks = {key: (one.get("stack") or {}).get("python") for key, one in tables.items()}
+    found = {key: one["class"] for key, one in stacks.items() if one}
+    if reading.handle is None or not found:
+        return []
+    short = Reading.of_table({**scenario, "duration": BEGINNING}, "the beginning").handle or reading.handle
+    try:
+        first, second = (json.loads(short.run(None, cancel=current())[0])["fingerprint"] for _ in range(2))
+    except ValueError as error:
+        return ScenarioError.of_refusal(error).faults
+    if first == second:
+        return []
+    problem = (
+        "gives another result when it runs again; take times from arguments, and random numbers from self.end.seed"
+    )
+    return [Fault.of_option(f"{key}.python.class", json.dumps(called), problem) for key, called in found.items()]
 
 
 @checked(ScenarioError)
@@ -304,6 +331,7 @@ def n_source(
     duration: Time = "10s",
     seed: int = 1,
     tcp: Tcp | None = None,
+    stack: Stack | PythonStack | None = None,
     name: str = "",
 ) -> Scenario:
     """Makes the papers' network: N sources send through two switches to N destinations over one congested link.
@@ -318,6 +346,8 @@ def n_source(
         duration: Simulated time.
         seed: Seed of every random choice.
         tcp: The TCP of every connection; `celltrain.Vanilla()` when None.
+        stack: The real stack of every connection, for example `celltrain.Smoltcp()` or an instance of a
+            `celltrain.Stack`; none when None.
         name: Description, shown in results and figures.
 
     >>> import celltrain as ct
@@ -339,10 +369,14 @@ def n_source(
         seed=seed,
         topology=NSource(sources=sources, link_rate=link_rate, link_delay=link_delay),
         tcp=Vanilla() if tcp is None else tcp,
+        stack=stack,  # type: ignore[arg-type]
         # Port converts objects that stand for a policy.
         port={"bottleneck": Port(buffer_cells=buffer_cells, policy=policy)},  # type: ignore[arg-type]
     )
 
+
+#: Simulated time for which `check` runs Python stacks.
+BEGINNING = "100ms"
 
 # Keys that are written first; the others follow in their own order.
 ORDER = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ def glossary() -> dict[str, str]:
     return {term: meaning for term, meaning in rows if term not in ("term", "---")}
 
 
+def line_of(lines: Mapping[str, int], key: str) -> int | None:
+    """Returns the line of a key, or of the nearest enclosing table in the text; None without lines.
+
+    >>> line_of({"port": 3, "port.a": 4}, "port.a.list[2].x"), line_of({"port": 3}, "duration"), line_of({}, "port")
+    (4, 1, None)
+    """
+    while key and key not in lines:
+        key = key[: max(key.rfind("."), key.rfind("["), 0)]
+    return lines[key] if key else 1 if lines else None
+
+
 def scenarios() -> list[str]:
     """Returns the names of the scenarios that come with celltrain; `run`, `compare` and `load` accept them.
 
@@ -70,9 +82,9 @@ def found(name: str | os.PathLike[str], kind: str, folder: Path | None = Path())
     return file, content
 
 
-def policies() -> list[str]:
-    """Lists the policies of a port by their names in scenarios."""
-    choices = json.loads(_core.schema())["$defs"]["Policy"]["oneOf"]
+def policies(kind: str = "Policy") -> list[str]:
+    """Lists the policies of a port, or those of a memory (`MemoryPolicy`), by their names in scenarios."""
+    choices = json.loads(_core.schema())["$defs"][kind]["oneOf"]
     return [name for one in choices for name in one["properties"]]
 
 

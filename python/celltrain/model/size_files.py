@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.errors import Fault, InputError
+from celltrain.model.files import UnreadableError, below
 from celltrain.model.shipped import read_text
 from celltrain.text import shown
 
 #: Ending of the names of such files.
 ENDING = ".csv"
-#: A cell that begins like a number.
-_NUMBER = re.compile(r"(?:^|[,;\t])\s*[\"']?[-+.]?[0-9]")
+#: A number. Python's `float` also accepts underscores, and the digits of other scripts.
+_NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*")
+#: A cell that begins like a number, in any script.
+_LIKE_NUMBER = re.compile(r"(?:^|[,;\t])\s*[\"']?[-+.]?\d")
 #: Form of a row, for messages.
 FORM = "a size in bytes, a comma and the probability of sizes up to it, such as 20000,0.6"
 
@@ -38,15 +41,25 @@ class SizeFile:
         match = re.fullmatch(re.escape(key) + r"\[(\d+)\]", fault.key)
         if match is None:
             return fault
-        return fault.changed(file=self.file, line=self.lines[int(match[1])])
+        # Messages do not quote the file, which may be anything.
+        return fault.changed(file=self.file, line=self.lines[int(match[1])], value="")
 
 
-def read(name: str, folder: Path, key: str) -> SizeFile:
+def is_file(path: str, value: str) -> bool:
+    """Returns whether a setting names a file of sizes."""
+    return value.endswith(ENDING) and path.startswith("requests.") and path.endswith(".sizes")
+
+
+def read(name: str, folder: Path | None, key: str) -> SizeFile:
     """Reads the file of sizes that the setting at `key` names; raises `InputError`.
 
-    Comments start with `#`, and the first row may be a heading, which has no numbers.
+    Comments start with `#`, and the first row may be a heading, which has no numbers. `folder` is that of the file that
+    has the setting; None if the user gave the setting.
     """
-    path = folder / name
+    try:
+        path = Path(name) if folder is None else below(folder, name)
+    except UnreadableError as error:
+        raise InputError.of_file(shown(name), error.problem) from None
     file = shown(path)
     text = read_text(path, what="size")
     rows: list[list[float]] = []
@@ -59,10 +72,8 @@ def read(name: str, folder: Path, key: str) -> SizeFile:
         if numbers is not None:
             rows.append(numbers)
             lines.append(line)
-        elif not is_first or _NUMBER.search(row):
-            raise InputError.of(
-                f"is not {FORM}", file=file, line=line, key=f"{key}[{len(rows)}]", value=json.dumps(row)
-            )
+        elif not is_first or _LIKE_NUMBER.search(row):
+            raise InputError.of(f"is not {FORM}", file=file, line=line, key=f"{key}[{len(rows)}]")
         is_first = False
     if not rows:
         raise InputError.of_file(file, f"has no rows; each is {FORM}")
@@ -70,13 +81,13 @@ def read(name: str, folder: Path, key: str) -> SizeFile:
 
 
 def with_rows(
-    scenario: Mapping[str, Any], folder: Path, file: str, lines: Mapping[str, int] | None = None
+    scenario: Mapping[str, Any], folder: Path | None, file: str, lines: Mapping[str, int] | None = None
 ) -> tuple[Mapping[str, Any], dict[str, SizeFile]]:
     """Replaces the files that a scenario names with their rows.
 
     Args:
         scenario: The table of the scenario.
-        folder: The folder to which the names are relative.
+        folder: The folder of the scenario, which must contain the files; None if a user gave the names.
         file: Name of the scenario in messages.
         lines: Line numbers of the settings of the scenario.
 
@@ -131,8 +142,8 @@ def _key(group: str) -> str:
 
 def _numbers(row: str) -> list[float] | None:
     """Returns the two numbers of a row; None for other texts."""
-    try:
-        numbers = [float(cell) for cell in row.split(",")]
-    except ValueError:
+    cells = row.split(",")
+    if len(cells) != 2 or not all(map(_NUMBER.fullmatch, cells)):
         return None
-    return numbers if len(numbers) == 2 and all(map(math.isfinite, numbers)) else None
+    numbers = [float(cell) for cell in cells]
+    return numbers if all(map(math.isfinite, numbers)) else None

@@ -66,6 +66,7 @@ __all__ = [
     "GapAcks",
     "GeneralNetwork",
     "Gfr",
+    "GilbertElliott",
     "Greedy",
     "GuaranteedRate",
     "Harmonic",
@@ -81,6 +82,7 @@ __all__ = [
     "LongestQueueDropVariant",
     "Loss",
     "LossProbability",
+    "LossUnit",
     "MarkedAt",
     "Marking",
     "MaxMin",
@@ -122,10 +124,12 @@ __all__ = [
     "RecoveryWindow",
     "Reno",
     "RepeatedAcks",
+    "RepeatedCongestion",
     "Requests",
     "RoundRobin",
     "RttArithmetic",
     "RttSampling",
+    "Rules",
     "Sack",
     "SackPipe",
     "Scenario",
@@ -154,10 +158,12 @@ __all__ = [
     "TcpOptions",
     "TickPhase",
     "TieOrder",
+    "TimerExpiry",
     "TimerRestart",
     "Times",
     "Topology",
     "Traffic",
+    "UnusedWindow",
     "Vanilla",
     "VcMerge",
     "VcOptions",
@@ -508,11 +514,19 @@ RecoveryWindow: TypeAlias = Literal["ssthresh", "half"]
 RepeatedAcks: TypeAlias = Literal["at_once", "delayed"]
 """Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."""
 
+RepeatedCongestion: TypeAlias = Literal["every_sign", "once_per_window"]
+"""Effect of a sign of congestion (a mark, a fast retransmit or a timeout) on data that was sent before an
+earlier sign reduced the windows.
+"""
+
 RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "integers_from_zero", "fractions"]
 """Arithmetic of the round-trip time estimate (A-46)."""
 
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
 """Whether retransmitted segments give round-trip time samples."""
+
+Rules: TypeAlias = Literal["rfc", "paper"]
+"""A profile of behaviours, which gives the defaults of six options. An option that is set wins."""
 
 SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
 """The largest cwnd at which slow start continues (A-47)."""
@@ -521,15 +535,21 @@ SsthreshArithmetic: TypeAlias = Literal["fractions", "whole_segments"]
 """Arithmetic of ssthresh after a loss: a timeout, by any rule, or a fast retransmit (A-44)."""
 
 SsthreshRule: TypeAlias = Literal[
-    "half_of_cwnd", "half_of_window", "half_of_deflated_window", "half_of_flight", "open_window"
+    "half_of_cwnd", "half_of_window", "half_of_deflated_window", "half_of_flight", "half_of_used", "open_window"
 ]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
 TickPhase: TypeAlias = Literal["common", "random"]
 """Whether the timer ticks of all connections coincide (A-20)."""
 
+TimerExpiry: TypeAlias = Literal["at_tick", "after_rto"]
+"""Earliest expiry of a retransmission or persist timer of n ticks."""
+
 TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
 """When an acknowledgement of new data restarts the running retransmission timer."""
+
+UnusedWindow: TypeAlias = Literal["grow", "hold"]
+"""Effect on cwnd of an acknowledgement of data that was sent while the window had room."""
 
 WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes", "whole_bytes_and_an_eighth"]
 """Arithmetic of the growth of cwnd in congestion avoidance (A-45)."""
@@ -541,8 +561,9 @@ WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
 class TcpOptions(Model):
     """Options of the two ends of a connection. The defaults are those of ATM Forum 96-1269, LAN."""
 
-    after_idle: AfterIdle = Field(
-        default="keep_window", description="Effect on cwnd of a pause in which nothing is outstanding (A-48)."
+    after_idle: AfterIdle | None = Field(
+        default=None,
+        description="Effect on cwnd of a pause in which nothing is outstanding (A-48). By `rules` if absent.",
     )
     backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
     congestion: Congestion = Field(
@@ -679,11 +700,18 @@ class TcpOptions(Model):
     repeated_acks: RepeatedAcks = Field(
         default="at_once", description="Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2)."
     )
+    repeated_congestion: RepeatedCongestion | None = Field(
+        default=None,
+        description="Effect on ssthresh of a second sign of congestion in a window of data. By `rules` if absent.",
+    )
     rtt_arithmetic: RttArithmetic = Field(
         default="bsd_integers", description="Arithmetic of the round-trip time estimate (A-46)."
     )
     rtt_sampling: RttSampling = Field(
         default="karn", description="Whether retransmitted segments give round-trip time samples."
+    )
+    rules: Rules = Field(
+        default="rfc", description="Profile that gives the values of the keys that are absent and depend on it."
     )
     slow_start: SlowStart = Field(
         default="below_ssthresh", description="The largest cwnd at which slow start continues (A-47)."
@@ -691,8 +719,13 @@ class TcpOptions(Model):
     ssthresh_arithmetic: SsthreshArithmetic = Field(
         default="fractions", description="Arithmetic of ssthresh after a loss (A-44)."
     )
-    ssthresh_rule: SsthreshRule = Field(default="half_of_cwnd", description="ssthresh after a timeout (A-23).")
+    ssthresh_rule: SsthreshRule | None = Field(
+        default=None, description="ssthresh after a timeout (A-23). By `rules` if absent."
+    )
     tick_phase: TickPhase = Field(default="common", description="Whether the ticks of all connections coincide (A-20).")
+    timer_expiry: TimerExpiry | None = Field(
+        default=None, description="Earliest expiry of a retransmission timer of n ticks. By `rules` if absent."
+    )
     timer_granularity: str = Field(
         default="100ms",
         description="The retransmission timer's tick: timeouts and round-trip times are measured in ticks.",
@@ -710,11 +743,15 @@ class TcpOptions(Model):
         default="every_new_ack",
         description="When an acknowledgement of new data restarts the running retransmission timer.",
     )
+    unused_window: UnusedWindow | None = Field(
+        default=None,
+        description="Effect on cwnd of an acknowledgement of data that did not fill the window. By `rules` if absent.",
+    )
     window_arithmetic: WindowArithmetic = Field(
         default="fractions", description="Arithmetic of the growth of cwnd in congestion avoidance (A-45)."
     )
-    window_growth: WindowGrowth = Field(
-        default="uncapped", description="Whether cwnd grows beyond the receive window (A-24)."
+    window_growth: WindowGrowth | None = Field(
+        default=None, description="Whether cwnd grows beyond the receive window (A-24). By `rules` if absent."
     )
 
 
@@ -926,6 +963,24 @@ class Every(Model):
     packets: int | None = Field(default=None, ge=1, description="In packets.")
 
 
+LossUnit: TypeAlias = Literal["packets", "cells"]
+"""The unit in which a link with two states loses."""
+
+
+class GilbertElliott(Model):
+    """The model of Gilbert and Elliott: a link with a good and a bad state."""
+
+    bad: float = Field(default=1.0, le=1.0, ge=0.0, description="Probability of a loss in the bad state.")
+    good: float = Field(default=0.0, le=1.0, ge=0.0, description="Probability of a loss in the good state.")
+    p: float = Field(
+        le=1.0, ge=0.0, description="p: probability of the change from good to bad after each packet or cell."
+    )
+    r: float = Field(
+        le=1.0, ge=0.0, description="r: probability of the change from bad to good after each packet or cell."
+    )
+    unit: LossUnit = Field(default="packets", description="Unit of the losses.")
+
+
 class LossProbability(Model):
     """A probability for each packet, or for each cell."""
 
@@ -935,9 +990,14 @@ class LossProbability(Model):
 
 class Loss(Model):
     """A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`,
-    `every` and `probability`.
+    `every`, `probability`, `gilbert_elliott` and `bytes`.
     """
 
+    bytes: str | None = Field(
+        default=None,
+        description="Loses the packet that carries this byte of the flow, counted from 0.",
+        examples=["512B"],
+    )
     cells: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
         default=None, description="Numbers of the cells that are lost, counted from 0. RM cells count."
     )
@@ -948,6 +1008,9 @@ class Loss(Model):
             "The flow that loses: its data on the links to its destination, its acknowledgements on the links back."
         ),
     )
+    gilbert_elliott: GilbertElliott | None = Field(
+        default=None, description="Loses packets or cells in bursts: a link with a good and a bad state."
+    )
     packets: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
         default=None,
         description=(
@@ -957,6 +1020,14 @@ class Loss(Model):
     )
     probability: LossProbability | None = Field(
         default=None, description="Probability with which each packet or cell is lost, independently of all others."
+    )
+    times: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "With `bytes`: number of transmissions that are lost, the first one and retransmissions alike; 1 when"
+            " absent."
+        ),
     )
     vc: str | None = Field(default=None, description="The VC that loses, if the rule names no flow.")
 
@@ -1981,8 +2052,10 @@ class PoolOptions(Model):
             "headrooms and other pools of its side."
         ),
     )
-    headroom: int | None = Field(
+    headroom_cells: int | None = Field(
         default=None,
+        validation_alias="headroom",
+        serialization_alias="headroom",
         ge=0,
         description=(
             "Maximum number of cells in the headrooms of all its groups. Each group has its own headroom when absent."
@@ -2000,8 +2073,10 @@ class QueueOptions(Model):
     """Settings of queues or priority groups."""
 
     alpha: float | None = Field(default=None, description="Alpha of a queue, if the policy has one.")
-    headroom: int | None = Field(
+    headroom_cells: int | None = Field(
         default=None,
+        validation_alias="headroom",
+        serialization_alias="headroom",
         ge=0,
         description="Cells of a lossless group that are still admitted after its threshold is reached.",
     )
@@ -2020,19 +2095,33 @@ class QueueOptions(Model):
     priorities: tuple[Annotated[int, Field(le=255, ge=0)], ...] | None = Field(
         default=None, description="Their priorities, 0 to 7. All that VCs use by default."
     )
-    reserve: int = Field(default=0, ge=0, description="Cells of the memory that only the queue uses.")
-    threshold: int | None = Field(
-        default=None, ge=0, description="The threshold of a queue in cells, if the policy has one."
+    reserve_cells: int = Field(
+        default=0,
+        validation_alias="reserve",
+        serialization_alias="reserve",
+        ge=0,
+        description="Cells of the memory that only the queue uses.",
     )
-    xon: int | None = Field(
+    threshold_cells: int | None = Field(
         default=None,
+        validation_alias="threshold",
+        serialization_alias="threshold",
+        ge=0,
+        description="The threshold of a queue in cells, if the policy has one.",
+    )
+    xon_cells: int | None = Field(
+        default=None,
+        validation_alias="xon",
+        serialization_alias="xon",
         ge=0,
         description=(
             "A pause ends when the headroom is empty and the group holds fewer cells of the shared part than this."
         ),
     )
-    xon_offset: int | None = Field(
+    xon_offset_cells: int | None = Field(
         default=None,
+        validation_alias="xon_offset",
+        serialization_alias="xon_offset",
         ge=0,
         description="A pause also ends when the headroom is empty and the group's cells are this far below its threshold.",
     )
@@ -2670,8 +2759,10 @@ SUBJECTS = {
         "RecoveryWindow",
         "Reno",
         "RepeatedAcks",
+        "RepeatedCongestion",
         "RttArithmetic",
         "RttSampling",
+        "Rules",
         "Sack",
         "SackPipe",
         "SlowStart",
@@ -2685,7 +2776,9 @@ SUBJECTS = {
         "Tcp",
         "TcpOptions",
         "TickPhase",
+        "TimerExpiry",
         "TimerRestart",
+        "UnusedWindow",
         "Vanilla",
         "WindowArithmetic",
         "WindowGrowth",

@@ -8,13 +8,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from celltrain.drawing.words import counted
-from celltrain.ensemble.cases import Case, Run, execute
+from celltrain.ensemble.cases import Case, Run, execute, trial_run
+from celltrain.ensemble.plan import run_key
 from celltrain.ensemble.sweeps import Progress
 from celltrain.errors import CancelledError, ScenarioError, warn
 from celltrain.model.arguments import checked
@@ -22,6 +25,7 @@ from celltrain.model.cancel import Cancel, check
 from celltrain.model.expressions import outlined, problem
 from celltrain.model.scenario import Reading
 from celltrain.papers import claims
+from celltrain.papers.kept import Kept
 from celltrain.papers.paper import PAPER, STUDY, Number, Paper, PaperError, load
 from celltrain.papers.report import Reproduction
 from celltrain.papers.score import Scored
@@ -30,6 +34,8 @@ from celltrain.text import described
 
 __all__ = ["PAPER", "STUDY", "Paper", "PaperError", "Progress", "Reproduction", "Scored", "load", "reproduce", "study"]
 
+#: Wall-clock time of the trial run of a network, in seconds.
+PROBE_SECONDS = 0.5
 #: Maximum number of runs of a scenario.
 MOST_SEEDS = 1_000_000
 
@@ -45,6 +51,10 @@ def reproduce(
     networks: Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
     cancel: Cancel | None = None,
+    rows: Sequence[str] | None = None,
+    seed: int = 1,
+    kept: str | os.PathLike[str] | None = None,
+    resume: bool = False,
 ) -> Reproduction:
     """Runs a paper's tables again and compares the results with the printed numbers.
 
@@ -53,21 +63,29 @@ def reproduce(
     Args:
         paper_id: Id of the paper, such as `"af-96-1269"`; `celltrain list papers` shows all.
         tables: Tables to run, such as `[1, 2]`; all of them, and the experiments, when None.
-        seeds: Seeds 1 to n of every scenario, or n for each network: `{"LAN": 30, "WAN": 3}`.
+        seeds: Number of seeds of every scenario, or for each network: `{"LAN": 30, "WAN": 3}`.
         jobs: Number of threads; one for each core when None.
         progress: Called after every run.
-        networks: Networks to run, such as `["LAN"]`; all of them when None.
+        networks: Networks to run, such as `["LAN"]`, in upper or lower case; all of them when None.
         overrides: Settings to change in every scenario, by dotted path, such as `{"switch.tie_order": "fixed"}`, to see
             how much a choice of the paper's authors matters.
         cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
+        rows: Rows to run, by the values of their keys, such as `["5,1000,epd"]`; all of them when None.
+        seed: The first seed; the others follow.
+        kept: File to which the finished runs are written at the end, and after Ctrl-C.
+        resume: True to take the finished runs from `kept`, and run only the others.
 
     Raises:
-        InputError: If there is no such paper, table or network, or too few seeds or threads.
+        InputError: If there is no such paper, table, row or network, or too few seeds or threads.
         ScenarioError: If a scenario is invalid with the overrides.
         CancelledError: If `cancel` ended the call before the first run.
     """
     paper = load(paper_id, overrides=overrides)
-    return run(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
+    file = None if kept is None else Kept(Path(kept), resume=resume)
+    if resume and file is None:
+        raise PaperError("resume = True needs kept, the file of the finished runs")
+    choice: dict[str, Any] = {"tables": tables, "networks": networks, "rows": rows}
+    return run(paper, **choice, seeds=seeds, first=seed, jobs=jobs, progress=progress, kept=file)
 
 
 @checked()
@@ -111,9 +129,12 @@ def run(
     seeds: int | Mapping[str, int],
     jobs: int | None,
     progress: Callable[[Progress], object] | None,
+    rows: Sequence[str] | None = None,
+    first: int = 1,
+    kept: Kept | None = None,
 ) -> Reproduction:
     """Runs some tables of a paper or a study."""
-    numbers = paper.numbers(tables=tables, networks=networks)
+    numbers = paper.numbers(tables=tables, networks=networks, rows=rows)
     if not numbers:
         choice = f"tables = {described(tables)} and networks = {described(networks)}"
         raise PaperError(f"{choice} select no number of {paper.id}")
@@ -122,7 +143,8 @@ def run(
     worker = worker_of(jobs, None, None)
     started = time.monotonic()
     measures = measures_of(numbers)
-    records, interrupted = _run(paper, measures, planned(paper, numbers, counts), worker, progress)
+    plan = planned(paper, numbers, counts, first)
+    records, interrupted = _run(paper, measures, plan, worker, progress, kept)
     return Reproduction(
         paper=paper,
         seeds=counts,
@@ -132,6 +154,36 @@ def run(
         elapsed_seconds=time.monotonic() - started,
         interrupted=interrupted,
     )
+
+
+def estimate(
+    paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int], *, first: int, threads: int
+) -> dict[str, Any]:
+    """Estimates the time of a reproduction: runs the beginning of the longest scenario of each network."""
+    runs = planned(paper, numbers, seeds, first)
+    of_network: dict[str | None, float] = {}
+    total = 0.0
+    for number, _ in runs:
+        configuration = paper.configurations[number]
+        if configuration.network not in of_network:
+            longest = max(
+                (
+                    paper.configurations[one]
+                    for one, _ in runs
+                    if paper.configurations[one].network == configuration.network
+                ),
+                key=lambda one: one.duration_s,
+            )
+            took = trial_run(longest.text, first, PROBE_SECONDS)[1]
+            of_network[configuration.network] = took / longest.duration_s
+        total += of_network[configuration.network] * configuration.duration_s
+    simulated = sum(paper.configurations[number].duration_s for number, _ in runs)
+    seconds = total / min(threads, len(runs))
+    scenarios = len({number for number, _ in runs})
+    return {
+        **{"scenarios": scenarios, "runs": len(runs), "simulated_seconds": simulated},
+        **{"seconds": seconds, "threads": threads},
+    }
 
 
 def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
@@ -154,7 +206,7 @@ def measures_of(numbers: Sequence[Number]) -> dict[int, tuple[str, ...]]:
     return {configuration: tuple(names) for configuration, names in measures.items()}
 
 
-def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int]) -> list[tuple[int, int]]:
+def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int], first: int = 1) -> list[tuple[int, int]]:
     """Returns the runs as pairs of configuration and seed, in the order in which they start.
 
     Runs are ordered by seed, so that stopping early leaves complete tables. Within a seed the longest runs come first,
@@ -164,7 +216,7 @@ def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int]) -
     for number in numbers:
         count = min(seeds[number.network or ""], number.most_seeds or MOST_SEEDS)
         counts[number.configuration] = max(count, counts[number.configuration])
-    runs = [(configuration, seed) for configuration, count in counts.items() for seed in range(1, 1 + count)]
+    runs = [(configuration, seed) for configuration, count in counts.items() for seed in range(first, first + count)]
     return sorted(runs, key=lambda run: (run[1], -paper.configurations[run[0]].duration_s))
 
 
@@ -174,10 +226,12 @@ def _run(
     planned: Sequence[tuple[int, int]],
     worker: Worker,
     progress: Callable[[Progress], object] | None,
+    kept: Kept | None,
 ) -> tuple[list[RunRecord], bool]:
     """Returns the records of the runs, and whether Ctrl-C or the call's handle stopped them early."""
     started = time.monotonic()
     records: list[RunRecord] = []
+    before = 0
 
     def take(rows: Rows) -> None:
         for record in rows.runs:
@@ -186,19 +240,29 @@ def _run(
             records.append(record)
             if progress is not None:
                 elapsed, count = time.monotonic() - started, len(records)
-                about: dict[str, Any] = {"elapsed_seconds": elapsed, "rate": count / max(elapsed, 1e-9)}
+                about: dict[str, Any] = {"elapsed_seconds": elapsed, "rate": (count - before) / max(elapsed, 1e-9)}
                 progress(Progress(done=count, total=len(planned), failed=0, repeated=0, **about))
 
     try:
         cases = {number: _case(paper, number, names) for number, names in measures.items()}
         runs = [
-            Run(case=cases[number], seed=seed, key=f"{number}/{seed}", measures=measures[number])
+            Run(
+                case=cases[number], seed=seed, key=run_key(cases[number].configuration, seed), measures=measures[number]
+            )
             for number, seed in planned
         ]
-        # Submit a single chunk, so that no thread waits for the others.
-        execute(runs, worker, take, chunk_runs=len(runs))
+        if kept is not None:
+            records += kept.records(runs)
+            before, known = len(records), {record.run_key for record in records}
+            runs = [run for run in runs if run.key not in known]
+        if runs:
+            # Submit a single chunk, so that no thread waits for the others.
+            execute(runs, worker, take, chunk_runs=len(runs))
     except (KeyboardInterrupt, CancelledError):
         return records, True
+    finally:
+        if kept is not None and records:
+            kept.write(records, measures)
     return records, False
 
 

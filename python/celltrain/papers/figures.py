@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.drawing.figure import COLOURS, MARKERS, label_outer, require_matplotlib, save, styled
-from celltrain.drawing.words import measure
+from celltrain.drawing import words
+from celltrain.drawing.figure import COLOURS, GREY, MARKERS, label_outer, require_matplotlib, save, styled
 from celltrain.model.expressions import named
 from celltrain.papers.paired import against
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
@@ -117,7 +117,7 @@ class Source:
         """Returns an axis label: the figure's own, or the quantity or the key with its unit."""
         name = self.spec["quantity"] if axis == "y" and "quantity" in self.spec else self.spec[axis]
         about = self.paper.quantities.get(name) or self.paper.keys[name]
-        return str(self.spec.get(f"{axis}_label") or measure(about.name, about.unit))
+        return str(self.spec.get(f"{axis}_label") or words.label(about.name, about.unit))
 
     def worded(self, part: str, value: Value | None) -> str:
         """Returns the text for a panel or a line.
@@ -317,14 +317,17 @@ def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None
         ends = [one.low for one in chosen], [one.high for one in chosen]
         axes.vlines(at, *ends, color=colour, linewidth=6, alpha=0.35)
         both = zip(at, chosen, strict=True)
-        printed = [(place, one.printed) for place, one in both if one.number.published is not None]
+        printed = [(place, one) for place, one in both if one.number.published is not None]
         label = name if isinstance(name, str) else f"{colouring.replace('_', ' ')} {name}"
         label = f"{label}: range and mean" if printed else label
         axes.scatter(at, [one.mean for one in chosen], color=colour, marker="_", s=60, label=label)
         if printed:
             label_of_last = "printed" if index == len(series) - 1 else None
-            x_printed, y_printed = zip(*printed, strict=True)
-            axes.scatter(x_printed, y_printed, color="black", marker="x", s=22, zorder=3, label=label_of_last)
+            for scored, colour_of_cross, note in ((True, "black", ""), (False, GREY, ", not scored")):
+                own = [(place, one.printed) for place, one in printed if one.number.scored is scored]
+                cross: dict[str, Any] = {"color": colour_of_cross, "marker": "x", "s": 22, "zorder": 3}
+                if own:
+                    axes.scatter(*zip(*own, strict=True), label=label_of_last and f"{label_of_last}{note}", **cross)
     axes.set_xticks(range(len(places)), [str(place) for place in places])
     axes.grid(visible=False, axis="x")
 

@@ -22,8 +22,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from celltrain import _core
 from celltrain.errors import PaperError as PaperError
 from celltrain.model.expressions import MeasureError, measure
+from celltrain.model.overrides import Setting, applied
 from celltrain.model.paths import seconds, set_key
-from celltrain.text import described
+from celltrain.text import among, described
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,6 +38,8 @@ Hashed = TypeVar("Hashed", bound=Hashable)
 #: Function that returns the text of a shipped file, such as `papers/af-96-1269/paper.toml`; None if there is none.
 Reader = Callable[[str], str | None]
 
+#: Number of rows that a message about an unknown row lists.
+MOST_ROWS = 8
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -267,16 +270,41 @@ class Paper(Description):
         return by_number[number]
 
     def numbers(
-        self, *, tables: Sequence[str | int] | None = None, networks: Sequence[str] | None = None
+        self,
+        *,
+        tables: Sequence[str | int] | None = None,
+        networks: Sequence[str] | None = None,
+        rows: Sequence[str] | None = None,
     ) -> list[Number]:
-        """Returns the numbers of these tables and networks; by default all, including experiments."""
+        """Returns the numbers of these tables, networks and rows; by default all, including experiments.
+
+        Args:
+            tables: Numbers of tables.
+            networks: Names of networks, in upper or lower case.
+            rows: Rows by the values of their keys, such as `"5,1000,epd"`; some of the values, in their order, suffice.
+        """
         chosen = self.tables if tables is None else [self.table(str(number)) for number in tables]
-        known = sorted({c.network for c in self.configurations if c.network is not None})
+        known = {c.network.lower(): c.network for c in self.configurations if c.network is not None}
         for network in networks or ():
-            if network not in known:
-                raise PaperError(f"{self.id} has no network {described(network)}; it has {', '.join(known) or 'none'}")
+            if network.lower() not in known:
+                listed = ", ".join(sorted(known.values())) or "none"
+                raise PaperError(f"{self.id} has no network {described(network)}; it has {listed}")
+        wanted = None if networks is None else {known[network.lower()] for network in networks}
         every = (number for table in chosen for number in table.numbers)
-        return [one for one in every if networks is None or one.network is None or one.network in networks]
+        found = [one for one in every if wanted is None or one.network is None or one.network in wanted]
+        if rows is None:
+            return found
+        for row in rows:
+            if found and not any(_is_row(one, row) for one in found):
+                known_rows = list(dict.fromkeys(",".join(map(str, one.row.values())) for one in found))
+                raise PaperError(f"{self.id} has no row {described(row)} there; {among(row, known_rows[:MOST_ROWS])}")
+        return [one for one in found if any(_is_row(one, row) for row in rows)]
+
+
+def _is_row(number: Number, row: str) -> bool:
+    """Returns whether the keys of a number have these values, in their order."""
+    values = iter([str(value).lower() for value in number.row.values()])
+    return all(value.strip().lower() in values for value in row.split(","))
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Hashed]) -> dict[Hashed, list[Item]]:
@@ -321,7 +349,7 @@ def load(
         if paper_id in other.ids():
             hint = f"type: celltrain {other.command} {paper_id}"
             raise PaperError(f"{described(paper_id)} is a {other.word}, not a {kind.word}; {hint}")
-        raise PaperError(f"there is no {kind.word} {described(paper_id)}; choose from {', '.join(kind.ids())}")
+        raise PaperError(f"there is no {kind.word} {described(paper_id)}; {among(paper_id, kind.ids())}")
     return _Expansion(folder, kind, overrides or {}, read).paper()
 
 
@@ -458,7 +486,9 @@ class _Expansion:
                 figure["id"]: self.panels(figure) for figure in source.figures if {"network", "scenario"} & set(figure)
             },
             claims=self.toml("claims.toml")["claims"] if has_claims else [],
-            overrides=dict(self.overrides),
+            overrides={
+                path: value.typed if isinstance(value, Setting) else value for path, value in self.overrides.items()
+            },
         )
 
     def panels(self, figure: dict[str, Any]) -> list[dict[str, Any]]:
@@ -549,9 +579,12 @@ class _Expansion:
             raise PaperError(f"{self.file}: no key of {keys} names a scenario")
         scenario = copy.deepcopy(self.base(base))
         settings = [setting for effect in effects for setting in effect.settings.items()]
-        settings += [(path, value) for path, value in self.overrides.items() if _has_names(path, names)]
+        typed = {path: value for path, value in self.overrides.items() if isinstance(value, Setting)}
+        others = ((path, value) for path, value in self.overrides.items() if path not in typed)
+        settings += [(path, value) for path, value in others if _has_names(path, names)]
         for path, value in settings:
             set_key(scenario, str(substitute(path, names)), substitute(value, names))
+        scenario, _ = applied(scenario, typed)
         if "duration" in self.overrides:
             _end_measuring_in_time(scenario)
         return scenario

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.drawing import words
 from celltrain.drawing.html import Inlined, Section, render_answer, sections
-from celltrain.drawing.words import measure
 from celltrain.ensemble.cases import arrow
 from celltrain.model import shipped
 from celltrain.model.arguments import checked
@@ -191,7 +191,11 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
     facts = [
         (f"{len(reproduction.scored):,}", "numbers"),
         (f"{max(reproduction.seeds.values()):,}", "seeds"),
-        *([(f"{summary['inside']} of {summary['scored']}", "published values agree")] if summary["scored"] else []),
+        *(
+            [(f"{summary['inside']} of {summary['scored']}", f"published values {rule(reproduction.scored)}")]
+            if summary["scored"]
+            else []
+        ),
         *([(f"{held} of {len(reproduction.claims)}", "claims hold")] if reproduction.claims else []),
     ]
     subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}"
@@ -260,7 +264,7 @@ def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
 
     def label(scored: Scored) -> str:
         quantity, network = scored.number.quantity, scored.number.network if "network" in table.keys else None
-        return measure(quantity.name, quantity.unit) + (f", {network}" if network else "")
+        return words.label(quantity.name, quantity.unit) + (f", {network}" if network else "")
 
     for title, group in grouped(members, label).items():
         grid.add_group(title)
@@ -294,7 +298,7 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
     """Returns sentences that count the published values that agree, by verdict."""
     verdicts, scored = summary["verdicts"], summary["scored"]
     text = (
-        f"{summary['inside']} of {scored} published values agree ({100 * summary['share_inside']:.0f} %). "
+        f"{summary['inside']} of {scored} published values are {rule(numbers)} ({100 * summary['share_inside']:.0f} %). "
         f"Within the range of our seeds: {verdicts['inside_range']} of {scored}."
     )
     if verdicts["with_tolerance"]:
@@ -309,6 +313,20 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
         middle, expected = verdicts["pit_middle"], verdicts["pit_middle_expected"]
         text += f" With a PIT between .05 and .95: {middle} of {verdicts['draws']} ({expected:.0f} expected)."
     return text
+
+
+#: Rule by which a published value agrees, by `judged_by`.
+RULES = {
+    "range": "inside the seeds' range",
+    "mean": "within tolerance of our mean",
+    "either": "within tolerance or inside the seeds' range",
+}
+
+
+def rule(numbers: Sequence[Scored]) -> str:
+    """Returns the rule by which the scored numbers agree, in words that follow "are"."""
+    judged = {one.number.judged_by for one in numbers if one.number.scored}
+    return RULES[judged.pop()] if len(judged) == 1 else RULES["either"]
 
 
 def rows(members: Sequence[Scored]) -> list[list[Scored]]:
@@ -367,7 +385,7 @@ def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
 
 def _dense(heads: Sequence[str], lines: Sequence[Sequence[str]], paper: Paper) -> Grid:
     """Makes a table of the summary without its empty columns, and with the units of the quantities."""
-    titles = {_words(name): measure(name, quantity.unit) for name, quantity in paper.quantities.items()}
+    titles = {_words(name): words.label(name, quantity.unit) for name, quantity in paper.quantities.items()}
     kept = [place for place in range(len(heads)) if place == 0 or any(line[place] not in ("", "-") for line in lines)]
     keys = sum(place < 3 for place in kept)
     grid = Grid(heads=[heads[place] for place in kept], left=range(keys), keys=keys)

@@ -212,7 +212,7 @@ class Cluster:
             self._waiting.extend(_Parcel(content=_packed(single), runs=1, alone=True) for single in singles)
             return
         record = chunk.record(chunk.tasks[0], error="the worker that ran it died, however often it was tried")
-        take(Rows(**_core.build(), runs=(record,)))
+        take(Rows.of(record))
 
     def _error(self, problem: str) -> ClusterError:
         return ClusterError.of_file(self._address, problem)

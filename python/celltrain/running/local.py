@@ -65,10 +65,9 @@ class Local:
 
     def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
         """Runs every chunk, and passes on each record when its run ends."""
-        build = _core.build()
 
         def take_one(record: RunRecord) -> None:
-            take(Rows(**build, runs=(record,)))
+            take(Rows.of(record))
 
         stop = Cancel()
 
@@ -99,7 +98,7 @@ def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
     """Runs a chunk to its end. A failed run becomes a row with its error, and the other runs continue."""
     records: list[RunRecord] = []
     run_records(chunk, threads, records.append)
-    return Rows(**_core.build(), runs=tuple(records))
+    return Rows.of(*records)
 
 
 def run_records(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:

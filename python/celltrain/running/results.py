@@ -58,6 +58,7 @@ def run(
     ports: str | Sequence[str] | None = None,
     engine: str | None = None,
     threads: int = 1,
+    delays: bool = False,
     events: Events | str | os.PathLike[str] | None = None,
     pcap: Capture | str | os.PathLike[str] | None = None,
     progress: Callable[[float], object] | None = None,
@@ -76,8 +77,10 @@ def run(
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None, the
             fast one, unless a capture or some of the events need the reference engine.
         threads: Largest number of threads that share the run. The result is the same, bit for bit, for any number.
-            Large networks with long links gain most; others run on one thread, with a warning. `trace`, `events`,
-            `pcap` and the reference engine need a single thread.
+            Large networks with long links gain most; others run on one thread, with a warning. `trace`, `delays`,
+            `events`, `pcap` and the reference engine need a single thread.
+        delays: True to measure the delays of packets: round-trip times, one-way delays and jitter of flows, and queueing
+            delays at ports and in the queues of memories. Adds columns to `flows`, `ports` and `queues`.
         events: Events to record, and where: a `celltrain.Events`, or a folder for events of all kinds. Recording does
             not affect the run.
         pcap: A capture of the run for Wireshark and similar programs: a `celltrain.Capture`, or a file for the packets
@@ -115,7 +118,7 @@ def run(
         problem = f"is not a number of threads from 1 to {most}, one for each core"
         faults.append(Fault.of_option("threads", threads, problem))
     elif threads > 1:
-        observers = {"trace": trace, "events": events, "pcap": pcap, "engine": engine == "reference"}
+        observers = {"trace": trace, "delays": delays, "events": events, "pcap": pcap, "engine": engine == "reference"}
         problem = "cannot be combined with {}, which needs a single thread"
         faults += [Fault.of_option("threads", threads, problem.format(name)) for name, on in observers.items() if on]
     if faults:
@@ -141,7 +144,9 @@ def run(
                 outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
             options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
             records: list[dict[str, Any]] = []
-            answer_json, series = accepted.run(*options, threads=threads, on_requests=records.append, **outputs)
+            answer_json, series = accepted.run(
+                *options, threads=threads, on_requests=records.append, delays=delays, **outputs
+            )
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
                 events.known = _for_diagrams(answer)
@@ -336,7 +341,9 @@ class RunResult(Carded):
         return self._table("requests")
 
     def _table(self, name: str) -> pa.Table:
-        return tables.table(self._answer.get(name, []), [measure.as_column() for measure in ROWS[name]])
+        rows = self._answer.get(name, [])
+        measures = [one for one in ROWS[name] if not one.on_request or any(one.name in row for row in rows)]
+        return tables.table(rows, [measure.as_column() for measure in measures])
 
     @checked()
     def steady(self, flow: str | None = None) -> Steady:

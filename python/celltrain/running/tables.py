@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from celltrain.errors import NotTracedError
 from celltrain.model.files import replacing
@@ -174,12 +176,56 @@ def encoded(table: pa.Table) -> bytes:
     return content
 
 
+# All CSV is written here. Texts and names of columns are escaped, so that no spreadsheet runs them as formulas.
+
+
 def write_csv(table: pa.Table, path: Path) -> None:
-    """Writes a table as CSV; texts are escaped so that no spreadsheet runs them as formulas (`celltrain.text.cell`)."""
+    """Writes a table as a CSV file."""
+    with replacing(path) as file:
+        _write_table(table, file)
+
+
+def as_csv(rows: pa.Table | Iterable[Mapping[str, Any]]) -> str:
+    """Returns a table, or rows, as CSV; nested values of rows have a column such as `cells.lost`.
+
+    >>> print(as_csv([{"flow": "=1+1", "cells": {"lost": 3}}, {"flow": "tcp2", "cells": {"lost": None}}]), end="")
+    flow,cells.lost
+    '=1+1,3
+    tcp2,
+    """
+    if hasattr(rows, "to_pylist"):
+        content = io.BytesIO()
+        _write_table(rows, content)
+        return content.getvalue().decode()
+    nested = [_nested(row) for row in rows]
+    names = list(dict.fromkeys(name for row in nested for name in row))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(cell, names))
+    writer.writerows([_cell(row.get(name)) for name in names] for row in nested)
+    return text.getvalue()
+
+
+def _nested(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        found |= _nested(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return found
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        value = "; ".join(map(str, value))
+    return cell(value) if isinstance(value, str) else value
+
+
+def _write_table(table: pa.Table, file: IO[bytes]) -> None:
     import pyarrow as pa
     import pyarrow.csv
 
-    with replacing(path) as file, pa.csv.CSVWriter(file, csv_schema(table.schema)) as writer:
+    with pa.csv.CSVWriter(file, csv_schema(table.schema)) as writer:
         for rows in csv_rows(table):
             writer.write_table(rows)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
+from celltrain import _core
 from celltrain.model.python_policy import modules_of
 
 
@@ -118,6 +119,11 @@ class Rows:
     version: str
     profile: str
     runs: tuple[RunRecord, ...]
+
+    @classmethod
+    def of(cls, *runs: RunRecord) -> Rows:
+        """Returns records of runs of this program."""
+        return cls(version=_core.__version__, profile=_core.build()["profile"], runs=runs)
 
 
 @runtime_checkable

@@ -50,15 +50,14 @@ impl EndSystems {
     pub(super) fn emit_arrived(
         &self,
         (flow, frame): FrameOf,
-        (segment, marked): (Segment, bool),
+        (segment, capable, marked): (Segment, bool, bool),
         before: Option<Before>,
         now: Time,
         observer: &mut impl Observer,
     ) {
         let Some(before) = before else { return };
         let Connection { sender, receiver, data_vc, .. } = &self.connections[flow];
-        let capable = sender.uses_ecn();
-        let ecn = EcnBits { capable, marked: capable && marked, ..EcnBits::default() };
+        let ecn = EcnBits { capable, marked, ..EcnBits::default() };
         let kind = if receiver.counters().repeated_segments > before.repeated {
             ArrivalKind::Repeated
         } else if receiver.delivered() > before.delivered {
@@ -112,7 +111,7 @@ impl EndSystems {
         observer.on_event(now, Event::Segment(event));
     }
 
-    /// Reports a step of a connection's handshake. Its frame is not ECN-capable.
+    /// Reports a step of a connection's handshake.
     #[inline]
     pub(super) fn emit_handshake<P: Observer>(
         &self,
@@ -123,9 +122,10 @@ impl EndSystems {
         observer: &mut P,
     ) {
         if P::OBSERVES {
-            let sender = Some(self.connections[flow].sender.state());
-            let step = SegmentStep::Handshake(step);
-            let event = SegmentEvent { flow, vc, frame, step, sender, ecn: EcnBits::default() };
+            let sender = &self.connections[flow].sender;
+            let ecn = EcnBits { capable: sender.opens_capable(), ..EcnBits::default() };
+            let (sender, step) = (Some(sender.state()), SegmentStep::Handshake(step));
+            let event = SegmentEvent { flow, vc, frame, step, sender, ecn };
             observer.on_event(now, Event::Segment(event));
         }
     }
@@ -244,7 +244,8 @@ pub(super) fn sent<P: Observer>(
         } else {
             SegmentStep::Sent { segment, is_probe: sender.has_probed_with(segment), is_damaged }
         };
-        let ecn = EcnBits { capable: sender.uses_ecn(), reduced: sender.reports_reduction(), ..EcnBits::default() };
+        let ecn =
+            EcnBits { capable: sender.sends_capable(), reduced: sender.reports_reduction(), ..EcnBits::default() };
         let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }
@@ -284,7 +285,7 @@ pub(super) fn ack_sent<P: Observer>(
 }
 
 /// Returns the position of a packet's payload among all bytes sent.
-fn place_of(packet: u64, bytes: u64) -> Segment {
+pub(super) fn place_of(packet: u64, bytes: u64) -> Segment {
     let len = u32::try_from(bytes).expect("scenario checks bound the size of packets");
     Segment { seq: packet.saturating_mul(bytes), len }
 }

@@ -118,6 +118,7 @@ impl EndSystems {
                 mine.swap_receiving_ends(theirs);
             }
         }
+        self.timeouts.add_partition(&others.timeouts);
         for vc in self.vcs.keys() {
             // Each of these cells was counted in exactly one partition.
             let counted = others.vc_counters(vc);

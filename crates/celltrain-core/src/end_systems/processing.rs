@@ -132,6 +132,7 @@ mod tests {
             frame: FrameNumber::new(number),
             cells: 12,
             tagged: false,
+            capable: true,
         }
     }
 

@@ -201,8 +201,9 @@ impl EndSystems {
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
-        let Connection { data_vc, ack_cells, .. } = self.connections[flow];
-        let departure = self.vcs.put(data_vc, Frame::new(ack_cells, Body::Syn { flow }), None);
+        let Connection { data_vc, ack_cells, ref sender, .. } = self.connections[flow];
+        let capable = sender.opens_capable();
+        let departure = self.vcs.put(data_vc, Frame::new(ack_cells, Body::Syn { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
         self.emit_handshake((flow, departure.frame), data_vc, HandshakeStep::SynSent { is_repeated }, now, observer);
     }
@@ -235,8 +236,9 @@ impl EndSystems {
         let connection = &mut self.connections[flow];
         connection.sees(Seen::Syn, now, 0);
         let Connection { data_vc, ack_vc, ack_cells, .. } = *connection;
+        let capable = connection.sender.opens_capable();
         self.emit_handshake((flow, number), data_vc, HandshakeStep::SynArrived, now, observer);
-        let departure = self.vcs.put(ack_vc, Frame::new(ack_cells, Body::SynAck { flow }), None);
+        let departure = self.vcs.put(ack_vc, Frame::new(ack_cells, Body::SynAck { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
         self.emit_handshake((flow, departure.frame), ack_vc, HandshakeStep::SynAckSent, now, observer);
     }

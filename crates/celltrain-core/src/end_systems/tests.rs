@@ -2,7 +2,7 @@ use super::*;
 use crate::index::FlowIndex;
 use crate::network::tests::simple_network;
 use crate::probe::Nothing;
-use crate::tcp::{DelayedAcks, TcpConfig, TcpOptions, TickPhase};
+use crate::tcp::{DelayedAcks, Rules, TcpConfig, TcpOptions, TickPhase};
 use crate::units::Duration;
 
 fn network(of_flows: &[TcpOptions]) -> Network {
@@ -15,7 +15,11 @@ fn network(of_flows: &[TcpOptions]) -> Network {
 
 /// Returns options whose retransmission clock ticks every `milliseconds`.
 fn ticking(milliseconds: u64) -> TcpOptions {
-    TcpOptions { timer_granularity: Duration::from_milliseconds(milliseconds), ..TcpOptions::default() }
+    TcpOptions {
+        rules: Rules::Paper,
+        timer_granularity: Duration::from_milliseconds(milliseconds),
+        ..TcpOptions::default()
+    }
 }
 
 /// Returns each clock's kind, its period in milliseconds, and its flows.

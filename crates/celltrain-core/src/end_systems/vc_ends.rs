@@ -90,7 +90,7 @@ impl Vcs {
         let VcEnds { link, label, branch, tagged, ref mut log, ref mut offered } = self.ends[vc];
         *offered += u64::from(frame.cells);
         let number = log.push(frame).on_branch(branch);
-        Departure { vc, link, label, frame: number, cells: frame.cells, tagged }
+        Departure { vc, link, label, frame: number, cells: frame.cells, tagged, capable: true }
     }
 
     /// Returns the number, with its branch, of the next frame that is sent on a VC.

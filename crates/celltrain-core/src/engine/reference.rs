@@ -20,6 +20,7 @@ use crate::cancellation::{CancellationToken, all};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::coverage::reached;
+use crate::delay::PortDelays;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
@@ -68,6 +69,8 @@ pub(super) struct Engine<'a> {
     events: BinaryHeap<Reverse<Event>>,
     now: Instant,
     reported_losses: ReportedLosses,
+    /// Delays of packets at ports, if they are measured.
+    delays: Option<PortDelays>,
 }
 
 /// An event. Events are ordered by time, then by kind, then by link or flow.
@@ -149,7 +152,7 @@ impl<'a> Engine<'a> {
         let port = |(index, link): (LinkIndex, &crate::network::Link)| {
             let vcs = routing.vcs[index].len();
             token.tick(vcs)?;
-            let mut policy = link.policy.build(link.buffer, &network.vc_names(&routing, index));
+            let mut policy = network.policy(&routing, index);
             policy.at_port(&PortInfo::of(&link.name, link.buffer, link.rate, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
@@ -186,6 +189,10 @@ impl<'a> Engine<'a> {
             events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
             reported_losses: ReportedLosses::default(),
+            delays: network
+                .delays
+                .at_ports()
+                .then(|| PortDelays::new(network.window(clock), routing.vcs.iter().map(TiVec::len), clock)),
             clock,
             routing,
         };
@@ -234,7 +241,8 @@ impl<'a> Engine<'a> {
             let Some(now) = next.filter(|&now| now <= until) else { break };
             progress.now.set(now);
             let events = self.step(now, probe);
-            token.tick(events)?;
+            // An instant may have no event, only an action of a memory's policy.
+            token.tick(events.max(1))?;
         }
         progress.now.set(until);
         Ok(())
@@ -311,7 +319,10 @@ impl<'a> Engine<'a> {
 
     /// Handles a cell that reaches the end of a link.
     fn arrive(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
-        if let Some(loss) = self.lossy[link].and_then(|number| self.losses[number].take(cell)) {
+        if let Some(loss) = self.lossy[link].and_then(|number| {
+            let vc = self.routing.vcs[link][cell.label()];
+            self.losses[number].take(cell, || self.end_systems.segment(vc, cell.frame))
+        }) {
             self.event_sink(now, probe).lost_on_link(link, cell, loss);
             return;
         }
@@ -335,6 +346,9 @@ impl<'a> Engine<'a> {
                 let cell = if polices_here { self.edge.on_cell(vc, now, cell) } else { cell }.relabelled(label);
                 if cell.tagged() != came_tagged {
                     self.event_sink(now, probe).cell(port, cell, CellStep::Tagged);
+                }
+                if let Some(delays) = &mut self.delays {
+                    delays.on_arrival(port, cell, now);
                 }
                 self.now.at_ports.push(PortArrival { port, input, vc, cell });
             }
@@ -380,9 +394,12 @@ impl<'a> Engine<'a> {
     /// Passes the end systems' frames to their hosts' ports.
     fn depart(&mut self, now: Time, probe: &mut impl Probe) {
         let mut departures = std::mem::take(&mut self.now.departures);
-        for Departure { link, label, frame, cells, tagged, .. } in departures.drain(..) {
+        for Departure { link, label, frame, cells, tagged, capable, .. } in departures.drain(..) {
             self.now.to_serve.push(link);
-            let cell = |number| Cell::new(label, frame, number == cells).with_tag(tagged);
+            let cell = |number| Cell::new(label, frame, number == cells).with_tag(tagged).with_capable(capable);
+            if let Some(delays) = &mut self.delays {
+                delays.on_arrival(link, cell(cells), now);
+            }
             if let Some(port) = self.rate_control.port_mut(link) {
                 port.on_packet(label, Packet { frame, cells, tagged });
                 (1..=cells).for_each(|number| self.event_sink(now, probe).cell(link, cell(number), CellStep::Arrived));
@@ -556,6 +573,9 @@ impl<'a> Engine<'a> {
             let sent = now + cell_time;
             if self.rate_control.port(link).is_some() {
                 if let Some(cell) = self.shape(link, now, probe) {
+                    if let Some(delays) = &mut self.delays {
+                        delays.on_departure(link, cell, now);
+                    }
                     self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
                 }
                 let port = self.rate_control.port(link).expect("it is a shaped port");
@@ -603,6 +623,9 @@ impl<'a> Engine<'a> {
                 self.event_sink(now, probe).cell(link, marked, CellStep::Marked);
             }
             let cell = marked;
+            if let Some(delays) = &mut self.delays {
+                delays.on_departure(link, cell, now);
+            }
             self.event_sink(now, probe).cell(link, cell, CellStep::Departed);
             self.transmitting[link] = Some(cell);
             self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
@@ -676,6 +699,7 @@ impl<'a> Engine<'a> {
             losses,
             edge,
             rate_control,
+            delays: self.delays.as_ref().map(PortDelays::times),
             token,
         }
         .measure()

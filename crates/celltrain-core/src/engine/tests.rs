@@ -1,5 +1,6 @@
 //! Tests of both engines on short complete runs.
 
+mod delays;
 mod losses;
 mod requests;
 

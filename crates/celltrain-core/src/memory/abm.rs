@@ -14,9 +14,10 @@ use typed_index_collections::TiVec;
 
 use super::drain_rate::DrainRates;
 use super::dynamic_threshold::check_alpha;
+use super::interval::IntervalClock;
 use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, Verdict, View};
 use crate::error::Fault;
-use crate::units::{Duration, Time};
+use crate::units::{Duration, Span, Time};
 
 /// ABM as its authors implement it: Dynamic Threshold over the congested queues of a priority, times the drain rate.
 ///
@@ -49,6 +50,7 @@ pub struct Abm {
     priorities: TiVec<PoolQueue, u8>,
     congestion: Congestion,
     drain_rates: DrainRates,
+    clock: IntervalClock,
 }
 
 /// How `n_p`, the number of congested queues of a priority, is counted.
@@ -89,11 +91,13 @@ pub(super) fn check_interval(interval: Duration) -> Option<Fault> {
 
 impl Abm {
     pub(super) fn new(pool: &PoolInfo<'_>, alpha: f64, congestion: Congestion, interval: Duration) -> Self {
+        let interval = pool.clock.span(interval).max(Span(1));
         Self {
             alphas: pool.queues.iter().map(|queue| queue.alpha.unwrap_or(alpha)).collect(),
             priorities: pool.queues.iter().map(|queue| queue.priority).collect(),
             congestion,
-            drain_rates: DrainRates::new(pool, pool.clock.span(interval)),
+            drain_rates: DrainRates::new(pool, interval),
+            clock: IntervalClock::new(interval),
         }
     }
 
@@ -130,19 +134,36 @@ impl MemoryPolicy for Abm {
         Some(self.alphas[queue] * f64::from(view.free()) / n_p * self.drain_rates.of(queue))
     }
 
-    fn left(&mut self, _view: &View<'_>, queue: PoolQueue, cells: u32) {
+    fn entered(&mut self, view: &View<'_>, _queue: PoolQueue, _cells: u32) {
+        if let Congestion::AtUpdates { .. } = self.congestion {
+            self.clock.wake(view.now);
+        }
+    }
+
+    fn left(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         self.drain_rates.left(queue, cells);
+        self.clock.wake(view.now);
     }
 
     fn next_time(&self) -> Option<Time> {
-        Some(self.drain_rates.next_time())
+        self.clock.next_time()
+    }
+
+    fn pass(&mut self, now: Time) {
+        self.clock.pass(now);
     }
 
     fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
+        let mut changed = false;
         if let Congestion::AtUpdates { share, .. } = self.congestion {
-            self.congestion = Congestion::AtUpdates { share, counts: self.near_threshold(view, share).into() };
+            let new_counts = self.near_threshold(view, share);
+            if let Congestion::AtUpdates { counts, .. } = &mut self.congestion {
+                changed = **counts != new_counts;
+                **counts = new_counts;
+            }
         }
-        self.drain_rates.on_time();
+        changed |= self.drain_rates.end_interval();
+        self.clock.acted(changed);
         None
     }
 
@@ -160,7 +181,8 @@ mod tests {
     use super::*;
     use crate::memory::QueueInfo;
     use crate::memory::tests::{Pool, fill};
-    use crate::units::Span;
+    use crate::rng::Stream;
+    use crate::units::Clock;
 
     #[test]
     fn one_congested_queue_has_the_threshold_of_dynamic_threshold() {
@@ -198,5 +220,92 @@ mod tests {
         let free = f64::from(100 - pool.held()[0]);
         assert_eq!(pool.threshold(0), free * 0.75);
         assert_eq!(pool.threshold(1), free / 2.0, "queue 1 sent nothing");
+    }
+
+    /// A pool of three queues, and a random sequence of changes and ends of instants.
+    struct Trial {
+        policy: Abm,
+        queues: TiVec<PoolQueue, u32>,
+        actions: u32,
+    }
+
+    impl Trial {
+        fn new(congestion: Congestion, interval: Duration) -> Self {
+            let queue = |port, priority| QueueInfo { priority, cell_time: Span(7), ..QueueInfo::at_port(port) };
+            let infos: TiVec<PoolQueue, QueueInfo> = vec![queue(0, 0), queue(0, 1), queue(1, 0)].into();
+            let (clock, rng) = (Clock::exact(1_000_000), &Stream::new(1, "test"));
+            let pool = PoolInfo { cells: 40, queues: &infos, clock, rng };
+            Self { policy: Abm::new(&pool, 1.5, congestion, interval), queues: vec![0; 3].into(), actions: 0 }
+        }
+
+        fn change(&mut self, queue: PoolQueue, enters: bool, now: Time) {
+            let used: u32 = self.queues.iter().sum();
+            if enters && used < 40 {
+                self.queues[queue] += 1;
+                let view = View { cells: 40, used: used + 1, queues: &self.queues, now };
+                self.policy.entered(&view, queue, 1);
+            } else if !enters && self.queues[queue] > 0 {
+                self.queues[queue] -= 1;
+                let view = View { cells: 40, used: used - 1, queues: &self.queues, now };
+                self.policy.left(&view, queue, 1);
+            }
+        }
+
+        fn end_instant(&mut self, now: Time, may_sleep: bool) {
+            let Self { policy, queues, actions } = self;
+            let view = View { cells: 40, used: queues.iter().sum(), queues, now };
+            while policy.next_time().is_some_and(|time| time <= now) {
+                policy.on_time(&view);
+                *actions += 1;
+                if !may_sleep {
+                    policy.clock.wake(Time::default());
+                }
+            }
+            policy.pass(now);
+        }
+
+        fn thresholds(&self, now: Time) -> Vec<Option<f64>> {
+            let view = View { cells: 40, used: self.queues.iter().sum(), queues: &self.queues, now };
+            self.queues.keys().map(|queue| self.policy.threshold(&view, queue)).collect()
+        }
+    }
+
+    #[test]
+    fn a_clock_that_sleeps_has_the_thresholds_of_one_that_never_does() {
+        let mut rng = Stream::new(1, "abm");
+        for case in 0..200 {
+            let interval = Duration::from_microseconds(u64::from(1 + rng.below([2, 20, 2000][case % 3])));
+            let congestion = || match case % 2 {
+                0 => Congestion::ByLength(5.0),
+                _ => Congestion::AtUpdates { share: 0.9, counts: [1; 256].into() },
+            };
+            let [mut sleeps, mut wakes] = [(); 2].map(|()| Trial::new(congestion(), interval));
+            let (mut now, mut changes) = (Time(0), 0);
+            for _ in 0..60 {
+                let later = now + Span(1 + u64::from(rng.below([3, 300][case / 6 % 2])));
+                while now < later {
+                    now += Span(1);
+                    if now == later {
+                        for _ in 0..rng.below(4) {
+                            let (queue, enters) = (PoolQueue::new(rng.below(3)), rng.below(2) == 0);
+                            sleeps.change(queue, enters, now);
+                            wakes.change(queue, enters, now);
+                            changes += 1;
+                        }
+                    }
+                    sleeps.end_instant(now, true);
+                    wakes.end_instant(now, false);
+                    assert_eq!(sleeps.thresholds(now), wakes.thresholds(now), "case {case} at {now:?}");
+                    // The policy of another pool removes a cell after the actions of an instant.
+                    if now == later && rng.below(4) == 0 {
+                        let queue = PoolQueue::new(rng.below(3));
+                        sleeps.change(queue, false, now);
+                        wakes.change(queue, false, now);
+                        changes += 1;
+                    }
+                }
+            }
+            assert!(sleeps.actions <= 8 * (changes + 1), "case {case}: {} actions, {changes} changes", sleeps.actions);
+        }
     }
 }

@@ -566,6 +566,9 @@ impl Memory {
                     return Some(Removal { queue: pool.queues[queue], end });
                 }
             }
+            if pool.hooks.clock {
+                pool.policy.pass(now);
+            }
         }
         None
     }

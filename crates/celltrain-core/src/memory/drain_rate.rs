@@ -4,13 +4,11 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::{PoolInfo, PoolQueue};
 use crate::coverage::reached;
-use crate::units::{Span, Time};
+use crate::units::Span;
 
 /// The share of its port's rate at which each queue was drained in the last interval.
 #[derive(Debug)]
 pub(super) struct DrainRates {
-    interval: Span,
-    next: Time,
     /// Cells that left since the last interval ended.
     left: TiVec<PoolQueue, u64>,
     /// Cells that a port sends in an interval.
@@ -23,11 +21,8 @@ pub(super) struct DrainRates {
 impl DrainRates {
     /// Creates rates for the queues of a pool. Until the first interval ends, every share is 1.
     pub(super) fn new(pool: &PoolInfo<'_>, interval: Span) -> Self {
-        let interval = interval.max(Span(1));
         let priorities = |port: u32| pool.queues.iter().filter(|queue| queue.port == port).count();
         Self {
-            interval,
-            next: Time::default() + interval,
             left: ti_vec![0; pool.queues.len()],
             most: pool.queues.iter().map(|queue| interval.0 as f64 / queue.cell_time.0.max(1) as f64).collect(),
             least: pool.queues.iter().map(|queue| 1.0 / priorities(queue.port).max(1) as f64).collect(),
@@ -43,19 +38,19 @@ impl DrainRates {
         self.left[queue] += u64::from(cells);
     }
 
-    pub(super) fn next_time(&self) -> Time {
-        self.next
-    }
-
-    /// Ends an interval.
-    pub(super) fn on_time(&mut self) {
+    /// Ends an interval. Returns whether the rates or the counts of cells changed.
+    pub(super) fn end_interval(&mut self) -> bool {
+        let mut changed = false;
         for ((left, share), (most, least)) in
             self.left.iter_mut().zip(&mut self.shares).zip(self.most.iter().zip(&self.least))
         {
+            changed |= *left > 0;
             let drained = std::mem::take(left) as f64 / most;
             reached!(DrainRateAtLeast if drained > 0.0 && drained < *least);
-            *share = drained.clamp(*least, 1.0);
+            let new_share = drained.clamp(*least, 1.0);
+            changed |= new_share != *share;
+            *share = new_share;
         }
-        self.next += self.interval;
+        changed
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use celltrain_formula::rules::{Constant, Host, Name, On, Start, Texts};
-use celltrain_formula::{Kind, Meaning, Program, Registers, Unit, Word};
+use celltrain_formula::{Clause, Evaluator, Kind, Meaning, Program, Registers, Unit, Word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
@@ -108,10 +108,16 @@ impl Host for AtPool {
 
 impl Config {
     fn compile(&self, pool: &AtPool) -> Result<(Program, Box<Registers>), Vec<Fault>> {
+        let mut rules = self.with_texts(|texts| texts.compile(pool))?;
+        Ok((rules.answers.remove(0), rules.registers))
+    }
+
+    /// Calls `read` with the formulas.
+    fn with_texts<T>(&self, read: impl FnOnce(Texts<'_>) -> T) -> T {
         let constants: BTreeMap<String, Constant> =
             self.constants.iter().map(|(name, start)| (name.clone(), start.clone().into())).collect();
         let state = BTreeMap::new();
-        let texts = Texts {
+        read(Texts {
             constants: &constants,
             state: &state,
             vc_state: &state,
@@ -119,9 +125,31 @@ impl Config {
             events: &[],
             vcs: Some(&[]),
             first: FIRST_OWN,
+        })
+    }
+
+    /// Lists the clauses of `admit` that refuse a cell of `queue`. The list is empty if the condition holds.
+    pub fn why_refused(&self, pool: &PoolInfo<'_>, view: &View<'_>, queue: PoolQueue) -> Vec<Clause> {
+        let at_pool = AtPool { cells: pool.cells, queues: Some(pool.queues.len()) };
+        let Ok((_, mut registers)) = self.compile(&at_pool) else { return Vec::new() };
+        let Ok((tree, vocabulary)) = self.with_texts(|texts| texts.question(&at_pool, "admit")) else {
+            return Vec::new();
         };
-        let mut rules = texts.compile(pool)?;
-        Ok((rules.answers.remove(0), rules.registers))
+        set_registers(&mut registers, view, queue, pool.queues[queue].priority);
+        Evaluator::new(&vocabulary, &registers, &mut || 0.5).why_not(&tree, &self.admit)
+    }
+}
+
+/// Writes the values that a decision about `queue` depends on into their registers.
+fn set_registers(registers: &mut Registers, view: &View<'_>, queue: PoolQueue, priority: u8) {
+    for (register, value) in [
+        (Q, view.used),
+        (OWN, view.queues[queue]),
+        (ACTIVE, view.active()),
+        (RANK, view.rank(queue)),
+        (PRIORITY, priority.into()),
+    ] {
+        registers[usize::from(register)] = value.into();
     }
 }
 
@@ -149,15 +177,7 @@ impl MemoryPolicy for Formula {
         if !view.fits(cells) {
             return Verdict::Refuse;
         }
-        for (register, value) in [
-            (Q, view.used),
-            (OWN, view.queues[queue]),
-            (ACTIVE, view.active()),
-            (RANK, view.rank(queue)),
-            (PRIORITY, self.priorities[queue].into()),
-        ] {
-            self.registers[usize::from(register)] = value.into();
-        }
+        set_registers(&mut self.registers, view, queue, self.priorities[queue]);
         let holds = self.admit.run(&mut self.registers, &mut || 0.0, &mut self.replaced);
         if holds == 0.0 { Verdict::Refuse } else { Verdict::Admit }
     }

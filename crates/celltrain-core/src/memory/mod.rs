@@ -14,6 +14,7 @@
 mod accounting;
 mod config;
 mod drain_rate;
+mod interval;
 mod occupancy;
 
 pub mod abm;
@@ -245,7 +246,7 @@ pub struct Hooks {
     pub arrivals: bool,
     /// [`MemoryPolicy::entered`] and [`MemoryPolicy::left`].
     pub cells: bool,
-    /// [`MemoryPolicy::next_time`] and [`MemoryPolicy::on_time`].
+    /// [`MemoryPolicy::next_time`], [`MemoryPolicy::on_time`] and [`MemoryPolicy::pass`].
     pub clock: bool,
 }
 
@@ -330,6 +331,12 @@ pub trait MemoryPolicy: Any + Send {
     fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
         let _ = view;
         None
+    }
+
+    /// Records that the policy has had its turn to act at `now`, whether or not it was due. Changes that follow at
+    /// `now`, such as cells that another pool's policy removes, come after the actions of this instant.
+    fn pass(&mut self, now: Time) {
+        let _ = now;
     }
 
     /// Returns the hooks above that have an effect. Called once, when the memory is built.

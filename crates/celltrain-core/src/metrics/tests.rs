@@ -59,6 +59,7 @@ impl Stage {
             losses: (&[] as &[_]).as_ref(),
             edge: &self.edge,
             rate_control: &self.rate_control,
+            delays: None,
             token: &self.token,
         }
     }

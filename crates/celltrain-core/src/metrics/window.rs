@@ -48,6 +48,7 @@ impl RunResult {
         for (index, own) in self.abr.iter_mut().enumerate() {
             own.count_between(before.map(|before| &before.abr[index]), &until.abr[index]);
         }
+        self.timeouts.restrict(before.map(|before| &before.timeouts), &until.timeouts);
         self.cells.count_between(before.map(|before| &before.cells), &until.cells);
         let Rates { efficiency, fairness, fairness_max_min, goodput_mbps } =
             Rates::of(network, &self.flows, &self.requests, seconds);
@@ -88,6 +89,7 @@ impl RunResult {
         self.losses.iter_mut().zip(&other.losses).for_each(|(own, other)| own.combine(other, add));
         self.contracts.iter_mut().zip(&other.contracts).for_each(|(own, other)| own.combine(other, add));
         self.abr.iter_mut().zip(&other.abr).for_each(|(own, other)| own.combine(other, add));
+        self.timeouts.add_partition(&other.timeouts);
         self.cells.combine(&other.cells, add);
     }
 }

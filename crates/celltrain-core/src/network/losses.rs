@@ -3,7 +3,7 @@
 use typed_index_collections::TiVec;
 
 use super::{Network, NodeKind, Routing};
-use crate::link_loss::{LinkLosses, LossRule, LossyIndex};
+use crate::link_loss::{LinkLosses, LossPattern, LossRule, LossyIndex};
 use crate::rng::Stream;
 
 impl Network {
@@ -22,7 +22,11 @@ impl Network {
                 let earlier = || self.vcs.iter().take(usize::from(number)).filter(|other| other.merge == vc.merge);
                 let branch =
                     vc.merge.map(|_| u8::try_from(earlier().count()).expect("a merge has 256 branches at most"));
-                let stream = format!("link/{}/losses/{}/{}", link.name, vc.name, unit.name());
+                let model = match rule.pattern {
+                    LossPattern::GilbertElliott(_) => "/gilbert_elliott",
+                    _ => "",
+                };
+                let stream = format!("link/{}/losses/{}/{}{model}", link.name, vc.name, unit.name());
                 losses.add(label, rule, branch, Stream::new(self.seed, &stream));
             }
             losses

@@ -69,6 +69,7 @@ pub(super) fn view(capacity: u32, per_vc: &[u32]) -> View<'_> {
         active_vcs: u32::try_from(active).unwrap(),
         per_vc: TiSlice::from_ref(per_vc),
         tagged: false,
+        capable: true,
         now: Time(0),
     }
 }

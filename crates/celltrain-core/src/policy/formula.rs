@@ -66,7 +66,7 @@ pub struct Table {
     pub on_cells: BTreeMap<String, String>,
     /// Number of cells that enter the queue from one `on_cells` update to the next.
     #[serde(default)]
-    #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 or more)"))]
+    #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 to 4294967295)"))]
     pub every: Option<u32>,
     /// Treatment of a cell of an admitted frame that finds no room.
     #[serde(default)]
@@ -189,7 +189,7 @@ impl BufferPolicy for Formula {
 impl Formula {
     /// Returns the policy as a formula, if it is one.
     pub fn of(policy: &dyn BufferPolicy) -> Option<&Self> {
-        (policy as &dyn Any).downcast_ref()
+        (super::not_capable::inner(policy) as &dyn Any).downcast_ref()
     }
 
     /// Lists the clauses of `admit` that made it refuse the frame of VC `vc`. Called right after

@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod load_ratio;
+pub(crate) mod not_capable;
 mod virtual_queues;
 
 pub mod dfba;
@@ -287,6 +288,8 @@ pub struct View<'a> {
     pub per_vc: &'a TiSlice<Label, u32>,
     /// True if the arriving frame is tagged (CLP = 1).
     pub tagged: bool,
+    /// False if a port that marks packets must drop this one instead: a packet of a TCP that is not ECN-capable.
+    pub capable: bool,
     /// Time of the decision.
     pub now: Time,
 }

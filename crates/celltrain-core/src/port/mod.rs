@@ -239,7 +239,8 @@ impl Port {
     /// Asks the policy about the frame that starts with `cell`. Returns whether it may enter.
     pub(crate) fn judge(&mut self, cell: Cell, now: Time, buffer: Buffer, mut emit: impl FnMut(PortEvent<'_>)) -> bool {
         let Buffer { occupancy, capacity, active_vcs } = buffer;
-        let view = View { occupancy, capacity, active_vcs, per_vc: &self.per_vc, tagged: cell.tagged(), now };
+        let (tagged, capable) = (cell.tagged(), cell.capable());
+        let view = View { occupancy, capacity, active_vcs, per_vc: &self.per_vc, tagged, capable, now };
         let admitted = self.admission.judge_frame(&view, cell.label());
         emit(PortEvent::Judged { view: &view, admitted, policy: &*self.admission.policy });
         admitted

@@ -7,21 +7,39 @@
 pub(super) struct Marks {
     /// True if the acknowledgement being processed reports a mark.
     echoed: bool,
-    /// `snd_max` when the window was last reduced. A mark reduces it again only if its acknowledgement exceeds this
-    /// value.
-    reduced_at: u64,
     /// True if the next new segment reports the reduction (CWR).
     to_report: bool,
-    /// True if the last segment sent reports the reduction.
-    reports: bool,
+    /// The last segment sent.
+    last: Last,
+    opens_capable: bool,
     /// `snd_nxt` when a whole window was last acknowledged.
     window_end: u64,
 }
 
+/// A segment that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    /// It was sent before, or is a window probe.
+    Again,
+    New,
+    /// It is new and reports a reduction of the window (CWR).
+    Reporting,
+}
+
 impl Marks {
-    /// Creates the state of a sender whose data before `offset` has been acknowledged.
-    pub(super) fn starting_at(offset: u64) -> Self {
-        Self { echoed: false, reduced_at: offset, to_report: false, reports: false, window_end: offset }
+    /// Creates the state of a sender that has sent nothing. If `opens_capable`, its SYN is ECN-capable.
+    pub(super) fn new(opens_capable: bool) -> Self {
+        Self { echoed: false, to_report: false, last: Last::Again, opens_capable, window_end: 0 }
+    }
+
+    /// Returns the state of the same sender if all data before `offset` has been acknowledged.
+    pub(super) fn starting_at(self, offset: u64) -> Self {
+        Self { window_end: offset, ..self }
+    }
+
+    /// Returns whether the SYN and its answer are ECN-capable.
+    pub(super) fn opens_capable(self) -> bool {
+        self.opens_capable
     }
 
     /// Records whether the acknowledgement that is processed next reports a mark (ECE).
@@ -35,15 +53,28 @@ impl Marks {
     }
 
     /// Records that a segment is sent, for the first time or again. The first new segment after a reduction reports the
-    /// reduction.
+    /// reduction. Only new data is ECN-capable.
+    //= rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
+    //= rfc3168#6.1.6 "a window probe is not ECN-capable"
     #[inline]
     pub(super) fn on_sent(&mut self, again: bool) {
-        self.reports = !again && std::mem::take(&mut self.to_report);
+        self.last = if again {
+            Last::Again
+        } else if std::mem::take(&mut self.to_report) {
+            Last::Reporting
+        } else {
+            Last::New
+        };
+    }
+
+    /// Returns whether the last segment sent is ECN-capable.
+    pub(super) fn is_capable(self) -> bool {
+        self.last != Last::Again
     }
 
     /// Returns whether the last segment sent reports that the window was reduced because of a mark (CWR).
     pub(super) fn reports_reduction(self) -> bool {
-        self.reports
+        self.last == Last::Reporting
     }
 
     /// Returns whether an acknowledgement up to `una` covers everything that had been sent when this last returned
@@ -56,20 +87,10 @@ impl Marks {
         is_whole
     }
 
-    /// Returns whether the acknowledgement up to `una` reduces the window: it reports a mark, and the window has not
-    /// been reduced for the same data. `max` is the end of the data sent.
-    pub(super) fn reduces(&mut self, una: u64, max: u64) -> bool {
-        let reduces = self.echoed && una > self.reduced_at;
-        if reduces {
-            self.to_report = true;
-            self.on_reduction(max);
-        }
-        reduces
-    }
-
-    /// Records that the window is reduced: marks on data sent before `max` do not reduce it again.
-    pub(super) fn on_reduction(&mut self, max: u64) {
-        self.reduced_at = max;
+    /// Records that the window is reduced, for whatever reason: the next new segment reports it.
+    //= rfc3168#6.1.2 "the first new segment after any reduction of the window carries CWR"
+    pub(super) fn on_reduction(&mut self) {
+        self.to_report = true;
     }
 }
 
@@ -77,25 +98,22 @@ impl Marks {
 mod tests {
     use super::*;
 
+    //= test rfc3168#6.1.2 "the first new segment after any reduction of the window carries CWR"
+    //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
     #[test]
-    fn marks_on_one_window_of_data_reduce_it_once_and_the_next_new_segment_reports_it() {
-        let mut marks = Marks::starting_at(0);
-        marks.on_echo(true);
-        assert!(marks.reduces(1000, 5000));
-        assert!(!marks.reduces(5000, 9000), "that data was sent before the reduction");
-        marks.on_sent(true);
-        assert!(!marks.reports_reduction());
-        let reports = [(); 2].map(|()| {
-            marks.on_sent(false);
-            marks.reports_reduction()
+    fn the_first_new_segment_after_a_reduction_reports_it_and_only_new_segments_are_capable() {
+        let mut marks = Marks::new(false);
+        marks.on_reduction();
+        let sent = [true, false, false, true].map(|again| {
+            marks.on_sent(again);
+            (marks.reports_reduction(), marks.is_capable())
         });
-        assert_eq!(reports, [true, false]);
-        assert!(marks.reduces(5001, 9000));
+        assert_eq!(sent, [(false, false), (true, true), (false, true), (false, false)]);
     }
 
     #[test]
     fn a_window_ends_where_sending_had_come_to() {
-        let mut marks = Marks::starting_at(0);
+        let mut marks = Marks::new(false);
         let ends = [(1000, 4000), (4000, 8000), (4001, 8001)].map(|(una, nxt)| marks.acknowledges_window(una, nxt));
         assert_eq!(ends, [true, false, true]);
     }

@@ -20,10 +20,10 @@ mod window_loss;
 
 pub use congestion::Congestion;
 pub use options::{
-    AfterIdle, Backoff, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks, GapAcks,
-    LimitedTransmit, OfferedWindow, OutOfOrder, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd, RecoveryWindow,
-    RepeatedAcks, RttArithmetic, RttSampling, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase,
-    TimerRestart, WindowArithmetic, WindowGrowth,
+    AfterIdle, Backoff, Behaviour, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, FastRetransmit, FullAcks,
+    GapAcks, LimitedTransmit, OfferedWindow, OutOfOrder, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd,
+    RecoveryWindow, RepeatedAcks, RepeatedCongestion, RttArithmetic, RttSampling, Rules, SlowStart, SsthreshArithmetic,
+    SsthreshRule, TcpOptions, TickPhase, TimerExpiry, TimerRestart, UnusedWindow, WindowArithmetic, WindowGrowth,
 };
 pub use receiver::Receiver;
 pub use recovery::TcpConfig;
@@ -65,9 +65,13 @@ pub fn window_scale(receive_window: u64) -> u32 {
 const MAX_WINDOW_SCALE: u32 = 14;
 
 #[cfg(test)]
+mod packetdrill;
+#[cfg(test)]
 mod pipe;
 #[cfg(test)]
 mod script;
+#[cfg(test)]
+mod standards;
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,8 @@ use crate::units::{BitRate, Bytes, Duration};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpOptions {
+    /// Profile that gives the values of the keys that are absent and depend on it.
+    pub rules: Rules,
     /// MSS: payload bytes of a full segment.
     pub mss: Bytes,
     /// rwnd: the window the receiver advertises; the sender uses whole segments of it. Window scaling is used above
@@ -35,16 +37,22 @@ pub struct TcpOptions {
     pub tick_phase: TickPhase,
     /// The initial ssthresh in bytes; the receive window when absent.
     pub initial_ssthresh: Option<Bytes>,
-    /// ssthresh after a timeout.
-    pub ssthresh_rule: SsthreshRule,
+    /// ssthresh after a timeout. By `rules` if absent.
+    pub ssthresh_rule: Option<SsthreshRule>,
     /// Arithmetic of ssthresh after a loss.
     pub ssthresh_arithmetic: SsthreshArithmetic,
-    /// Whether cwnd grows beyond the receive window.
-    pub window_growth: WindowGrowth,
+    /// Whether cwnd grows beyond the receive window. By `rules` if absent.
+    pub window_growth: Option<WindowGrowth>,
+    /// Effect on cwnd of an acknowledgement of data that did not fill the window. By `rules` if absent.
+    pub unused_window: Option<UnusedWindow>,
+    /// Effect on ssthresh of a second sign of congestion in a window of data. By `rules` if absent.
+    pub repeated_congestion: Option<RepeatedCongestion>,
+    /// Earliest expiry of a retransmission timer of n ticks. By `rules` if absent.
+    pub timer_expiry: Option<TimerExpiry>,
     /// The largest cwnd at which slow start continues.
     pub slow_start: SlowStart,
-    /// Effect on cwnd of a pause in which nothing is outstanding.
-    pub after_idle: AfterIdle,
+    /// Effect on cwnd of a pause in which nothing is outstanding. By `rules` if absent.
+    pub after_idle: Option<AfterIdle>,
     /// Treatment of segments that arrive out of order, beyond a gap.
     pub out_of_order: OutOfOrder,
     /// When the receiver acknowledges segments that arrive in order.
@@ -120,6 +128,7 @@ pub struct TcpOptions {
 impl Default for TcpOptions {
     fn default() -> Self {
         Self {
+            rules: Rules::default(),
             mss: Bytes { bytes: 512 },
             receive_window: Bytes { bytes: 65535 },
             timer_granularity: Duration::from_milliseconds(100),
@@ -129,11 +138,14 @@ impl Default for TcpOptions {
             initial_rto: Duration::from_milliseconds(3_000),
             tick_phase: TickPhase::default(),
             initial_ssthresh: None,
-            ssthresh_rule: SsthreshRule::default(),
+            ssthresh_rule: None,
             ssthresh_arithmetic: SsthreshArithmetic::default(),
-            window_growth: WindowGrowth::default(),
+            window_growth: None,
+            unused_window: None,
+            repeated_congestion: None,
+            timer_expiry: None,
             slow_start: SlowStart::default(),
-            after_idle: AfterIdle::default(),
+            after_idle: None,
             out_of_order: OutOfOrder::default(),
             delayed_acks: DelayedAcks::default(),
             delayed_ack_time: Duration::from_milliseconds(200),
@@ -169,6 +181,90 @@ impl Default for TcpOptions {
     }
 }
 
+/// A profile of behaviours, which gives the defaults of six options. An option that is set wins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rules {
+    /// As RFC 5681, 6298 and 9438 say.
+    #[default]
+    Rfc,
+    /// As ATM Forum 96-1269 and 97-0831 state it, with BSD's timers.
+    Paper,
+}
+
+/// The options that a profile gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Behaviour {
+    /// ssthresh after a loss.
+    pub ssthresh_rule: SsthreshRule,
+    /// Limit on the growth of cwnd.
+    pub window_growth: WindowGrowth,
+    /// Growth of cwnd that no sending used.
+    pub unused_window: UnusedWindow,
+    /// Second sign of congestion in a window of data.
+    pub repeated_congestion: RepeatedCongestion,
+    /// cwnd after a pause.
+    pub after_idle: AfterIdle,
+    /// Earliest expiry of a timer.
+    pub timer_expiry: TimerExpiry,
+}
+
+impl Rules {
+    /// Returns the defaults of the profile.
+    pub const fn behaviour(self) -> Behaviour {
+        match self {
+            Self::Rfc => Behaviour {
+                ssthresh_rule: SsthreshRule::HalfOfUsed,
+                window_growth: WindowGrowth::Capped,
+                unused_window: UnusedWindow::Hold,
+                repeated_congestion: RepeatedCongestion::OncePerWindow,
+                after_idle: AfterIdle::SlowStart,
+                timer_expiry: TimerExpiry::AfterRto,
+            },
+            Self::Paper => Behaviour {
+                ssthresh_rule: SsthreshRule::HalfOfCwnd,
+                window_growth: WindowGrowth::Uncapped,
+                unused_window: UnusedWindow::Grow,
+                repeated_congestion: RepeatedCongestion::EverySign,
+                after_idle: AfterIdle::KeepWindow,
+                timer_expiry: TimerExpiry::AtTick,
+            },
+        }
+    }
+}
+
+/// Effect on cwnd of an acknowledgement of data that was sent while the window had room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnusedWindow {
+    /// The acknowledgement grows cwnd like any other.
+    Grow,
+    /// cwnd does not grow, and CUBIC's time does not pass (RFC 7661, 3; RFC 9438, 5.8).
+    Hold,
+}
+
+/// Effect of a sign of congestion (a mark, a fast retransmit or a timeout) on data that was sent before an earlier sign
+/// reduced the windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RepeatedCongestion {
+    /// Every fast retransmit and every timeout sets ssthresh.
+    EverySign,
+    /// ssthresh is lowered once per window of data (RFC 3168, 6.1.2; RFC 5681, 3.1 and 4.3). A timeout still leaves
+    /// one segment of cwnd.
+    OncePerWindow,
+}
+
+/// Earliest expiry of a retransmission or persist timer of n ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerExpiry {
+    /// At the n-th tick, after n - 1 to n ticks, as in BSD.
+    AtTick,
+    /// At the first check of timers after n whole ticks (RFC 6298, 5).
+    AfterRto,
+}
+
 /// Whether the timer ticks of all connections coincide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -181,11 +277,10 @@ pub enum TickPhase {
 }
 
 /// ssthresh after a timeout, in segments and never below 2.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SsthreshRule {
     /// min(cwnd/2, rwnd), as ATM Forum 96-1269 states it.
-    #[default]
     HalfOfCwnd,
     /// min(cwnd, rwnd)/2, as BSD computes it.
     HalfOfWindow,
@@ -193,6 +288,9 @@ pub enum SsthreshRule {
     HalfOfDeflatedWindow,
     /// Half of what is outstanding, as RFC 5681 (3.1, equation 4) computes it.
     HalfOfFlight,
+    /// Half of what is outstanding or of min(cwnd, rwnd) without inflation, whichever is smaller, after fast retransmits
+    /// too (RFC 5681, 3.1, equation 4, which is an upper bound).
+    HalfOfUsed,
     /// min(cwnd/2, rwnd - outstanding): the formula of 96-1269, with RCVWND read as the unused part of the receiver's
     /// window.
     OpenWindow,
@@ -210,11 +308,10 @@ pub enum SsthreshArithmetic {
 }
 
 /// Whether cwnd grows beyond the receive window. The usable window never does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowGrowth {
     /// cwnd grows beyond the receive window, as ATM Forum 96-1269 says.
-    #[default]
     Uncapped,
     /// cwnd stops at the receive window.
     Capped,
@@ -234,13 +331,12 @@ pub enum SlowStart {
 }
 
 /// Effect on cwnd of a pause in which nothing is outstanding. Only `bursts` traffic pauses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterIdle {
     /// cwnd is kept.
-    #[default]
     KeepWindow,
-    /// cwnd is reset to one segment if the pause lasted a retransmission timeout or longer (BSD; RFC 2581, 4.1).
+    /// cwnd is at most `initial_window` if the pause lasted a retransmission timeout or longer (RFC 5681, 4.1).
     SlowStart,
 }
 
@@ -515,6 +611,19 @@ pub enum Ecn {
 }
 
 impl TcpOptions {
+    /// Returns the options that `rules` gives, or their own values where they are set.
+    pub fn behaviour(&self) -> Behaviour {
+        let by_rules = self.rules.behaviour();
+        Behaviour {
+            ssthresh_rule: self.ssthresh_rule.unwrap_or(by_rules.ssthresh_rule),
+            window_growth: self.window_growth.unwrap_or(by_rules.window_growth),
+            unused_window: self.unused_window.unwrap_or(by_rules.unused_window),
+            repeated_congestion: self.repeated_congestion.unwrap_or(by_rules.repeated_congestion),
+            after_idle: self.after_idle.unwrap_or(by_rules.after_idle),
+            timer_expiry: self.timer_expiry.unwrap_or(by_rules.timer_expiry),
+        }
+    }
+
     /// Returns the inconsistencies between options.
     pub fn check(&self) -> Vec<Fault> {
         let mut faults = Vec::new();

@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 
 use super::options::{
     FastRetransmit, FullAcks, GapAcks, LimitedTransmit, PartialAckTimer, PartialAcks, PipeRules, RecoveryEnd,
-    RecoveryWindow, RepeatedAcks, RttArithmetic, SsthreshRule,
+    RecoveryWindow, RepeatedAcks, RttArithmetic, Rules, SsthreshRule,
 };
 use super::{Ack, Congestion, DelayedAcks, OutOfOrder, Receiver, SackBlocks, Segment, Sender};
 use super::{TcpConfig, TcpOptions, TimerRestart};
@@ -155,7 +155,8 @@ type Situation = (u64, (u32, u32, u32), u64, Congestion, (bool, bool, bool, bool
 
 fn rules_of_ns2() -> TcpOptions {
     TcpOptions {
-        ssthresh_rule: SsthreshRule::HalfOfDeflatedWindow,
+        rules: Rules::Paper,
+        ssthresh_rule: Some(SsthreshRule::HalfOfDeflatedWindow),
         gap_acks: GapAcks::Delayed,
         repeated_acks: RepeatedAcks::Delayed,
         partial_acks: PartialAcks::DropInflation,

@@ -60,6 +60,10 @@ pub struct Scoreboard {
 const DUP_THRESH: u64 = 3;
 
 impl Scoreboard {
+    /// A board without reports.
+    #[cfg(test)]
+    pub(super) const NOTHING: Self = Self { ranges: Vec::new() };
+
     /// Records the blocks of an acknowledgement beyond `una`. Returns whether they report anything new.
     pub fn record(&mut self, blocks: &SackBlocks, una: u64) -> bool {
         let mut news = false;

@@ -13,6 +13,7 @@
 //! receive 3 marked the same; a switch has marked it (CE)
 //! receive 3 reduced the same; its sender reports that it has reduced the window (CWR)
 //! ack 3 echo       an acknowledgement that reports a mark (ECE) reaches the sender
+//! write 5          the application writes five more segments (with `set segments`)
 //! delayed tick     the receiver's delayed-acknowledgement timer ticks
 //! > 0              the sender sends segment 0
 //! > 4 again        the sender sends segment 4, which it sent before
@@ -21,7 +22,8 @@
 //! < ack 3          the receiver acknowledges the first three segments
 //! < ack 3 sack 5   the same with a block
 //! < ack 3 echo     the same, and it reports a mark
-//! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks); how often: fast_retransmits, timeouts
+//! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks); how often: fast_retransmits, timeouts;
+//!                  capable: 1 if the last segment sent was ECN-capable
 //! ```
 //!
 //! `7 to 9` in a line expands to one line each for 7, 8 and 9 (`ack 7 to 9`, `> 7 to 9 again`). `x5` at the end repeats
@@ -94,6 +96,7 @@ impl script::Player for Player {
                     "rto" => f64::from(self.sender.rto()),
                     "fast_retransmits" => self.sender.counters().fast_retransmits as f64,
                     "timeouts" => self.sender.counters().timeouts as f64,
+                    "capable" => f64::from(u8::from(self.sender.sends_capable())),
                     _ => return Err("unknown variable".into()),
                 };
                 compare(value, expected)?;
@@ -186,6 +189,7 @@ impl Player {
                 self.sender.on_ack(ack, &blocks, self.now);
             }
             ["at", milliseconds] => self.now = Time(number(milliseconds)?),
+            ["write", segments] => self.sender.write(number(segments)? * self.options.mss.bytes),
             ["tick"] => {
                 self.sender.on_tick(self.now);
             }
@@ -237,7 +241,7 @@ fn lines(words: &[&str]) -> Result<Vec<String>, String> {
     if lines.is_empty() { Err("it stands for no line".into()) } else { Ok(lines) }
 }
 
-fn play(text: &str) -> Result<(), String> {
+pub(super) fn play(text: &str) -> Result<(), String> {
     script::play(text, begin)
 }
 
@@ -245,6 +249,8 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
     let variant = settings.remove("variant").map_or("vanilla".into(), |name| name.as_str().unwrap_or("").to_string());
     let mut own = |key: &str| settings.remove(key).and_then(|value| value.as_u64());
     let (first_segment, segments, pace) = (own("first_segment").unwrap_or(0), own("segments"), own("pace"));
+    // The scripts are about the papers' TCP unless they say otherwise.
+    settings.entry("rules").or_insert_with(|| "paper".into());
     let options: TcpOptions = serde_json::from_value(serde_json::Value::Object(settings)).map_err(|e| e.to_string())?;
     let faults = options.check();
     if !faults.is_empty() {

@@ -3,8 +3,7 @@
 //! Source: `docs/mechanisms.md` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows; RFC 6298
 //! and RFC 5681 (3.1) for the handshake. The sender is independent of the engine: its caller reports events and
 //! requests segments. Differences from the source: a window probe carries one byte; every other segment is full,
-//! even the last of a file. A loss reduces the window even if a mark has already reduced it in the same window of data
-//! (RFC 3168, 6.1.2, allows only one reduction). After a repeated SYN, the first data has the timeout to which the SYN
+//! even the last of a file. After a repeated SYN, the first data has the timeout to which the SYN
 //! backed off (RFC 6298, 5.7, sets 3 s).
 
 use super::congestion::Windows;
@@ -14,8 +13,8 @@ use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
 use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
 use super::{
-    Ack, AfterIdle, Backoff, DuplicateAcks, Ecn, LimitedTransmit, RttSampling, Segment, TcpConfig, TcpOptions,
-    TimerRestart, window_scale,
+    Ack, AfterIdle, Backoff, Behaviour, DuplicateAcks, Ecn, LimitedTransmit, RepeatedCongestion, RttSampling, Segment,
+    TcpConfig, TcpOptions, TimerExpiry, TimerRestart, UnusedWindow, window_scale,
 };
 use crate::coverage::reached;
 use crate::units::{Clock, Span, Time};
@@ -51,7 +50,13 @@ pub struct Sender {
     checked: u32,
     /// Ticks since everything was acknowledged.
     idle: u32,
-    after_idle: AfterIdle,
+    behaviour: Behaviour,
+    /// Checks of timers by which a timer that starts between two of them is extended, so that it is never early.
+    slack: u32,
+    /// `snd_max` when a sign of congestion last reduced the windows.
+    reduced_at: Option<u64>,
+    /// `snd_nxt` when the window was last full: acknowledgements of data before this offset may grow cwnd.
+    filled_to: u64,
     pace: Option<Pace>,
     sampling: RttSampling,
     backoff: Backoff,
@@ -189,7 +194,11 @@ impl Sender {
                 .expect("scenario checks bound both"),
             checked: 0,
             idle: 0,
-            after_idle: options.after_idle,
+            behaviour: options.behaviour(),
+            //= rfc6298#5 "a retransmission timer expires after RTO and never earlier"
+            slack: u32::from(options.behaviour().timer_expiry == TimerExpiry::AfterRto),
+            reduced_at: None,
+            filled_to: 0,
             pace: None,
             sampling: options.rtt_sampling,
             backoff: options.backoff,
@@ -198,7 +207,7 @@ impl Sender {
             limited_transmit: options.limited_transmit,
             burst_left: bursts.map_or(u64::MAX, |bursts| bursts.largest),
             bursts,
-            marks: (options.ecn == Ecn::On).then(|| Marks::starting_at(0)),
+            marks: (options.ecn == Ecn::On).then(|| Marks::new(options.congestion.needs_exact_echo())),
             counters: SenderCounters::default(),
         }
     }
@@ -206,7 +215,7 @@ impl Sender {
     /// Starts at `offset`, as if everything before it had been sent and acknowledged.
     #[must_use]
     pub fn starting_at(self, offset: u64) -> Self {
-        let marks = self.marks.map(|_| Marks::starting_at(offset));
+        let marks = self.marks.map(|marks| marks.starting_at(offset));
         Self { marks, snd_una: offset, snd_nxt: offset, snd_max: offset, ..self }
     }
 
@@ -227,7 +236,7 @@ impl Sender {
         self.pending = Pending::Opening;
         self.timing = Some(Timing { until: 0, ticks: 1, sent: now });
         match &mut self.timer {
-            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks),
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks + self.slack),
             RetransmissionTimer::PerSegment(timers) => timers.start(Segment { seq: 0, len: self.mss }, false),
         }
     }
@@ -249,13 +258,15 @@ impl Sender {
 
     /// Adds `bytes` to the data to send, rounded up to full segments.
     pub fn write(&mut self, bytes: u64) {
+        if self.has_ended() && self.behaviour.unused_window == UnusedWindow::Hold {
+            self.windows.on_pause();
+        }
         let whole = |bytes: u64| bytes.next_multiple_of(u64::from(self.mss));
         self.end = whole(self.end) + whole(bytes);
-        if self.after_idle == AfterIdle::SlowStart && self.idle >= self.rtt.rto() {
+        // 4.3BSD, tcp_output: `idle && tp->t_idle >= tp->t_rxtcur`; idle means that snd_max equals snd_una.
+        if self.behaviour.after_idle == AfterIdle::SlowStart && self.idle >= self.rtt.rto() + self.slack {
             reached!(IdleRestart);
-            // 4.3BSD, tcp_output: `if (idle && tp->t_idle >= tp->t_rxtcur) tp->snd_cwnd = tp->t_maxseg`; idle means
-            // that snd_max equals snd_una.
-            self.windows.cwnd = 1.0;
+            self.windows.restart();
         }
         self.idle = 0;
         self.begin_burst();
@@ -293,6 +304,18 @@ impl Sender {
     /// Returns whether the connection uses explicit congestion notification.
     pub fn uses_ecn(&self) -> bool {
         self.marks.is_some()
+    }
+
+    /// Returns whether the last segment sent is ECN-capable (ECT).
+    #[inline]
+    pub fn sends_capable(&self) -> bool {
+        self.marks.is_some_and(Marks::is_capable)
+    }
+
+    /// Returns whether the SYN and its answer are ECN-capable.
+    //= rfc8257#3.6 "a SYN and its answer may be ECN-capable, which keeps them from being dropped above K"
+    pub fn opens_capable(&self) -> bool {
+        self.marks.is_some_and(Marks::opens_capable)
     }
 
     /// Records whether the acknowledgement that is processed next reports a mark (ECE).
@@ -343,7 +366,9 @@ impl Sender {
     pub fn on_tick(&mut self, now: Time) -> bool {
         let timeout = match &mut self.timer {
             RetransmissionTimer::Common(timer) => timer.on_tick(),
-            RetransmissionTimer::PerSegment(timers) => timers.on_tick(self.snd_una, self.rtt.rto() * self.checks),
+            RetransmissionTimer::PerSegment(timers) => {
+                timers.on_tick(self.snd_una, self.rtt.rto() * self.checks + self.slack)
+            }
         };
         let probe = self.persist.on_tick();
         if timeout {
@@ -422,7 +447,9 @@ impl Sender {
     pub fn timers(&self) -> [u64; 2] {
         let retransmission = match &self.timer {
             RetransmissionTimer::Common(timer) => u64::from(timer.left()),
-            RetransmissionTimer::PerSegment(timers) => timers.left(self.snd_una, self.rtt.rto() * self.checks),
+            RetransmissionTimer::PerSegment(timers) => {
+                timers.left(self.snd_una, self.rtt.rto() * self.checks + self.slack)
+            }
         };
         [retransmission, u64::from(self.persist.left())]
     }
@@ -435,11 +462,15 @@ impl Sender {
             seq = self.board.skip(seq);
             reached!(ReportedDataSkipped if seq > self.snd_nxt);
         }
+        let window = self.windows.usable() * u64::from(self.mss);
+        let fits = seq + u64::from(self.mss) <= self.snd_una + window;
+        if !fits {
+            self.filled_to = self.snd_nxt;
+        }
         if seq >= self.end {
             return None;
         }
-        let window = self.windows.usable() * u64::from(self.mss);
-        if seq + u64::from(self.mss) > self.snd_una + window {
+        if !fits {
             if self.windows.closed() && self.snd_nxt == self.snd_una {
                 self.persist();
             }
@@ -509,7 +540,7 @@ impl Sender {
         }
         match &mut self.timer {
             RetransmissionTimer::Common(timer) if timer.is_running() => {}
-            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks),
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks + self.slack),
             RetransmissionTimer::PerSegment(timers) => timers.start(segment, again),
         }
         self.snd_nxt = self.snd_nxt.max(segment.end());
@@ -525,7 +556,7 @@ impl Sender {
             reached!(WindowClosed);
             self.timer.stop();
             self.timing = None;
-            self.persist.start(self.rtt.rto_after(self.probes) * self.checks);
+            self.persist.start(self.rtt.rto_after(self.probes) * self.checks + self.slack);
         }
     }
 
@@ -550,7 +581,15 @@ impl Sender {
     /// Describes the outstanding data. Borrows only the scoreboard, so that recovery and windows can change in the
     /// meantime.
     fn flight<'a>(&self, board: &'a Scoreboard) -> Flight<'a> {
-        Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board }
+        let reduced = self.is_reduced();
+        Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), reduced, board }
+    }
+
+    /// Returns whether a sign of congestion that is found now belongs to a window of data for which the windows are
+    /// already reduced, and therefore does not lower ssthresh.
+    fn is_reduced(&self) -> bool {
+        self.behaviour.repeated_congestion == RepeatedCongestion::OncePerWindow
+            && self.reduced_at.is_some_and(|at| self.snd_una < at)
     }
 
     fn outstanding(&self) -> f64 {
@@ -572,6 +611,7 @@ impl Sender {
         }
         reached!(AckBeyondNextSegment if ack > self.snd_nxt);
         let acked = ack - self.snd_una;
+        let used = self.was_used();
         self.windows.beyond_cwnd = 0.0;
         self.snd_una = ack;
         self.idle = 0;
@@ -586,10 +626,10 @@ impl Sender {
         if ack == self.snd_max {
             self.timer.stop();
         } else if self.restart == TimerRestart::EveryNewAck && progress != Progress::Resend(Timer::Keep) {
-            self.restart_timer();
+            self.restart_timer(self.slack);
         }
         if progress == Progress::Grow && !reports_mark {
-            self.windows.on_new_ack(now, acked as f64 / f64::from(self.mss));
+            self.windows.on_new_ack(now, acked as f64 / f64::from(self.mss), used);
         }
         if let Progress::Resend(_) = progress {
             // Karn: from now on, the retransmission may have caused an acknowledgement of the timed segment.
@@ -615,28 +655,40 @@ impl Sender {
         if marks.acknowledges_window(self.snd_una, self.snd_nxt) {
             self.windows.on_window_acknowledged();
         }
-        if marks.reduces(self.snd_una, self.snd_max) {
+        let is_echoed = marks.is_echoed();
+        if is_echoed && self.reduced_at.is_none_or(|at| self.snd_una > at) {
             reached!(WindowReducedByMark);
             self.windows.on_mark();
+            self.note_reduction();
         } else {
-            reached!(MarkIgnoredInWindow if marks.is_echoed());
+            reached!(MarkIgnoredInWindow if is_echoed);
         }
-        marks.is_echoed()
+        is_echoed
     }
 
-    /// Records that the windows were reduced, so that marks on outstanding data do not reduce them again.
+    /// Records that the windows were reduced, so that further signs of congestion on outstanding data do not lower
+    /// ssthresh again.
     fn note_reduction(&mut self) {
+        self.reduced_at = Some(self.snd_max);
         if let Some(marks) = &mut self.marks {
-            marks.on_reduction(self.snd_max);
+            marks.on_reduction();
         }
+    }
+
+    /// Returns whether the first segment not acknowledged belongs to data that filled the window.
+    //= rfc7661#3 "the window counts as used only if it limited what was sent"
+    #[inline]
+    fn was_used(&self) -> bool {
+        self.snd_una < self.filled_to || self.behaviour.unused_window == UnusedWindow::Grow
     }
 
     fn on_duplicate_ack(&mut self, news: bool, now: Time) {
         self.tell_control(now);
         if self.duplicate_acks == DuplicateAcks::GrowWindow {
-            self.windows.on_new_ack(now, 1.0);
+            self.windows.on_new_ack(now, 1.0, self.was_used());
         }
         let flight = self.flight(&self.board);
+        let reduced = flight.reduced;
         let reaction = self.recovery.on_duplicate_ack(&flight, news, &mut self.windows);
         self.windows.beyond_cwnd = 0.0;
         match reaction {
@@ -645,17 +697,21 @@ impl Sender {
                 reached!(FastRetransmit);
                 self.counters.fast_retransmits += 1;
                 self.windows.after_loss();
-                self.note_reduction();
+                if !reduced {
+                    self.note_reduction();
+                }
                 self.cause = Cause::DuplicateAcks;
-                self.go_back();
+                self.go_back(self.slack);
             }
             Reaction::Resend => {
                 reached!(FastRetransmit);
                 self.counters.fast_retransmits += 1;
                 self.windows.after_loss();
-                self.note_reduction();
+                if !reduced {
+                    self.note_reduction();
+                }
                 self.timing = None;
-                self.restart_timer();
+                self.restart_timer(self.slack);
                 self.pending = Pending::Resend;
                 self.cause = Cause::DuplicateAcks;
             }
@@ -692,13 +748,13 @@ impl Sender {
                 ticks: 0,
                 sent: now,
             });
-            self.restart_timer();
+            self.restart_timer(0);
             return;
         }
         reached!(TimeoutAfterMark if self.marks.is_some_and(Marks::is_echoed));
         self.windows.beyond_cwnd = 0.0;
         self.tell_control(now);
-        self.windows.on_timeout(self.outstanding());
+        self.windows.on_timeout(self.outstanding(), self.is_reduced());
         self.note_reduction();
         let flight = self.flight(&self.board);
         self.recovery.on_timeout(&flight);
@@ -706,21 +762,22 @@ impl Sender {
         self.pending = Pending::Nothing;
         self.board.clear();
         self.cause = Cause::Timeout;
-        self.go_back();
+        self.go_back(0);
     }
 
     /// Go-back-N: the next segment sent is the first unacknowledged one, and it may not be timed (Karn). Restarts the
     /// timer. If the window is closed and nothing can be sent, the persist timer takes over.
-    fn go_back(&mut self) {
+    fn go_back(&mut self, slack: u32) {
         self.timing = None;
-        self.restart_timer();
+        self.restart_timer(slack);
         self.snd_nxt = self.snd_una;
     }
 
-    /// Restarts the timer for everything outstanding or, with a timer for each segment, for the first one.
-    fn restart_timer(&mut self) {
+    /// Restarts the timer for everything outstanding or, with a timer for each segment, for the first one. At the
+    /// instant of a check, it needs no slack.
+    fn restart_timer(&mut self, slack: u32) {
         match &mut self.timer {
-            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks),
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks + slack),
             RetransmissionTimer::PerSegment(timers) => timers.start(Segment { seq: self.snd_una, len: self.mss }, true),
         }
     }
@@ -729,12 +786,12 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::TcpOptions;
+    use crate::tcp::{Rules, TcpOptions};
 
     const NOW: Time = Time(0);
 
     fn sender() -> Sender {
-        Sender::new(&TcpConfig::Vanilla(TcpOptions::default()), Clock::exact(1))
+        Sender::new(&TcpConfig::Vanilla(TcpOptions { rules: Rules::Paper, ..TcpOptions::default() }), Clock::exact(1))
     }
 
     #[test]
@@ -759,7 +816,7 @@ mod tests {
         for (after_idle, ticks, cwnd) in
             [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
         {
-            let options = TcpOptions { after_idle, ..TcpOptions::default() };
+            let options = TcpOptions { rules: Rules::Paper, after_idle: Some(after_idle), ..TcpOptions::default() };
             let clock = Clock::exact(1);
             let mut sender = Sender::new(&TcpConfig::Vanilla(options), clock).of_bytes(4 * 512);
             for ack in 1..=4 {
@@ -777,7 +834,8 @@ mod tests {
     /// Regression: ticks before the first data counted as a pause, as did ticks between two segments of a paced sender.
     #[test]
     fn a_pause_begins_when_everything_is_acknowledged() {
-        let options = TcpOptions { after_idle: AfterIdle::SlowStart, ..TcpOptions::default() };
+        let options =
+            TcpOptions { rules: Rules::Paper, after_idle: Some(AfterIdle::SlowStart), ..TcpOptions::default() };
         let mut sender = Sender::new(&TcpConfig::Vanilla(options), Clock::exact(1)).of_bytes(512);
         (0..100).for_each(|_| assert!(!sender.on_tick(NOW)));
         assert!(sender.next_segment(NOW).is_some());

@@ -19,6 +19,10 @@ pub struct MemoryEstimate {
     pub vcs: u64,
     /// Number of links crossed, summed over all VCs.
     pub hops: u64,
+    /// Mean number of requests that open.
+    pub requests: u64,
+    /// Number of requests that certainly open.
+    pub certain_requests: u64,
     /// Minimum number of bytes that the run takes.
     pub least: u64,
     /// Number of bytes that the run takes with all windows open.
@@ -44,16 +48,32 @@ impl MemoryEstimate {
         let buffers =
             network.flows.iter().filter(|flow| flow.outside).map(|flow| flow.tcp.options().receive_window.bytes);
         let buffers = buffers.fold(0, u64::saturating_add);
+        let [certain_requests, requests] = requests(network);
         let least = of_records.least.saturating_add(buffers.saturating_mul(2));
-        let in_flight = frames.saturating_mul(FRAME).saturating_add(requests(network).saturating_mul(REQUEST));
+        let in_flight = frames.saturating_mul(FRAME);
         let likely = of_records.likely.saturating_add(in_flight).saturating_add(buffers.saturating_mul(4));
-        Self { least, likely, ..of_records }
+        Self { requests, certain_requests, least, likely, ..of_records }.with_requests(REQUEST)
     }
 
     fn of_numbers(nodes: u64, links: u64, flows: u64, [vcs, hops]: [u64; 2]) -> Self {
         let records = [(nodes, NODE), (links, LINK), (flows, FLOW), (vcs, VC), (hops, HOP)];
         let least = records.iter().fold(0, |sum: u64, (number, each)| sum.saturating_add(number.saturating_mul(*each)));
-        Self { nodes, vcs, hops, least, likely: least.saturating_mul(LARGEST) }
+        Self { nodes, vcs, hops, least, likely: least.saturating_mul(LARGEST), ..Self::default() }
+    }
+
+    /// Adds the rows of requests that are passed to the caller.
+    #[must_use]
+    pub fn with_rows(self) -> Self {
+        self.with_requests(ROW)
+    }
+
+    /// Adds the minimum and the likely number of bytes per request.
+    fn with_requests(self, [least, likely]: [u64; 2]) -> Self {
+        Self {
+            least: self.least.saturating_add(self.certain_requests.saturating_mul(least)),
+            likely: self.likely.saturating_add(self.requests.saturating_mul(likely)),
+            ..self
+        }
     }
 
     /// Adds the samples of recorded series. A value takes 8 bytes, and exists twice while the series is passed to the
@@ -67,10 +87,14 @@ impl MemoryEstimate {
 
     /// Formats a refusal, with the size of the network, the `bytes` that it needs, and the free bytes.
     pub fn in_words(&self, bytes: u64, free: u64) -> String {
-        let Self { nodes, vcs, hops, .. } = self;
+        let Self { nodes, vcs, hops, requests, .. } = self;
+        let [also, fewer] = match requests {
+            0 => [String::new(), "connections".to_owned()],
+            _ => [format!(" and {requests} requests"), "requests or connections".to_owned()],
+        };
         format!(
-            "{nodes} nodes and {vcs} VCs, which cross links {hops} times, need more than {} of memory; a run may \
-             use three quarters of the {} that are free. Use fewer connections, shorter paths or smaller windows",
+            "{nodes} nodes and {vcs} VCs, which cross links {hops} times,{also} need more than {} of memory; a run may \
+             use three quarters of the {} that are free. Use fewer {fewer}, shorter paths or smaller windows",
             in_units(bytes),
             in_units(free)
         )
@@ -93,15 +117,23 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     options.window_segments().min(file).min(sent.ceil() as u64)
 }
 
-fn requests(network: &Network) -> u64 {
-    let number = |group: &RequestGroup| {
+/// Returns the number of requests that certainly open during the run, and the mean. The first is eight standard
+/// deviations of a Poisson process below the mean.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of events above 0")]
+fn requests(network: &Network) -> [u64; 2] {
+    let numbers = |group: &RequestGroup| {
         let (interval, each) = match group.arrivals {
             Arrivals::Poisson { mean, .. } => (mean, 1),
             Arrivals::Incast { interval, senders, .. } => (interval, u64::from(senders)),
         };
-        (network.duration.picoseconds / interval.picoseconds.max(1)).saturating_mul(each)
+        let mean = network.duration.picoseconds / interval.picoseconds.max(1);
+        let deviation = (mean as f64).sqrt().ceil() as u64;
+        [mean.saturating_sub(8 * deviation), mean].map(|events| events.saturating_mul(each))
     };
-    network.requests.groups.iter().map(number).fold(0, u64::saturating_add)
+    let add = |[least, mean]: [u64; 2], [certain, likely]: [u64; 2]| {
+        [least.saturating_add(certain), mean.saturating_add(likely)]
+    };
+    network.requests.groups.iter().map(numbers).fold([0; 2], add)
 }
 
 /// Formats bytes with a unit, such as 1.5 GiB.
@@ -123,8 +155,11 @@ const HOP: u64 = 60;
 /// Largest ratio of the memory before anything is in flight to the lower bound. The largest measured ratio is 3.3, in
 /// networks with ABR.
 const LARGEST: u64 = 4;
-/// Bytes per request: its record in a list whose capacity has doubled, and in the results.
-const REQUEST: u64 = 150;
+/// Minimum and likely bytes per request: its record in the engine and in the results; with lists whose capacity has
+/// doubled, and the values of percentiles.
+const REQUEST: [u64; 2] = [96, 230];
+/// Minimum and likely bytes per row of the table of requests, while the results still have the record.
+const ROW: [u64; 2] = [44, 340];
 /// Bytes per frame in flight, in lists whose capacity has doubled.
 const FRAME: u64 = 150;
 
@@ -147,7 +182,8 @@ mod tests {
         let estimate = MemoryEstimate::of(&sources(3, "1s"));
         let least = 8 * NODE + 14 * LINK + 3 * FLOW + 6 * VC + 18 * HOP;
         let likely = LARGEST * least + 3 * 127 * FRAME;
-        assert_eq!(estimate, MemoryEstimate { nodes: 8, vcs: 6, hops: 18, least, likely });
+        let of_network = MemoryEstimate { nodes: 8, vcs: 6, hops: 18, least, likely, ..MemoryEstimate::default() };
+        assert_eq!(estimate, of_network);
         assert_eq!(
             MemoryEstimate::of_size(&Size { key: ("sources", 3), nodes: 8, links: 14, flows: 3, crossings: 9 }),
             MemoryEstimate { likely: LARGEST * least, ..estimate }
@@ -166,6 +202,28 @@ mod tests {
         for (one, two) in [(one.least, two.least), (one.likely, two.likely)] {
             assert!((1.9..2.1).contains(&(two as f64 / one as f64)), "{one} {two}");
         }
+    }
+
+    #[test]
+    fn requests_are_in_both_estimates_and_in_the_refusal() {
+        let of = |duration: &str| {
+            let text = format!(
+                "duration = '{duration}'\ntopology.n_source = {{sources = 8, link_delay = '5us', link_rate = '10Gbps'}}\n\
+                 tcp.vanilla = {{}}\nport.default = {{buffer = 1000, policy.tail_drop = {{}}}}\n\
+                 requests.web = {{load = 0.5, sizes = '1B'}}"
+            );
+            MemoryEstimate::of(&build::network(&read_toml(&text, "requests").scenario.expect("it has no fault"), 1))
+        };
+        let (short, long) = (of("1ms"), of("1000s"));
+        let times = long.requests / short.requests;
+        assert!((999_000..1_001_000).contains(&times), "{times}");
+        assert!(long.certain_requests < long.requests && long.certain_requests > long.requests / 1000 * 999);
+        assert_eq!(long.with_rows().least - long.least, 44 * long.certain_requests);
+        let machine = crate::memory::Machine { memory: Some(64 << 30) };
+        assert_eq!(machine.fits(&short), Ok(()));
+        let words = machine.fits(&long).expect_err("it takes hundreds of gigabytes");
+        assert!(words.contains(&format!("times, and {} requests need more than", long.requests)), "{words}");
+        assert!(words.ends_with("Use fewer requests or connections, shorter paths or smaller windows"), "{words}");
     }
 
     #[test]

@@ -148,6 +148,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         aal5: network.aal5.clone(),
         file_size: None,
         measure: celltrain_core::network::MeasureWindow::default(),
+        delays: celltrain_core::delay::DelayChoice::None,
     }
 }
 

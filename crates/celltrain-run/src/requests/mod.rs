@@ -13,7 +13,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::requests::{Arrivals, GroupResult, QueryRecord, RequestRecord};
-use celltrain_core::units::{Clock, Span};
+use celltrain_core::units::{Clock, Span, Time};
 use celltrain_scenario::scenario::MeasureOptions;
 
 use self::alone::Alone;
@@ -142,7 +142,8 @@ impl Limits {
 /// Groups of measures that include slowdowns.
 pub const WITH_SLOWDOWNS: [&str; 4] = ["all", "short", "medium", "long"];
 
-/// Measures the requests of a run. Without `alone`, slowdowns are left out.
+/// Measures the requests of a run. Without `alone`, slowdowns are left out. Requests and queries that open at the last
+/// instant of the run are not counted: they can transfer nothing.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
@@ -158,9 +159,10 @@ pub fn measure(
     let mut groups = Vec::with_capacity(result.requests.len());
     for (number, group) in result.requests.iter_enumerated() {
         let slowdown = |record: &RequestRecord| alone?.slowdown(number, record, group.clock);
-        let mut measures = of_group(group, limits, seconds, slowdown, token)?;
+        let end = Time::default() + group.clock.span(network.duration);
+        let mut measures = of_group(group, end, limits, seconds, slowdown, token)?;
         let is_incast = matches!(network.requests.groups[number].arrivals, Arrivals::Incast { .. });
-        measures.queries = is_incast.then(|| of_queries(group));
+        measures.queries = is_incast.then(|| of_queries(group, end));
         groups.push(measures);
     }
     Ok(groups)
@@ -168,13 +170,14 @@ pub fn measure(
 
 fn of_group(
     group: &GroupResult,
+    end: Time,
     limits: Limits,
     seconds: f64,
     slowdown: impl Fn(&RequestRecord) -> Option<f64>,
     token: &CancellationToken<'_>,
 ) -> Result<GroupMeasures, Interrupted> {
     let mut by_class: [Collected; 3] = Default::default();
-    for record in &group.records {
+    for record in group.records.iter().filter(|record| record.opened < end) {
         token.tick(1)?;
         by_class[limits.class(record.bytes) as usize].add(record, group.clock, &slowdown);
     }
@@ -195,11 +198,12 @@ fn of_group(
     })
 }
 
-fn of_queries(group: &GroupResult) -> QueryMeasures {
+fn of_queries(group: &GroupResult, end: Time) -> QueryMeasures {
     let completion = |query: &QueryRecord| Some(milliseconds(query.completed()? - query.asked, group.clock));
-    let completions: Vec<f64> = group.queries.iter().filter_map(completion).collect();
+    let asked = || group.queries.iter().filter(|query| query.asked < end);
+    let completions: Vec<f64> = asked().filter_map(completion).collect();
     QueryMeasures {
-        asked: group.queries.len() as u64,
+        asked: asked().count() as u64,
         completed: completions.len() as u64,
         completion_ms: Statistics::of(completions),
     }

@@ -6,6 +6,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::VcIndex;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
+use celltrain_core::units::Time;
 
 use super::alone::Alone;
 
@@ -49,7 +50,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Collects the records of a run.
+    /// Collects the records of a run. Requests that open at its last instant are left out, as in the measures.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -67,7 +68,9 @@ impl Records {
         let mut vcs: BTreeMap<VcIndex, i32> = BTreeMap::new();
         for (number, group) in result.requests.iter_enumerated() {
             let first = u64::from(group.first);
-            for (record, number_in_group) in group.records.iter().zip(first..) {
+            let end = Time::default() + group.clock.span(network.duration);
+            for (record, number_in_group) in group.records.iter().zip(first..).filter(|(record, _)| record.opened < end)
+            {
                 token.tick(1)?;
                 let [data_vc, ack_vc] =
                     [record.data_vc(&network.requests), record.ack_vc(&network.requests)].map(|vc| {

@@ -67,6 +67,17 @@ fn requests_that_share_a_link_take_longer_than_alone() {
 }
 
 #[test]
+fn a_query_at_the_last_instant_of_a_run_is_not_counted() {
+    for (interval, asked) in [("10ms", 1), ("5ms", 3), ("3ms", 6)] {
+        let text = format!("{NETWORK}[incast.query]\nsenders = 2\nbytes = \"3kB\"\ninterval = \"{interval}\"\n");
+        let (groups, records) = measured(&text, Engine::Fast);
+        assert_eq!(records.bytes.len() as u64, 2 * asked, "{interval}");
+        let (all, queries) = (&groups[0].all, groups[0].queries.as_ref().expect("it is an incast"));
+        assert_eq!((queries.asked, queries.completed, all.opened), (asked, asked, 2 * asked), "{interval}");
+    }
+}
+
+#[test]
 fn classes_together_have_all_requests() {
     let text = format!("{NETWORK}[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n");
     let (groups, records) = measured(&text, Engine::Fast);

@@ -102,4 +102,43 @@ pub const FLOW: &[Flow] = &[
         |flow| Some(flow.max_min_mbps),
     )
     .printed("max-min Mb/s", When::Differs),
+    Flow::number("rtt_ms_mean", "ms", "mean round-trip time", |flow| flow.delays.as_ref()?.rtt.mean_ms()).on_request(),
+    Flow::number("rtt_ms_p50", "ms", "half of the segments had no longer round-trip time", |flow| {
+        flow.delays.as_ref()?.rtt.percentile_ms(500)
+    })
+    .on_request(),
+    Flow::number("rtt_ms_p95", "ms", "95 % of the segments had no longer round-trip time", |flow| {
+        flow.delays.as_ref()?.rtt.percentile_ms(950)
+    })
+    .on_request(),
+    Flow::number("rtt_ms_p99", "ms", "99 % of the segments had no longer round-trip time", |flow| {
+        flow.delays.as_ref()?.rtt.percentile_ms(990)
+    })
+    .on_request(),
+    Flow::number("rtt_ms_p999", "ms", "99.9 % of the segments had no longer round-trip time", |flow| {
+        flow.delays.as_ref()?.rtt.percentile_ms(999)
+    })
+    .on_request(),
+    Flow::number("delay_ms_mean", "ms", "mean one-way delay", |flow| flow.delays.as_ref()?.one_way.mean_ms())
+        .on_request(),
+    Flow::number("delay_ms_p50", "ms", "half of the packets had no longer one-way delay", |flow| {
+        flow.delays.as_ref()?.one_way.percentile_ms(500)
+    })
+    .on_request(),
+    Flow::number("delay_ms_p95", "ms", "95 % of the packets had no longer one-way delay", |flow| {
+        flow.delays.as_ref()?.one_way.percentile_ms(950)
+    })
+    .on_request(),
+    Flow::number("delay_ms_p99", "ms", "99 % of the packets had no longer one-way delay", |flow| {
+        flow.delays.as_ref()?.one_way.percentile_ms(990)
+    })
+    .on_request(),
+    Flow::number("delay_ms_p999", "ms", "99.9 % of the packets had no longer one-way delay", |flow| {
+        flow.delays.as_ref()?.one_way.percentile_ms(999)
+    })
+    .on_request(),
+    Flow::number("jitter_ms", "ms", "mean difference between the one-way delays of consecutive packets", |flow| {
+        flow.delays.as_ref()?.jitter_ms
+    })
+    .on_request(),
 ];

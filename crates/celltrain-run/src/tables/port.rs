@@ -67,4 +67,22 @@ pub const PORT: &[Port] = &[
         Some(port.utilisation)
     })
     .printed("utilisation", When::Always),
+    Port::number("delay_ms_mean", "ms", "mean queueing delay at the port", |port| port.delays.as_ref()?.mean_ms())
+        .on_request(),
+    Port::number("delay_ms_p50", "ms", "half of the packets had no longer queueing delay at the port", |port| {
+        port.delays.as_ref()?.percentile_ms(500)
+    })
+    .on_request(),
+    Port::number("delay_ms_p95", "ms", "95 % of the packets had no longer queueing delay at the port", |port| {
+        port.delays.as_ref()?.percentile_ms(950)
+    })
+    .on_request(),
+    Port::number("delay_ms_p99", "ms", "99 % of the packets had no longer queueing delay at the port", |port| {
+        port.delays.as_ref()?.percentile_ms(990)
+    })
+    .on_request(),
+    Port::number("delay_ms_p999", "ms", "99.9 % of the packets had no longer queueing delay at the port", |port| {
+        port.delays.as_ref()?.percentile_ms(999)
+    })
+    .on_request(),
 ];

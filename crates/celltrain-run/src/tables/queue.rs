@@ -36,4 +36,22 @@ pub const QUEUE: &[Queue] = &[
     .printed("pushed out", When::Present),
     Queue::count("pauses", "1", "how often the link that feeds it was to stop", |queue| Some(queue.counters.pauses))
         .printed("pauses", When::Present),
+    Queue::number("delay_ms_mean", "ms", "mean queueing delay in the queue", |queue| queue.delays.as_ref()?.mean_ms())
+        .on_request(),
+    Queue::number("delay_ms_p50", "ms", "half of the packets had no longer queueing delay in the queue", |queue| {
+        queue.delays.as_ref()?.percentile_ms(500)
+    })
+    .on_request(),
+    Queue::number("delay_ms_p95", "ms", "95 % of the packets had no longer queueing delay in the queue", |queue| {
+        queue.delays.as_ref()?.percentile_ms(950)
+    })
+    .on_request(),
+    Queue::number("delay_ms_p99", "ms", "99 % of the packets had no longer queueing delay in the queue", |queue| {
+        queue.delays.as_ref()?.percentile_ms(990)
+    })
+    .on_request(),
+    Queue::number("delay_ms_p999", "ms", "99.9 % of the packets had no longer queueing delay in the queue", |queue| {
+        queue.delays.as_ref()?.percentile_ms(999)
+    })
+    .on_request(),
 ];

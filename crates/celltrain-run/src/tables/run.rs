@@ -86,6 +86,13 @@ pub const RUN: &[Run] = &[
     Run::count("file_delay_ms.files", "files", "files that are complete", |run| {
         run.result.file_delay.map(|delay| delay.files)
     }),
+    Run::number(
+        "timeouts_together",
+        "1",
+        "mean number of flows whose retransmission timers run out together, within one tick of the longest timer; undefined \
+         if none runs out",
+        |run| run.result.timeouts.together(),
+    ),
     Run::count("cells.offered", "cells", "cells put in", |run| Some(run.result.cells.offered)),
     Run::count("cells.delivered", "cells", "cells that arrived", |run| Some(run.result.cells.delivered)),
     Run::count("cells.lost", "cells", "cells lost for want of room, or on links with loss rules", |run| {

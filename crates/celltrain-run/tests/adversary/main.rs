@@ -27,6 +27,7 @@ mod found;
 mod stand;
 #[path = "../../../celltrain-scenario/tests/differential/text.rs"]
 mod text;
+mod times;
 mod writer;
 
 use std::any::Any;

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::edges;
 use crate::{draw, text};
 
-static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
+pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 
 /// A scenario's text.
 pub(crate) struct Written {
@@ -291,14 +291,14 @@ fn in_numbers(topology: &Topology) -> Value {
     })
 }
 
-fn resolved(schema: &'static Value) -> &'static Value {
+pub(crate) fn resolved(schema: &'static Value) -> &'static Value {
     match schema["$ref"].as_str() {
         Some(reference) => &SCHEMA["$defs"][reference.rsplit('/').next().expect("rsplit yields one")],
         None => schema,
     }
 }
 
-fn choices(schema: &'static Value) -> Option<&'static Vec<Value>> {
+pub(crate) fn choices(schema: &'static Value) -> Option<&'static Vec<Value>> {
     schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array())
 }
 

@@ -1,10 +1,10 @@
 //! Warnings about marks without effect.
 
-use celltrain_core::tcp::{Ecn, TcpConfig};
+use celltrain_core::tcp::Ecn;
 
 use crate::document::join;
 use crate::fault::Warning;
-use crate::requests::Table;
+use crate::requests::each_tcp;
 use crate::scenario::Scenario;
 
 /// Warns of ports that mark packets if no TCP uses ECN, and of a TCP that uses ECN if nothing marks packets.
@@ -14,7 +14,7 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
         return;
     }
     let marking = scenario.port.iter().find(|(_, port)| port.marking.is_some());
-    let ecn = tcps(scenario).into_iter().find(|(_, tcp)| tcp.options().ecn == Ecn::On);
+    let ecn = each_tcp(scenario).into_iter().find(|(_, tcp)| tcp.options().ecn == Ecn::On);
     match (marking, ecn) {
         (Some((port, _)), None) => {
             let key = join(&join("port", port), "marking");
@@ -29,12 +29,4 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
         }
         _ => {}
     }
-}
-
-/// Returns every TCP of a scenario with its path.
-fn tcps(scenario: &Scenario) -> Vec<(String, &TcpConfig)> {
-    let flows = scenario.flow.iter().map(|(name, flow)| (join("flow", name), flow.tcp.as_ref()));
-    let requests = Table::all(scenario).map(|(kind, name, table)| (join(kind, name), table.tcp()));
-    let own = flows.chain(requests).filter_map(|(path, tcp)| Some((join(&path, "tcp"), tcp?)));
-    own.chain([("tcp".to_string(), &scenario.tcp)]).collect()
 }

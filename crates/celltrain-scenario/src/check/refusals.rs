@@ -4,7 +4,7 @@
 //! nothing. And a port may refuse everything on purpose, to show the effect on others. `celltrain vet` rejects such a
 //! policy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::LinkIndex;
@@ -16,7 +16,8 @@ use super::ports::{counts_vcs, crossing, has_settings_by_vc};
 use crate::build::ResolvedScenario;
 use crate::document::join;
 use crate::fault::Warning;
-use crate::liveness::{ROUNDS, VCS, probe};
+use crate::liveness::{ROUNDS, VCS, memory, probe};
+use crate::memories::path_of;
 use crate::scenario::PortConfig;
 
 /// Picoseconds per second, the resolution of the probe's clock.
@@ -64,6 +65,22 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// Probes the policy of every pool. Memories of one table have the same policies, so each table gets one warning.
+pub(super) fn memories(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>) {
+    let mut seen = BTreeSet::new();
+    for memory in &resolved.memories {
+        for (number, pool) in memory.pools.iter_enumerated() {
+            let Some(problem) = memory::probe(memory, number) else { continue };
+            let Some(table) = path_of(resolved.scenario, &resolved.layout, memory) else { continue };
+            let pool_key = join(&join(&table, "pool"), &pool.name);
+            let key = join(&join(&pool_key, "policy"), pool.policy.name());
+            if seen.insert(key.clone()) {
+                warnings.push(Warning { message: format!("{key} {problem}"), key });
+            }
+        }
+    }
 }
 
 /// Returns whether a policy needs a probe. Python classes are called only in runs, because checking a scenario must not

@@ -48,7 +48,7 @@ impl Default for Config {
 /// Congestion control of quinn-proto. Its BBR draws random numbers without a seed, so no run would repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(extend("x-expect" = "one of \"new_reno\", \"cubic\" (not \"bbr\": its random numbers have no seed)"))]
+#[schemars(extend("x-refused" = {"bbr": "its random numbers have no seed, so no run would repeat"}))]
 pub enum QuicCongestion {
     /// `NewReno` (RFC 9002).
     NewReno,

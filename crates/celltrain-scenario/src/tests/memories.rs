@@ -153,7 +153,7 @@ fn faults_of_a_memory_name_the_line_the_value_and_what_would_be_right() {
                    pool.p = { side = \"ingress\", policy.dynamic_threshold = {} }\n";
     refused(ingress, &["queue[0].lossless = true pauses a link without headroom", "write headroom too"]);
     refused(&replaced("switch.sw.", "switch.sv."), &["switch.sv is not a switch; did you mean \"sw\"?"]);
-    refused(&replaced("cells = 1000", "cells = 0"), &["cells = 0 is not a whole number (1 or more)"]);
+    refused(&replaced("cells = 1000", "cells = 0"), &["cells = 0 is not a whole number (1 to 4294967295)"]);
     refused(&replaced("alpha = 1", "alpha = 0"), &["dynamic_threshold.alpha = 0", "above 0"]);
     refused(&replaced("alpha = 1", "alhpa = 1"), &["alhpa is unknown; did you mean alpha?"]);
     refused(

@@ -65,7 +65,7 @@ fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
     for (text, says) in [
         (
             "congestion = 'bbr'",
-            "congestion = \"bbr\" is not one of \"new_reno\", \"cubic\" (not \"bbr\": its random numbers have no seed)",
+            "congestion = \"bbr\" is refused: its random numbers have no seed, so no run would repeat; choose one of",
         ),
         ("mtu = '1200B'", "mtu = \"1.2kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"),
         (

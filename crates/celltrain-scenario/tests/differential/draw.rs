@@ -933,7 +933,8 @@ enum Range {
 /// Returns the kinds in a schema definition that is a choice between tables.
 fn kinds(definition: &str) -> Vec<Kind> {
     let schema = schema();
-    let resolve = |value: &Value| match value["$ref"].as_str() {
+    // An option that may be absent refers to its values in the first of two choices.
+    let resolve = |value: &Value| match value["$ref"].as_str().or(value["anyOf"][0]["$ref"].as_str()) {
         Some(reference) => schema["$defs"][reference.rsplit('/').next().unwrap()].clone(),
         None => value.clone(),
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use celltrain_core::index::NodeIndex;
-use celltrain_core::link_loss::{LossPattern, LossRule, LossUnit};
+use celltrain_core::link_loss::{GilbertElliott, LossPattern, LossRule, LossUnit};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::rng::Stream;
@@ -11,8 +11,9 @@ use celltrain_core::rng::Stream;
 /// Kinds of rules, and of places where they apply.
 pub(crate) const KINDS: &[&str] = &[
     "packets by number", "cells by number", "every packets", "every cells", "probability of packets",
-    "probability of cells", "at the first link", "between switches", "at the last link", "acknowledgements", "a merge",
-    "a contract", "a controlled rate", "several rules", "lost cells",
+    "probability of cells", "bursts of packets", "bursts of cells", "a byte", "at the first link", "between switches",
+    "at the last link", "acknowledgements", "a merge", "a contract", "a controlled rate", "several rules",
+    "lost cells",
 ];
 
 pub(crate) fn kinds(network: &Network, result: &RunResult) -> BTreeSet<&'static str> {
@@ -27,6 +28,9 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> BTreeSet<&'static 
                 (LossPattern::Every { .. }, LossUnit::Cells) => "every cells",
                 (LossPattern::Probability(_), LossUnit::Packets) => "probability of packets",
                 (LossPattern::Probability(_), LossUnit::Cells) => "probability of cells",
+                (LossPattern::GilbertElliott(_), LossUnit::Packets) => "bursts of packets",
+                (LossPattern::GilbertElliott(_), LossUnit::Cells) => "bursts of cells",
+                (LossPattern::Byte { .. }, _) => "a byte",
             });
             let vc = &network.vcs[*number];
             let is_host = |node: NodeIndex| network.nodes[node].kind == NodeKind::Host;
@@ -65,7 +69,14 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
                     LossPattern::Numbers(numbers)
                 }
                 1 => LossPattern::Every { period: u64::from(1 + rng.below(most)), first: rng.below(most).into() },
-                _ => LossPattern::Probability([0.5, 0.02, 0.001, 1.0][rng.below(4) as usize]),
+                // One number is drawn, as always, so that archived networks stay the same.
+                _ => match rng.below(4) {
+                    0 if unit == LossUnit::Packets => LossPattern::Byte { offset: 5000, times: 2 },
+                    0 => LossPattern::Probability(0.5),
+                    1 => LossPattern::Probability(0.02),
+                    2 => LossPattern::GilbertElliott(GilbertElliott { p: 0.05, r: 0.3, good: 0.001, bad: 0.9 }),
+                    _ => LossPattern::Probability(1.0),
+                },
             };
             network.links[link].losses.push(LossRule { vc: number, unit, pattern });
         }

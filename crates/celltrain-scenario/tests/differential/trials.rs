@@ -2,6 +2,7 @@
 
 use std::panic::catch_unwind;
 
+use celltrain_core::delay::DelayChoice;
 use celltrain_core::network::Network;
 use celltrain_core::rng::Stream;
 use celltrain_scenario::{Scenario, build};
@@ -94,6 +95,27 @@ trials! {
     any_steps_and_injections_are_the_same_run_where_the_links_of_a_mesh_lose_cells:
         1/15, steps::agree, draw::meshes::meshes, losses::add;
     events_add_up_to_results_where_links_lose_cells: 1/4, watch::adds_up, draw::any_network, losses::add;
+    both_engines_measure_the_same_delays: 1/3, compare, draw::any_network, measure_delays;
+    both_engines_measure_the_same_delays_across_a_mesh: 1/10, compare, draw::meshes::meshes, measure_delays;
+    both_engines_measure_the_same_delays_where_links_behind_crowded_ports_lose_cells:
+        1/5, compare, draw::crowded, losses_and_delays;
+    both_engines_measure_the_same_delays_at_ports_with_memories_marks_and_requests:
+        1/6, compare, draw::any_network, requests_memories_marks_losses_and_delays;
+    any_steps_and_injections_measure_the_same_delays: 1/15, steps::agree, draw::any_network, losses_and_delays;
+}
+
+fn measure_delays(network: &mut Network, rng: &mut Stream) {
+    network.delays = [DelayChoice::All, DelayChoice::Ports, DelayChoice::Flows][rng.below(3) as usize];
+}
+
+fn losses_and_delays(network: &mut Network, rng: &mut Stream) {
+    losses::add(network, rng);
+    measure_delays(network, rng);
+}
+
+fn requests_memories_marks_losses_and_delays(network: &mut Network, rng: &mut Stream) {
+    requests_memories_marks_and_losses(network, rng);
+    measure_delays(network, rng);
 }
 
 fn memories_and_marks(network: &mut Network, rng: &mut Stream) {

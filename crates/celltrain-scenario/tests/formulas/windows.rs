@@ -29,10 +29,11 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
         "reno" | "newreno" => format!("{left} + 3"),
         _ => left.clone(),
     };
-    let after_timeout = match options.ssthresh_rule {
+    let after_timeout = match options.behaviour().ssthresh_rule {
         SsthreshRule::HalfOfCwnd => "min(cwnd / 2, rwnd)",
-        // Formulas do not know by how much cwnd is inflated, and no drawn TCP has this rule.
+        // Formulas do not know by how much cwnd is inflated, and no drawn TCP has these rules.
         SsthreshRule::HalfOfWindow | SsthreshRule::HalfOfDeflatedWindow => "min(cwnd, rwnd) / 2",
+        SsthreshRule::HalfOfUsed => "min(cwnd, rwnd, flight) / 2",
         SsthreshRule::HalfOfFlight => "flight / 2",
         SsthreshRule::OpenWindow => "min(cwnd / 2, rwnd - flight)",
     };
@@ -53,6 +54,7 @@ pub(crate) fn drawn(draws: &mut Draws) -> Value {
     };
     let name = of(&["tahoe", "reno", "reno", "tahoe", "newreno", "newreno_hoe", "sack", "sack_pipe", "vanilla"]);
     json!({name: {
+        "rules": "paper",
         "mss": of(&["64B", "512B", "1460B"]),
         "receive_window": of(&["20000B", "65535B"]),
         "timer_granularity": of(&["1ms", "2ms"]),

@@ -32,7 +32,9 @@ fn with_other_patterns(network: &Network, result: &RunResult) -> Network {
                     let step = usize::try_from(period).expect("periods are short");
                     link.losses.push(with(LossPattern::Numbers((first..=first + cells).step_by(step).collect())));
                 }
-                LossPattern::Probability(_) => link.losses.push(rule.clone()),
+                LossPattern::Probability(_) | LossPattern::GilbertElliott(_) | LossPattern::Byte { .. } => {
+                    link.losses.push(rule.clone())
+                }
             }
             link.losses.push(with(LossPattern::Probability(0.0)));
             link.losses.push(with(LossPattern::Numbers(vec![u64::MAX])));

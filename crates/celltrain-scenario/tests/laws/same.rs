@@ -1,6 +1,7 @@
 //! Compares the results of two networks.
 
 use celltrain_core::metrics::{CellTotals, RunResult};
+use celltrain_core::timeouts::Timeouts;
 
 /// Returns an error that describes the first difference between the results of a changed and the original network.
 pub(super) fn same(changed: &RunResult, original: &RunResult) -> Result<(), String> {
@@ -20,14 +21,16 @@ pub(super) fn same(changed: &RunResult, original: &RunResult) -> Result<(), Stri
     Err("one result has more parts than the other".into())
 }
 
-/// Sorts the parts of a result by name. Removes rates that are sums of rounded numbers in the order of the parts.
+/// Sorts the parts of a result by name. Removes rates that are sums of rounded numbers in the order of the parts, and
+/// timeouts, which have the numbers of flows.
 pub(super) fn by_name(mut result: RunResult) -> RunResult {
     result.flows.sort_by(|a, b| a.name.cmp(&b.name));
     result.ports.sort_by(|a, b| a.name.cmp(&b.name));
     result.contracts.sort_by(|a, b| a.name.cmp(&b.name));
     result.abr.sort_by(|a, b| a.name.cmp(&b.name));
     result.flows.iter_mut().for_each(|flow| flow.max_min_mbps = 0.0);
-    RunResult { efficiency: 0.0, fairness: None, fairness_max_min: None, goodput_mbps: 0.0, ..result }
+    let timeouts = Timeouts::default();
+    RunResult { efficiency: 0.0, fairness: None, fairness_max_min: None, goodput_mbps: 0.0, timeouts, ..result }
 }
 
 /// Removes totals of all cells and links.

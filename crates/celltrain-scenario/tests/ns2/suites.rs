@@ -270,6 +270,7 @@ impl Test {
         let tick = self.number("tcpTick_");
         let ticks = |seconds: f64| (seconds / tick).round().max(2.0);
         let mut options = BTreeMap::from([
+            ("rules", quoted("paper")),
             ("mss", format!("\"{}B\"", self.mss())),
             ("receive_window", format!("\"{}B\"", window * self.mss() as f64)),
             ("timer_granularity", format!("\"{}ms\"", tick * 1e3)),

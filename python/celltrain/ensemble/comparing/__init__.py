@@ -22,7 +22,7 @@ import numpy as np
 
 from celltrain.drawing.words import counted, valued
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run, RunTable, execute
+from celltrain.ensemble.cases import Case, Measured, Run, RunTable, checked_labels, execute
 from celltrain.ensemble.comparing.compared import Compared
 from celltrain.ensemble.comparing.data import (
     ADDITIONAL,
@@ -35,7 +35,7 @@ from celltrain.ensemble.comparing.data import (
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.plan.axes import defaults
-from celltrain.ensemble.plan.reader import Reader
+from celltrain.ensemble.plan.reader import Reader, labels_of
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel
@@ -73,7 +73,8 @@ def compare(
     vary: Mapping[str, Any] | None = None,
     seeds: int = 10,
     first_seed: int = 1,
-    measures: Sequence[str] | None = None,
+    measures: Sequence[str] | Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     limit: Time | None = None,
     jobs: int | None = None,
     client: Client | None = None,
@@ -96,8 +97,9 @@ def compare(
             `celltrain.Epd(threshold=800)`. A table is as in a plan's `[axes]`. A single value is set in all scenarios.
         seeds: Number of runs of each case; all cases have the same seeds.
         first_seed: The first seed; the others follow.
-        measures: Measures as in a plan. When None, efficiency, fairness, goodput, losses and timeouts of flows, and
+        measures: Measures as in a plan: a list, or a table of measures by their labels. When None, efficiency, fairness, goodput, losses and timeouts of flows, and
             completion times, slowdowns and timeouts of requests.
+        labels: Labels of measures in tables and figures, by path; the measures in words otherwise.
         limit: Real time that a run may take, such as `"60s"`.
         jobs: Threads; one for each core when None.
         client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
@@ -118,7 +120,9 @@ def compare(
     ['name', 'measure', 'n', 'mean', 'sd']
     """
     flat = [one for each in scenarios for one in (each if isinstance(each, list | tuple) else [each])]
-    wanted = list(default_measures(flat) if measures is None else measures)
+    given = labels_of(measures) | dict(labels or {})
+    wanted = list(measures.values() if isinstance(measures, Mapping) else measures or default_measures(flat))
+    checked_labels(labels or {}, wanted)
     faults = [*_wrong_scenarios(flat, names), *wrong_seeds(seeds, first_seed)]
     if SCENARIO in (vary or {}) and not faults:
         faults.append(Fault.of_option("vary", SCENARIO, "is a reserved name; choose another name for the axis"))
@@ -156,7 +160,8 @@ def compare(
     runs = (Run(case=case, seed=seed, key=f"{case.number}/{seed}") for case in cases for seed in seeds_of_each)
     execute(runs, worker_of(jobs, client, worker), take, measures=plan.measures, limit_s=plan.limit_s)
     table = RunTable.of_records(list(records.values()), plan.measures)
-    compared = _compared(layout, plans, cases, table, len(wanted), (warnings, of_check))
+    measured = [replace(one, label=given.get(one.name, "")) for one in table.measures[: len(wanted)]]
+    compared = _compared(layout, plans, cases, table, measured, (warnings, of_check))
     warn(compared.warnings)
     return compared
 
@@ -275,15 +280,16 @@ def _compared(
     plans: Mapping[str, Plan],
     cases: Sequence[Case],
     table: RunTable,
-    count: int,
+    measures: Sequence[Measured],
     warnings: tuple[Sequence[str], Sequence[str]],
 ) -> Compared:
-    """Returns the comparison with the first `count` measures; the rest are only used for warnings."""
+    """Returns the comparison with the first measures of the table; the rest are only used for warnings."""
     plan = next(iter(plans.values()))
     names, shape = layout["names"], (len(layout["names"]), len(layout["settings"]))
     configurations = [json.loads(case.configuration) for case in cases]
     networks = [_without_policies(one) for one in configurations]
     different = list(dict.fromkeys(networks))
+    count = len(measures)
     values = table.values.reshape(*shape, -1, len(table.measures))
 
     def by_name(texts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -296,7 +302,7 @@ def _compared(
         only_where=plan_warnings.only_where(plans),
         configurations=by_name([case.configuration for case in cases]),
         tcp=by_name(list(map(tcp_summary, configurations))),
-        measures=table.measures[:count],
+        measures=tuple(measures),
         seeds=tuple(range(plan.seeds.first, plan.seeds.first + plan.seeds.count)),
         values=values[..., :count],
         fingerprints=np.array([text or "" for text in table.fingerprints], object).reshape(*shape, -1),

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import textwrap
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from celltrain import _core
-from celltrain.drawing import figure as canvas
 from celltrain.drawing import words
-from celltrain.drawing.figure import FigureStyle
-from celltrain.drawing.lines import Group, Panel, Scale, dots, lines
-from celltrain.ensemble.cases import bounds, number
+from celltrain.ensemble.cases import number
 from celltrain.ensemble.comparing.data import SCENARIO, Comparison, doubts, too_few
-from celltrain.ensemble.plan import Axis
-from celltrain.errors import Fault, InputError
+from celltrain.ensemble.comparing.pictured import FILE, Pictured
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
 from celltrain.model.grids import LONGEST_WORD, Block, Card, Carded, Grid, Line
-from celltrain.model.network import short_tcp, tcp_lines
+from celltrain.model.network import tcp_lines
 from celltrain.running.tables import write_csv
 from celltrain.text import as_json, shown
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-#: Number of measures that a figure shows by default, and maximum number of panels for a measure.
-MOST_DRAWN, MOST_PANELS = 3, 6
-#: Ratio of largest to smallest value at which an axis becomes logarithmic.
-WIDE = 20
 #: Notes below a table that explain its marks.
 BEYOND = "* significant: the 95 % confidence interval of the paired difference excludes zero"
 HALF = "\u00b1: half the 95 % interval of the mean (Student's t over the seeds)"
@@ -120,9 +106,10 @@ class Compared(Carded, Answer, Comparison):
 
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Writes the table and the runs as CSV, `comparison.json` and `scenarios.json` to a folder; returns the files.
+        """Writes the table and the runs as CSV, and three JSON files to a folder; returns the files.
 
-        `scenarios.json` contains the complete scenario of each case.
+        `comparison.json` is `to_dict`, and `scenarios.json` contains the complete scenario of each case. `figure.json`
+        contains what `celltrain plot compare` draws.
         """
         texts = self.configurations
         scenarios = [
@@ -131,12 +118,13 @@ class Compared(Carded, Answer, Comparison):
         ]
         with writing(folder):
             target = inner(Path(folder))
-            names = ("comparison.csv", "runs.csv", "comparison.json", "scenarios.json")
+            names = ("comparison.csv", "runs.csv", "comparison.json", "scenarios.json", FILE)
             written = [target / name for name in names]
             write_csv(self.table, written[0])
             write_csv(self.runs, written[1])
             replace(written[2], as_json(self.to_dict()) + "\n")
             replace(written[3], as_json(scenarios) + "\n")
+            replace(written[4], as_json(Pictured.of(self).to_dict()) + "\n")
         return written
 
     @checked()
@@ -152,7 +140,7 @@ class Compared(Carded, Answer, Comparison):
 
         Args:
             file: File to write: `.svg`, `.pdf` or `.png`. No file is written when None.
-            measures: Measures to draw, with a panel for each; the first three when None.
+            measures: Measures to draw, with a panel for each; when None all, or the first twelve and a note.
             width: `"page"` (7.2 inches), or `"column"` (3.5 inches) for a paper's column.
             style: A matplotlib style: a name such as `"grayscale"`, or a file. Celltrain's own when None.
 
@@ -162,16 +150,7 @@ class Compared(Carded, Answer, Comparison):
         Raises:
             InputError: If a measure, a width or a style is unknown, or the file's suffix is not one of the above.
         """
-        look = check(file, width, style)
-        chosen = _chosen(self, measures)
-        with look.applied():
-            figure = _drawn(self, chosen, look)
-            if subtitle := _subtitle(self, chosen, look):
-                canvas.subtitled(figure, subtitle)
-            if file is not None:
-                with writing(file):
-                    canvas.save(figure, Path(file))
-        return figure
+        return Pictured.of(self).plot(file, measures=measures, width=width, style=style)
 
     def _card(self) -> Card:
         failed = [f"{len(self.failures):,} runs failed and count nowhere"] if self.failures else []
@@ -202,7 +181,7 @@ def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Itera
         grid = Grid(heads=_heads(compared), left=_words(compared), keys=1 + len(compared.conditions))
         for i in chosen:
             measure = compared.measures[i]
-            grid.add_group(words.measure(measure.name, measure.unit))
+            grid.add_group(words.called(measure))
             for row in _rows(compared, i):
                 grid.add_row(*row)
         yield grid
@@ -211,7 +190,7 @@ def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Itera
     # The table of a single scenario has all measures.
     hidden = [one for i, one in enumerate(compared.measures) if i not in chosen and not _is_single(compared)]
     if hidden:
-        names = ", ".join(words.measure(one.name) for one in hidden)
+        names = ", ".join(words.called(one, unit=False) for one in hidden)
         yield Line(text=f"Not shown: {names}. Choose with --measures, or show all with --all.")
 
 
@@ -289,7 +268,7 @@ def _single_grid(compared: Comparison) -> Grid:
             else [words.UNDEFINED, words.UNDEFINED]
         )
         mean = words.estimated(float(means.mean[0]), float(means.half[0]))
-        grid.add_row(words.measure(measure.name, measure.unit), mean, *ends)
+        grid.add_row(words.called(measure), mean, *ends)
     return grid
 
 
@@ -303,111 +282,3 @@ def _notes(compared: Comparison) -> list[str]:
     if len(compared.seeds) == 1:
         return []
     return [BEYOND, HALF] if len(compared.names) > 1 else [HALF]
-
-
-# The figure: a panel for each measure, with a dot or a line for each name.
-
-
-def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> FigureStyle:
-    """Checks before any run that a figure can be drawn; raises `InputError` or `MissingExtraError`."""
-    if file is not None:
-        canvas.refuse_other(file)
-    canvas.require_matplotlib()
-    return FigureStyle.of(width, style)
-
-
-def _subtitle(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> list[str]:
-    """Returns the lines above the figure: the TCP, unless panels or names show it, and the meaning of bars."""
-    tcps = {tcp for own in compared.tcp for tcp in own}
-    lines = []
-    if len(tcps) == 1 and (tcp := tcps.pop()):
-        lines = textwrap.wrap(f"TCP: {canvas.brief(tcp, canvas.LONGEST_TITLE)}", look.characters)
-    elif all(len(set(own)) == 1 for own in compared.tcp):
-        named = {name: own[0] for name, own in zip(compared.names, compared.tcp, strict=True)}
-        distinct = len({short_tcp(tcp) for tcp in named.values()}) == len(tcps)
-        texts = [f"{shown(name)}: {short_tcp(tcp) if distinct else tcp}" for name, tcp in named.items()]
-        if any(name != short_tcp(tcp) for name, tcp in named.items()):
-            lines = textwrap.wrap(f"TCP of {'; '.join(texts)}", look.characters)
-    lines += textwrap.wrap(compared.fixed_line, look.characters)
-    if len(compared.seeds) > 1:
-        limits = [(compared.means[i], *bounds(compared.measures[i].name)) for i in measures]
-        is_cut = any(bool((own.low < low).any() or (own.high > high).any()) for own, low, high in limits)
-        within = f"{shown(compared.scenario)}: " if compared.scenario else ""
-        cut = ", cut at impossible values" if is_cut else ""
-        lines.append(f"{within}means of {len(compared.seeds):,} seeds; bars: 95 % intervals{cut}")
-    return lines
-
-
-def _chosen(compared: Comparison, measures: Sequence[str] | None) -> list[int]:
-    known = [measure.name for measure in compared.measures]
-    if measures is None:
-        return list(range(min(len(known), MOST_DRAWN)))
-    faults = [
-        Fault.of_option("measures", name, f"was not measured; choose from {', '.join(known)}")
-        for name in measures
-        if name not in known
-    ]
-    if faults or not measures:
-        raise InputError(faults or [Fault.of_option("measures", "[]", "is empty; name at least one measure")])
-    return [known.index(name) for name in dict.fromkeys(measures)]
-
-
-def _drawn(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> Figure:
-    if not compared.conditions:
-        return dots([_panel(compared, measure, [0]) for measure in measures], look)
-    # The x axis is the numeric axis with most values, and the other axes have a panel for each value.
-    conditions = sorted(compared.conditions, key=lambda axis: (axis.name == SCENARIO, not axis.is_number, -len(axis)))
-    across, *others = conditions
-    if across.name == SCENARIO:
-        titles = [
-            _with_tcp(compared, shown(str(own[SCENARIO])), [place]) for place, own in enumerate(compared.settings)
-        ]
-        panels = [_panel(compared, one, [place], title=title) for one in measures for place, title in enumerate(titles)]
-        return dots(panels, look, columns=len(compared.settings))
-    cells: dict[tuple[float | str, ...], list[int]] = {}
-    for place, own in enumerate(compared.settings):
-        cells.setdefault(tuple(own[axis.name] for axis in others), []).append(place)
-    if len(cells) > MOST_PANELS:
-        drawn = ", ".join(axis.name for axis in others)
-        problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} can be drawn"
-        raise InputError.of_option("plot", shown(drawn), f"{problem}: vary less, or plot the table")
-    values = list(dict.fromkeys(own[across.name] for own in compared.settings))
-    order = np.argsort(values) if across.is_number else np.arange(len(values))
-    by_tcp = any(axis.name.partition(".")[0] == "tcp" for axis in others)
-    panels = []
-    for measure in measures:
-        for cell, places in cells.items():
-            title = ", ".join(_titled(axis, value) for axis, value in zip(others, cell, strict=True))
-            title = title if by_tcp else _with_tcp(compared, title, places)
-            panels.append(_panel(compared, measure, [places[i] for i in order], title=title, runs=False))
-    return lines(panels, _scale(across, [values[i] for i in order]), look, columns=min(len(cells), 3))
-
-
-def _panel(compared: Comparison, measure: int, places: Sequence[int], *, title: str = "", runs: bool = True) -> Panel:
-    """Returns the panel of a measure at some settings; `runs` adds the values that the means are computed from."""
-    about, means, groups = compared.measures[measure], compared.means[measure], []
-    for row, name in enumerate(compared.names):
-        cases = [row * len(compared.settings) + place for place in places]
-        values = [compared.values[row, place, :, measure] for place in places] if runs else []
-        known = [of_place[~np.isnan(of_place)] for of_place in values]
-        groups.append(Group(name=name, mean=means.mean[cases], half=means.half[cases], runs=known))
-    label = words.labelled(words.measure(about.name, about.unit), "")
-    return Panel(label=label, limits=bounds(about.name), title=title, groups=groups)
-
-
-def _with_tcp(compared: Comparison, title: str, places: Sequence[int]) -> str:
-    """Returns the title of a panel, with its TCP if panels differ in their TCP."""
-    everywhere = {tcp for own in compared.tcp for tcp in own}
-    here = {short_tcp(own[place]) for own in compared.tcp for place in places}
-    return f"{title}\nTCP: {here.pop()}" if len(everywhere) > 1 and len(here) == 1 else title
-
-
-def _titled(axis: Axis, value: float | str) -> str:
-    if axis.name == SCENARIO:
-        return shown(str(value))
-    return f"{words.setting(axis.name)} {words.valued(value, axis.unit)}"
-
-
-def _scale(axis: Axis, values: Sequence[Any]) -> Scale:
-    wide = axis.is_number and len(values) > 2 and values[0] > 0 and values[-1] >= WIDE * values[0]
-    return Scale.of(words.setting(axis.name), axis.unit, values, logarithmic=wide)

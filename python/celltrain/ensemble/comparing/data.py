@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.words import counted, valued
-from celltrain.drawing.words import measure as worded
+from celltrain.drawing.words import called, counted, valued
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import SUMMARY, Measured, arrow, axis_columns, by_measure
 from celltrain.ensemble.plan import Axis, Plan, canonical
@@ -248,7 +247,7 @@ def too_few(compared: Comparison) -> Iterator[str]:
         values = compared.values[..., place]
         below = bool((values >= 0).any() and not (values < 0).any() and (known.low < 0).any())
         if below or (measure.name in SHARES and bool((known.high > 1).any())):
-            wide.append(worded(measure.name))
+            wide.append(called(measure, unit=False))
     if wide:
         yield f"{few(len(compared.seeds))} ({', '.join(wide)}). Use {FEWEST_SEEDS} seeds or more"
 

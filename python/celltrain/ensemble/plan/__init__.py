@@ -196,9 +196,12 @@ def _of_point(
 
 def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[Reading]) -> None:
     """Refuses measures that none of these scenarios has in its answer."""
-    listed = list(reader.form.measures or ())
+    given = reader.form.measures or []
+    steps: dict[Any, Any] = {
+        text: step for step, text in (given.items() if isinstance(given, dict) else enumerate(given))
+    }
     for text, why in no_measures(measures, scenarios).items():
-        place: Place = ("measures", listed.index(text)) if text in listed else ("tune", "objectives", text)
+        place: Place = ("measures", steps[text]) if text in steps else ("tune", "objectives", text)
         path = reader.path(place if reader.has(*place) else "measures")
         if text.isidentifier():
             hint = f" Did you mean {why.rpartition('did you mean ')[2]}" if "did you mean " in why else ""
@@ -294,5 +297,5 @@ def run_key(configuration: str, seed: int, *, version: str | None = None) -> str
     """Returns 24 hex digits that identify a run by its canonical scenario, seed and version (by default this one)."""
     if not 0 <= seed < 1 << 64:
         raise PlanError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
-    text = f"{version or _core.build()['version']}\n{seed}\n{configuration}"
+    text = f"{version or _core.__version__}\n{seed}\n{configuration}"
     return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -41,7 +41,7 @@ OF_GROUPS = {
     "incast": ("queries.completion_ms_mean", "all.slowdown_mean", "timeouts_per_request"),
 }
 #: Beginnings of the default measures that need flows.
-OF_FLOWS = ("fairness", "flows.")
+OF_FLOWS = ("efficiency", "fairness", "flows.")
 #: Default number of seeds.
 SEEDS = 10
 #: Significant digits of values on a logarithmic scale and in a sample. The last digits of computed powers differ from
@@ -53,7 +53,7 @@ def defaults(scenario: Mapping[str, Any], measures: Sequence[str] = MEASURES) ->
     """Returns the default measures of a scenario: some of `measures`, and those of its requests.
 
     >>> defaults({"topology": {"leaf_spine": {}}, "requests": {"web": {}}}, ["efficiency", "fairness"])[:2]
-    ('efficiency', 'requests.web.all.completion_ms_mean')
+    ('requests.web.all.completion_ms_mean', 'requests.web.all.slowdown_mean')
     """
     topology = _table(scenario.get("topology"))
     has_flows = "leaf_spine" not in topology and _table(topology.get("network")).get("flows") != []

@@ -18,6 +18,7 @@ from typing_extensions import Self
 from celltrain import _core
 from celltrain.errors import Fault, InputError, PlanError
 from celltrain.model import overrides, shipped, size_files
+from celltrain.model.files import UnreadableError, below
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, set_key
 from celltrain.model.scenario import Reading, name_of, other_kind
@@ -152,7 +153,12 @@ class Document:
     def _find_scenario(self, given: Any, folder: Path | None) -> None:
         """Finds the scenario of a plan: a table, a file next to the plan, or a shipped scenario."""
         if isinstance(given, Mapping):
-            self.scenario = dict(given)
+            try:
+                self.scenario = dict(size_files.with_rows(given, folder, self.file)[0])
+            except InputError as error:
+                for fault in error.faults:
+                    own = fault.file == self.file
+                    self.faults.append(fault.changed(key=f"scenario.{fault.key}") if own else fault)
         elif given is None:
             self.refuse("", "has no scenario; add a table [scenario], or scenario = the name of a file in its folder")
         elif not isinstance(given, str):
@@ -163,10 +169,13 @@ class Document:
                 if (found := shipped.found(given, "scenario", folder)) is not None:
                     self._use_text(*found)
                 elif folder is not None and os.path.exists(folder / given):  # noqa: PTH110
-                    self._use_text(shown(folder / given), read_text(folder / given))
+                    path = below(folder, given)
+                    self._use_text(shown(path), read_text(path))
                 else:
                     problem = f"is not a file in the plan's folder{shipped.advice(Path(given), 'scenario')}"
                     self.refuse("scenario", problem, given)
+            except UnreadableError as error:
+                self.refuse("scenario", error.problem, given)
             except InputError as error:
                 self.faults.extend(error.faults)
 
@@ -218,7 +227,11 @@ class Document:
         axis = {"values": given} if isinstance(given, list) else given if isinstance(given, Mapping) else {}
         path, values = axis.get("path", name), axis.get("values")
         with suppress(UnknownKeyError):
-            if not isinstance(path, str) or not isinstance(values, list | Mapping) or not choices(path):
+            if not isinstance(path, str) or not isinstance(values, list | Mapping):
+                return given
+            every = values.values() if isinstance(values, Mapping) else values
+            names_sizes = any(isinstance(value, str) and size_files.is_file(path, value) for value in every)
+            if not names_sizes and not choices(path):
                 return given
             labelled = isinstance(values, Mapping)
             entries: Iterable[tuple[Any, Any]] = values.items() if isinstance(values, Mapping) else enumerate(values)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from celltrain.ensemble.plan.axes import MAX_RUNS, SEEDS
@@ -376,8 +376,13 @@ class TuneForm(Form):
     seeds: StagesForm = StagesForm()
 
 
-MEASURES = 'is not a list of measures such as "efficiency"'
+MEASURES = 'is neither a list of measures such as "efficiency" nor a table such as { "link use" = "efficiency" }'
 _MEASURE = Annotated[str | None, Says('is not a measure such as "efficiency"', (str,))]
+_MEASURES = Annotated[
+    Annotated[list[_MEASURE], Field(json_schema_extra={"minItems": 1}), Tag("<list>")]
+    | Annotated[dict[str, _MEASURE], Field(json_schema_extra={"minProperties": 1}), Tag("<table>")],
+    Discriminator(lambda value: "<table>" if isinstance(value, Mapping) else "<list>"),
+]
 _PAIRED = Says("is not a list of tables: write [[paired]]", (list,))
 
 
@@ -388,7 +393,7 @@ class PlanForm(Form):
         name: A title; the name of the file when absent.
         scenario: A file next to the plan, a shipped scenario's name, or a scenario as a table, as described by
             `celltrain schema`.
-        measures: Measures of every run.
+        measures: Measures of every run: a list, or a table of measures by the label that tables and figures show.
         axes: Axes by name, crossed with each other.
         paired: Tables of axes that move together.
         points: A list of points.
@@ -408,7 +413,7 @@ class PlanForm(Form):
 
     name: Annotated[str, Field(pattern=r"^$|\S", strict=True), Says("is not a text")] | None = None
     scenario: Annotated[Any, WithJsonSchema({"type": ["string", "object"]})] = None
-    measures: Annotated[list[_MEASURE], Says(MEASURES, (list,))] | None = Field(None, json_schema_extra={"minItems": 1})
+    measures: Annotated[_MEASURES, Says(MEASURES, (list, dict))] | None = None
     axes: Axes | None = None
     paired: Annotated[list[Annotated[Axes | None, _TABLE]], _PAIRED] | None = None
     points: PointsForm | None = None

@@ -89,12 +89,14 @@ class Reader(Document):
         elif len(texts) > MOST_MEASURES:
             self.refuse("measures", f"has {len(texts):,} measures; at most {MOST_MEASURES:,} are possible")
             return MEASURES
-        for number, text in enumerate(texts):
+        seen: set[str] = set()
+        for step, text in texts.items() if isinstance(texts, dict) else enumerate(texts):
             if text is not None:
-                self.syntax(("measures", number), text, text)
-                if text in texts[:number]:
-                    self.refuse(("measures", number), "appears twice; delete one", text)
-        return tuple(text for text in texts if text is not None)
+                self.syntax(("measures", step), text, text)
+                if text in seen:
+                    self.refuse(("measures", step), "appears twice; delete one", text)
+                seen.add(text)
+        return tuple(text for text in _listed_measures(texts) if text is not None)
 
     def syntax(self, place: Place, text: str, value: Any = ...) -> None:
         """Checks the syntax of a measure."""
@@ -474,9 +476,27 @@ class Planned(ABC):
     @property
     def _contents(self) -> list[Any]:
         """Everything that determines the runs, and the measures and series stored for them."""
-        return [{key: value for key, value in self.document.items() if key not in ("name", "limits")}, self.measures]
+        document = {key: value for key, value in self.document.items() if key not in ("name", "limits")}
+        if document.get("measures"):
+            # Labels do not change what is run and stored.
+            document["measures"] = _listed_measures(document["measures"])
+        return [document, self.measures]
 
     @cached_property
     def digest(self) -> str:
         """16 hex digits that change with the runs of the plan, and with the measures and series stored for them."""
         return hashlib.sha256(json.dumps(self._contents, separators=(",", ":")).encode()).hexdigest()[:16]
+
+
+def _listed_measures(measures: list[T] | dict[str, T]) -> list[T]:
+    """Returns the measures of a plan without their labels."""
+    return list(measures.values() if isinstance(measures, dict) else measures)
+
+
+def labels_of(measures: Any) -> dict[str, str]:
+    """Returns the user's labels of measures, by path, from a plan's list or table of measures.
+
+    >>> labels_of({"link use": "efficiency"}), labels_of(["efficiency"])
+    ({'efficiency': 'link use'}, {})
+    """
+    return {text: label for label, text in measures.items()} if isinstance(measures, Mapping) else {}

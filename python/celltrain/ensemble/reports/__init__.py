@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,7 @@ def report(
     style: str | None = None,
     lines: Sequence[str] | None = None,
     baseline: str | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Report:
     """Analyses the runs of a store, and presents them as tables, figures and a page.
 
@@ -128,6 +129,7 @@ def report(
         lines: Up to three axes of the line plots: the x axis, and those for colours and panels; chosen automatically
             when None.
         baseline: A value of an axis, such as `"policy=tail_drop"`, with which all others are compared, seed by seed.
+        labels: Labels of measures in tables and figures, by path; otherwise those of the plan, or the measures in words.
 
     Raises:
         StoreError: If a store cannot be read or has no runs, or a measure was not measured.
@@ -143,11 +145,11 @@ def report(
         require_matplotlib()
         FigureStyle.of("page", style)
     first = store if isinstance(store, Store) else Store.open(store)
-    data = of_store(first, measures)
+    data = of_store(first, measures, labels=labels)
     comparison = None
     if compare_with is not None:
         second = compare_with if isinstance(compare_with, Store) else Store.open(compare_with)
-        comparison = analysis.compare(data, of_store(second, measures), _names(first, second))
+        comparison = analysis.compare(data, of_store(second, measures, labels=labels), _names(first, second))
     against = None if baseline is None else analysis.baseline(data, baseline)
     made = Report._made(
         data=data,
@@ -212,24 +214,24 @@ def lines(report: Findings) -> Iterator[str]:
     points = words.counted(len(data.points), "point")
     yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {words.counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
-        two = " vs ".join(words.measure(data.measures[i].name) for i in front.measures)
+        two = " vs ".join(words.called(data.measures[i], unit=False) for i in front.measures)
         each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
         yield f"{words.counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
     if (against := report.baseline) is not None:
         for i, level, above, below, known in against.counts():
             yield (
-                f"{data.measures[i].name}: {against.axis.label(level)} is above {against.name} at {above:,} of "
+                f"{words.called(data.measures[i], unit=False)}: {against.axis.label(level)} is above {against.name} at {above:,} of "
                 f"{words.counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
             )
     for moved in () if compared is None else compared.measures:
-        yield f"{moved.measure.name}: {moved.beyond:,} of {words.counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
+        yield f"{words.called(moved.measure, unit=False)}: {moved.beyond:,} of {words.counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
 
 
 def glance(report: Findings) -> Iterator[str]:
     """Yields, for each measure, its range and the axis with the largest effect on it."""
     data = report.data
     for i, (measure, means) in enumerate(zip(data.measures, data.means, strict=True)):
-        name, unit = words.measure(measure.name), "" if measure.unit in ("", "1") else f" {measure.unit}"
+        name, unit = words.called(measure, unit=False), "" if measure.unit in ("", "1") else f" {measure.unit}"
         known = means.mean[~np.isnan(means.mean)]
         if not len(known):
             yield f"{name}: no values"
@@ -241,8 +243,9 @@ def glance(report: Findings) -> Iterator[str]:
             yield f"{name}: {low}{unit} at every point"
         else:
             strongest = max(data.effects[i], key=lambda effect: effect.share)
-            most = f"{strongest.axis.worded} ({strongest.share:.0%} of the differences)"
-            yield f"{name}: means from {low} to {high}{unit}; it moves most with {most}"
+            share = f"{strongest.axis.worded} ({strongest.share:.0%} of the differences)"
+            most = f"; it moves most with {share}" if len(data.effects[i]) > 1 else ""
+            yield f"{name}: means from {low} to {high}{unit}{most}"
 
 
 def _values(axis: Axis) -> str:

@@ -229,7 +229,7 @@ class Baseline:
             where = [f" at {words.counted(count, 'point')}" for count in (at_above, at_below)]
             if separate := self._separate(*self._significant(i, level)):
                 where = [f" with {one}" for one in separate]
-            value = f"{words.measure(self.data.measures[i].name)}: {self.axis.label(level)}"
+            value = f"{words.called(self.data.measures[i], unit=False)}: {self.axis.label(level)}"
             places = f"is above {self.name}{where[0]}, and below it{where[1]}"
             yield f"{value} {places}: a mean over these points says little"
 

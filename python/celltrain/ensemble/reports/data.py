@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing import words
-from celltrain.ensemble.cases import Measured
+from celltrain.ensemble.cases import Measured, checked_labels
 from celltrain.ensemble.plan import tcps
+from celltrain.ensemble.plan.reader import labels_of
 from celltrain.ensemble.plan_warnings import NETWORKS
 from celltrain.ensemble.store.database import axes_of
 from celltrain.errors import CelltrainError, Fault, StoreError
@@ -205,7 +206,7 @@ class Data:
         """Returns a table of means of all measures, with a row for each point, and on request the number of runs."""
         axes = self.varied
         heads = [axis.worded for axis in axes] + ["runs"] * counts
-        heads += [words.measure(one.name, one.unit) for one in self.measures]
+        heads += [words.called(one) for one in self.measures]
         grid = Grid(heads=heads, left=[place for place, axis in enumerate(axes) if axis.words], keys=len(axes))
         for point in points:
             runs = [f"{max(int(own.n[point]) for own in means):,}"] * counts
@@ -350,12 +351,13 @@ def _ranges(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
     return levels, statistics.means(levels, values, count).mean
 
 
-def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
+def of_store(store: Store, measures: Sequence[str] | None = None, *, labels: Mapping[str, str] | None = None) -> Data:
     """Reads a store. It may be of another version, or still being written by a sweep.
 
     Args:
         store: The store.
         measures: Measures to read; all when None.
+        labels: Labels of measures, by path; those of the plan when None.
 
     Raises:
         StoreError: If there is no such measure, nothing has been run yet, or the store cannot be read.
@@ -365,6 +367,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
     if unknown := [name for name in wanted if name not in known]:
         where = f"is not measured in {shown(store.path)}"
         raise StoreError([Fault.of_option("measures", name, f"{where}; {among(name, known)}") for name in unknown])
+    own = labels_of(manifest["plan"].get("measures")) | checked_labels(labels or {}, known)
     runs = store.runs()
     if not len(runs):
         problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
@@ -384,7 +387,13 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         plan=manifest["plan"],
         axes=tuple(_axes(manifest, list(zip(*settings, strict=True)))),
         measures=tuple(
-            Measured(name=name, kind="float64", unit=about["unit"], meaning=words.prose(about["meaning"]))
+            Measured(
+                name=name,
+                kind="float64",
+                unit=about["unit"],
+                meaning=words.prose(about["meaning"]),
+                label=own.get(name, ""),
+            )
             for name, about in ((name, manifest["units"][name]) for name in wanted)
         ),
         points=runs.points[numbers],

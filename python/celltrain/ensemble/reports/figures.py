@@ -18,7 +18,7 @@ from celltrain.drawing import lines, points, words
 from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction, legible
 from celltrain.drawing.lines import Scale, spread
 from celltrain.drawing.points import Coordinate, Map
-from celltrain.ensemble.cases import Measured, bounds
+from celltrain.ensemble.cases import bounds
 from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout
 from celltrain.ensemble.reports.data import Axis, Data, Effect
 from celltrain.ensemble.reports.findings import Findings
@@ -89,7 +89,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
         f"other{' of its configuration' if by is not None else ''} beats in both measures.{of_each}{some}"
         f"{'' if np.isnan(x.half).all() else f' Grey bars: the 95 % intervals of {whose}.'}"
     )
-    across, up = (words.measure(data.measures[i].name) for i in trade.measures)
+    across, up = (words.called(data.measures[i], unit=False) for i in trade.measures)
     return Drawing(name="front", title=f"{up} against {across}", caption=caption, figure=figure, look=look)
 
 
@@ -113,7 +113,7 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
     cells = (levels[0] * shape[1] + levels[1]) * shape[2] + levels[2]
     means = data.over(values, cells, math.prod(shape))
     mean, half = means.mean.reshape(shape), means.half.reshape(shape)
-    label = words.measure(about.name, about.unit)
+    label = words.called(about)
     left_out = against.level if against is not None and layout.by is against.axis else None
     rows = {
         row: about.name if layout.by is None else layout.by.label(row) for row in range(shape[1]) if row != left_out
@@ -134,7 +134,7 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
     rest = _averaged_over(data, axes)
     kind, title = ("lines", "") if against is None else ("differences", f" more than {against.name}")
     what = "The mean over the seeds" if against is None else "The mean difference, run by run of one seed"
-    title = f"{words.measure(about.name)}{title} over {layout.over.worded}"
+    title = f"{words.called(about, unit=False)}{title} over {layout.over.worded}"
     caption = f"{what}, with its 95 % interval.{rest}"
     return Drawing(name=f"{kind}-{data.slug(measure)}", title=title, caption=caption, figure=figure, look=look)
 
@@ -146,16 +146,21 @@ def effects(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         return None
     known = any(bool((effect.means.half > 0).any()) for effect in mine)
     marks = "bars or band: 95 % intervals" if known else ""
-    figure = lines.effects(list(map(_effect, mine)), _label(about), look, bounds(about.name), marks)
-    parts = [
-        "The mean over all points with a value of the axis, everything else averaged over. Above each panel: how much of the "
-        "differences between points the axis makes up."
-    ]
+    figure = lines.effects(
+        [_effect(one, is_one_of_several=len(mine) > 1) for one in mine],
+        words.called(about),
+        look,
+        bounds(about.name),
+        marks,
+    )
+    parts = ["The mean over all points with a value of the axis, everything else averaged over."]
+    if len(mine) > 1:
+        parts.append("Above each panel: how much of the differences between points the axis makes up.")
     if known:
         parts.append("Bars or band: its 95 % interval, the seeds' spread alone.")
     if any(effect.axis.sampled for effect in mine):
         parts.append("Axes that were sampled are cut into ranges of equally many points (grey dots: the points).")
-    name, title = f"effects-{data.slug(measure)}", f"{words.measure(about.name)}: what each axis does"
+    name, title = f"effects-{data.slug(measure)}", f"{words.called(about, unit=False)}: what each axis does"
     return Drawing(name=name, title=title, caption=" ".join(parts), figure=figure, look=look)
 
 
@@ -171,7 +176,7 @@ def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         known = means if third is None else np.where(third.levels == panel, means, np.nan)
         cells.append(_map(across, up, known, "" if third is None else _map_title(third, panel)))
     height = 4.2 if len(panels) == 1 and not look.narrow else 2.9
-    figure = points.heat_maps(cells, _label(about), look, height=height, shared=True)
+    figure = points.heat_maps(cells, words.called(about), look, height=height, shared=True)
     over = f" A panel for each value of {third.worded}." if third is not None else ""
     some = "" if third is None or len(panels) == len(third.values) else " Not all values have one."
     has_holes = any(bool(np.isnan(one.values).any()) for one in cells)
@@ -179,7 +184,7 @@ def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     rest = _averaged_over(data, data.maps)
     both = f"{across.worded} and {up.worded}"
     caption = f"The mean over the seeds for each {both}.{over}{some}{rest}{holes}"
-    name, title = f"map-{data.slug(measure)}", f"{words.measure(about.name)} over {both}"
+    name, title = f"map-{data.slug(measure)}", f"{words.called(about, unit=False)} over {both}"
     return Drawing(name=name, title=title, caption=caption, figure=figure, look=look)
 
 
@@ -199,9 +204,9 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         at = [replace(scale, places=scale.places[levels]) for scale, levels in scales]
         dots.append(Map(across=at[0], up=at[1], values=values))
     height = 4.2 if len(both) == 1 and not look.narrow else 2.9
-    figure = points.coloured_dots(dots, _label(about), look, height=height)
+    figure = points.coloured_dots(dots, words.called(about), look, height=height)
     caption = f"A dot for each draw: the colour is the mean over its seeds.{_averaged_over(data, sampled)}"
-    name, title = f"sample-{data.slug(measure)}", f"{words.measure(about.name)} over the sampled axes"
+    name, title = f"sample-{data.slug(measure)}", f"{words.called(about, unit=False)} over the sampled axes"
     return Drawing(name=name, title=title, caption=caption, figure=figure, look=look)
 
 
@@ -209,7 +214,7 @@ def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
     """Plots every point's means in two stores against each other, with a panel for each measure."""
     pairs = []
     for moved in compared.measures:
-        label, limits = _label(moved.measure), bounds(moved.measure.name)
+        label, limits = words.called(moved.measure), bounds(moved.measure.name)
         one, other = (
             Coordinate(label=f"{label}\n{store}", mean=of.mean, half=of.half, limits=limits)
             for store, of in ((compared.first, moved.first), (compared.second, moved.second))
@@ -220,10 +225,10 @@ def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
     return Drawing(name="comparison", title="Every point in both stores", caption=caption, figure=figure, look=look)
 
 
-def _effect(effect: Effect) -> lines.Effect:
+def _effect(effect: Effect, *, is_one_of_several: bool) -> lines.Effect:
     scale = _scale(effect.axis)
     behind = (scale.places[effect.axis.levels], effect.of_points) if scale.sampled else None
-    name = f"{effect.share:.0%} of the differences"
+    name = f"{effect.share:.0%} of the differences" if is_one_of_several else ""
     means = lines.Group(name=name, mean=effect.means.mean, half=effect.means.half)
     return lines.Effect(across=scale, places=effect.places / scale.size, means=means, behind=behind)
 
@@ -241,16 +246,20 @@ def _map_title(axis: Axis, level: int) -> str:
 
 
 def _scale(axis: Axis) -> Scale:
-    return Scale.of(axis.worded, axis.unit, axis.values, logarithmic=axis.logarithmic, sampled=axis.sampled)
-
-
-def _label(measure: Measured) -> str:
-    return words.labelled(words.measure(measure.name, measure.unit), "")
+    # The path of an axis without a name of its own is clearer than its last step.
+    path = axis.meaning.partition(":")[0]
+    return Scale.of(
+        words.axis(path) if axis.name == path else axis.worded,
+        axis.unit,
+        axis.values,
+        logarithmic=axis.logarithmic,
+        sampled=axis.sampled,
+    )
 
 
 def _coordinate(data: Data, measure: int) -> Coordinate:
     about, means = data.measures[measure], data.means[measure]
-    return Coordinate(label=_label(about), mean=means.mean, half=means.half, limits=bounds(about.name))
+    return Coordinate(label=words.called(about), mean=means.mean, half=means.half, limits=bounds(about.name))
 
 
 def _averaged_over(data: Data, used: Sequence[Axis | None]) -> str:

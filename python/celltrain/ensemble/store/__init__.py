@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from celltrain import _core
-from celltrain.ensemble.cases import Measured, measured, store_columns
+from celltrain.ensemble.cases import Measured, case_of, measured, store_columns
 from celltrain.ensemble.plan import Axis, Plan, run_key
-from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of, size
+from celltrain.ensemble.plan.reader import labels_of
+from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of, check_series, size
 from celltrain.ensemble.store.folder import Kind, Lock, uninterrupted
 from celltrain.ensemble.store.runs import StoredRuns, read, schema
 from celltrain.errors import Fault, StoreError, needed
@@ -104,8 +105,9 @@ class Store(Carded, Answer):
 
     @property
     def measures(self) -> tuple[Measured, ...]:
-        """The measures, with units and meanings."""
-        return tuple(map(measured, self.manifest["measures"]))
+        """The measures, with units, meanings and the plan's labels."""
+        labels = labels_of(self.manifest["plan"].get("measures"))
+        return tuple(replace(measured(name), label=labels.get(name, "")) for name in self.manifest["measures"])
 
     @property
     def version(self) -> str:
@@ -181,11 +183,17 @@ class Store(Carded, Answer):
 
         key = bytes.fromhex(run_key) if set(run_key) <= set("0123456789abcdef") and len(run_key) == KEY_DIGITS else b""
         with self.reading() as database:
-            found = database.rows("SELECT parquet FROM series JOIN runs USING (run) WHERE run_key = ?", key)
+            found = database.rows("SELECT parquet, run FROM series JOIN runs USING (run) WHERE run_key = ?", key)
+            checks = []
+            if found and database.has_series_checks:
+                checks = database.rows("SELECT checked FROM series_checks WHERE run = ?", found[0][1])
         if not found:
             raise self._error(f"has no series of {run_key}: the plan has no [series], or the run is not done")
+        content = found[0][0]
         try:
-            return read_parquet(found[0][0])
+            if database.has_series_checks and checks != [(check_series(run_key, content),)]:
+                raise ValueError("it is not what was written")
+            return read_parquet(content)
         except (*DAMAGE, OSError, pa.ArrowException) as error:
             problem = f"is damaged (the series of {run_key}: {error}): {MEND}"
             raise StoreError.of_file(self.path / DATABASE, problem) from None
@@ -216,7 +224,7 @@ class Store(Carded, Answer):
 
         Raises `StoreError` for a store of another version or with a changed manifest.
         """
-        version = _core.build()["version"]
+        version = _core.__version__
         if self.version != version:
             problem = f"was made by celltrain {self.version}, but this is {version}: only the version that made it can verify it"
             raise self._error(f"{problem}; install celltrain {self.version}")
@@ -244,6 +252,30 @@ class Store(Carded, Answer):
                 [missing] = query(text).fetchone()
                 if missing:
                     yield Fault.of_file(database.path, f"lacks the series of {missing:,} runs: {MEND}")
+            units = {name: (one["unit"], one["meaning"]) for name, one in self.manifest["units"].items()}
+            wanted = [(place, name, *units[name]) for place, name in enumerate(self.manifest["measures"], 1)]
+            if query("SELECT measure, name, unit, meaning FROM measures ORDER BY measure").fetchall() != wanted:
+                yield Fault.of_file(database.path, f"has other measures than its plan: it was changed; {MEND}")
+            repeats = query("SELECT point, seed, run_key FROM repeats").fetchall()
+            text = "SELECT count(*) FROM runs WHERE (error IS NULL) != (fingerprint IS NOT NULL)"
+            if query(text).fetchone() != (0,):
+                problem = "has a failed run with a fingerprint, or one without that did not fail"
+                yield Fault.of_file(database.path, f"{problem}: it was changed; {MEND}")
+        if wrong := database.wrong_series():
+            problem = f"has {len(wrong):,} series that are not what was written, such as that of the run {wrong[0]}"
+            yield Fault.of_file(database.path, f"{problem}: it was changed; {MEND}")
+        yield from self._wrong_repeats(repeats)
+
+    def _wrong_repeats(self, repeats: Sequence[tuple[int, int, bytes]]) -> Iterator[Fault]:
+        configurations: dict[int, str] = {}
+        for point, seed, key in repeats:
+            if point not in configurations and 0 <= point < len(self.plan.points):
+                configurations[point] = case_of(point, self.plan.points[point].scenario)[0].configuration
+            configuration = configurations.get(point)
+            if configuration is None or run_key(configuration, seed, version=self.version) != key.hex():
+                problem = f"refers, for point {point} and seed {seed}, to a run of another scenario or seed"
+                yield Fault.of_file(self.path / DATABASE, f"{problem}: it was changed; {MEND}")
+                return
 
     def _wrong_keys(self, runs: StoredRuns) -> Iterator[Fault]:
         for key, seed, case in zip(runs.keys, runs.seed.tolist(), runs.case.tolist(), strict=True):
@@ -329,6 +361,7 @@ class Store(Carded, Answer):
     def _writable(cls, folder: Path, manifest: dict[str, Any], plan: Plan, lock: Lock) -> Store:
         database = Database(folder / DATABASE, write=True)
         database.expect(manifest)
+        database.add_series_checks()
         return cls._made(path=folder, manifest=manifest, plan=plan, _lock=lock, _database=database)
 
     @property

@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.ensemble.cases import RunTable
-from celltrain.ensemble.store.folder import sync, unwritable
-from celltrain.errors import InputError, StoreError
+from celltrain.ensemble.store.folder import is_locked, sync, unwritable
+from celltrain.errors import InputError, StoreError, warn
 from celltrain.model.files import UnreadableError, json_of
 from celltrain.running import RunRecord
+from celltrain.text import shown
 
-#: Seconds to wait for another connection.
-PATIENCE = 10.0
+#: Seconds to wait for another connection, and seconds until a warning.
+PATIENCE, SILENCE = 10.0, 2.0
 #: Advice for a file that cannot be read.
 MEND = "restore it from a backup, or run its plan into a new folder"
 _DAMAGED = f"is damaged, or not the database of a store ({{}}): {MEND}"
@@ -47,7 +48,10 @@ _TABLES = {
         "(point INTEGER NOT NULL, seed INTEGER NOT NULL, run_key BLOB NOT NULL, PRIMARY KEY (point, seed)) WITHOUT ROWID"
     ),
     "series": "(run INTEGER PRIMARY KEY, parquet BLOB NOT NULL)",
+    "series_checks": "(run INTEGER PRIMARY KEY, checked INTEGER NOT NULL)",
 }
+#: The table that stores of earlier builds lack until they are resumed.
+_ADDED = "series_checks"
 _VIEWS = {
     "rows": (
         "SELECT runs.point AS point{named}, seed, measures.name AS measure, CASE measures.measure{values} END AS value, "
@@ -113,6 +117,8 @@ class Database:
     def __init__(self, path: Path, *, write: bool = False) -> None:
         """Opens an existing file; raises `StoreError`."""
         self.path, self._write = path, write
+        #: False for a store of an earlier build, whose series have no checksums.
+        self.has_series_checks = True
         # The thread that prepares chunks also reads, possibly even while Ctrl-C closes the connection.
         self._lock = threading.RLock()
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -159,7 +165,7 @@ class Database:
         with self._explained():
             try:
                 # A damaged file can have other types of values than texts.
-                about = self._connection.execute("SELECT key, value FROM about WHERE typeof(value) = 'text'")
+                about = self._execute("SELECT key, value FROM about WHERE typeof(value) = 'text'")
                 return {key: json_of(text) for key, text in about}
             except UnreadableError as error:
                 raise ValueError(error.problem) from None
@@ -167,14 +173,16 @@ class Database:
     def rows(self, query: str, *values: Any) -> list[Any]:
         """Returns the rows of a query."""
         with self._explained():
-            return self._connection.execute(query, values).fetchall()
+            return self._execute(query, values).fetchall()
 
     def expect(self, manifest: Mapping[str, Any]) -> None:
         """Raises `StoreError` unless the tables match this manifest."""
         found = self.rows("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')")
         made = {name: text for _, name, text in found}
         with self._explained():
-            wrong = [name for name, text in statements(manifest).items() if made.get(name) != text]
+            self.has_series_checks = _ADDED in made
+            wanted = {name: text for name, text in statements(manifest).items() if name in made or name != _ADDED}
+            wrong = [name for name, text in wanted.items() if made.get(name) != text]
         has_triggers = any(kind == "trigger" for kind, _, _ in found)
         if wrong or has_triggers:
             what = f"its table {wrong[0]} is not as celltrain made it" if wrong else "it has triggers"
@@ -193,6 +201,8 @@ class Database:
         with self._explained():
             self._connection.execute("BEGIN")
             try:
+                # The snapshot begins with the first read.
+                self._execute("SELECT 1 FROM totals")
                 yield self._connection.execute
             finally:
                 with contextlib.suppress(sqlite3.Error):
@@ -261,17 +271,52 @@ class Database:
                 connection.execute(text, (*row[:2], check_texts(*row), *row[2:]))
             named = [(first + place, measure + 1, problem) for (place, measure), problem in table.gaps.items()]
             connection.executemany("INSERT INTO gaps VALUES (?, ?, ?)", named)
-            series = [(first + place, one.series) for place, one in enumerate(ordered) if one.series is not None]
-            connection.executemany("INSERT INTO series VALUES (?, ?)", series)
+            series = [(first + place, one) for place, one in enumerate(ordered) if one.series is not None]
+            connection.executemany("INSERT INTO series VALUES (?, ?)", [(run, one.series) for run, one in series])
+            checks = [(run, check_series(one.run_key, one.series or b"")) for run, one in series]
+            connection.executemany("INSERT INTO series_checks VALUES (?, ?)", checks)
             again = [(point, seed, bytes.fromhex(key)) for point, seed, key in repeats]
             repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", again).rowcount
             self._count(connection, len(table), len(table.errors), max(repeated, 0), int(checked.sum()))
+
+    def add_series_checks(self) -> None:
+        """Adds the checksums of series to a store of an earlier build."""
+        if self.has_series_checks:
+            return
+        with self._transaction() as connection:
+            connection.execute(f"CREATE TABLE {_ADDED} {_TABLES[_ADDED]}")
+            for run, key, content in connection.execute(
+                "SELECT run, run_key, parquet FROM series JOIN runs USING (run)"
+            ):
+                values = (run, check_series(key.hex(), content))
+                connection.execute("INSERT INTO series_checks VALUES (?, ?)", values)
+        self.has_series_checks = True
+
+    def wrong_series(self) -> list[str]:
+        """Returns the keys of runs whose series differs from the one written, and the numbers of series without a run."""
+        with self.snapshot() as query:
+            tables = ("series", "series_checks", "gaps") if self.has_series_checks else ("series", "gaps")
+            lost = [
+                f"number {run}"
+                for table in tables
+                for (run,) in query(f"SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT run FROM runs)")
+            ]
+            if not self.has_series_checks:
+                return lost
+            text = (
+                "SELECT lower(hex(run_key)), parquet, series_checks.checked FROM runs LEFT JOIN series USING (run) "
+                "LEFT JOIN series_checks USING (run) WHERE parquet IS NOT NULL OR series_checks.checked IS NOT NULL"
+            )
+            wrong = [key for key, content, check in query(text) if check != check_series(key, content)]
+            return lost + wrong
 
     def drop_failed(self) -> None:
         """Deletes the failed runs."""
         with self._transaction() as connection:
             failed = connection.execute("SELECT checked FROM runs WHERE error IS NOT NULL").fetchall()
             connection.execute("DELETE FROM runs WHERE error IS NOT NULL")
+            for table in ("gaps", "series", "series_checks"):
+                connection.execute(f"DELETE FROM {table} WHERE run NOT IN (SELECT run FROM runs)")
             # A repeat of a deleted run is missing again.
             query = "DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)"
             repeats = connection.execute(query).rowcount if failed else 0
@@ -286,10 +331,10 @@ class Database:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._explained():
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
-                self._connection.execute("COMMIT")
+                self._execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
@@ -297,11 +342,11 @@ class Database:
 
     def _connect(self, options: str) -> sqlite3.Connection:
         uri = f"{self.path.absolute().as_uri()}?{options}"
-        connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(uri, uri=True, timeout=SILENCE, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            _patient(connection, self.path, "SELECT count(*) FROM sqlite_master").fetchone()
         except BaseException:
             connection.close()
             raise
@@ -318,15 +363,20 @@ class Database:
     def _readable(self) -> sqlite3.Connection:
         try:
             return self._connect("mode=ro")
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            if _is_locked(error):
+                raise
             # A killed process left a transaction that must be rolled back, which needs write permission.
             with contextlib.suppress(sqlite3.OperationalError):
                 return self._connect("mode=rw")
             log = self.path.with_name(f"{self.path.name}-wal")
-            if log.exists() and log.stat().st_size:
+            if (log.exists() and log.stat().st_size) or is_locked(self.path.parent):
                 raise
-            # Assume that the file does not change, as its folder is write-protected.
+            # Nobody writes the file, and its folder is write-protected: it does not change.
             return self._connect("immutable=1")
+
+    def _execute(self, query: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return _patient(self._connection, self.path, query, values)
 
     def _explained(self) -> contextlib.ExitStack:
         """Locks the connection and converts errors to `StoreError`."""
@@ -334,6 +384,25 @@ class Database:
         stack.enter_context(_explained(self.path, writing=self._write))
         stack.enter_context(self._lock)
         return stack
+
+
+def _patient(connection: sqlite3.Connection, path: Path, query: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+    """Runs a query. While another program locks the file, warns after `SILENCE` and gives up after `PATIENCE`."""
+    try:
+        return connection.execute(query, values)
+    except sqlite3.OperationalError as error:
+        if not _is_locked(error):
+            raise
+    warn([f"{shown(path)} is locked by another program; waiting up to {PATIENCE:g} s until it is released"])
+    connection.execute(f"PRAGMA busy_timeout = {round(1000 * (PATIENCE - SILENCE))}")
+    try:
+        return connection.execute(query, values)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(1000 * SILENCE)}")
+
+
+def _is_locked(error: sqlite3.OperationalError) -> bool:
+    return "is locked" in str(error)
 
 
 @contextmanager
@@ -347,6 +416,9 @@ def _explained(path: Path, *, writing: bool) -> Iterator[None]:
         problem = f"already has one of these runs ({error}); to see what is wrong, run celltrain store verify"
         raise StoreError.of_file(path, problem) from None
     except sqlite3.OperationalError as error:
+        if _is_locked(error):
+            problem = f"is still locked by another program after {PATIENCE:g} s: close that program, then try again"
+            raise StoreError.of_file(path, problem) from None
         is_damaged = str(error).startswith(("no such", "Could not decode"))
         if writing and not is_damaged:
             raise unwritable(path, error) from None
@@ -403,6 +475,11 @@ def check_texts(*texts: object) -> int:
     1688414130
     """
     return zlib.crc32(repr(texts).encode(errors="surrogatepass"))
+
+
+def check_series(run_key: str, content: bytes) -> int:
+    """Returns the checksum of the series of a run; that of another run differs."""
+    return check_texts(run_key, zlib.crc32(content if isinstance(content, bytes) else b""))
 
 
 def wrapped(number: int) -> int:

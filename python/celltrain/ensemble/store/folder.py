@@ -122,6 +122,15 @@ class Lock:
             raise
 
 
+def is_locked(folder: Path) -> bool:
+    """Returns whether a process is writing a folder."""
+    try:
+        with (folder / LOCK).open("r") as file:
+            return not _locked(file)
+    except OSError:
+        return False
+
+
 def _locked(file: IO[str]) -> bool:
     """Locks a file; returns False if another process holds the lock."""
     try:
@@ -217,8 +226,7 @@ class Kind:
 
     def new(self, plan: Planned, **more: Any) -> dict[str, Any]:
         """Returns the manifest of a new folder."""
-        build = _core.build()
-        manifest = {"format": self.format, "version": build["version"], "profile": build["profile"]}
+        manifest = {"format": self.format, "version": _core.__version__, "profile": _core.build()["profile"]}
         manifest |= {"name": plan.name, "digest": plan.digest, **more, "plan": plan.document}
         return {SHA256: checksum(manifest), **manifest}
 
@@ -258,17 +266,15 @@ class Kind:
 
     def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:
         """Yields the reasons why a folder cannot be resumed."""
-        build = _core.build()
-        if manifest["version"] != build["version"]:
+        version, profile = _core.__version__, _core.build()["profile"]
+        if manifest["version"] != version:
             yield Fault.of_file(
                 shown(folder),
-                f"was made by celltrain {manifest['version']}, but this is {build['version']}: results of two versions do "
+                f"was made by celltrain {manifest['version']}, but this is {version}: results of two versions do "
                 f"not mix; install celltrain {manifest['version']} to continue, or name a new folder",
             )
-        elif manifest["profile"] != build["profile"]:
-            problem = (
-                f"was made by a {manifest['profile']} build, but this is a {build['profile']} build: name a new folder"
-            )
+        elif manifest["profile"] != profile:
+            problem = f"was made by a {manifest['profile']} build, but this is a {profile} build: name a new folder"
             yield Fault.of_file(folder, problem)
         else:
             yield from self.changed(folder, manifest)

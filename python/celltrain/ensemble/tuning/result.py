@@ -270,10 +270,7 @@ def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: Figure
     """Draws a panel for each configuration of a search."""
     canvas.require_matplotlib()
     about = facts["objectives"]
-    x, y = (
-        canvas.direction(words.labelled(words.measure(one["measure"], one["unit"]), ""), one["better"] == "larger")
-        for one in about
-    )
+    x, y = (canvas.direction(words.label(one["measure"], one["unit"]), one["better"] == "larger") for one in about)
     with look.applied():
         figure, grid = canvas.panelled(len(searches), look, height=2.7, extra=0.1)
         for axes, searched in zip(grid, searches, strict=True):
@@ -281,6 +278,7 @@ def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: Figure
             axes.set_title(shown(searched.title or facts["name"]), fontsize="small")
         canvas.label_outer(grid, look.shape(len(grid), canvas.MOST_ACROSS)[1], x, y)
         canvas.legend_below(figure, grid, look)
+        canvas.fitted(figure)
     few, fresh = (facts["seeds"][stage]["count"] for stage in ("search", "confirmation"))
     caption = (
         f"Pale dots: the trials of the search, means of {few} seeds each. Full dots: what was chosen among them, run again "

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from celltrain.ensemble.plan.document import parse
 from celltrain.errors import Fault, InputError
-from celltrain.model import overrides, policy_files
+from celltrain.model import overrides, policy_files, shipped
 from celltrain.model.policy_files import Policy
 from celltrain.model.scenario import Reading
 
@@ -18,6 +19,20 @@ from celltrain.model.scenario import Reading
 PATH = "port.bottleneck.policy"
 #: Scenarios without a policy, by name.
 SCENARIOS: dict[str, dict[str, Any]] = parse(Path(__file__).with_suffix(".toml").read_text(), "standard.toml")[0]
+#: A small network with a memory that ports share, and the path of its policy.
+SHARED: dict[str, Any] = {
+    "duration": "20ms",
+    "topology": {
+        "network": {
+            "hosts": ["h1", "h2", "h3"],
+            "switches": ["sw"],
+            "links": [{"between": [host, "sw"], "delay": "5us"} for host in ("h1", "h2", "h3")],
+            "flows": [{"from": "h1", "to": "h2"}, {"from": "h2", "to": "h3"}],
+        }
+    },
+    "switch": {"sw": {"memory": {"cells": 1000, "pool": {"main": {"policy": {}}}}}},
+}
+MEMORY_PATH = "switch.sw.memory.pool.main.policy"
 #: Scenarios that differ only in their TCP, with a description of it.
 PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
@@ -130,15 +145,62 @@ def check_policy(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named:
         if not set(places).isdisjoint(named)
     ]
     if refused:
+        if not of_memory(policy).faults:
+            problem = f"is a memory policy, and vet tests policies of ports only; {how_to_compare(policy)}"
+            raise InputError.of_file(policy.file, problem)
         raise InputError(refused)
     return [one + where(places) for one, places in warnings.items() if not set(places).isdisjoint(named)]
 
 
-def check_file(file: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> tuple[Policy, list[str]]:
-    """Returns the policy in a file, and warnings about it.
+def of_memory(policy: Policy) -> Reading:
+    """Returns the verdict on a policy in a memory that ports share. Its faults are those of the policy's file."""
+    made = overrides.applied(SHARED, {MEMORY_PATH: policy.table})[0]
+    reading = Reading.of_table(made, policy.name)
+    own = [
+        warning.replace(f"{MEMORY_PATH}.", policy.prefix).replace(MEMORY_PATH, policy.prefix.rstrip("."))
+        for warning in reading.warnings
+        if MEMORY_PATH in warning
+    ]
+    return dataclasses.replace(
+        reading, faults=[policy.refused(fault, MEMORY_PATH) for fault in reading.faults], warnings=own
+    )
+
+
+def _unknown(faults: Sequence[Fault]) -> set[str]:
+    """Returns the names that formulas do not know."""
+    return {match[1] for fault in faults if (match := re.search(r"does not know (\w+)", fault.problem))}
+
+
+def how_to_compare(policy: Policy) -> str:
+    """Returns the advice on a policy of a memory."""
+    value = f"@{policy.file}" if policy.file.endswith(".toml") else policy.name
+    return f"compare it with --vary 'switch.*.memory.pool.main.policy={value}'"
+
+
+def check_file(
+    file: str | os.PathLike[str], settings: Mapping[str, Any] | None = None
+) -> tuple[Policy, list[str], str]:
+    """Returns the policy in a file, warnings about it, and advice if it is the policy of a memory.
 
     Raises `InputError` with all faults of the policy in the standard scenarios.
     """
     policy = policy_of(file, settings)
-    scenarios = {name: scenario(name, policy.table) for name in SCENARIOS}
-    return policy, check_policy(policy, scenarios, list(scenarios))
+    [name] = policy.table
+    scenarios = {one: scenario(one, policy.table) for one in SCENARIOS}
+    if name in shipped.policies():
+        try:
+            return policy, check_policy(policy, scenarios, list(scenarios)), ""
+        except InputError as error:
+            faults = error.faults
+            is_memory_policy = name in shipped.policies("MemoryPolicy")
+            if not is_memory_policy:
+                raise
+            reading = of_memory(policy)
+            # A name that only ports do not know is one of memories, such as q_i.
+            if reading.faults and _unknown(faults) <= _unknown(reading.faults):
+                raise
+    else:
+        reading = of_memory(policy)
+    if reading.faults:
+        raise InputError(reading.faults)
+    return policy, list(reading.warnings), how_to_compare(policy)

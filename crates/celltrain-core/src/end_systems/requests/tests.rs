@@ -5,7 +5,7 @@ use crate::events::{Event, RequestEvent, SegmentEvent, SegmentStep};
 use crate::network::tests::{FIRST, simple_network};
 use crate::probe::Nothing;
 use crate::requests::{Opening as HowOpened, PairOrder, QueryTimes, RequestGroup, Sizes};
-use crate::tcp::{DelayedAcks, Ecn, TcpOptions};
+use crate::tcp::{DelayedAcks, Ecn, Rules, TcpOptions};
 use crate::units::{Bytes, Duration, Span};
 
 const GROUP: GroupIndex = GroupIndex::new(0);
@@ -180,6 +180,7 @@ impl Wires {
 /// Returns options with a tick of 10 ms, and a first timeout of 30 ms.
 fn fast_timer() -> TcpOptions {
     TcpOptions {
+        rules: Rules::Paper,
         timer_granularity: Duration::from_milliseconds(10),
         initial_rto: Duration::from_milliseconds(30),
         ..TcpOptions::default()
@@ -305,7 +306,7 @@ fn frames_that_arrive_after_the_end_are_ignored_at_both_ends() {
     let late = [
         (data_vc, Body::Syn { flow: FIRST }),
         (ack_vc, Body::SynAck { flow: FIRST }),
-        (data_vc, Body::Data { flow: FIRST, segment, reduced: false }),
+        (data_vc, Body::Data { flow: FIRST, segment, reduced: false, capable: false }),
         (ack_vc, Body::Ack { flow: FIRST, ack, echoes: false }),
     ];
     let mut out = Vec::new();

@@ -185,6 +185,9 @@ impl<'a> Engine<'a> {
             let is_to_host = matches!(plan.stages[link][label].end, StageEnd::Host { .. });
             (!is_to_host, plan.stages_from(link, label).count())
         };
+        if let Some(delays) = &mut self.fabric.delays {
+            delays.now = Time::NEVER;
+        }
         let mut held_back = std::mem::take(&mut self.fabric.late.held_back);
         held_back.sort_by_key(way_left);
         for held in held_back {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::contended_port::{ContendedPort, QueuePort, Worked};
+use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream};
 use super::event_list::{EventList, Key, Leaf, Rank};
 use super::fabric::Fabric;
@@ -102,7 +103,8 @@ impl<'a> Engine<'a> {
                 rate_control,
                 end_systems: EndSystems::new(network, &routing, clock),
                 event_list: EventList::new(&plan),
-                late: Late::new(&plan, end),
+                late: Late::new(&plan, end, network.delays.at_ports()),
+                delays: StageDelays::new(network, &routing, &plan, clock).map(Box::new),
                 plan,
             },
             routing,
@@ -166,14 +168,17 @@ impl<'a> Engine<'a> {
 
     /// Passes the end systems' frames to their hosts' ports, and sends the frames' cells on their way.
     pub(super) fn depart(&mut self, now: Time, phase: Phase) {
+        if let Some(delays) = &mut self.fabric.delays {
+            delays.now = now;
+        }
         for i in 0..self.departures.len() {
-            let Departure { vc, link, label, frame, cells, tagged } = self.departures[i];
+            let Departure { vc, link, label, frame, cells, tagged, capable } = self.departures[i];
             let Some(exit) = self.exits[vc] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
             let first_start = self.nics[exit.nic].join(now, phase, label, cells);
-            let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
+            let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged).with_capable(capable), cells };
             if exit.is_policed {
                 run = self.police(link, run, first_start, exit.cell_time, Time::default());
             }

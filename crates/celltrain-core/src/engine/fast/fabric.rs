@@ -3,6 +3,7 @@
 
 use typed_index_collections::TiVec;
 
+use super::delays::StageDelays;
 use super::event_list::EventList;
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::{HeldBack, Late, RmDeparture};
@@ -28,6 +29,8 @@ pub(super) struct Fabric {
     pub(super) losses: TiVec<LossyIndex, LinkLosses>,
     /// For each link with losses: its VCs, by label.
     pub(super) lossy_vcs: TiVec<LossyIndex, TiVec<Label, VcIndex>>,
+    /// Delays of packets at ports, if they are measured.
+    pub(super) delays: Option<Box<StageDelays>>,
     /// The instant up to which the run is currently advanced. Later arrivals are held back until the horizon moves.
     pub(super) horizon: Time,
 }
@@ -65,7 +68,15 @@ impl Fabric {
         let arrival = first_start + stage.lead;
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
+            if let Some(delays) = &mut self.delays {
+                delays.on_held_back(link, run);
+            }
             run = self.late.hold_back(HeldBack { link, run, first_start, period }, &self.plan, self.horizon)?;
+        }
+        if let Some(delays) = &mut self.delays
+            && run.last.last_cell()
+        {
+            delays.on_run(&self.plan, link, run, first_start + period * u64::from(run.cells - 1));
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
@@ -94,10 +105,10 @@ impl Fabric {
     /// Takes a cell that reaches the end of a link with losses. Returns it, perhaps tagged, unless it is lost.
     pub(super) fn keep(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Option<Cell> {
         let losses = &mut self.losses[number];
-        if losses.take(cell).is_some() {
+        let vc = self.lossy_vcs[number][cell.label()];
+        if losses.take(cell, || self.end_systems.segment(vc, cell.frame)).is_some() {
             return None;
         }
-        let vc = self.lossy_vcs[number][cell.label()];
         Some(if self.edge.polices_at(vc, losses.link) { self.edge.on_cell(vc, now, cell) } else { cell })
     }
 

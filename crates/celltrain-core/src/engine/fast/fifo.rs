@@ -135,6 +135,7 @@ impl Fifo {
             active_vcs: self.counts.active_vcs,
             per_vc: &self.counts.per_vc,
             tagged: cell.tagged(),
+            capable: cell.capable(),
             now,
         };
         self.admission.judge_frame(&view, cell.label())

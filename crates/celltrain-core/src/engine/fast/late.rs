@@ -22,6 +22,8 @@ pub(super) struct Late {
     rm_cells_left: TiVec<LinkIndex, TiVec<Label, u64>>,
     /// The end of the run. Once the horizon is at the end, nothing is held back.
     pub(super) end: Time,
+    /// True to hold cells back at the end too, so that the delays of their packets are known.
+    holds_at_end: bool,
 }
 
 /// Cells that reach the end of their stage after the horizon. They continue when it moves.
@@ -42,7 +44,7 @@ pub(super) struct RmDeparture {
 }
 
 impl Late {
-    pub(super) fn new(plan: &Plan, end: Time) -> Self {
+    pub(super) fn new(plan: &Plan, end: Time, holds_at_end: bool) -> Self {
         let zeros = |passed: &Vec<Passed>| vec![0; passed.len() + 1].into();
         Self {
             counts: plan.passed.iter().map(|stages| stages.iter().map(zeros).collect()).collect(),
@@ -50,6 +52,7 @@ impl Late {
             rm_cells: Vec::new(),
             rm_cells_left: plan.rm_ways.iter().map(|ways| ti_vec![0; ways.len()]).collect(),
             end,
+            holds_at_end,
         }
     }
 
@@ -63,7 +66,7 @@ impl Late {
         let in_time = if goes_whole { 0 } else { run.cells - missed };
         reached!(TrainSplitByHorizon if in_time > 0 && in_time < run.cells);
         // Nothing continues after the end.
-        if horizon < self.end {
+        if horizon < self.end || self.holds_at_end {
             let run = Run { cells: run.cells - in_time, ..run };
             self.held_back.push(HeldBack { run, first_start: first_start + period * u64::from(in_time), ..whole });
         }

@@ -10,6 +10,7 @@
 
 mod advance;
 mod contended_port;
+mod delays;
 mod egress;
 mod engine;
 mod event_list;

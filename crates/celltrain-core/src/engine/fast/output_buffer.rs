@@ -250,6 +250,7 @@ impl OutputBuffer {
             active_vcs: self.counts.active_vcs,
             per_vc: &self.counts.per_vc,
             tagged: cell.tagged(),
+            capable: cell.capable(),
             now: self.now,
         };
         self.admission.judge_frame(&view, cell.label());

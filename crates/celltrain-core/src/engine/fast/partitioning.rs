@@ -11,6 +11,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::memory_ports::supports;
 use super::plan::{Plan, PortIndex, Role, StageEnd};
 use crate::cancellation::{CancellationToken, Interrupted};
+use crate::delay::DelayChoice;
 use crate::index::{LinkIndex, NodeIndex};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
@@ -76,7 +77,8 @@ impl Partitioning {
         let opens = !network.requests.groups.is_empty();
         // End systems outside act on the whole network.
         let hosts = network.flows.iter().any(|flow| flow.outside);
-        let needs_all = predicts || opens || hosts;
+        // Delays are measured at both ends of a flow.
+        let needs_all = predicts || opens || hosts || network.delays != DelayChoice::None;
         if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }

@@ -275,6 +275,16 @@ impl Plan {
         self.losses.binary_search_by_key(&link, |losses| losses.link).ok()
     }
 
+    /// Returns the link of the network at whose beginning or end a stage begins.
+    pub(super) fn link_of(&self, start: LinkIndex) -> LinkIndex {
+        self.losses_before(start).map_or(start, |number| self.losses[number].link)
+    }
+
+    /// Returns whether a stage that ends at `port` ends at a contended port, not at a link's losses.
+    pub(super) fn is_contended(&self, port: PortIndex) -> bool {
+        usize::from(port) < self.contended.len()
+    }
+
     /// Returns the losses behind which an additional link lies; `None` for any other link.
     fn losses_before(&self, link: LinkIndex) -> Option<LossyIndex> {
         usize::from(link).checked_sub(self.roles.len()).map(LossyIndex::from)
@@ -306,8 +316,7 @@ impl Plan {
 
     /// Returns the link of the last port where cells could wait before they came to this link.
     pub(super) fn beginning(&self, link: LinkIndex) -> LinkIndex {
-        let link = self.losses_before(link).map_or(link, |number| self.losses[number].link);
-        self.way_to(link).last().expect("the way contains the link")
+        self.way_to(self.link_of(link)).last().expect("the way contains the link")
     }
 
     /// Returns the time from the start of transmission at [`Plan::beginning`] to the beginning of a stage.
@@ -345,7 +354,7 @@ impl Plan {
             })
         };
         let losses_before = self.losses_before(start);
-        let first = losses_before.map_or(start, |number| self.losses[number].link);
+        let first = self.link_of(start);
         // No stage begins at a transparent port.
         let is_passed = losses_before.is_none() && self.roles[first] == Role::Transparent;
         let vcs = if is_passed { 0 } else { routing.next[first].len() };

@@ -121,7 +121,7 @@ impl PortBuilder<'_> {
         let Self { network, routing, .. } = self;
         self.token.tick(routing.vcs[link].len() + self.plan.upstream.of(link).len())?;
         let port = &network.links[link];
-        let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
+        let mut policy = network.policy(routing, link);
         policy.at_port(&PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
         // With a single queue, cells leave in the order of arrival under any scheduler.
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
@@ -357,7 +357,8 @@ impl PortBuilder<'_> {
     /// Returns the next hop of a VC's cells after a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = &self.plan;
-        let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
+        let of_rates = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
+        let is_watched = of_rates || self.network.delays.at_ports();
         let (to, label) = match stage.end {
             StageEnd::Port { port, input, label } => match &links.ingress[port] {
                 Ingress::Streams(first) if !is_watched => (HopEnd::Stream(first.input(input)), label),

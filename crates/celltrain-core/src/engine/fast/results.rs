@@ -146,6 +146,7 @@ impl Engine<'_> {
             losses,
             edge,
             rate_control,
+            delays: fabric.delays.as_ref().map(|delays| delays.times(&fabric.plan, &fabric.late.held_back, *horizon)),
             token,
         };
         if is_whole { state.measure() } else { state.measure_partition() }

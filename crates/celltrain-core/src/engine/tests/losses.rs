@@ -1,13 +1,15 @@
 //! Tests of losses on links in complete runs of both engines.
 
 use super::{lan, run};
+use crate::cell::{Cell, FrameNumber};
 use crate::engine::Engine;
 use crate::events::{CellStep, Event, FrameStep, Observer, SegmentStep};
-use crate::index::{LinkIndex, VcIndex};
-use crate::link_loss::{LossCounters, LossPattern, LossRule, LossUnit};
+use crate::index::{Label, LinkIndex, VcIndex};
+use crate::link_loss::{GilbertElliott, LinkLosses, LossCounters, LossPattern, LossRule, LossUnit};
 use crate::network::Network;
 use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK};
 use crate::probe::{NetworkView, Probe};
+use crate::rng::Stream;
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::traffic::{TrafficConfig, constant_rate};
 use crate::units::{BitRate, Bytes, Time};
@@ -163,5 +165,55 @@ fn a_probability_is_the_share_that_is_lost_and_each_rule_draws_for_itself() {
     for (share, expected) in [(0.0, 0), (1.0, came)] {
         let result = of(1, &[(FROM_SOURCE, share)]);
         assert_eq!(result.losses.raw[0].counters.lost, expected);
+    }
+}
+
+#[test]
+fn a_link_with_two_states_loses_the_shares_and_bursts_of_its_markov_chain() {
+    let (p, r) = (0.02, 0.25);
+    let mut network = packets("4s");
+    let model = GilbertElliott { p, r, good: 0.0, bad: 1.0 };
+    lose(&mut network, FROM_SOURCE, DATA, LossUnit::Cells, LossPattern::GilbertElliott(model));
+    let result = Engine::Fast.run_to_end(&network);
+    let LossCounters { came, lost, .. } = result.losses.raw[0].counters;
+    // The variance of the share is that of independent draws times (2 - p - r) / (p + r).
+    let (share, cells) = (p / (p + r), came as f64);
+    let deviation = (share * (1.0 - share) / cells * (2.0 - p - r) / (p + r)).sqrt();
+    assert!((lost as f64 / cells - share).abs() < 4.0 * deviation, "{lost} of {came}");
+}
+
+#[test]
+fn bursts_of_losses_last_as_long_as_the_bad_state() {
+    let (p, r, cells) = (0.02, 0.25, 400_000);
+    let mut losses = LinkLosses::new(FROM_SOURCE, 1);
+    let pattern = LossPattern::GilbertElliott(GilbertElliott { p, r, good: 0.0, bad: 1.0 });
+    let rule = LossRule { vc: DATA, unit: LossUnit::Cells, pattern };
+    losses.add(Label::new(0), &rule, None, Stream::new(7, "bursts"));
+    let cell = Cell::new(Label::new(0), FrameNumber::new(0), false);
+    let (mut bursts, mut lost, mut before) = (0_u32, 0_u32, false);
+    for _ in 0..cells {
+        let is_lost = losses.take(cell, || None).is_some();
+        bursts += u32::from(is_lost && !before);
+        lost += u32::from(is_lost);
+        before = is_lost;
+    }
+    // Lengths are geometric: mean 1 / r, variance (1 - r) / r^2.
+    let mean = f64::from(lost) / f64::from(bursts);
+    let deviation = ((1.0 - r) / (r * r) / f64::from(bursts)).sqrt();
+    assert!((mean - 1.0 / r).abs() < 4.0 * deviation, "{mean} after {bursts} bursts");
+}
+
+#[test]
+fn the_packet_with_a_byte_is_lost_as_often_as_the_rule_says() {
+    let mut network = lan(1, None, "3s");
+    let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
+    network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
+    // The byte is in the third segment.
+    for times in [1, 2, 3] {
+        network.links[FROM_SOURCE].losses.clear();
+        lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, LossPattern::Byte { offset: 1100, times });
+        let result = Engine::Fast.run_to_end(&network);
+        assert_eq!(result.cells.lost, times * 12);
+        assert!(result.flows[FIRST].delivered_bytes > 2000, "the flow recovers");
     }
 }

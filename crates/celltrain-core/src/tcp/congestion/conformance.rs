@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::formula::table;
-use super::{Congestion, Windows};
+use super::{Congestion, Windows, full};
 use crate::rng::proptest_seeded;
 use crate::tcp::options::{SsthreshRule, TcpOptions, WindowGrowth};
 use crate::units::{Bytes, Clock, Span, Time};
@@ -41,19 +41,19 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 fn options(congestion: Congestion, growth: WindowGrowth) -> TcpOptions {
     let receive_window = Bytes { bytes: 100 * 512 };
     let formula = (congestion == Congestion::Formula).then(table::sample);
-    TcpOptions { congestion, formula, receive_window, window_growth: growth, ..TcpOptions::default() }
+    TcpOptions { congestion, formula, receive_window, window_growth: Some(growth), ..TcpOptions::default() }
 }
 
 fn apply(windows: &mut Windows, now: &mut Time, operation: Operation) {
     match operation {
-        Operation::Ack(segments) => windows.on_new_ack(*now, f64::from(segments)),
+        Operation::Ack(segments) => windows.on_new_ack(*now, f64::from(segments), true),
         Operation::Pass(time) => *now += Span(time),
         Operation::RoundTrip(time) => windows.on_round_trip(Span(time)),
         Operation::FastRetransmit => {
-            windows.on_fast_retransmit();
+            windows.on_fast_retransmit(&full(8));
             windows.cwnd = windows.ssthresh;
         }
-        Operation::Timeout => windows.on_timeout(windows.window()),
+        Operation::Timeout => windows.on_timeout(windows.window(), false),
         Operation::Mark => {
             windows.on_echo(1.0, true);
             windows.on_window_acknowledged();
@@ -135,9 +135,9 @@ fn every_rule_of_ssthresh_asks_the_control_for_its_share() {
     for &congestion in Congestion::ALL {
         let share = congestion.control(&TcpOptions::default(), CLOCK).decrease(80.0);
         for rule in [SsthreshRule::HalfOfCwnd, SsthreshRule::HalfOfWindow, SsthreshRule::HalfOfFlight] {
-            let options = TcpOptions { ssthresh_rule: rule, ..options(congestion, WindowGrowth::Uncapped) };
+            let options = TcpOptions { ssthresh_rule: Some(rule), ..options(congestion, WindowGrowth::Uncapped) };
             let mut windows = Windows { cwnd: 80.0, ..Windows::new(&options, CLOCK) };
-            windows.on_timeout(80.0);
+            windows.on_timeout(80.0, false);
             assert_eq!(windows.ssthresh, 80.0 * share, "{}, {rule:?}", congestion.name());
         }
     }

@@ -4,7 +4,7 @@
 //! Source: RFC 9438, whose symbols are used: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
 //! in seconds and windows are in segments, as in the RFC. Differences from the source: the round-trip time is smoothed
 //! as in RFC 6298 (2.3) from one exact sample per round trip, separately from the retransmission timer, which counts
-//! coarse ticks. min(cwnd, rwnd) replaces the flight size (4.6); they are equal while a sender has data. Slow start is
+//! coarse ticks. With the rules of the papers, min(cwnd, rwnd) replaces the flight size (4.6). Slow start is
 //! standard, without `HyStart++` (4.10). Spurious losses are not undone (4.9). At or above the receiver's window, cwnd
 //! does not grow in congestion avoidance (5.8), regardless of `window_growth`.
 
@@ -51,9 +51,10 @@ enum EndedBy {
 /// A stage of congestion avoidance (4.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Epoch {
-    /// t: duration of the stage, excluding time in which the receiver's window kept cwnd from growing.
+    /// t: duration of the stage, excluding time in which the receiver's window or too little data kept cwnd from
+    /// growing.
     t: Span,
-    /// Time of the last growth of cwnd; `None` while the receiver's window keeps it from growing.
+    /// Time of the last growth of cwnd; `None` while it does not grow.
     grew: Option<Time>,
     /// K: seconds from the start of the stage until the cubic reaches `w_max`.
     k: f64,
@@ -104,9 +105,20 @@ impl CongestionControl for Cubic {
     }
 
     /// Forgets the current stage (4.8).
-    fn on_timeout(&mut self, window: f64) {
-        self.remember(window);
+    fn on_timeout(&mut self, window: Option<f64>) {
+        match window {
+            Some(window) => self.remember(window),
+            None => self.epoch = None,
+        }
         self.ended_by = EndedBy::Timeout;
+    }
+
+    //= rfc9438#4.2 "the time of the cubic leaves out periods in which the window did not limit the sender"
+    fn on_pause(&mut self) {
+        reached!(CubicPauses if self.epoch.is_some());
+        if let Some(epoch) = &mut self.epoch {
+            epoch.grew = None;
+        }
     }
 }
 

@@ -10,6 +10,9 @@ pub mod formula;
 pub mod jacobson;
 
 use super::options::{RecoveryWindow, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
+use super::recovery::Flight;
+#[cfg(test)]
+use super::scoreboard::Scoreboard;
 use super::window_scale;
 use crate::coverage::reached;
 use crate::registry;
@@ -75,10 +78,14 @@ pub trait CongestionControl: Send {
         let _ = window;
     }
 
-    /// Reports that a timeout shrinks the window and restarts slow start.
-    fn on_timeout(&mut self, window: f64) {
+    /// Reports that a timeout restarts slow start and, unless a sign of congestion has already done so for the same
+    /// data (`None`), shrinks the window.
+    fn on_timeout(&mut self, window: Option<f64>) {
         let _ = window;
     }
+
+    /// Reports that the sender has nothing to send, or less than the window allows, until the next growth of cwnd.
+    fn on_pause(&mut self) {}
 
     /// Returns whether the control sets both windows itself, including in slow start and after a loss. Only then are
     /// the methods below called.
@@ -177,6 +184,8 @@ pub struct Windows {
     /// Arithmetic for ssthresh after a loss.
     arithmetic: SsthreshArithmetic,
     recovery_window: RecoveryWindow,
+    /// cwnd of a connection that has sent nothing (IW).
+    initial: f64,
     /// cwnd during fast recovery, before it is inflated, if it is not ssthresh.
     half: Option<f64>,
     /// True if the control sets both windows itself.
@@ -196,18 +205,20 @@ impl Windows {
         let rwnd = options.window_segments() as f64;
         let segments = |bytes: u64| bytes as f64 / options.mss.bytes as f64;
         let control = options.congestion.control(options, clock);
+        let behaviour = options.behaviour();
         Self {
             cwnd: options.initial_window.into(),
             ssthresh: options.initial_ssthresh.map_or(rwnd, |bytes| segments(bytes.bytes)),
             rwnd,
             inflation: 0.0,
             beyond_cwnd: 0.0,
-            growth: options.window_growth,
+            growth: behaviour.window_growth,
             field: segments(u64::from(u16::MAX) << window_scale(options.receive_window.bytes)),
             slow_start: options.slow_start,
-            rule: options.ssthresh_rule,
+            rule: behaviour.ssthresh_rule,
             arithmetic: options.ssthresh_arithmetic,
             recovery_window: options.recovery_window,
+            initial: options.initial_window.into(),
             half: None,
             ruled: control.sets_windows(),
             control,
@@ -222,6 +233,11 @@ impl Windows {
         whole
     }
 
+    /// Returns min(cwnd, rwnd) without the segments by which fast recovery has inflated cwnd.
+    fn deflated(&self) -> f64 {
+        (self.cwnd - self.inflation).min(self.rwnd)
+    }
+
     /// Returns min(cwnd, rwnd).
     pub fn window(&self) -> f64 {
         self.cwnd.min(self.rwnd)
@@ -232,11 +248,20 @@ impl Windows {
         self.rwnd < 1.0
     }
 
-    /// Grows cwnd for one acknowledgement of new data that covers `acked` segments.
+    /// Grows cwnd for one acknowledgement of new data that covers `acked` segments. If the window was not `used`, cwnd
+    /// does not grow; a control's own formula may still shrink it.
+    //= rfc9438#5.8 "cwnd does not grow while the sender has less to send than cwnd allows"
     #[inline]
-    pub fn on_new_ack(&mut self, now: Time, acked: f64) {
+    pub fn on_new_ack(&mut self, now: Time, acked: f64, used: bool) {
         let set = self.asked(Event::NewAck, acked);
-        let grown = set.cwnd.unwrap_or_else(|| self.grown(now, acked));
+        let grown = match set.cwnd {
+            Some(cwnd) => cwnd,
+            None if used => self.grown(now, acked),
+            None => {
+                self.control.on_pause();
+                self.cwnd
+            }
+        };
         if let Some(ssthresh) = set.ssthresh {
             self.ssthresh = ssthresh.max(MIN_SSTHRESH);
         }
@@ -244,6 +269,7 @@ impl Windows {
         self.cwnd = match self.growth {
             // Only growth is capped: a control can always shrink cwnd.
             _ if grown < self.cwnd => grown.max(MIN_CWND),
+            _ if !used => self.cwnd,
             WindowGrowth::Uncapped => grown,
             // If the receiver shrinks its window, cwnd does not shrink.
             WindowGrowth::Capped => self.cwnd.max(grown.min(self.rwnd)),
@@ -306,30 +332,63 @@ impl Windows {
         self.control.on_round_trip(took);
     }
 
+    /// Reports that the sender has nothing to send until the application writes again.
+    pub fn on_pause(&mut self) {
+        self.control.on_pause();
+    }
+
+    /// Restarts slow start after a pause of a retransmission timeout or longer.
+    //= rfc5681#4.1 "after such a pause cwnd is at most the restart window, min(IW, cwnd)"
+    pub fn restart(&mut self) {
+        self.cwnd = self.cwnd.min(self.initial);
+    }
+
     /// Applies a timeout to both windows while `flight_size` segments are outstanding, which starts slow start again
-    /// from one segment (`docs/mechanisms.md` 3.3).
-    pub fn on_timeout(&mut self, flight_size: f64) {
+    /// from one segment (`docs/mechanisms.md` 3.3). If the windows are already `reduced` for this data, ssthresh and a
+    /// control's memory of the window before stay as they are.
+    //= rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
+    pub fn on_timeout(&mut self, flight_size: f64, reduced: bool) {
         let window = self.window();
+        self.half = None;
+        if reduced {
+            self.inflation = 0.0;
+            self.control.on_timeout(None);
+            self.cwnd = MIN_CWND;
+            return;
+        }
         let set = self.asked(Event::Timeout, 0.0);
         let share = self.control.decrease(window);
         self.ssthresh = self.least_two(set.ssthresh.unwrap_or(match self.rule {
             SsthreshRule::HalfOfCwnd => (self.cwnd * share).min(self.rwnd),
             SsthreshRule::HalfOfWindow => window * share,
-            SsthreshRule::HalfOfDeflatedWindow => (self.cwnd - self.inflation).min(self.rwnd) * share,
+            SsthreshRule::HalfOfDeflatedWindow => self.deflated() * share,
             SsthreshRule::HalfOfFlight => flight_size * share,
+            SsthreshRule::HalfOfUsed => self.deflated().min(flight_size) * share,
             SsthreshRule::OpenWindow => (self.cwnd * share).min(self.rwnd - flight_size),
         }));
         self.inflation = 0.0;
-        self.control.on_timeout(window);
+        self.control.on_timeout(Some(window));
         self.cwnd = set.cwnd.map_or(1.0, |cwnd| cwnd.max(MIN_CWND));
     }
 
     /// Sets ssthresh at a fast retransmit, for every variant (`docs/mechanisms.md` 3.4): max(2, min(cwnd, rwnd) / 2),
-    /// or another share of the window if the control returns one.
-    pub fn on_fast_retransmit(&mut self) {
+    /// or another share of the window if the control returns one. If the windows are already reduced for this data,
+    /// ssthresh stays as it is and recovery does not raise cwnd.
+    //= rfc5681#3.2 "ssthresh is at most half of the flight, without what Limited Transmit has added"
+    //= rfc3168#6.1.2 "all losses and marks of one window of data reduce the window once"
+    pub fn on_fast_retransmit(&mut self, flight: &Flight<'_>) {
+        if flight.reduced {
+            reached!(CongestionRepeatedInWindow);
+            self.half = Some(self.deflated().min(self.ssthresh));
+            return;
+        }
         let window = self.window();
         let set = self.asked(Event::FastRetransmit, 0.0);
-        self.ssthresh = self.least_two(set.ssthresh.unwrap_or_else(|| window * self.control.decrease(window)));
+        let used = match self.rule {
+            SsthreshRule::HalfOfUsed => self.deflated().min(flight.segments(flight.max - flight.una)),
+            _ => window,
+        };
+        self.ssthresh = self.least_two(set.ssthresh.unwrap_or_else(|| used * self.control.decrease(window)));
         self.half = match self.recovery_window {
             RecoveryWindow::Ssthresh => None,
             RecoveryWindow::Half => Some(self.rounded(window / 2.0).max(MIN_CWND)),
@@ -350,7 +409,7 @@ impl Windows {
 
     /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3).
     pub fn on_mark(&mut self) {
-        let window = self.window();
+        let window = self.deflated();
         let set = self.asked(Event::FastRetransmit, 0.0);
         let remaining = || window * self.control.decrease_after_mark(window);
         self.ssthresh = self.least_two(set.ssthresh.unwrap_or_else(remaining));
@@ -387,6 +446,13 @@ impl Windows {
     }
 }
 
+/// Returns `segments` of outstanding data for which nothing has reduced the windows.
+#[cfg(test)]
+fn full(segments: u64) -> Flight<'static> {
+    static NOTHING: Scoreboard = Scoreboard::NOTHING;
+    Flight { una: 0, max: segments, end: u64::MAX, mss: 1, reduced: false, board: &NOTHING }
+}
+
 #[cfg(test)]
 mod conformance;
 
@@ -396,12 +462,12 @@ mod tests {
     use proptest::sample::select;
 
     use super::*;
-    use crate::tcp::options::WindowArithmetic;
+    use crate::tcp::options::{Rules, WindowArithmetic};
     use crate::units::Bytes;
 
     fn windows(rule: SsthreshRule, cwnd: f64) -> Windows {
         let clock = Clock::exact(1000);
-        Windows { cwnd, ..Windows::new(&TcpOptions { ssthresh_rule: rule, ..TcpOptions::default() }, clock) }
+        Windows { cwnd, ..Windows::new(&TcpOptions { ssthresh_rule: Some(rule), ..TcpOptions::default() }, clock) }
     }
 
     /// The windows of 4.3BSD in whole bytes: an independent model of BSD's own statements.
@@ -440,11 +506,12 @@ mod tests {
             happens in prop::collection::vec(prop_oneof![40 => Just('a'), 1 => Just('t'), 1 => Just('f')], 0..2000),
         ) {
             let options = TcpOptions {
+                rules: Rules::Paper,
                 mss: Bytes { bytes: mss.into() },
                 // A multiple of 1024, so that window scaling does not round it.
                 receive_window: Bytes { bytes: u64::from(wnd >> 10 << 10) },
                 initial_ssthresh: Some(Bytes { bytes: u64::from(65_535 / mss * mss) }),
-                ssthresh_rule: SsthreshRule::HalfOfWindow,
+                ssthresh_rule: Some(SsthreshRule::HalfOfWindow),
                 ssthresh_arithmetic: SsthreshArithmetic::WholeSegments,
                 window_arithmetic: WindowArithmetic::WholeBytes,
                 ..TcpOptions::default()
@@ -454,17 +521,17 @@ mod tests {
             for what in happens {
                 match what {
                     'a' => {
-                        ours.on_new_ack(Time(0), 1.0);
+                        ours.on_new_ack(Time(0), 1.0, true);
                         bsd.on_new_ack();
                     }
                     't' => {
-                        ours.on_timeout(0.0);
+                        ours.on_timeout(0.0, false);
                         bsd.on_loss();
                         bsd.cwnd = mss;
                     }
                     _ => {
                         // As Tahoe does.
-                        ours.on_fast_retransmit();
+                        ours.on_fast_retransmit(&full(8));
                         ours.cwnd = 1.0;
                         bsd.on_loss();
                         bsd.cwnd = mss;
@@ -489,7 +556,7 @@ mod tests {
                 rwnd: f64::from(wnd / mss),
                 ..windows(SsthreshRule::HalfOfWindow, f64::from(cwnd.max(mss)) / f64::from(mss))
             };
-            ours.on_timeout(0.0);
+            ours.on_timeout(0.0, false);
             prop_assert_eq!(ours.ssthresh * f64::from(mss), f64::from(bsd.ssthresh));
         }
     }
@@ -498,8 +565,8 @@ mod tests {
     fn an_acknowledgement_adds_a_segment_below_ssthresh_and_where_asked_for_at_it() {
         for (slow_start, at_ssthresh) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
             for (cwnd, grown) in [(9.5, 10.5), (10.0, at_ssthresh), (10.5, 10.5 + 1.0 / 10.5)] {
-                let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::default(), cwnd) };
-                windows.on_new_ack(Time(0), 1.0);
+                let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::HalfOfCwnd, cwnd) };
+                windows.on_new_ack(Time(0), 1.0, true);
                 assert_eq!(windows.cwnd, grown, "{slow_start:?} at {cwnd}");
             }
         }
@@ -510,10 +577,10 @@ mod tests {
         let clock = Clock::exact(1000);
         for (receive_window, bytes) in [(60_000, 65_535.0), (600_000, 1_048_560.0)] {
             let receive_window = Bytes { bytes: receive_window };
-            let window_growth = WindowGrowth::CappedByField;
+            let window_growth = Some(WindowGrowth::CappedByField);
             let options = TcpOptions { receive_window, window_growth, ..TcpOptions::default() };
             let mut windows = Windows { ssthresh: 3000.0, ..Windows::new(&options, clock) };
-            (0..3000).for_each(|_| windows.on_new_ack(Time(0), 1.0));
+            (0..3000).for_each(|_| windows.on_new_ack(Time(0), 1.0, true));
             assert_eq!(windows.cwnd * 512.0, bytes);
         }
     }
@@ -525,8 +592,8 @@ mod tests {
             (WindowGrowth::Uncapped, 127.0, 126.5, 127.5),
             (WindowGrowth::Capped, 20.0, 30.0, 30.0),
         ] {
-            let mut windows = Windows { growth, rwnd, ssthresh: 200.0, ..windows(SsthreshRule::default(), cwnd) };
-            windows.on_new_ack(Time(0), 1.0);
+            let mut windows = Windows { growth, rwnd, ssthresh: 200.0, ..windows(SsthreshRule::HalfOfCwnd, cwnd) };
+            windows.on_new_ack(Time(0), 1.0, true);
             assert_eq!((windows.cwnd, windows.window()), (grown, f64::min(grown, rwnd)));
             assert_eq!(windows.usable() as f64, rwnd);
         }

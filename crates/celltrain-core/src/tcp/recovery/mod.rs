@@ -118,10 +118,11 @@ pub trait Recovery: Send {
 #[derive(Debug, Default)]
 struct Gate {
     rule: FastRetransmit,
-    /// Offset of the first byte that had not been sent when the last loss was detected.
-    recover: u64,
+    /// Offset of the first byte that had not been sent when the last loss was detected; `None` before the first loss,
+    /// so that the first segment of a connection can be retransmitted too.
+    recover: Option<u64>,
     /// First byte that was not acknowledged before the last acknowledgement of new data.
-    previous: u64,
+    previous: Option<u64>,
 }
 
 impl Gate {
@@ -135,23 +136,33 @@ impl Gate {
     }
 
     fn on_loss(&mut self, flight: &Flight<'_>) {
-        self.recover = flight.max;
+        self.recover = Some(flight.max);
     }
 
     fn on_new_ack(&mut self, flight: &Flight<'_>, acked: u64) {
-        self.previous = flight.una - acked;
+        self.previous = Some(flight.una - acked);
     }
 
+    /// Returns whether everything sent before the last loss is acknowledged.
+    fn is_recovered(&self, flight: &Flight<'_>) -> bool {
+        self.recover.is_none_or(|recover| flight.una >= recover)
+    }
+
+    //= rfc6582#3.2 "three duplicates start a recovery only if they acknowledge more than the last one repaired"
     fn is_open(&self, flight: &Flight<'_>, windows: &Windows) -> bool {
         // RFC 6582 (4.1): an acknowledgement of many segments means that the receiver had most of them, so duplicates
         // follow from segments sent again.
-        let covers = |segments| windows.cwnd > 1.0 && flight.una - self.previous <= segments * flight.mss;
+        let covers = |segments: u64| {
+            let acked = self.previous.map_or(0, |previous| flight.una - previous);
+            windows.cwnd > 1.0 && acked <= segments * flight.mss
+        };
+        let is_careful = || self.recover.is_none_or(|recover| flight.una > recover);
         match self.rule {
             FastRetransmit::ByVariant | FastRetransmit::Always => true,
-            FastRetransmit::Careful => flight.una > self.recover,
-            FastRetransmit::LessCareful => flight.una >= self.recover,
-            FastRetransmit::AckHeuristic => flight.una > self.recover || covers(4),
-            FastRetransmit::AckHeuristicOfThree => flight.una > self.recover || covers(3),
+            FastRetransmit::Careful => is_careful(),
+            FastRetransmit::LessCareful => self.is_recovered(flight),
+            FastRetransmit::AckHeuristic => is_careful() || covers(4),
+            FastRetransmit::AckHeuristicOfThree => is_careful() || covers(3),
         }
     }
 }
@@ -177,6 +188,8 @@ pub struct Flight<'a> {
     pub end: u64,
     /// Payload bytes of a segment.
     pub mss: u64,
+    /// True if the windows are already reduced for data that includes the first byte not acknowledged.
+    pub reduced: bool,
     /// Ranges that the receiver reported beyond a gap.
     pub board: &'a Scoreboard,
 }

@@ -1,12 +1,12 @@
 //! `newreno`: fast recovery lasts until everything outstanding at its start is acknowledged, and fills one hole per
 //! round trip.
 //!
-//! Source: RFC 6582 (3.2, 4), with its variable `recover`; `docs/mechanisms.md` 3.6, option of A-26. Differences from the
-//! source: ssthresh is set from min(cwnd, rwnd) instead of the flight size. Step 3 offers two windows after a full
-//! acknowledgement; by default this variant uses the second, cwnd = ssthresh. Neither of section 4's heuristics for
-//! duplicates after a timeout is the default, and that with timestamps is not implemented. A partial acknowledgement
-//! deflates the window to at least one segment, where the text has no bound. There is no Limited Transmit (RFC 3042)
-//! unless `limited_transmit` requires it.
+//! Source: RFC 6582 (3.2, 4), with its variable `recover`; `docs/mechanisms.md` 3.6, option of A-26. Differences from
+//! the source: with the rules of the papers, ssthresh is set from min(cwnd, rwnd) instead of the flight size. Step 3
+//! offers two windows after a full acknowledgement; by default this variant uses the second, cwnd = ssthresh. Neither
+//! of section 4's heuristics for duplicates after a timeout is the default, and that with timestamps is not
+//! implemented. A partial acknowledgement deflates the window to at least one segment, where the text has no bound.
+//! There is no Limited Transmit (RFC 3042) unless `limited_transmit` requires it.
 
 use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::coverage::reached;
@@ -17,7 +17,8 @@ use crate::tcp::options::{FastRetransmit, FullAcks, PartialAckTimer, PartialAcks
 #[derive(Debug, Default)]
 pub struct Newreno {
     dup_acks: u32,
-    /// Its `recover` is initially the beginning of the stream (RFC 6582, 3.2, step 1).
+    /// Its `recover` is initially before the stream. With the initial sequence number of the letter (RFC 6582, 3.2,
+    /// step 1), the first segment could never be retransmitted fast; Linux, ns-2 and others retransmit it.
     gate: Gate,
     stage: Stage,
     partial_acks: PartialAcks,
@@ -68,7 +69,7 @@ impl Recovery for Newreno {
         }
         self.gate.on_loss(flight);
         self.stage = Stage::Recovering { partial_acks: false };
-        windows.on_fast_retransmit();
+        windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
         windows.inflate(f64::from(THRESHOLD));
         Reaction::Resend
@@ -78,7 +79,7 @@ impl Recovery for Newreno {
         self.dup_acks = 0;
         self.gate.on_new_ack(flight, acked);
         let Stage::Recovering { partial_acks } = self.stage else { return Progress::Grow };
-        if flight.una >= self.gate.recover {
+        if self.gate.is_recovered(flight) {
             // Step 3, full acknowledgement.
             if !(partial_acks && self.partial_acks == PartialAcks::KeepWindow) {
                 windows.cwnd = match self.full_acks {

@@ -47,7 +47,7 @@ impl Recovery for NewrenoHoe {
         }
         self.begin(true);
         self.gate.on_loss(flight);
-        windows.on_fast_retransmit();
+        windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
         Reaction::Resend
     }
@@ -58,7 +58,7 @@ impl Recovery for NewrenoHoe {
             self.dup_acks = 0;
             return Progress::Grow;
         }
-        if flight.una < self.gate.recover {
+        if !self.gate.is_recovered(flight) {
             reached!(PartialAck);
             return Progress::Resend(Timer::Restart);
         }

@@ -1,7 +1,7 @@
 //! Reno: the third duplicate acknowledgement resends one segment, and half of the window stays open for new ones.
 //!
 //! Source: Jacobson 1990 (4.3BSD Reno); RFC 5681 (3.2); `docs/mechanisms.md` 3.5. Differences from the source:
-//! min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD; they are equal while a sender has data. There is no
+//! with the rules of the papers, min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD. There is no
 //! Limited Transmit (RFC 3042) unless `limited_transmit` requires it.
 
 use super::{Flight, Gate, Progress, Reaction, Recovery, THRESHOLD};
@@ -39,7 +39,7 @@ impl Recovery for Reno {
         }
         self.recovering = true;
         self.gate.on_loss(flight);
-        windows.on_fast_retransmit();
+        windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
         // RFC 5681 (3.2, step 3): three segments have left the network.
         windows.inflate(f64::from(THRESHOLD));

@@ -3,7 +3,8 @@
 //!
 //! Source: RFC 6675, whose names are used: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
 //! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `docs/mechanisms.md` 3.7, option of A-27. Differences from
-//! the source: min(cwnd, rwnd) replaces the flight size (5, step 4.2). All segments are full, so octets are counted in
+//! the source: with the rules of the papers, min(cwnd, rwnd) replaces the
+//! flight size (5, step 4.2). All segments are full, so octets are counted in
 //! whole segments. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
 use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
@@ -53,7 +54,7 @@ impl Recovery for Sack {
         self.recovering = true;
         self.high_rxt = flight.una;
         self.rescue_rxt = flight.una + flight.mss;
-        windows.on_fast_retransmit();
+        windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
         Reaction::Resend
     }
@@ -65,7 +66,7 @@ impl Recovery for Sack {
             return Progress::Grow;
         }
         // Step A.
-        self.recovering = flight.una < self.gate.recover;
+        self.recovering = !self.gate.is_recovered(flight);
         reached!(PartialAck if self.recovering);
         if self.recovering { Progress::Hold } else { self.end.progress() }
     }
@@ -99,7 +100,7 @@ impl Recovery for Sack {
         match choice {
             Choice::Hole(seq) => self.high_rxt = seq + mss,
             Choice::New(_) => {}
-            Choice::Rescue(_) => self.rescue_rxt = self.gate.recover,
+            Choice::Rescue(_) => self.rescue_rxt = self.gate.recover.unwrap_or(0),
         }
     }
 }
@@ -164,7 +165,7 @@ mod tests {
                 block.push(segment * MSS, (segment + 1) * MSS);
                 board.record(&block, 0);
             }
-            let flight = Flight { una: 0, max: MAX * MSS, end: u64::MAX, mss: MSS, board: &board };
+            let flight = Flight { una: 0, max: MAX * MSS, end: u64::MAX, mss: MSS, reduced: false, board: &board };
             let sack = Sack { high_rxt: resent_below * MSS, ..Sack::default() };
             // The RFC's definition, per octet.
             let octets: BTreeSet<u64> = sacked.iter().flat_map(|segment| segment * MSS..(segment + 1) * MSS).collect();

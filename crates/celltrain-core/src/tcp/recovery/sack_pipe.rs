@@ -63,7 +63,7 @@ impl Recovery for SackPipe {
             reached!(DuplicatesOfOldLoss if self.dup_acks == THRESHOLD);
             return Reaction::Ignore;
         }
-        windows.on_fast_retransmit();
+        windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
         // Three segments have left the network; `on_sent` counts the one that is resent, except in ns-2.
         let outstanding = (flight.max - flight.una) / flight.mss;
@@ -93,7 +93,7 @@ impl Recovery for SackPipe {
         self.recovering = false;
         if self.is_ns2() {
             // Only a timeout keeps the next recovery from starting.
-            self.gate.recover = 0;
+            self.gate.recover = None;
         }
         self.end.progress()
     }

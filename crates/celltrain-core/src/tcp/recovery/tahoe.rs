@@ -30,7 +30,7 @@ impl Recovery for Tahoe {
             return Reaction::Ignore;
         }
         self.gate.on_loss(flight);
-        windows.on_fast_retransmit();
+        windows.on_fast_retransmit(flight);
         windows.cwnd = 1.0;
         Reaction::GoBack
     }

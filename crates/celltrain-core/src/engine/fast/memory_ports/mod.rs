@@ -18,10 +18,11 @@ use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
+use crate::link_loss::{LossPattern, LossRule};
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
 };
-use crate::network::{Network, Routing};
+use crate::network::{Network, Routing, Vc};
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
@@ -30,14 +31,21 @@ use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine supports the memories of a network. It does if no link can be paused, and a batch
-/// has room for the cells of all inputs of each switch with a memory.
+/// Returns whether the fast engine supports a network. It does if no link can be paused, a batch has room for the cells
+/// of all inputs of each switch with a memory, delays are not measured at shaped ports, which may take cells back, and no
+/// rule loses the packet with a given byte, which may be forgotten when the fast engine processes its cells.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
-    network.memories.iter().all(|memory| {
-        let switch = network.links[memory.ports[0]].from;
-        let inputs = network.links.iter().filter(|link| link.to == switch).count();
-        memory.pauses == Pauses::Counted && inputs <= MOST_MEMORY_INPUTS
-    })
+    let is_shaped = |vc: &Vc| vc.abr.is_some() || network.atm_part(vc).start > 0;
+    let takes_back = network.delays.at_ports() && network.vcs.iter().any(is_shaped);
+    let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
+    let loses_bytes = network.links.iter().flat_map(|link| &link.losses).any(is_of_byte);
+    !takes_back
+        && !loses_bytes
+        && network.memories.iter().all(|memory| {
+            let switch = network.links[memory.ports[0]].from;
+            let inputs = network.links.iter().filter(|link| link.to == switch).count();
+            memory.pauses == Pauses::Counted && inputs <= MOST_MEMORY_INPUTS
+        })
 }
 
 pub(super) struct MemoryPorts {
@@ -338,6 +346,7 @@ impl Switch {
             active_vcs: of_all.unwrap_or(port.counts.active_vcs),
             per_vc: &port.counts.per_vc,
             tagged: cell.tagged(),
+            capable: cell.capable(),
             now,
         };
         port.admission.judge_frame(&view, cell.label())

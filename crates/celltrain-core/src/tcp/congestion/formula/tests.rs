@@ -4,7 +4,7 @@ use celltrain_formula::rules::Start;
 
 use super::table::NAMES;
 use super::*;
-use crate::tcp::congestion::{Congestion, Windows};
+use crate::tcp::congestion::{Congestion, Windows, full};
 use crate::tcp::options::WindowGrowth;
 use crate::units::Bytes;
 
@@ -49,13 +49,13 @@ fn each_event_sets_what_its_formulas_say() {
         &[],
     ));
     w.ssthresh = 8.0;
-    w.on_new_ack(Time(0), 3.0);
+    w.on_new_ack(Time(0), 3.0, true);
     assert_eq!(w.cwnd, 4.0);
     w.cwnd = 8.0;
-    w.on_new_ack(Time(0), 3.0);
+    w.on_new_ack(Time(0), 3.0, true);
     assert_eq!(w.cwnd, 8.125);
     w.cwnd = 10.0;
-    w.on_fast_retransmit();
+    w.on_fast_retransmit(&full(8));
     // The variant itself changes cwnd afterwards; this is Reno's step.
     w.cwnd = w.ssthresh + 3.0;
     w.after_loss();
@@ -63,7 +63,7 @@ fn each_event_sets_what_its_formulas_say() {
     w.after_loss();
     assert_eq!(w.cwnd, 8.0, "once");
     w.at(Time(0), 20.0);
-    w.on_timeout(20.0);
+    w.on_timeout(20.0, false);
     assert_eq!((w.ssthresh, w.cwnd), (5.0, 2.0));
 }
 
@@ -76,12 +76,12 @@ fn what_no_formula_says_is_as_in_jacobson() {
         for w in [&mut ours, &mut theirs] {
             match step % 300 {
                 250 => {
-                    w.on_fast_retransmit();
+                    w.on_fast_retransmit(&full(8));
                     w.cwnd = w.ssthresh;
                     w.after_loss();
                 }
-                299 => w.on_timeout(17.0),
-                _ => w.on_new_ack(Time(step), 1.0),
+                299 => w.on_timeout(17.0, false),
+                _ => w.on_new_ack(Time(step), 1.0, true),
             }
         }
         assert_eq!((ours.cwnd, ours.ssthresh), (theirs.cwnd, theirs.ssthresh), "step {step}");
@@ -94,19 +94,19 @@ fn windows_stay_at_their_least_and_growth_stops_where_the_options_say() {
         || table([&[("cwnd", "cwnd - 7")], &[("ssthresh", "0")], &[("ssthresh", "-1"), ("cwnd", "0")]], &[]);
     let mut w = windows(shrinking());
     w.cwnd = 12.0;
-    w.on_new_ack(Time(0), 1.0);
+    w.on_new_ack(Time(0), 1.0, true);
     assert_eq!(w.cwnd, 5.0, "a control may shrink cwnd");
-    w.on_new_ack(Time(0), 1.0);
+    w.on_new_ack(Time(0), 1.0, true);
     assert_eq!(w.cwnd, 1.0);
-    w.on_fast_retransmit();
+    w.on_fast_retransmit(&full(8));
     assert_eq!(w.ssthresh, 2.0);
-    w.on_timeout(3.0);
+    w.on_timeout(3.0, false);
     assert_eq!((w.cwnd, w.ssthresh), (1.0, 2.0));
 
     let growing = options(table([&[("cwnd", "cwnd + 100")], &[], &[]], &[]));
-    let capped = TcpOptions { window_growth: WindowGrowth::Capped, ..growing };
+    let capped = TcpOptions { window_growth: Some(WindowGrowth::Capped), ..growing };
     let mut w = Windows::new(&capped, MILLISECOND);
-    (0..4).for_each(|_| w.on_new_ack(Time(0), 1.0));
+    (0..4).for_each(|_| w.on_new_ack(Time(0), 1.0, true));
     assert_eq!(w.cwnd, 200.0);
 }
 
@@ -128,17 +128,17 @@ fn state_time_and_round_trips_are_kept() {
     // srtt is 80, then 80 + 80 / 8 = 90, and then 90 - 50 / 8 = 83.75.
     for now in [10, 35] {
         w.at(Time(now), 0.0);
-        w.on_new_ack(Time(now), 1.0);
+        w.on_new_ack(Time(now), 1.0, true);
         assert!((w.cwnd - 83.75).abs() < 1e-9 && (w.ssthresh - 140.0).abs() < 1e-9, "{} {}", w.cwnd, w.ssthresh);
     }
-    w.on_timeout(3.0);
+    w.on_timeout(3.0, false);
     assert!((w.cwnd - 65.0).abs() < 1e-9, "{}: 25 ms between the two, and 40 ms", w.cwnd);
 }
 
 #[test]
 fn what_is_no_number_is_counted() {
     let mut w = windows(table([&[("cwnd", "cwnd / 0 * 0")], &[], &[]], &[]));
-    w.on_new_ack(Time(0), 1.0);
+    w.on_new_ack(Time(0), 1.0, true);
     assert_eq!((w.cwnd, w.replaced_results()), (1.0, 1), "0 times the largest number, and a segment is the least");
 }
 

@@ -1,0 +1,88 @@
+//! Tests of the delays of packets in complete runs of both engines, against closed forms.
+
+use super::{lan, run};
+use crate::delay::{DelayChoice, DelayTimes};
+use crate::index::LinkIndex;
+use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, SECOND};
+use crate::network::{MeasureWindow, Network};
+use crate::tcp::{TcpConfig, TcpOptions};
+use crate::traffic::{TrafficConfig, constant_rate};
+use crate::units::{BitRate, Bytes, Duration};
+
+/// On the clock of 97.2 MHz of the LAN, a cell takes 265 units and a delay of 5 us 486.
+const UNITS_PER_MS: f64 = 97_200.0;
+
+fn measuring(network: Network) -> Network {
+    Network { delays: DelayChoice::All, ..network }
+}
+
+fn percentiles(times: &DelayTimes) -> [Option<f64>; 3] {
+    [1, 500, 1000].map(|share| times.percentile_ms(share).map(|ms| (ms * UNITS_PER_MS).round()))
+}
+
+#[test]
+fn on_an_idle_path_delays_are_sums_of_propagation_and_transmission() {
+    let mut network = measuring(lan(1, None, "100ms"));
+    network.flows[FIRST].tcp =
+        TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });
+    let result = run(&network);
+    let delays = result.flows[FIRST].delays.as_ref().unwrap();
+    // A segment has 12 cells, its acknowledgement 2, and each of the two later hops takes one more cell time.
+    let [one_way, back] = [12, 2].map(|cells| f64::from((cells + 2) * 265 + 3 * 486));
+    assert_eq!(percentiles(&delays.one_way), [Some(one_way); 3]);
+    assert_eq!(percentiles(&delays.rtt), [Some(one_way + back); 3]);
+    assert_eq!(delays.jitter_ms, Some(0.0));
+    assert_eq!(delays.rtt.packets() * 512, result.flows[FIRST].delivered_bytes);
+    // At its host, the last cell waits for the eleven others. Nothing waits elsewhere.
+    let ports = |index: usize| result.ports[LinkIndex::from(index)].delays.as_ref().unwrap();
+    let first = usize::from(network.vcs[network.flows[FIRST].data_vc].path[0]);
+    assert_eq!(percentiles(ports(first)), [Some(11.0 * 265.0); 3]);
+    let bottleneck = result.ports[N_SOURCE_BOTTLENECK].delays.as_ref().unwrap();
+    assert_eq!(percentiles(bottleneck), [Some(0.0); 3]);
+    // One packet may be in flight at the end.
+    assert!((0..=1).contains(&(bottleneck.packets() - delays.one_way.packets())));
+}
+
+#[test]
+fn two_packets_that_arrive_together_wait_for_each_other() {
+    let mut network = measuring(lan(2, None, "50ms"));
+    for flow in [FIRST, SECOND] {
+        let rate = BitRate::from_bits_per_second(20_000_000);
+        network.flows[flow].traffic =
+            TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 512 } });
+    }
+    let result = run(&network);
+    let bottleneck = result.ports[N_SOURCE_BOTTLENECK].delays.as_ref().unwrap();
+    let frame = network.flows[FIRST].frame(&network.aal5).1;
+    // The last two of 2 n cells arrive after n - 1 cell times and start after 2 n - 2 and 2 n - 1.
+    let [shortest, _, longest] = percentiles(bottleneck);
+    assert_eq!([shortest, longest], [frame - 1, frame].map(|cells| Some(f64::from(cells * 265))));
+    let mean = bottleneck.mean_ms().unwrap() * UNITS_PER_MS / 265.0;
+    assert!((mean - (f64::from(frame) - 0.5)).abs() < 1e-9, "{mean}");
+}
+
+#[test]
+fn the_measuring_window_selects_the_delays() {
+    let packets = |from: Option<u64>, to: Option<u64>| {
+        let mut network = measuring(lan(3, None, "60ms"));
+        let [from, to] = [from, to].map(|at| at.map(Duration::from_milliseconds));
+        network.measure = MeasureWindow { from, to };
+        let result = run(&network);
+        let of_flow = result.flows[FIRST].delays.as_ref().unwrap();
+        let at_ports = result.ports.iter().map(|port| port.delays.as_ref().unwrap().packets());
+        at_ports.chain([of_flow.rtt.packets(), of_flow.one_way.packets()]).collect::<Vec<u64>>()
+    };
+    let parts = [(None, Some(21)), (Some(21), Some(40)), (Some(40), None)].map(|(from, to)| packets(from, to));
+    let sums: Vec<u64> = (0..parts[0].len()).map(|i| parts.iter().map(|part| part[i]).sum()).collect();
+    assert_eq!(sums, packets(None, None));
+    assert!(parts.iter().all(|part| part.iter().all(|&packets| packets > 0)), "{parts:?}");
+}
+
+#[test]
+fn measuring_delays_changes_nothing_else() {
+    let network = lan(3, Some(200), "60ms");
+    let (with, without) = (run(&measuring(network.clone())), run(&network));
+    assert_eq!(with.fingerprint, without.fingerprint);
+    assert!(without.flows.iter().all(|flow| flow.delays.is_none()));
+    assert!(without.ports.iter().all(|port| port.delays.is_none()));
+}

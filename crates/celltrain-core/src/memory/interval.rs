@@ -1,0 +1,55 @@
+//! The clock of a policy that acts at every multiple of an interval, and skips multiples at which nothing can change.
+
+use crate::units::{Span, Time};
+
+/// The multiples of an interval.
+///
+/// While the clock sleeps it causes no events, however short its interval is. An action has no further effect if
+/// neither the queues nor the policy have changed since the last one. The policy then makes the clock sleep until the
+/// queues change.
+#[derive(Debug)]
+pub(super) struct IntervalClock {
+    interval: Span,
+    /// The first multiple that is not over.
+    next: Time,
+    sleeps: bool,
+}
+
+impl IntervalClock {
+    /// Creates a clock whose first action is due after one interval.
+    pub(super) fn new(interval: Span) -> Self {
+        Self { interval, next: Time::default() + interval, sleeps: false }
+    }
+
+    /// Returns the instant of the next action, if the clock does not sleep.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        (!self.sleeps).then_some(self.next)
+    }
+
+    /// Records that the action that was due is done. If it `changed` nothing, the clock sleeps.
+    pub(super) fn acted(&mut self, changed: bool) {
+        self.next = Time(self.next.0.saturating_add(self.interval.0));
+        self.sleeps = !changed;
+    }
+
+    /// Records a change at `now`, after which the next action may have an effect again.
+    #[inline]
+    pub(super) fn wake(&mut self, now: Time) {
+        if self.sleeps {
+            self.sleeps = false;
+            self.skip(now.0.div_ceil(self.interval.0));
+        }
+    }
+
+    /// Records that actions at `now` are over. Changes that follow at `now` wait for the next multiple.
+    pub(super) fn pass(&mut self, now: Time) {
+        if self.sleeps {
+            self.skip(now.0 / self.interval.0 + 1);
+        }
+    }
+
+    /// Skips the multiples before this one.
+    fn skip(&mut self, multiple: u64) {
+        self.next = self.next.max(Time(multiple.saturating_mul(self.interval.0)));
+    }
+}

@@ -1,0 +1,102 @@
+//! Packets that a congested port cannot mark are dropped instead.
+//!
+//! Source: RFC 3168, section 5. Differences from the source: a frame is dropped as a whole, when its first cell arrives,
+//! by the cells of the port that it finds then. The average of [`marking`](crate::marking) and its counts of queues and
+//! memories are not used.
+
+use std::any::Any;
+
+use super::{BufferPolicy, CellFollower, Decision, Overflow, View, whole_cells};
+use crate::coverage::reached;
+use crate::index::Label;
+use crate::policy::formula::PortInfo;
+use crate::rng::Stream;
+
+/// A policy at a port that marks packets: it decides about those that can be marked, and about the others if few cells
+/// wait.
+pub(crate) struct NotCapable {
+    pub(super) policy: Box<dyn BufferPolicy>,
+    /// No packet is dropped while no more cells wait.
+    pub(crate) k_min: f64,
+    /// Every packet that cannot be marked is dropped while more cells wait.
+    pub(crate) k_max: f64,
+    /// Probability of a drop just below `k_max`.
+    pub(crate) p_max: f64,
+    /// True if the last frame was dropped because it could not be marked.
+    pub(crate) dropped: bool,
+}
+
+impl NotCapable {
+    /// Creates the policy of a port that marks packets between `k_min` and `k_max` with a probability up to `p_max`.
+    pub(crate) fn new(policy: Box<dyn BufferPolicy>, [k_min, k_max]: [f64; 2], p_max: f64) -> Self {
+        Self { policy, k_min, k_max, p_max, dropped: false }
+    }
+
+    fn drops(&self, waiting: f64, rng: &mut Stream) -> bool {
+        waiting > self.k_max
+            || (waiting > self.k_min && rng.unit() < self.p_max * (waiting - self.k_min) / (self.k_max - self.k_min))
+    }
+}
+
+impl BufferPolicy for NotCapable {
+    fn at_port(&mut self, port_info: &PortInfo<'_>) {
+        self.policy.at_port(port_info);
+    }
+
+    //= rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
+    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
+        self.dropped = !buffer.capable && self.drops(buffer.occupancy.into(), rng);
+        reached!(DroppedInsteadOfMarked if self.dropped);
+        !self.dropped && self.policy.admit_frame(buffer, vc, rng)
+    }
+
+    fn overflow(&self) -> Overflow {
+        self.policy.overflow()
+    }
+
+    fn admits_up_to(&self) -> Option<u32> {
+        self.policy.admits_up_to().and_then(|most| whole_cells(self.k_min).map(|k_min| most.min(k_min)))
+    }
+
+    fn reads_counts(&self) -> bool {
+        self.policy.reads_counts()
+    }
+
+    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
+        self.policy.follower()
+    }
+
+    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
+        if self.dropped {
+            let rule = "the queue is above k_min and the packet cannot be marked";
+            return Decision { rule, threshold: Some(self.k_min), ..Decision::default() };
+        }
+        self.policy.explain(buffer, vc)
+    }
+}
+
+/// Returns the policy that decides about packets that can be marked.
+pub(super) fn inner(policy: &dyn BufferPolicy) -> &dyn BufferPolicy {
+    (policy as &dyn Any).downcast_ref().map_or(policy, |outer: &NotCapable| &*outer.policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::conformance::view;
+    use crate::policy::{PolicyConfig, tail_drop};
+
+    //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
+    #[test]
+    fn above_the_threshold_of_marks_only_packets_that_can_be_marked_enter() {
+        let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
+        let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0);
+        assert_eq!(policy.admits_up_to(), Some(20));
+        for (waiting, capable, enters) in [(20, false, true), (21, false, false), (21, true, true), (100, true, true)] {
+            let per_vc = [waiting];
+            let view = View { capable, ..view(100, &per_vc) };
+            let admitted = policy.admit_frame(&view, Label::new(0), &mut Stream::new(1, "bench"));
+            assert_eq!(admitted, enters, "{waiting} cells, {capable}");
+        }
+    }
+}

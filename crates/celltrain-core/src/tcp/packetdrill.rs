@@ -1,0 +1,102 @@
+//! Test scripts of other projects' stacks, written as timed scripts (see [`super::script`]).
+//!
+//! A file in `tests/packetdrill` holds one or more scripts. Each begins with these lines:
+//!
+//! ```text
+//! script google slow_start/slow-start-ack-per-1pkt    its project and its name there
+//! variants reno sack               the variants that must behave so; `sack` if there is no such line
+//! differs tahoe: the reason        the variants that must not, and why
+//! ```
+//!
+//! Then follow the settings and the lines of a timed script. Where a script is silent, the connection has the rules of
+//! RFCs, segments of 1000 bytes, an initial window of ten and ticks of a millisecond.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use super::TcpConfig;
+use super::script;
+
+/// Settings of every script, before its own.
+const SETTINGS: &[(&str, &str)] = &[
+    ("rules", "rfc"),
+    ("mss", "1000B"),
+    ("receive_window", "256000B"),
+    ("initial_window", "10"),
+    ("timer_granularity", "1ms"),
+    ("minimum_rto", "200"),
+    ("initial_rto", "1s"),
+    ("rtt_arithmetic", "fractions"),
+];
+
+#[derive(Default)]
+struct Translated<'a> {
+    name: &'a str,
+    variants: Vec<&'a str>,
+    /// Variants that behave differently, with the reason.
+    differs: Vec<(&'a str, &'a str)>,
+    lines: String,
+}
+
+fn scripts(text: &str) -> Vec<Translated<'_>> {
+    let mut scripts: Vec<Translated<'_>> = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("script ") {
+            scripts.push(Translated { name, ..Translated::default() });
+            continue;
+        }
+        let Some(script) = scripts.last_mut() else { continue };
+        if let Some(names) = line.strip_prefix("variants ") {
+            script.variants = names.split(' ').collect();
+        } else if let Some(differs) = line.strip_prefix("differs ") {
+            let (names, reason) = differs.split_once(": ").expect("a reason follows the variants");
+            script.differs.extend(names.split(' ').map(|name| (name, reason)));
+        } else {
+            script.lines.push_str(line);
+            script.lines.push('\n');
+        }
+    }
+    for script in &mut scripts {
+        if script.variants.is_empty() && script.differs.is_empty() {
+            script.variants.push("sack");
+        }
+    }
+    scripts
+}
+
+/// Plays a script with a variant.
+fn play(script: &Translated<'_>, variant: &str) -> Result<(), String> {
+    let is_set = |key: &str| script.lines.lines().any(|line| line.starts_with(&format!("set {key} ")));
+    let defaults = SETTINGS.iter().filter(|(key, _)| !is_set(key));
+    let settings = defaults.fold(String::new(), |text, (key, value)| text + &format!("set {key} {value}\n"));
+    script::play(&format!("set variant {variant}\n{settings}{}", script.lines))
+}
+
+#[test]
+fn test_scripts_of_other_projects_hold_or_differ_for_the_stated_reason() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packetdrill");
+    let mut failures = String::new();
+    let (mut names, mut held) = (BTreeSet::new(), BTreeSet::new());
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for script in scripts(&text) {
+            assert!(names.insert(script.name.to_string()), "{} is there twice", script.name);
+            for &variant in &script.variants {
+                assert!(TcpConfig::NAMES.contains(&variant), "{}: {variant} is not a variant", script.name);
+                match play(&script, variant) {
+                    Ok(()) => _ = held.insert(script.name.to_string()),
+                    Err(why) => writeln!(failures, "{} with {variant}: {why}", script.name).unwrap(),
+                }
+            }
+            for (variant, reason) in &script.differs {
+                if play(&script, variant).is_ok() {
+                    writeln!(failures, "{} with {variant} holds, although: {reason}", script.name).unwrap();
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+    assert!(names.len() >= 150, "the scripts are found: {}", names.len());
+    assert!(held.len() >= 135, "scripts that hold for a variant: {}", held.len());
+}

@@ -1,0 +1,298 @@
+//! Properties that RFC 3168, 5681, 6298, 7661 and 9438 require of every variant and every congestion control, in any
+//! order of losses, marks, timeouts and pauses.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::{Ack, Congestion, Ecn, Receiver, Rules, SackBlocks, Segment, Sender, TcpConfig, TcpOptions, TimerRestart};
+use crate::rng::Stream;
+use crate::units::{Bytes, Clock, Duration, Time};
+
+const MSS: u64 = 512;
+/// Times are milliseconds.
+const CLOCK: Clock = Clock::exact(1000);
+const ONE_WAY: u64 = 37;
+const TICK: u64 = 100;
+
+/// What is drawn for a run.
+#[derive(Clone, Debug)]
+struct Situation {
+    seed: u64,
+    /// Segments of the receive window.
+    window: u64,
+    initial_window: u32,
+    congestion: Congestion,
+    ecn: bool,
+    /// Percentages of segments that are lost and marked.
+    losses: u32,
+    marks: u32,
+    /// First byte of the connection, in segments.
+    start: u64,
+}
+
+fn situations() -> impl Strategy<Value = Situation> {
+    let near_wrap = (1u64 << 32) / MSS;
+    let starts = prop_oneof![Just(0), near_wrap - 40..near_wrap + 2];
+    let controls = prop::sample::select(&[Congestion::Jacobson, Congestion::Cubic, Congestion::Dctcp][..]);
+    (any::<u64>(), 1u64..60, 1u32..12, controls, any::<bool>(), 0u32..25, 0u32..25, starts).prop_map(
+        |(seed, window, initial_window, congestion, ecn, losses, marks, start)| Situation {
+            seed,
+            window,
+            initial_window,
+            congestion,
+            ecn: ecn || congestion == Congestion::Dctcp,
+            losses,
+            marks,
+            start,
+        },
+    )
+}
+
+impl Situation {
+    fn options(&self) -> TcpOptions {
+        TcpOptions {
+            receive_window: Bytes { bytes: self.window * MSS },
+            initial_window: self.initial_window,
+            maximum_rto: Duration::from_milliseconds(2_000),
+            initial_rto: Duration::from_milliseconds(1_000),
+            congestion: self.congestion,
+            ecn: if self.ecn { Ecn::On } else { Ecn::Off },
+            ..TcpOptions::default()
+        }
+    }
+}
+
+/// A sender and a receiver joined by a pipe, and what the standards say about the sender's past.
+struct Observed {
+    sender: Sender,
+    receiver: Receiver,
+    now: u64,
+    forward: VecDeque<(u64, Segment, bool, bool)>,
+    back: VecDeque<(u64, Ack, SackBlocks, bool)>,
+    written: u64,
+    max_flight: f64,
+    initial_window: f64,
+    ssthresh: f64,
+    /// End of the data that had been sent when ssthresh was last lowered.
+    lowered_at: Option<u64>,
+    /// Ticks left of the retransmission timer, when it started, and for how many ticks.
+    timer: (u64, u64, u64),
+    timeouts: u64,
+}
+
+impl Observed {
+    fn new(config: &TcpConfig, start: u64) -> Self {
+        let sender = Sender::new(config, CLOCK).starting_at(start * MSS).of_bytes(start * MSS);
+        Self {
+            ssthresh: sender.ssthresh(),
+            sender,
+            receiver: Receiver::new(config).starting_at(start * MSS),
+            now: 1,
+            forward: VecDeque::new(),
+            back: VecDeque::new(),
+            written: start * MSS,
+            max_flight: 0.0,
+            initial_window: config.options().initial_window.into(),
+            lowered_at: None,
+            timer: (0, 0, 0),
+            timeouts: 0,
+        }
+    }
+
+    fn write(&mut self, segments: u64) {
+        self.written += segments * MSS;
+        self.sender.write(segments * MSS);
+    }
+
+    //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
+    fn send(&mut self, fate: &mut impl FnMut() -> (bool, bool)) -> Result<(), TestCaseError> {
+        loop {
+            let sent = self.sender.sent();
+            let Some(segment) = self.sender.next_segment(Time(self.now)) else { break };
+            let capable = self.sender.sends_capable();
+            prop_assert_eq!(capable, self.sender.uses_ecn() && segment.seq >= sent, "{:?}", segment);
+            let (lost, marked) = fate();
+            if !lost {
+                let item = (self.now + ONE_WAY, segment, marked && capable, self.sender.reports_reduction());
+                self.forward.push_back(item);
+            }
+        }
+        self.check(false)
+    }
+
+    //= test rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
+    //= test rfc3168#6.1.2 "all losses and marks of one window of data reduce the window once"
+    //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
+    //= test rfc7661#3 "the window counts as used only if it limited what was sent"
+    fn check(&mut self, ticked: bool) -> Result<(), TestCaseError> {
+        let (una, max) = (self.sender.acknowledged(), self.sender.sent());
+        let ssthresh = self.sender.ssthresh();
+        if ssthresh.to_bits() != self.ssthresh.to_bits() {
+            let again = self.lowered_at.is_some_and(|end| una < end);
+            prop_assert!(!again, "ssthresh went from {} to {ssthresh} in one window", self.ssthresh);
+            self.lowered_at = Some(max);
+        }
+        self.ssthresh = ssthresh;
+        self.max_flight = self.max_flight.max((max - una) as f64 / MSS as f64);
+        let most = self.initial_window.max(2.0 * self.max_flight) + 3.0;
+        prop_assert!(self.sender.cwnd() <= most, "cwnd {} was never used: {}", self.sender.cwnd(), self.max_flight);
+        let timeouts = self.sender.counters().timeouts;
+        if timeouts > self.timeouts {
+            let (_, started, ticks) = self.timer;
+            prop_assert!(self.now - started >= ticks * TICK, "{ticks} ticks from {started} to {}", self.now);
+            self.timer.0 = 0;
+        }
+        self.timeouts = timeouts;
+        let left = self.sender.timers()[0];
+        let expected = self.timer.0.saturating_sub(u64::from(ticked));
+        if left != expected {
+            self.timer = (left, self.now, self.sender.rto().into());
+        }
+        self.timer.0 = left;
+        Ok(())
+    }
+
+    /// Runs for a time.
+    fn run(&mut self, end: u64, fate: &mut impl FnMut() -> (bool, bool)) -> Result<(), TestCaseError> {
+        self.send(fate)?;
+        while self.now < end {
+            self.now += 1;
+            while self.forward.front().is_some_and(|first| first.0 <= self.now) {
+                let (_, segment, marked, reduced) = self.forward.pop_front().expect("there is one");
+                let early = self.receiver.acknowledge_before(marked);
+                let echoed_before = self.receiver.echoes_mark();
+                self.acknowledge(early, echoed_before);
+                self.receiver.on_mark(marked, reduced);
+                let ack = self.receiver.on_segment(segment);
+                let echoes = self.receiver.echoes_mark();
+                self.acknowledge(ack, echoes);
+            }
+            while self.back.front().is_some_and(|first| first.0 <= self.now) {
+                let (_, ack, blocks, echo) = self.back.pop_front().expect("there is one");
+                self.sender.on_echo(echo);
+                self.sender.on_ack(ack, &blocks, Time(self.now));
+                self.check(false)?;
+                self.send(fate)?;
+            }
+            if self.now.is_multiple_of(TICK) {
+                self.sender.on_tick(Time(self.now));
+                self.check(true)?;
+                self.send(fate)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, ack: Option<Ack>, echoes: bool) {
+        if let Some(ack) = ack {
+            self.back.push_back((self.now + ONE_WAY, ack, self.receiver.blocks(), echoes));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..crate::rng::proptest_seeded(23) })]
+
+    //= test rfc5681#4.1 "after such a pause cwnd is at most the restart window, min(IW, cwnd)"
+    #[test]
+    fn every_variant_keeps_the_standards_in_any_order_of_losses_marks_and_pauses(situation in situations()) {
+        for &name in TcpConfig::NAMES {
+            let config = TcpConfig::named(name, situation.options()).expect("a listed name");
+            let mut observed = Observed::new(&config, situation.start);
+            let mut rng = Stream::new(situation.seed, "standards");
+            let mut fate = |quiet: bool, losses: u32, marks: u32| {
+                (!quiet && rng.below(100) < losses, !quiet && rng.below(100) < marks)
+            };
+            for burst in 0..4u64 {
+                observed.write(5 + (situation.seed >> burst) % 120);
+                let hard = (situation.losses, situation.marks);
+                observed.run(observed.now + 1_500, &mut || fate(false, hard.0, hard.1))?;
+                for _ in 0..100 {
+                    if observed.sender.has_ended() {
+                        break;
+                    }
+                    observed.run(observed.now + 500, &mut || fate(true, 0, 0))?;
+                }
+                observed.run(observed.now + 2_300, &mut || fate(true, 0, 0))?;
+                prop_assert!(observed.sender.has_ended(), "{name}: the burst arrives");
+                prop_assert_eq!(observed.receiver.delivered(), observed.written);
+                // The pause has lasted longer than the timeout.
+                let cwnd = observed.sender.cwnd();
+                let rests = f64::from(situation.initial_window).min(cwnd);
+                observed.sender.write(0);
+                prop_assert_eq!(observed.sender.cwnd(), rests, "{}", name);
+            }
+        }
+    }
+}
+
+//= test rfc6582#3.2 "three duplicates start a recovery only if they acknowledge more than the last one repaired"
+#[test]
+fn the_first_segment_is_retransmitted_fast_by_every_variant_wherever_the_sequence_numbers_begin() {
+    for start in [0, (1 << 32) / MSS - 1, (1 << 32) / MSS] {
+        for rules in [Rules::Rfc, Rules::Paper] {
+            for &name in TcpConfig::NAMES.iter().filter(|&&name| name != "vanilla") {
+                for others in 3..6 {
+                    let options = TcpOptions { rules, initial_window: others + 1, ..TcpOptions::default() };
+                    let config = TcpConfig::named(name, options).expect("a listed name");
+                    let mut observed = Observed::new(&config, start);
+                    observed.write(u64::from(others) + 1);
+                    let mut first = true;
+                    let mut fate = || (std::mem::take(&mut first), false);
+                    observed.run(2_000, &mut fate).expect("the standards hold");
+                    let counters = observed.sender.counters();
+                    assert_eq!(
+                        (counters.fast_retransmits, counters.timeouts, observed.sender.has_ended()),
+                        (1, 0, true),
+                        "{name}, {others} others, from segment {start}, {rules:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+//= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
+#[test]
+fn a_timer_of_one_tick_lasts_a_tick_under_the_standards_and_less_under_the_papers_rules() {
+    for (rules, restart, least, most) in [
+        (Rules::Rfc, TimerRestart::EveryNewAck, TICK, 2 * TICK),
+        (Rules::Rfc, TimerRestart::PerSegment, TICK, 2 * TICK),
+        (Rules::Paper, TimerRestart::EveryNewAck, 1, TICK),
+    ] {
+        for sent_at in [1, 50, 99, 100, 101] {
+            let tick = Duration::from_milliseconds(TICK);
+            let options = TcpOptions {
+                rules,
+                minimum_rto: 1,
+                initial_rto: tick,
+                timer_granularity: tick,
+                timer_restart: restart,
+                ..TcpOptions::default()
+            };
+            let mut observed = Observed::new(&TcpConfig::Vanilla(options), 0);
+            observed.run(sent_at, &mut || (true, false)).expect("nothing is sent");
+            observed.write(1);
+            while observed.sender.counters().timeouts == 0 {
+                let end = observed.now + 1;
+                let _ = observed.run(end, &mut || (true, false));
+            }
+            let took = observed.now - sent_at;
+            assert!((least..=most).contains(&took), "{rules:?}, {restart:?}: {took} ms from {sent_at} ms");
+        }
+    }
+}
+
+//= test rfc8257#3.6 "a SYN and its answer may be ECN-capable, which keeps them from being dropped above K"
+#[test]
+fn the_syn_of_dctcp_alone_is_ecn_capable() {
+    for (ecn, congestion, capable) in [
+        (Ecn::On, Congestion::Dctcp, true),
+        (Ecn::On, Congestion::Jacobson, false),
+        (Ecn::Off, Congestion::Jacobson, false),
+    ] {
+        let config = TcpConfig::Sack(TcpOptions { congestion, ecn, ..TcpOptions::default() });
+        assert_eq!(Sender::new(&config, CLOCK).opens_capable(), capable, "{congestion:?}");
+    }
+}

@@ -1,0 +1,112 @@
+"""A scenario or a plan names only files in its folder or below, and no message quotes a file of sizes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from test_requests import NETWORK, WEB
+
+import celltrain as ct
+from celltrain.model import size_files
+
+SECRET = "hunter2,12345\n1000,1\n"
+POLICY = 'policy.epd = { threshold = "80%" }\n'
+CLASS = "import celltrain as ct\nclass Mine(ct.PythonPolicy):\n    def admit(self, view, vc):\n        return True\n"
+#: Every key of a scenario or a plan that names a file, with the files; `NAME` is a name.
+SIZES = NETWORK + WEB.replace("{}", "NAME")
+SMALL_SIZES = SIZES.replace("NAME", "2kB")
+PLAN = 'measures = ["efficiency"]\nseeds = 1\n'
+BASE = 'scenario = "lan-epd"\n'
+CASES = {
+    "sizes of a scenario": ("scenario.toml", SIZES, ".csv", "1000,1\n"),
+    "sizes of a plan's scenario": (
+        "plan.toml",
+        PLAN + 'axes.duration = ["1ms"]\n[scenario]\n' + SIZES.replace("[requests", "[scenario.requests"),
+        ".csv",
+        "1000,1\n",
+    ),
+    "sizes on an axis": (
+        "plan.toml",
+        PLAN + 'scenario = "web.toml"\naxes."requests.web.sizes" = ["NAME"]\n',
+        ".csv",
+        "1000,1\n",
+    ),
+    "the scenario of a plan": (
+        "plan.toml",
+        PLAN + 'scenario = "NAME"\naxes.duration = ["1ms"]\n',
+        ".toml",
+        SMALL_SIZES,
+    ),
+    "a policy": ("plan.toml", PLAN + BASE + 'axes."port.bottleneck.policy" = ["epd", "@NAME"]\n', ".toml", POLICY),
+    "a class": ("plan.toml", PLAN + BASE + 'axes."port.bottleneck.policy" = ["epd", "NAME:Mine"]\n', ".py", CLASS),
+}
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """Loads a file that names another, which is outside, in a folder below, or a link."""
+    monkeypatch.setenv("CELLTRAIN_POLICIES", "other")
+    monkeypatch.chdir(tmp_path)
+
+    def load(case: str, name: str) -> str:
+        file, text, ending, content = CASES[case]
+        folder = tmp_path / "mine"
+        for place in (folder / "below", tmp_path / "x"):
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"other{ending}").write_text(content)
+        if not (folder / f"link{ending}").is_symlink():
+            (folder / f"link{ending}").symlink_to(tmp_path / "x" / f"other{ending}")
+        (folder / "web.toml").write_text(SMALL_SIZES)
+        (folder / file).write_text(text.replace("NAME", f"{name}{ending}"))
+        sys.modules.pop("other", None)
+        try:
+            if file == "plan.toml":
+                ct.Plan.load(folder / file)
+            else:
+                ct.load(folder / file)
+        except ct.InputError as error:
+            return str(error)
+        finally:
+            sys.modules.pop("other", None)
+        return ""
+
+    return load
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links are different there")
+@pytest.mark.parametrize("case", CASES)
+def test_a_file_names_only_files_in_its_folder_or_below(load, tmp_path, case):
+    assert load(case, "below/other") == ""
+    for name in ("../x/other", str(tmp_path / "x" / "other"), "below/../../x/other"):
+        assert "is outside the folder of the file that names it" in load(case, name), name
+    if case != "a class":
+        # The name of the module would be another one.
+        assert "is outside the folder" in load(case, "link")
+
+
+def test_a_file_named_on_the_command_line_may_be_anywhere(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "sizes.csv").write_text("1000,1\n")
+    (tmp_path / "mine" / "web.toml").write_text(SMALL_SIZES)
+    path = str(tmp_path / "sizes.csv")
+    found = ct.load(tmp_path / "mine" / "web.toml", settings={"requests.web.sizes": path})
+    assert found.requests["web"].sizes == ((1000, 1),)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["hunter2,12345", "1_000,0.5", "\uff11\uff10,0.5", "\u0663,0.5", "1000,0.5,hunter2", "nan,1", "inf,1",
+        "1e999,1", "0x10,1", "1000,1e", "2000,-12345"],
+)  # fmt: skip
+def test_a_malformed_row_is_refused_with_its_line_and_not_quoted(tmp_path, row):
+    (tmp_path / "mine.csv").write_text(f"500,0.1\n{row}\n9000,1\n")
+    (tmp_path / "web.toml").write_text(SIZES.replace("NAME", "mine.csv"))
+    [fault] = ct.check(tmp_path / "web.toml")
+    assert (fault.file, fault.line) == (str(tmp_path / "mine.csv"), 2)
+    assert not any(part in fault.message for part in ("hunter2", "12345", row)), fault.message
+
+
+def test_a_heading_may_be_any_words(tmp_path):
+    (tmp_path / "mine.csv").write_text("bytes,probability\n1000,1\n")
+    assert size_files.read("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]

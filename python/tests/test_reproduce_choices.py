@@ -1,0 +1,126 @@
+"""Parts of a paper: rows, networks in any case, settings, seeds, an estimate, and runs kept for later."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.papers import load
+
+AF_96_1269 = "af-96-1269"
+ROW = ("reproduce", AF_96_1269, "--network", "lan", "--table", "2", "--row", "5,1000,epd")
+
+
+def test_networks_and_rows_are_found_in_any_case_and_by_some_of_their_values():
+    paper = load(AF_96_1269)
+    chosen = paper.numbers(tables=[2], networks=["lan"], rows=["5,1000,EPD"])
+    assert chosen
+    assert {tuple(one.row.values()) for one in chosen} == {("LAN", 5, 1000, "epd")}
+    assert paper.numbers(tables=[2], networks=["LAN"], rows=["LAN,5,1000,epd"]) == chosen
+    assert len(paper.numbers(tables=[2], rows=["5,1000,epd", "15,epd"])) > len(chosen)
+    with pytest.raises(ct.PaperError, match=r"has no row '5,1001,epd' there; did you mean LAN,5,1000,epd\?"):
+        paper.numbers(tables=[2], networks=["lan"], rows=["5,1001,epd"])
+    with pytest.raises(ct.PaperError, match="has no network 'LANs'; it has LAN, WAN"):
+        paper.numbers(networks=["LANs"])
+
+
+def test_the_scenario_of_a_row_is_a_file_that_runs(celltrain, tmp_path):
+    told = celltrain(*ROW, "--toml", "--set", "duration=20ms")
+    assert told.out.startswith("# Performance of TCP over UBR+ (af-96-1269), table 2: network = LAN, sources = 5, ")
+    (tmp_path / "row.toml").write_text(told.out)
+    scenario = ct.load(tmp_path / "row.toml")
+    assert (scenario.duration, scenario.topology.sources) == ("20ms", 5)
+    several = celltrain("reproduce", AF_96_1269, "--table", "2", "--toml")
+    assert (several.code, "prints one scenario, but 48 are selected" in several.err) == (2, True)
+
+
+def test_a_setting_and_the_first_seed_change_the_runs(celltrain):
+    short = ("--set", "duration=20ms", "--seeds", "2", "--json")
+    answer = celltrain(*ROW, *short, "--seed", "7").json
+    assert answer["overrides"] == {"duration": "20ms"}
+    assert answer["numbers"][0]["mean"] != celltrain(*ROW, *short).json["numbers"][0]["mean"]
+    changed = celltrain(*ROW, *short, "--set", "tcp=sack", "--set", "port.bottleneck.policy=fba:z=0.5").json
+    assert changed["overrides"] == {"duration": "20ms", "tcp": "sack", "port.bottleneck.policy": "fba:z=0.5"}
+    wrong = celltrain(*ROW, "--set", "nothing=1")
+    assert (wrong.code, "nothing" in wrong.err) == (2, True)
+
+
+def test_an_estimate_counts_runs_and_runs_only_beginnings(celltrain):
+    answer = celltrain("reproduce", AF_96_1269, "--table", "2", "--set", "duration=50ms", "--dry-run", "--json").json
+    assert (answer["scenarios"], answer["runs"]) == (48, 48 * 30)
+    assert answer["simulated_seconds"] == pytest.approx(48 * 30 * 0.05)
+    assert answer["seconds"] > 0
+    assert "about " in celltrain(*ROW, "--set", "duration=20ms", "--dry-run").out
+
+
+def test_printed_and_written_csv_are_one_format(celltrain, tmp_path):
+    words = (*ROW, "--set", "duration=20ms", "--seeds", "2", "--out", tmp_path, "--csv")
+    printed = celltrain(*words, "-").out
+    assert (tmp_path / "numbers.csv").read_text() == printed
+    assert celltrain(*words, tmp_path / "mine.csv").code == 0
+    assert (tmp_path / "mine.csv").read_text() == printed
+    names = [name.strip('"') for name in printed.splitlines()[0].split(",")]
+    assert len(set(names)) == len(names)
+    assert {"network", "sources"} <= set(names)
+
+
+def test_an_interrupted_reproduction_goes_on_with_what_is_done(celltrain, tmp_path, monkeypatch):
+    words = (*ROW, "--set", "duration=20ms", "--jobs", "1", "--out", tmp_path, "--csv", "-", "--seeds")
+    whole = celltrain(*words, "6").out
+    (tmp_path / "runs.json").unlink()
+    assert celltrain(*words, "6", "--resume").code == 2
+    before, ran = _core.run_many, []
+
+    def run_many(scenarios, runs, threads, on_result, **options):
+        def interrupted(index, *answer):
+            on_result(index, *answer)
+            ran.append(runs[index][1])
+            if len(ran) == 2:
+                signal.raise_signal(signal.SIGINT)
+
+        before(scenarios, runs, threads, interrupted, **options)
+
+    monkeypatch.setattr(_core, "run_many", run_many)
+    stopped = celltrain(*words, "6")
+    assert stopped.code == 130
+    assert f"interrupted: finished runs are kept in {tmp_path}; continue with --resume" in stopped.err
+    done, ran[:] = set(ran), []
+    ran.append(0)
+    ran.append(0)
+    again = celltrain(*words, "6", "--resume")
+    assert again.code == 0
+    assert done.isdisjoint(ran)
+    assert again.out == whole
+    ran.clear()
+    assert celltrain(*words, "6", "--resume").out == whole
+    assert ran == []
+    # Another scenario has other keys.
+    assert celltrain(*words, "1", "--resume", "--set", "tcp=sack").code == 0
+    assert ran == [1]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"runs": {"a": 1}}', '{"runs": {"a": {"values": {"efficiency": ["x", null]}}}}']
+)
+def test_a_file_of_runs_that_celltrain_did_not_write_is_refused(celltrain, tmp_path, content):
+    (tmp_path / "runs.json").write_text(content)
+    told = celltrain(*ROW, "--out", tmp_path, "--resume")
+    assert (told.code, told.err.count("\n"), "delete it to begin again" in told.err) == (2, 1, True), told.err
+
+
+def test_resuming_needs_a_folder(celltrain):
+    told = celltrain(*ROW, "--resume")
+    assert (told.code, "needs the folder of the finished runs: give it with --out" in told.err) == (2, True)
+
+
+def test_an_interrupted_comparison_names_the_command_that_keeps_runs(celltrain, monkeypatch):
+    monkeypatch.setattr(_core, "run_many", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    told = celltrain("compare", "lan-epd", "lan-tail-drop", "--seeds", "2")
+    assert told.code == 130
+    assert told.err.splitlines() == [
+        "interrupted",
+        "compare keeps no finished runs; celltrain sweep keeps them, and continues with --resume",
+    ]

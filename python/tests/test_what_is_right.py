@@ -1,0 +1,207 @@
+"""Tests that refusals say what is right, and that nothing without an effect is accepted in silence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import SMALL, Command, is_refused
+
+import celltrain as ct
+from celltrain import _core
+from celltrain.ensemble import plan_warnings
+from celltrain.ensemble.plan.axes import defaults
+from celltrain.errors import package
+from celltrain.model.scenario import read
+
+REQUESTS = """\
+duration = "2ms"
+topology.leaf_spine = { leaves = 2, spines = 1, hosts_per_leaf = 2, host_rate = "1Gbps", host_delay = "1us" }
+[incast.query]
+senders = 2
+bytes = "3kB"
+interval = "1ms"
+[port.default]
+buffer = "shared"
+policy.ppd = {}
+[switch."*".memory]
+cells = 1000
+pool.main.policy.complete_sharing = {}
+"""
+POLICY = "pool.main.policy.complete_sharing = {}"
+
+#: Changes to a scenario that make it wrong. Some faults are about a key that is not in the text.
+WRONG = [
+    (SMALL, 'link_delay = "5us"', ""),
+    (SMALL, "sources = 3", "sources = 0"),
+    (SMALL, "buffer = 100", "bufer = 100"),
+    (SMALL, "threshold = 60", "threshold = 600"),
+    (SMALL, "buffer = 100", "buffer = 4294967296"),
+    (SMALL, "[port.bottleneck]", '[tcp.newreno]\ncongestion = "dctcp"\n[port.bottleneck]'),
+    (SMALL, "[port.bottleneck]", '[link."a->b"]\nlose = [{ packets = [1] }]\n[port.bottleneck]'),
+    (REQUESTS, "cells = 1000", "cells = 4294967296"),
+    (REQUESTS, POLICY, "pool.a.policy.complete_sharing = {}\npool.b.policy.complete_sharing = {}"),
+    (REQUESTS, POLICY, 'pool.main = { headroom = 5, policy.formula.admit = "q_j < 9" }'),
+    (REQUESTS, "cells = 1000", "cells = 1000\nqueue = [{ xon = 5 }, { pool = 'x' }]"),
+    (REQUESTS, "senders = 2", "senders = 9"),
+]
+
+
+@pytest.mark.parametrize(("base", "before", "after"), WRONG)
+def test_a_fault_in_a_file_has_its_line_also_if_a_setting_changes_the_scenario(
+    base: str, before: str, after: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(base.replace(before, after))
+    plain, changed = read(file).faults, read(file, {"seed": 7}).faults
+    assert plain
+    assert all(fault.line for fault in plain)
+    assert sorted(fault.message for fault in plain) == sorted(fault.message for fault in changed)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("bbr", "is refused: its random numbers have no seed, so no run would repeat; input should be 'new_reno' or"),
+        ("vegas", "is refused: input should be 'new_reno' or 'cubic'"),
+    ],
+)
+def test_quic_gives_the_reason_for_a_control_that_it_cannot_have(name: str, words: str) -> None:
+    with pytest.raises(ct.ScenarioError) as error:
+        ct.Quic(congestion=name)  # type: ignore[arg-type]
+    assert words in str(error.value)
+    assert ("seed" in str(error.value)) == (name == "bbr")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explain", "lqd"], ["did you mean longest_queue_drop?"]),
+        (["explain", "DT"], ["did you mean dynamic_threshold?"]),
+        (["explain", "af-96-1296"], ["did you mean af-96-1269?"]),
+        (["reproduce", "af-96-1296"], ["did you mean af-96-1269?"]),
+        (["study", "tagginng"], ["did you mean tagging?"]),
+        (
+            ["compare", "memory-formula", "--vary", "switch.sw.memory.pool.main.policy=lqd"],
+            ["Did you mean longest_queue_drop?"],
+        ),
+        (
+            ["compare", "lan-epd", "--measures", "thruput"],
+            ["Did you mean goodput_mbps or flows.sum(*).throughput_mbps"],
+        ),
+        (
+            ["compare", "leaf-spine-web-search", "--measures", "requests.web.short.slowdown_p99.9"],
+            ["a percentile has no point in its name: p999 is the 99.9th"],
+        ),
+    ],
+)
+def test_a_name_that_is_nearly_right_gets_a_suggestion(
+    celltrain: Command, arguments: list[str], words: list[str]
+) -> None:
+    is_refused(celltrain(*arguments), words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["compare", "lan-epd", "--seed", "-1"],
+            "--seed '-1' is not a whole number (0 or more); see celltrain compare -h",
+        ),
+        (["run"], "FILE is missing; see celltrain run -h"),
+        (["run", "lan-epd", "--nope"], "--nope is not an option of celltrain run"),
+        (["run", "lan-epd", "--seed"], "--seed needs a value; see celltrain"),
+        (["nope"], "No such command 'nope'; see celltrain -h"),
+    ],
+)
+def test_errors_in_options_are_one_line_as_errors_in_files(
+    celltrain: Command, arguments: list[str], message: str
+) -> None:
+    answer = celltrain(*arguments)
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert answer.err.startswith(message)
+
+
+def test_errors_in_options_are_json_if_the_answer_is(celltrain: Command) -> None:
+    answer = celltrain("run", "lan-epd", "--seed", "x", "--json")
+    assert (answer.code, answer.err) == (2, "")
+    assert answer.json["faults"][0]["key"] == "--seed"
+
+
+@pytest.mark.parametrize(
+    ("term", "words"),
+    [
+        ("memory_formula", "A memory policy as a formula"),
+        ("fair buffer allocation", "FBA: Fair buffer allocation"),
+        ("PIT", "PIT: Probability integral transform"),
+        ("thresholds", "threshold:"),
+    ],
+)
+def test_terms_are_explained_by_each_of_their_names(celltrain: Command, term: str, words: str) -> None:
+    answer = celltrain("explain", term)
+    assert answer.code == 0
+    assert words in answer.out
+
+
+MEMORY_POLICY = """\
+[policy.formula]
+admit = "q_i + 1 <= alpha * rank * (B - Q)"
+constants = { alpha = 1 }
+"""
+
+
+def test_a_policy_file_of_a_memory_is_checked_as_such(celltrain: Command, tmp_path: Path) -> None:
+    file = tmp_path / "rank.toml"
+    file.write_text(MEMORY_POLICY)
+    advice = f"compare it with --vary 'switch.*.memory.pool.main.policy=@{file}'"
+    valid = celltrain("check", file)
+    assert " ".join(valid.out.split()) == f"{file}: the memory policy rank; nothing is wrong; {advice}"
+    is_refused(celltrain("vet", file), ["is a memory policy, and vet tests policies of ports only", advice])
+    file.write_text(MEMORY_POLICY.replace("rank", "rnak"))
+    is_refused(
+        celltrain("check", file),
+        [f"{file}:2: policy.formula.admit", "does not know rnak; choose from alpha, B, N, Q, q_i, n, rank"],
+    )
+    file.write_text(MEMORY_POLICY.replace("q_i + 1 <= alpha * rank * (B - Q)", "q_i < alpha * Q"))
+    dead = celltrain("check", file)
+    assert "policy.formula refuses every cell while the pool is empty: q_i < alpha * Q is 0 < 0" in dead.err
+    file.write_text('[policy.formula]\nadmit = "Y < K"\n')
+    assert "the policy rank; nothing is wrong" in celltrain("check", file).out
+    is_refused(celltrain("vet", "longest_queue_drop"), ["is a memory policy"])
+
+
+def test_networks_without_flows_have_no_efficiency_of_one_of_their_links(celltrain: Command, tmp_path: Path) -> None:
+    file = tmp_path / "requests.toml"
+    file.write_text(REQUESTS)
+    answer = celltrain("run", file)
+    assert (answer.code, "efficiency" in answer.out, "query" in answer.out) == (0, False, True)
+    assert "efficiency" not in defaults({"topology": {"leaf_spine": {}}, "incast": {"query": {}}})
+    assert "efficiency" in defaults({"topology": {"n_source": {}}})
+
+
+def test_a_mean_over_some_of_the_runs_says_how_many_have_a_value() -> None:
+    class Runs(SimpleNamespace):
+        def __len__(self) -> int:
+            return len(self.case)
+
+    runs = Runs(case=np.repeat([0, 1, 2], 4), gaps={(0, 0): "too few", (4, 0): "", (5, 0): "", (8, 0): ""})
+    runs.gaps |= {(9, 0): "", (10, 0): "", (11, 0): ""}
+    [warning] = plan_warnings.without_values(["p99"], runs)  # type: ignore[arg-type]
+    assert warning == (
+        "too few; it has no value in 7 runs of 12. In 2 cases, the mean is of the runs with a value, in one of 2 of 4"
+    )
+    [whole] = plan_warnings.without_values(["p99"], Runs(case=np.zeros(1, int), gaps={(0, 0): "too few"}))  # type: ignore[arg-type]
+    assert whole == "too few; it has no value in 1 run of 1"
+
+
+def test_hints_name_a_package_that_can_be_installed() -> None:
+    # The tests run in a checkout, and no package is published.
+    assert package("mmu") == "'.[mmu]'"
+
+
+def test_the_schema_gives_the_reason_of_each_value_that_is_refused() -> None:
+    refused = [one["x-refused"] for one in json.loads(_core.schema())["$defs"].values() if "x-refused" in one]
+    assert [list(one) for one in refused] == [["bbr"]]
