@@ -59,13 +59,12 @@ class Scenario:
         cancel: Cancel | None = None,
         events: tuple[Any, ...] | None = None,
         on_events: Callable[[str, list[tuple[Any, Sequence[str] | None]]], object] | None = None,
-        capture: tuple[Any, ...] | None = None,
-        on_capture: Callable[[bytes], object] | None = None,
+        captures: Sequence[tuple[tuple[Any, ...], Callable[[bytes], object]]] = (),
         told_by: str | None = None,
         threads: int | None = None,
         on_requests: Callable[[dict[str, Any]], object] | None = None,
         delays: bool = False,
-    ) -> tuple[str, dict[str, Any] | None]: ...
+    ) -> tuple[str, dict[str, Any] | None, list[int]]: ...
 
 class View:
     """The buffer as a Python policy sees it while it decides about a frame. The values change with the next frame."""

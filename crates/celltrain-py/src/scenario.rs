@@ -97,9 +97,10 @@ impl Scenario {
         })
     }
 
-    /// Runs the scenario, with this seed or its own.
+    /// Runs the scenario, with this seed or its own. Returns the answer, the series, and the number of packets or cells in
+    /// each capture.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, capture=None, on_capture=None, told_by=None, threads=None, on_requests=None, delays=false))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], told_by=None, threads=None, on_requests=None, delays=false))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -112,13 +113,12 @@ impl Scenario {
         cancel: Option<Py<Cancel>>,
         events: Option<Asked>,
         on_events: Option<Py<PyAny>>,
-        capture: Option<captures::Asked>,
-        on_capture: Option<Py<PyAny>>,
+        captures: Vec<(captures::Asked, Py<PyAny>)>,
         told_by: Option<&str>,
         threads: Option<NonZeroUsize>,
         on_requests: Option<Py<PyAny>>,
         delays: bool,
-    ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
+    ) -> PyResult<(String, Option<Bound<'py, PyDict>>, Vec<u64>)> {
         let engine = engine_named(engine)?;
         let told_by = told_by.map(engine_named).transpose()?;
         let cancel = cancel.as_ref();
@@ -131,25 +131,28 @@ impl Scenario {
         })?;
         let duration = self.with_checked(py, cancel, |checked, _| Ok(checked.scenario().duration))?;
         let choice = events.map(|events| events.choice(duration)).transpose()?;
-        let capture = capture.map(|capture| capture.choice(duration)).transpose()?;
-        let sinks = [on_events.as_ref(), on_capture.as_ref()].map(|call| call.map(Sink::new));
+        let captures: Vec<_> = captures
+            .into_iter()
+            .map(|(capture, call)| Ok((capture.choice(duration)?, call)))
+            .collect::<Result<_, Failure>>()?;
+        let events_sink = on_events.as_ref().map(Sink::new);
+        let captures: Vec<_> = captures.iter().map(|(choice, call)| (choice, Sink::new(call))).collect();
         let how =
             How { trace: trace.as_ref(), engine, threads, records: on_requests.is_some(), delays, ..How::default() };
-        let asked = (choice.as_ref().zip(sinks[0].as_ref()), capture.as_ref().zip(sinks[1].as_ref()));
+        let asked = (choice.as_ref().zip(events_sink.as_ref()), captures.as_slice());
         let finished = self.run_on_a_thread(py, (seed, how), asked, told_by, on_progress.as_ref(), cancel);
-        if let Some(error) = sinks.into_iter().flatten().find_map(Sink::raised) {
+        if let Some(error) =
+            events_sink.into_iter().chain(captures.into_iter().map(|(_, sink)| sink)).find_map(Sink::raised)
+        {
             return Err(error);
         }
-        let Finished { answer, series, records } = finished?;
+        let Finished { answer, series, records, captured } = finished?;
         if let (Some(call), Some(records)) = (on_requests, records) {
             call.call1(py, (columns(py, records)?,))?;
         }
-        Ok((answer, series.map(|series| arrays(py, series)).transpose()?))
+        Ok((answer, series.map(|series| arrays(py, series)).transpose()?, captured))
     }
 }
-
-/// A selection of output, and the sink for it.
-type Handed<'a, C> = Option<(&'a C, &'a Sink<'a>)>;
 
 impl Scenario {
     /// Splits a reading into its handle (None if the scenario is refused) and the rest as JSON.
@@ -180,7 +183,7 @@ impl Scenario {
         &self,
         py: Python<'_>,
         (seed, how): (Option<u64>, How<'_>),
-        (events, capture): (Handed<'_, Choice>, Handed<'_, CaptureChoice>),
+        (events, captures): (Option<(&Choice, &Sink<'_>)>, &[(&CaptureChoice, Sink<'_>)]),
         told_by: Option<Engine>,
         on_progress: Option<&Py<PyAny>>,
         cancel: Option<&Py<Cancel>>,
@@ -199,10 +202,13 @@ impl Scenario {
         };
         let work = |_, stopped: &AtomicBool| {
             let mut take = |block| events.is_some_and(|(_, sink)| sink.take(block, stopped));
-            let mut take_bytes = |bytes: &[u8]| capture.is_some_and(|(_, sink)| sink.take_bytes(bytes, stopped));
+            let takers = captures.iter().map(|capture| move |bytes: &[u8]| capture.1.take_bytes(bytes, stopped));
+            let mut takers: Vec<_> = takers.collect();
             let watched = Watched {
                 events: events.map(|(choice, _)| EventOutput { choice, sink: &mut take }),
-                capture: capture.map(|(choice, _)| Captured { choice, sink: &mut take_bytes }),
+                captures: (captures.iter().zip(&mut takers))
+                    .map(|((choice, _), sink)| Captured { choice, sink })
+                    .collect(),
                 told_by,
             };
             runner::one_watched(&self.handle, seed, how, watched, (stopped, &progress))

@@ -65,8 +65,8 @@ impl How<'_> {
 pub struct Watched<'a> {
     /// Tables.
     pub events: Option<EventOutput<'a>>,
-    /// A capture.
-    pub capture: Option<Captured<'a>>,
+    /// Captures.
+    pub captures: Vec<Captured<'a>>,
     /// Engine that reports the events, if it may differ from the run's engine. If all windows end before the run does,
     /// this engine stops there, and the run's engine computes the answer. Otherwise this engine does the whole run.
     pub told_by: Option<Engine>,
@@ -74,18 +74,18 @@ pub struct Watched<'a> {
 
 impl Watched<'_> {
     fn has_any(&self) -> bool {
-        self.events.is_some() || self.capture.is_some()
+        self.events.is_some() || !self.captures.is_empty()
     }
 
     /// Returns the time after which nothing is recorded; `None` if recording continues until the end of the run.
     fn until(&self, duration: units::Duration) -> Option<units::Duration> {
         let events = self.events.as_ref().map(|kept| kept.choice.until());
         // A packet is written together with its outcome, which may not be known until after the window.
-        let capture =
-            self.capture.as_ref().map(|captured| captured.choice.until().filter(|_| captured.choice.of_cells()));
-        let last = [events, capture]
+        let captures = self.captures.iter();
+        let captures = captures.map(|captured| captured.choice.until().filter(|_| captured.choice.of_cells()));
+        let last = events
             .into_iter()
-            .flatten()
+            .chain(captures)
             .try_fold(units::Duration::default(), |last, until| until.map(|until| last.max(until)))?;
         (last < duration).then_some(last)
     }
@@ -116,6 +116,8 @@ pub struct Finished {
     pub series: Option<Recorded>,
     /// The records of all requests, if they were wanted.
     pub records: Option<Records>,
+    /// Number of packets or cells in each capture.
+    pub captured: Vec<u64>,
 }
 
 /// Progress of a run, from 0 to 1. It can be read from other threads. A callback receives it if there are no threads.
@@ -304,18 +306,19 @@ impl Run<'_> {
             self.progress.set(done);
             token.check().is_ok()
         };
+        let mut captured = Vec::new();
         let mut result = if watched.has_any() && until.is_none() {
             let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
             observers.recorder = recorder.as_mut();
             let result = hosting::run(how.engine, &network, &mut observers, hosts, keep_going);
-            observers.finish()?;
+            captured = observers.finish()?;
             result
         } else {
             if let Some(until) = until {
                 let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
                 // Finish the output even if the run was interrupted.
                 let watched = teller.observe(&network, until, &mut observers, |_| token.check().is_ok());
-                observers.finish()?;
+                captured = observers.finish()?;
                 watched?;
             }
             match &mut recorder {
@@ -358,7 +361,7 @@ impl Run<'_> {
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         // The limit may have been exceeded during the last steps.
         token.check()?;
-        Ok(Finished { answer, series, records })
+        Ok(Finished { answer, series, records, captured })
     }
 
     /// Creates the observers that write the events reported by `teller` in a run of this network.
@@ -366,16 +369,16 @@ impl Run<'_> {
         &'a self,
         (network, name, seed): (&Network, &str, u64),
         teller: Engine,
-        Watched { events, capture, .. }: Watched<'w>,
+        Watched { events, captures, .. }: Watched<'w>,
     ) -> Result<Observers<'a>, Unfinished> {
         let log = events.map(|EventOutput { choice, sink }| Log::new(choice, network, sink)).transpose()?;
-        let capture = capture.map(|Captured { choice, sink }| {
+        let captures = captures.into_iter().map(|Captured { choice, sink }| {
             let about = about(name, seed, teller);
             let tells_fates = teller == Engine::Reference;
             let into = watch::Destination { sink, about, tells_fates, stopped: self.stopped };
             Watch::new(choice, network, into)
         });
-        Ok(Observers { log, capture: capture.transpose()?, ..Observers::default() })
+        Ok(Observers { log, captures: captures.collect::<Result<_, _>>()?, ..Observers::default() })
     }
 }
 
@@ -399,8 +402,8 @@ pub struct Observers<'a> {
     pub recorder: Option<&'a mut Recorder>,
     /// Log of events.
     pub log: Option<Log<'a>>,
-    /// Capture of the run.
-    pub capture: Option<Watch<'a>>,
+    /// Captures of the run.
+    pub captures: Vec<Watch<'a>>,
     /// History of a port's buffer.
     pub buffer: Option<Buffer<'a>>,
     /// Arrivals of a connection that is alone.
@@ -415,9 +418,10 @@ impl hosting::Tap for Observers<'_> {
             let event = events::SegmentEvent { flow, vc, frame, step, sender: None, ecn };
             log.on_event(time, events::Event::Segment(event));
         }
-        if let (Some(capture), Step::Sent | Step::Arrived) = (&mut self.capture, step) {
+        if let Step::Sent | Step::Arrived = step {
             let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };
-            capture.on_packet(time, &OwnPacket { flow, vc, frame, at, leaves: step == Step::Sent, number, bytes });
+            let packet = OwnPacket { flow, vc, frame, at, leaves: step == Step::Sent, number, bytes };
+            self.captures.iter_mut().for_each(|capture| capture.on_packet(time, &packet));
         }
     }
 }
@@ -438,12 +442,12 @@ impl Observers<'_> {
         hosting::observe(engine, (network, until), self, hosts, keep_going)
     }
 
-    /// Delivers the remaining output.
-    fn finish(self) -> Result<(), String> {
+    /// Delivers the remaining output. Returns the number of packets or cells in each capture.
+    fn finish(self) -> Result<Vec<u64>, String> {
         if let Some(mut log) = self.log {
             log.finish();
         }
-        self.capture.map_or(Ok(()), Watch::finish)
+        self.captures.into_iter().map(Watch::finish).collect()
     }
 }
 
@@ -478,9 +482,7 @@ impl Observer for Observers<'_> {
         if let Some(log) = &mut self.log {
             log.on_event(now, event);
         }
-        if let Some(capture) = &mut self.capture {
-            capture.on_event(now, event);
-        }
+        self.captures.iter_mut().for_each(|capture| capture.on_event(now, event));
         if let Some(buffer) = &mut self.buffer {
             buffer.on_event(now, event);
         }

@@ -85,7 +85,8 @@ def run(
         window (FROM:TO): Events and packets between these times, such as 1.2s:1.3s.
         flow (NAME): Events and packets of this flow only. May be repeated.
         vc (NAME): Events and packets of this VC only. May be repeated.
-        pcap (FILE): Write a capture for Wireshark there, such as run.pcapng.
+        pcap (FILE): Write a capture for Wireshark there, such as run.pcapng. Packets at both ends make two files:
+            run-sender.pcapng and run-receiver.pcapng.
         pcap_kind (KIND): Packets at hosts: ip or aal5; cells at ports: cells, or wireshark_cells, whose headers Wireshark
             shows. [default: ip]
         pcap_at (SIDE): Capture point: sender, receiver or both (packets); out, in or both (cells). [default: sender]
@@ -180,8 +181,10 @@ def run(
     for kind, path in zip(log.chosen, log.paths, strict=True) if log is not None else ():
         where = "in the run" if window is None else "in the window"
         output.note(f"wrote {shown(path)}{'' if log is not None and log.rows.get(kind) else f': no {kind} {where}'}")
-    if capture is not None:
-        output.note(f"wrote {shown(capture.path)}")
+    for path, packets in capture.packets.items() if capture is not None else ():
+        where = "in the run" if window is None else "in the window"
+        what = "cells" if capture is not None and capture.of_cells else "packets"
+        output.note(f"wrote {shown(path)}{'' if packets else f': no {what} {where}'}")
     return shell.DONE
 
 

@@ -356,23 +356,25 @@ class Capture:
         """Chooses packets or cells.
 
         Args:
-            path: The file, which must not exist.
+            path: The file, which must not exist. Packets at both ends get two files: `run.pcapng` becomes
+                `run-sender.pcapng` and `run-receiver.pcapng`.
             kind: `"ip"` for IPv4 packets at hosts, `"aal5"` for the same in AAL5 frames with VPI and VCI, `"cells"` for
                 cells at ports with all their 53 bytes, `"wireshark_cells"` for cells without their HEC, whose headers
                 Wireshark shows. Comments on packets at hosts name the place of a loss; these packets then come from the
                 reference engine, as cells do. With `engine="fast"` there are no such comments.
             at: For packets `"sender"`, `"receiver"` or `"both"`: the hosts that are observed; the senders' when None.
-                Readers follow a connection through all hosts of a file, and take arrivals at the other end for
-                retransmissions, so a capture of both is for reading and not for counting. For cells `"out"`, `"in"` or
-                `"both"`: departures from a port, arrivals at it with a comment on losses, or both; departures when None.
+                For cells `"out"`, `"in"` or `"both"`: departures from a port, arrivals at it with a comment on losses, or both; departures when None.
             ports: Ports whose cells are captured; the bottleneck when None.
             vcs: VCs whose cells, or whose flows' packets, are captured; all when None.
-            flows: Flows whose packets or cells are captured; all when None.
+            flows: Flows whose packets or cells are captured; all flows and requests when None. Packets of requests are
+                captured only if neither flows nor VCs are chosen.
             window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
         """
         self.path = Path(path)
         self.kind, self.at, self.window = kind, at, window
         self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
+        #: After a run, the number of packets or cells in each file. Handshakes at its beginning do not count.
+        self.packets: dict[Path, int] = {}
 
     def __repr__(self) -> str:
         return f"Capture({str(self.path)!r}, kind={self.kind!r})"
@@ -381,6 +383,19 @@ class Capture:
     def of_cells(self) -> bool:
         """True for cells at ports, False for packets at hosts."""
         return self.kind.endswith("cells")
+
+    def by_file(self) -> list[Capture]:
+        """Returns the captures of single files. Programs take arrivals at the other end for retransmissions."""
+        if self.of_cells or self.at != "both":
+            return [self]
+        chosen: Any = {"kind": self.kind, "vcs": self.vcs, "flows": self.flows, "window": self.window}
+        ends = ("sender", "receiver")
+        return [Capture(self.path.with_stem(f"{self.path.stem}-{end}"), at=end, **chosen) for end in ends]
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of the capture."""
+        return [one.path for one in self.by_file()]
 
     def engine(self, requested: str | None) -> str:
         """Returns the engine for this capture: by default the reference engine, which reports losses."""

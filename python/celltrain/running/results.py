@@ -134,9 +134,10 @@ def run(
     try:
         with ExitStack() as files:
             outputs: dict[str, Any] = {}
-            # The capture's own errors already name its file, so it is opened first.
+            # The capture's own errors already name its files, so they are opened first.
             if capture is not None:
-                outputs |= {"capture": capture.for_core(), "on_capture": files.enter_context(capture.taking())}
+                captures = [(one.for_core(), files.enter_context(one.taking())) for one in capture.by_file()]
+                outputs |= {"captures": captures}
             if events is not None:
                 facts = _facts(settings, settings.get("seed") if seed is None else seed)
                 outputs |= {"events": events.for_core(), "on_events": files.enter_context(events.taking(facts))}
@@ -144,12 +145,14 @@ def run(
                 outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
             options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
             records: list[dict[str, Any]] = []
-            answer_json, series = accepted.run(
+            answer_json, series, captured = accepted.run(
                 *options, threads=threads, on_requests=records.append, delays=delays, **outputs
             )
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
                 events.known = _for_diagrams(answer)
+            if capture is not None:
+                capture.packets = dict(zip(capture.paths, captured, strict=True))
     except ValueError as error:
         refused = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
@@ -181,8 +184,8 @@ def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
 
 def _overlap(events: Events, capture: Capture) -> bool:
     """Returns whether the capture is the events folder, a folder above it, or one of its files."""
-    file, folder = (Path(os.path.normpath(path.absolute())) for path in (capture.path, events.folder))
-    return file in {folder, *folder.parents, *(folder / path.name for path in events.paths)}
+    folder, *files = (Path(os.path.normpath(path.absolute())) for path in (events.folder, *capture.paths))
+    return not {folder, *folder.parents, *(folder / path.name for path in events.paths)}.isdisjoint(files)
 
 
 def _facts(settings: Mapping[str, Any], seed: Any) -> dict[str, str]:
