@@ -1,136 +1,138 @@
-//! Packets of hosted flows, as seen at their ends, and captures of them.
+//! Captures of failing trials: a part of the run around the failure, at each end of the flows.
 
-use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use celltrain_capture::{
-    About, Capture, CaptureError, CaptureKind, Circuit, Direction, Interface, SeenPacket, Setting,
-};
-use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::SegmentStep;
-use celltrain_core::index::{FlowIndex, NodeIndex, VcIndex};
+use celltrain_capture::watch::Destination;
+use celltrain_capture::{About, CaptureChoice, Watch};
+use celltrain_core::engine::Engine;
+use celltrain_core::events::{Event, Observer};
 use celltrain_core::network::Network;
-use celltrain_core::units::{Clock, Time};
+use celltrain_core::probe::Probe;
+use celltrain_core::units::Time;
 
-use crate::stack::Side;
+use crate::driver::{Hosts, HostsError};
 
-/// A packet of a hosted flow, seen at one of its ends.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
-    /// When it was seen. For a lost packet, when its loss became known.
-    pub time: Time,
-    /// The flow.
-    pub flow: FlowIndex,
-    /// The end at which it was seen. For a lost packet, the end to which it was sent.
-    pub side: Side,
-    /// What happened.
-    pub step: Step,
-    /// The VC that carries it.
-    pub vc: VcIndex,
-    /// The number of its frame within its VC.
-    pub frame: FrameNumber,
-    /// The step of its TCP segment or acknowledgement, if it has one. Data flows from the sender to the receiver.
-    pub segment: Option<SegmentStep>,
-    /// Number of the packet in the run, from 0, in the order of sending.
-    pub number: u64,
-    /// The packet.
-    pub bytes: &'a [u8],
-}
-
-/// An event of a packet.
+/// The part of a run to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A stack has sent it.
-    Sent,
-    /// It has arrived at its stack.
-    Arrived,
-    /// It is lost.
-    Lost,
+pub(crate) struct Window {
+    pub(crate) from: Duration,
+    /// `None`: until the end of the run, or until a file has [`MOST_BYTES`].
+    pub(crate) to: Option<Duration>,
 }
 
-/// Records the numbers of the packets that are lost.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LostPackets(pub BTreeSet<u64>);
+/// A capture of a run.
+pub(crate) struct Captured {
+    /// The files: the senders' packets, and the receivers'.
+    pub(crate) paths: Vec<PathBuf>,
+    /// The reason why the run ended.
+    pub(crate) end: End,
+}
 
-impl LostPackets {
-    /// Records a packet if it is lost.
-    pub fn on_packet(&mut self, seen: &Seen<'_>) {
-        if seen.step == Step::Lost {
-            self.0.insert(seen.number);
-        }
+/// The reason why a captured run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It was complete.
+    Complete,
+    /// A file was full.
+    Full,
+    /// A stack panicked.
+    Panic,
+}
+
+/// Runs a trial on the reference engine, which reports where and why packets are lost. Writes the packets in the window
+/// to a file for the senders and one for the receivers: `x.pcapng` becomes `x-sender.pcapng` and `x-receiver.pcapng`.
+///
+/// # Panics
+/// If a file cannot be written.
+pub(crate) fn write(path: &Path, comment: &str, network: &Network, window: Window, hosts: Hosts) -> Captured {
+    let duration = Duration::from_nanos(network.duration.picoseconds / 1000);
+    let to = window.to.filter(|to| *to < duration);
+    let end = to.map_or(String::new(), |to| format!("{}ns", to.as_nanos()));
+    let text = format!("{}ns:{end}", window.from.min(duration.saturating_sub(SHORTEST)).as_nanos());
+    let mut files = ["sender", "receiver"].map(|side| Output::create(path, side));
+    let paths = files.iter().map(|file| file.path.canonicalize().unwrap_or_else(|_| file.path.clone())).collect();
+    let stopped = AtomicBool::new(false);
+    let [mut senders, mut receivers] = files.each_mut().map(|file| |bytes: &[u8]| file.take(bytes));
+    let watch = |side, sink| {
+        let choice = CaptureChoice::new(network.duration, ("ip", Some(side)), [None, None, None], Some(&text));
+        let choice = choice.unwrap_or_else(|wrong| panic!("the capture of a trial: {wrong}"));
+        let application = format!("celltrain {}", env!("CARGO_PKG_VERSION"));
+        let about = About { application, comment: comment.to_owned() };
+        let into = Destination { sink, about, tells_fates: true, stopped: &stopped };
+        Watch::new(&choice, network, into).unwrap_or_else(|problem| panic!("the capture of a trial: {problem}"))
+    };
+    let mut ends = BothEnds([watch("sender", &mut senders), watch("receiver", &mut receivers)]);
+    let run = catch_unwind(AssertUnwindSafe(|| {
+        let run = Engine::Reference.run_hosted(
+            network,
+            &mut ends,
+            |_| !stopped.load(Ordering::Relaxed),
+            |simulation| {
+                hosts.run(simulation, |ends, seen| {
+                    let packet = seen.captured();
+                    packet.iter().for_each(|packet| ends.0.iter_mut().for_each(|end| end.on_packet(seen.time, packet)));
+                })
+            },
+        );
+        assert!(!matches!(run, Err(HostsError::Refused(_))), "a stack sends a packet that AAL5 cannot carry");
+    }));
+    for end in ends.0 {
+        end.finish().unwrap_or_else(|problem| panic!("the capture of a trial: {problem}"));
+    }
+    let end = match run {
+        Err(_) => End::Panic,
+        Ok(()) if stopped.load(Ordering::Relaxed) => End::Full,
+        Ok(()) => End::Complete,
+    };
+    Captured { paths, end }
+}
+
+/// Observes a run at both ends of its flows.
+struct BothEnds<'a>([Watch<'a>; 2]);
+
+impl Probe for BothEnds<'_> {}
+
+impl Observer for BothEnds<'_> {
+    const OBSERVES: bool = true;
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        self.0.iter_mut().for_each(|end| end.on_event(now, event));
     }
 }
 
-/// Captures the packets of all hosted flows at both ends, in a pcapng file with an interface for each host.
-pub struct HostCapture<W: Write> {
-    capture: Capture<W>,
-    clock: Clock,
-    /// By flow: the interfaces of the sender and the receiver.
-    interfaces: Vec<[u32; 2]>,
-    lost: LostPackets,
-    error: Option<CaptureError>,
+/// A file with a limit on its size.
+struct Output {
+    path: PathBuf,
+    file: File,
+    bytes: usize,
 }
 
-impl<W: Write> HostCapture<W> {
-    /// Begins a capture. Packets that an earlier, equal run has lost get a comment when they are sent.
-    ///
-    /// # Errors
-    /// If the output cannot be written.
-    pub fn new(out: W, about: &About, network: &Network, lost: LostPackets) -> Result<Self, CaptureError> {
-        let ends =
-            |flow: &celltrain_core::network::Flow| [network.source(flow.data_vc), network.destination(flow.data_vc)];
-        let mut hosts: Vec<NodeIndex> = network.flows.iter().filter(|flow| flow.outside).flat_map(ends).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
-        let interface =
-            |&host: &NodeIndex| Interface { name: network.nodes[host].name.clone(), description: "host".to_owned() };
-        let number = |host: NodeIndex| {
-            u32::try_from(hosts.binary_search(&host).unwrap_or_default()).expect("indices fit 32 bits")
-        };
-        let setting = Setting {
-            kind: CaptureKind::Ip,
-            framing: network.aal5.clone(),
-            interfaces: hosts.iter().map(interface).collect(),
-            connections: Vec::new(),
-        };
-        Ok(Self {
-            capture: Capture::new(out, about, setting)?,
-            clock: network.clock(),
-            interfaces: network.flows.iter().map(|flow| ends(flow).map(number)).collect(),
-            lost,
-            error: None,
-        })
+impl Output {
+    fn create(path: &Path, side: &str) -> Self {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+        let path = path.with_file_name(format!("{stem}-{side}{}", extension.unwrap_or_default()));
+        let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let file = folder.and_then(|()| File::create(&path));
+        let file = file.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        Self { path, file, bytes: 0 }
     }
 
-    /// Ends the capture.
-    ///
-    /// # Errors
-    /// The first error that occurred.
-    pub fn finish(self) -> Result<W, CaptureError> {
-        match self.error {
-            None => self.capture.finish(),
-            Some(error) => Err(error),
-        }
-    }
-
-    /// Captures a packet.
-    pub fn on_packet(&mut self, seen: &Seen<'_>) {
-        let direction = match seen.step {
-            Step::Sent => Direction::Outbound,
-            Step::Arrived => Direction::Inbound,
-            Step::Lost => return,
-        };
-        let is_lost = seen.step == Step::Sent && self.lost.0.contains(&seen.number);
-        let packet = SeenPacket {
-            time_ns: celltrain_capture::nanoseconds(self.clock, seen.time),
-            interface: self.interfaces[usize::from(seen.flow)][usize::from(seen.side == Side::Receiver)],
-            direction,
-            circuit: Circuit::default(),
-            bytes: seen.bytes,
-            comment: is_lost.then_some("lost in the network"),
-        };
-        if self.error.is_none() {
-            self.error = self.capture.packet(&packet).err();
-        }
+    /// Writes whole blocks of the capture. Returns whether there is room for more.
+    fn take(&mut self, bytes: &[u8]) -> bool {
+        self.file.write_all(bytes).unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
+        self.bytes += bytes.len();
+        self.bytes < MOST_BYTES
     }
 }
+
+/// Size at which a capture ends. Blocks of a megabyte are written whole.
+pub(crate) const MOST_BYTES: usize = 4_000_000;
+
+/// Shortest part of a run to capture.
+const SHORTEST: Duration = Duration::from_micros(1);

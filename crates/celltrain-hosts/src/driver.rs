@@ -18,8 +18,8 @@ use celltrain_core::probe::Probe;
 use celltrain_core::units::Time;
 use typed_index_collections::TiVec;
 
-use crate::capture::{Seen, Step};
 use crate::clock::StackClock;
+use crate::seen::{Seen, Step};
 use crate::segments::Segments;
 use crate::stack::{Packet, Side, Stack};
 
@@ -62,6 +62,7 @@ struct End {
 /// A packet on its way.
 struct InFlight {
     number: u64,
+    sent: Time,
     frame: FrameNumber,
     /// The end to which it is sent.
     to: usize,
@@ -202,7 +203,7 @@ impl Hosts {
                 Side::Receiver => segments.on_ack_sent(&bytes),
             };
             let length = bytes.len() as u64;
-            let kept = InFlight { number, frame: simulation.next_frame(vc), to: end ^ 1, bytes };
+            let kept = InFlight { number, sent: now, frame: simulation.next_frame(vc), to: end ^ 1, bytes };
             observe(simulation.probe(), &self.seen(&kept, Step::Sent, segment, now));
             self.on_the_way[vc].push_back(kept);
             simulation.inject(host, vc, length, number)?;
@@ -211,13 +212,13 @@ impl Hosts {
     }
 
     fn seen<'a>(&self, kept: &'a InFlight, step: Step, segment: Option<SegmentStep>, time: Time) -> Seen<'a> {
-        let &InFlight { number, frame, to, ref bytes } = kept;
+        let &InFlight { number, sent, frame, to, ref bytes } = kept;
         let at = match step {
             Step::Sent => to ^ 1,
             Step::Arrived | Step::Lost => to,
         };
         let End { flow, side, .. } = self.ends[at];
-        Seen { time, flow, side, step, segment, vc: self.ends[to ^ 1].vc, frame, number, bytes }
+        Seen { time, sent, flow, side, step, segment, vc: self.ends[to ^ 1].vc, frame, number, bytes }
     }
 }
 

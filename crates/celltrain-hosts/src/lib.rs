@@ -12,6 +12,7 @@ mod clock;
 mod driver;
 #[cfg(feature = "quic")]
 pub mod quic;
+mod seen;
 mod segments;
 #[cfg(feature = "smoltcp")]
 pub mod smoltcp;
@@ -22,8 +23,8 @@ mod trial;
 pub use celltrain_core;
 
 pub use application::{Application, Source, payload};
-pub use capture::{HostCapture, LostPackets, Seen, Step};
 pub use driver::{HostedFlow, Hosts, HostsError};
+pub use seen::{Seen, Step};
 pub use segments::Segments;
 pub use stack::{Endpoint, Packet, Report, Side, Stack};
 pub use trial::Trial;

@@ -30,9 +30,8 @@ use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
-use celltrain_capture::watch::OwnPacket;
-use celltrain_capture::{About, CaptureChoice, Place, Watch, watch};
-use celltrain_hosts::{Seen, Side, Step};
+use celltrain_capture::{About, CaptureChoice, Watch, watch};
+use celltrain_hosts::Seen;
 use celltrain_scenario::Scenario;
 
 /// Options for runs.
@@ -412,15 +411,13 @@ pub struct Observers<'a> {
 
 impl hosting::Tap for Observers<'_> {
     fn on_packet(&mut self, seen: &Seen<'_>) {
-        let &Seen { time, flow, side, step, vc, frame, segment, number, bytes } = seen;
+        let &Seen { time, flow, vc, frame, segment, .. } = seen;
         if let (Some(log), Some(step)) = (&mut self.log, segment) {
             let ecn = events::EcnBits::default();
             let event = events::SegmentEvent { flow, vc, frame, step, sender: None, ecn };
             log.on_event(time, events::Event::Segment(event));
         }
-        if let Step::Sent | Step::Arrived = step {
-            let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };
-            let packet = OwnPacket { flow, vc, frame, at, leaves: step == Step::Sent, number, bytes };
+        if let Some(packet) = seen.captured() {
             self.captures.iter_mut().for_each(|capture| capture.on_packet(time, &packet));
         }
     }

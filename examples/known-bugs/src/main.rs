@@ -5,7 +5,6 @@
 //! cargo run --release --manifest-path examples/known-bugs/Cargo.toml
 //! ```
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,12 +28,9 @@ use celltrain_hosts::smoltcp as new;
 
 const MSS: u32 = 1460;
 
-/// A stack that loses packets before they arrive, and logs what its end sends and receives.
+/// A stack that logs what its end sends and receives.
 struct Watched {
     stack: Box<dyn Stack>,
-    /// Segments of data to lose, by their number at this end.
-    lost: BTreeSet<usize>,
-    segments: usize,
     log: Log,
 }
 
@@ -59,12 +55,7 @@ fn event(time: Duration, is_sent: bool, packet: &[u8]) -> Event {
 
 impl Stack for Watched {
     fn on_packet(&mut self, now: Duration, packet: &[u8]) {
-        let event = event(now, false, packet);
-        self.segments += usize::from(event.bytes > 0);
-        if event.bytes > 0 && self.lost.contains(&self.segments) {
-            return;
-        }
-        self.log.lock().expect("one thread").push(event);
+        self.log.lock().expect("one thread").push(event(now, false, packet));
         self.stack.on_packet(now, packet);
     }
 
@@ -88,15 +79,16 @@ impl Stack for Watched {
 }
 
 /// Runs a sender alone on a link with a round trip of 50 ms. Returns what happened at the sender.
-fn run(lost: &[usize], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Vec<Event> {
+fn run(lost: &[u64], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Vec<Event> {
     let log = Log::default();
     let trial = Trial::new(1).link_rate(25_600_000).round_trip(Duration::from_millis(50)).mss(MSS.into());
+    // Packet 0 is the SYN, so the first segment with data is packet 1.
+    let trial = trial.lose(0, lost.iter().copied());
     trial.duration(Duration::from_secs(seconds)).run(|ends| {
         let [sender, receiver] = make(ends);
         let watched = |stack, side: Side| {
-            let lost = if side == Side::Receiver { lost.iter().copied().collect() } else { BTreeSet::new() };
             let log = if side == Side::Sender { Arc::clone(&log) } else { Log::default() };
-            Box::new(Watched { stack, lost, segments: 0, log }) as Box<dyn Stack>
+            Box::new(Watched { stack, log }) as Box<dyn Stack>
         };
         [watched(sender, Side::Sender), watched(receiver, Side::Receiver)]
     });

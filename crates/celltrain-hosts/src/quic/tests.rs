@@ -8,8 +8,8 @@ use celltrain_core::policy::{PolicyConfig, tail_drop};
 use celltrain_core::probe::Nothing;
 
 use super::*;
-use crate::capture::Step;
 use crate::driver::{HostedFlow, Hosts};
+use crate::seen::Step;
 use crate::trial::Trial;
 
 /// A packet of the sender or the receiver: when it was seen, at which end, the event, and its length.

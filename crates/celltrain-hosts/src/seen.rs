@@ -1,0 +1,55 @@
+//! Packets of hosted flows, as seen at their ends.
+
+use celltrain_capture::Place;
+use celltrain_capture::watch::OwnPacket;
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::SegmentStep;
+use celltrain_core::index::{FlowIndex, VcIndex};
+use celltrain_core::units::Time;
+
+use crate::stack::Side;
+
+/// A packet of a hosted flow, seen at one of its ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// When it was seen. For a lost packet, when its loss became known.
+    pub time: Time,
+    /// When it was sent.
+    pub sent: Time,
+    /// The flow.
+    pub flow: FlowIndex,
+    /// The end at which it was seen. For a lost packet, the end to which it was sent.
+    pub side: Side,
+    /// What happened.
+    pub step: Step,
+    /// The VC that carries it.
+    pub vc: VcIndex,
+    /// The number of its frame within its VC.
+    pub frame: FrameNumber,
+    /// The step of its TCP segment or acknowledgement, if it has one. Data flows from the sender to the receiver.
+    pub segment: Option<SegmentStep>,
+    /// Number of the packet in the run, from 0, in the order of sending.
+    pub number: u64,
+    /// The packet.
+    pub bytes: &'a [u8],
+}
+
+/// An event of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A stack has sent it.
+    Sent,
+    /// It has arrived at its stack.
+    Arrived,
+    /// It is lost.
+    Lost,
+}
+
+impl<'a> Seen<'a> {
+    /// Returns the packet for a capture; `None` if it is lost, which is not seen at an end.
+    pub fn captured(&self) -> Option<OwnPacket<'a>> {
+        let &Self { flow, side, step, vc, frame, number, bytes, .. } = self;
+        let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };
+        (step != Step::Lost).then_some(OwnPacket { flow, vc, frame, at, leaves: step == Step::Sent, number, bytes })
+    }
+}
