@@ -106,6 +106,12 @@ CAMPAIGNS = {
         f"CELLTRAIN_ADVERSARY={{count}} CELLTRAIN_ADVERSARY_SEED={{seed}} {RUN_TESTS} --test adversary -- --nocapture",
         count=20_000,
     ),
+    "captures": Campaign(
+        "captures of random networks with pushed-out cells, real stacks and requests, read by tshark",
+        "2 min",
+        f"CELLTRAIN_CAPTURES={{count}} CELLTRAIN_CAPTURES_SEED={{seed}} {RUN_TESTS} --test captures -- --nocapture",
+        count=200,
+    ),
     "differential": Campaign(
         "both engines on random networks of all kinds, which must reach all rare situations",
         "30 min",
