@@ -423,6 +423,63 @@ def test_the_command_writes_events_and_a_capture_of_one_run(celltrain: Command, 
     assert all(words in capture for words in refused)
 
 
+@needs_tshark
+def test_packets_at_both_ends_are_two_files_so_that_programs_count_retransmissions(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.pcapng"
+    answer = celltrain("run", small, "--pcap", file, "--pcap-at", "both")
+    paths = [tmp_path / f"run-{end}.pcapng" for end in ("sender", "receiver")]
+    assert answer.code == 0
+    assert all(f"wrote {path}" in answer.out for path in paths)
+    assert sorted(tmp_path.iterdir()) == sorted([small, *paths])
+    result = ct.run(small)
+    resent = {flow["name"]: flow["retransmitted_segments"] for flow in result.flows.to_pylist()}
+    assert {name: flow.resent for name, flow in tshark(paths[0]).flows.items()} == resent
+    assert all(name.encode() in paths[1].read_bytes() for name in ("destination1", "destination3"))
+    assert celltrain("run", small, "--pcap", file, "--pcap-at", "both").code == 2, "the files exist"
+
+
+#: One query whose answer is sent on a connection of its own.
+QUERY = """
+duration = "30ms"
+[topology.n_source]
+sources = 2
+link_delay = "5us"
+[incast.q]
+senders = 1
+receivers = ["destination1"]
+bytes = "40kB"
+interval = "10ms"
+[tcp.sack]
+mss = "1000B"
+timer_granularity = "1ms"
+[port.default]
+buffer = 1000
+policy.tail_drop = {}
+"""
+
+
+@needs_tshark
+def test_a_capture_has_the_packets_and_the_handshake_of_requests(celltrain: Command, tmp_path: Path) -> None:
+    scenario, file = tmp_path / "query.toml", tmp_path / "run.pcapng"
+    scenario.write_text(QUERY)
+    assert celltrain("run", scenario, "--pcap", file).code == 0
+    command = ["tshark", "-n", "-r", str(file), "-Y", "tcp.port == 49154", "-T", "fields", "-e", "tcp.flags", "-e"]
+    printed = subprocess.run([*command, "tcp.len"], capture_output=True, text=True, check=True, timeout=60).stdout
+    packets = [line.split("\t") for line in printed.splitlines()]
+    assert [flags for flags, _ in packets[:3]] == ["0x0002", "0x0012", "0x0010"]
+    assert sum(int(length) for _, length in packets) == 40_000
+    assert b"opens q0" in file.read_bytes()
+
+
+def test_a_capture_without_packets_says_so(celltrain: Command, small: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run.pcapng"
+    answer = celltrain("run", small, "--pcap", file, "--window", "0ns:1ns")
+    assert answer.code == 0
+    assert f"wrote {file}: no packets in the window" in answer.out
+
+
 def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.pcapng"
     options = ["--pcap-kind", "wireshark_cells", "--pcap-at", "both", "--port", "sw2->destination1"]
@@ -445,6 +502,10 @@ def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> 
         (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
         (["--kinds", "segments"], "say where to write them with --events DIR"),
+        (
+            ["--pcap-kind", "cells", "--flow", "tcp1", "--port", "sw2->destination2"],
+            "the capture would be empty: no chosen cells cross sw2->destination2; choose among sw1->sw2, sw2->sw1,",
+        ),
     ],
 )
 def test_an_impossible_capture_is_refused_and_leaves_no_file(

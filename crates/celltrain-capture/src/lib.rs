@@ -25,8 +25,8 @@
 //! Timestamps are nanoseconds since the start of the run. In the file, the run starts at the beginning of 1970, so
 //! Wireshark's epoch time is the time since the start of the run.
 //!
-//! **The handshake** of every TCP connection comes first, from nanosecond 1 to 2, with comments saying that it is made
-//! up. Anything earlier than the end of the handshake gets the timestamp of that end. The short round trip matters:
+//! **The handshake** of every flow over TCP comes first, from nanosecond 1 to 2, with comments saying that it is made
+//! up. Requests have the model's own handshake. Anything earlier than the end of the handshake gets the timestamp of that end. The short round trip matters:
 //! Wireshark marks a segment retransmitted within the handshake's round trip as *out of order*, not as a
 //! retransmission. If Wireshark does not know the round trip, it assumes 3 ms. It does not recognise a round trip that
 //! takes no time or begins at time 0.
@@ -34,13 +34,12 @@
 //! **Counting retransmissions.** At a sender's host, Wireshark's `tcp.analysis.retransmission` marks retransmitted
 //! segments, including fast retransmissions. A segment retransmitted in the same nanosecond as newer data is marked
 //! `tcp.analysis.out_of_order` instead, so use both. Wireshark and tcptrace follow a connection across all interfaces
-//! of a file. If both of its ends are in one file, every arrival looks like a retransmission, so separate the ends
-//! first.
+//! of a file. If both of its ends are in one file, every arrival looks like a retransmission, so write a capture for
+//! each end.
 //!
 //! ```text
-//! tshark -r run.pcapng -Y 'frame.interface_name == "src1"' -F nsecpcap -w src1.pcap
-//! tshark -r src1.pcap -Y 'tcp.analysis.retransmission || tcp.analysis.out_of_order'
-//! tcptrace -l src1.pcap
+//! tshark -r run-sender.pcapng -Y 'tcp.analysis.retransmission || tcp.analysis.out_of_order'
+//! tcptrace -l run-sender.pcapng
 //! ```
 //!
 //! tcptrace also reads pcapng files of IPv4 packets, from one host or several. At the sender, its *rexmt data pkts* are

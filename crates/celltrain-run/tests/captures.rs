@@ -135,7 +135,7 @@ fn case(seed: u64) -> Case {
         at: pick(random, at),
         ports,
         flow,
-        window: pick(random, &[None, None, None, Some("3ms:7ms"), Some("4ms:"), Some("1us:2us")]),
+        window: pick(random, &[None, None, None, None, None, None, Some("3ms:7ms"), Some("4ms:"), Some("1us:2us")]),
         is_vc_mux,
         scenario: text,
     }
