@@ -19,7 +19,6 @@ pub struct Selection {
 }
 
 /// A selection converted to the indices of a network.
-#[derive(Clone)]
 pub struct Selected {
     /// For each link: true if its frames are observed.
     pub frames: TiVec<LinkIndex, bool>,

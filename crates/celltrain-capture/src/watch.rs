@@ -10,7 +10,7 @@ use celltrain_core::events::{EcnBits, Event, FrameStep, Observer, RequestStep};
 use celltrain_core::index::VcIndex;
 use celltrain_core::network::{Link, Network, Routing};
 use celltrain_core::probe::Probe;
-use celltrain_core::requests::{GroupIndex, PairIndex};
+use celltrain_core::requests::{GroupIndex, PairIndex, RequestGroup};
 use celltrain_core::tcp::Segment;
 use celltrain_core::units::{Clock, Time};
 
@@ -59,7 +59,7 @@ enum Looks {
 struct Packets {
     /// Whether senders and receivers are observed.
     ends: [bool; 2],
-    chosen: Selected,
+    chosen: Box<Selected>,
     /// Waiting packets, if the engine reports the outcome of frames.
     outcomes: Option<(FrameOutcomes, Names)>,
 }
@@ -112,13 +112,13 @@ impl<'a> Watch<'a> {
             let request = connections.of_request(group, 0, vcs);
             capture.fits_segments(&request).map_err(|error| error.to_string())?;
         }
+        let (clock, window) = (network.clock(), chosen.window);
         let looks = if kind.of_cells() {
-            Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, chosen.vcs.clone(), circuits)))
+            Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, chosen.vcs, circuits)))
         } else {
             let outcomes = tells_fates.then(|| (FrameOutcomes::default(), Names::of(network)));
-            Looks::AtHosts(Packets { ends: *looks_at, chosen: chosen.clone(), outcomes })
+            Looks::AtHosts(Packets { ends: *looks_at, chosen: Box::new(chosen), outcomes })
         };
-        let (clock, window) = (network.clock(), chosen.window);
         Ok(Self { clock, window, looks, connections, capture: Some(capture), refused: None, stopped })
     }
 
@@ -285,7 +285,7 @@ fn groups(network: &Network) -> impl Iterator<Item = (GroupIndex, [VcIndex; 2])>
 
 /// Returns an error if no cells of the chosen VCs cross a chosen port.
 fn refuse_silent_ports(network: &Network, chosen: &Selected) -> Result<(), String> {
-    let pairs = network.requests.groups.iter().flat_map(|group| group.pairs());
+    let pairs = network.requests.groups.iter().flat_map(RequestGroup::pairs);
     let pairs = pairs.map(|pair| &network.requests.pairs[pair]);
     let of_pairs = pairs.flat_map(|pair| pair.vcs.iter().chain(&network.requests.pairs[pair.back].vcs)).copied();
     let of_flows = network.flows.iter().flat_map(|flow| {

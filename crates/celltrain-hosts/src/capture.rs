@@ -74,8 +74,9 @@ pub(crate) fn write(path: &Path, comment: &str, network: &Network, window: Windo
             |_| !stopped.load(Ordering::Relaxed),
             |simulation| {
                 hosts.run(simulation, |ends, seen| {
-                    let packet = seen.captured();
-                    packet.iter().for_each(|packet| ends.0.iter_mut().for_each(|end| end.on_packet(seen.time, packet)));
+                    if let Some(packet) = seen.captured() {
+                        ends.0.iter_mut().for_each(|end| end.on_packet(seen.time, &packet));
+                    }
                 })
             },
         );

@@ -139,11 +139,10 @@ impl Scenario {
         let captures: Vec<_> = captures.iter().map(|(choice, call)| (choice, Sink::new(call))).collect();
         let how =
             How { trace: trace.as_ref(), engine, threads, records: on_requests.is_some(), delays, ..How::default() };
-        let asked = (choice.as_ref().zip(events_sink.as_ref()), captures.as_slice());
-        let finished = self.run_on_a_thread(py, (seed, how), asked, told_by, on_progress.as_ref(), cancel);
-        if let Some(error) =
-            events_sink.into_iter().chain(captures.into_iter().map(|(_, sink)| sink)).find_map(Sink::raised)
-        {
+        let events = choice.as_ref().zip(events_sink.as_ref());
+        let finished = self.run_on_a_thread(py, (seed, how, told_by), events, &captures, on_progress.as_ref(), cancel);
+        let sinks = captures.into_iter().map(|(_, sink)| sink).chain(events_sink);
+        if let Some(error) = sinks.into_iter().find_map(Sink::raised) {
             return Err(error);
         }
         let Finished { answer, series, records, captured } = finished?;
@@ -182,9 +181,9 @@ impl Scenario {
     fn run_on_a_thread(
         &self,
         py: Python<'_>,
-        (seed, how): (Option<u64>, How<'_>),
-        (events, captures): (Option<(&Choice, &Sink<'_>)>, &[(&CaptureChoice, Sink<'_>)]),
-        told_by: Option<Engine>,
+        (seed, how, told_by): (Option<u64>, How<'_>, Option<Engine>),
+        events: Option<(&Choice, &Sink<'_>)>,
+        captures: &[(&CaptureChoice, Sink<'_>)],
         on_progress: Option<&Py<PyAny>>,
         cancel: Option<&Py<Cancel>>,
     ) -> PyResult<Finished> {

@@ -9,7 +9,6 @@
 mod reader;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -66,54 +65,8 @@ fn case(seed: u64) -> Case {
         random,
         &[Ends::Model, Ends::Stack("smoltcp"), Ends::Stack("quic"), Ends::Requests(false), Ends::Requests(true)],
     );
-    let mut text = "duration = \"12ms\"\n".to_owned();
-    let buffer = 40 + random.below(200);
-    let mut ports = match pick(random, &["lan", "star", "memory"]) {
-        "lan" if ends != Ends::Requests(false) => {
-            let sources = 2 + random.below(3);
-            let policy = pick(random, &["drop_from_front", "drop_from_front", "tail_drop", "ppd", "epd", "fba"]);
-            text += &format!("[topology.n_source]\nsources = {sources}\nlink_delay = \"5us\"\n");
-            text += &format!("[port.default]\nbuffer = {buffer}\npolicy.{policy} = {{}}\n");
-            if random.below(3) == 0 {
-                text += "[link.\"sw1->sw2\"]\nlose = [{ flow = \"tcp1\", cells = [50, 51, 90] }]\n";
-            }
-            vec!["sw1->sw2", "sw2->sw1", "sw2->destination1", "source1->sw1"]
-        }
-        "star" if ends != Ends::Requests(false) => {
-            let policy = pick(random, &["drop_from_front", "drop_from_front", "selective_drop", "tail_drop"]);
-            text += &format!("[topology.star]\nhosts = {}\nlink_delay = \"5us\"\n", 3 + random.below(4));
-            text += &format!("[port.default]\nbuffer = {buffer}\npolicy.{policy} = {{}}\n");
-            vec!["sw->host1", "host2->sw", "sw->host2", "host1->sw"]
-        }
-        _ => {
-            text +=
-                "[topology.network]\nhosts = [\"h1\", \"h2\", \"h3\", \"h4\", \"h5\"]\nswitches = [\"sw\"]\nlinks = [";
-            (1..=5).for_each(|host| {
-                write!(text, "{{ between = [\"h{host}\", \"sw\"], delay = \"5us\" }}, ").expect("memory suffices");
-            });
-            let to = |host| format!("{{ name = \"tcp{host}\", from = \"h{host}\", to = \"h5\" }}, ");
-            let flows: String = (1..=4).map(to).collect();
-            text += &format!("]\nflows = [{}]\n", if ends == Ends::Requests(false) { "" } else { &flows });
-            let policy = pick(random, &["longest_queue_drop", "longest_queue_drop", "dynamic_threshold"]);
-            text += &format!(
-                "[port.default]\nbuffer = \"shared\"\npolicy.ppd = {{}}\n[switch.sw.memory]\ncells = {buffer}\n"
-            );
-            text += &format!("[switch.sw.memory.pool.main.policy.{policy}]\n");
-            vec!["sw->h5", "h1->sw", "sw->h1", "h5->sw"]
-        }
-    };
-    match ends {
-        Ends::Stack(stack) => text += &format!("[stack.{stack}]\n"),
-        Ends::Model | Ends::Requests(_) => {
-            let tcp = pick(random, &["sack", "sack", "reno", "newreno", "tahoe"]);
-            text += &format!("[tcp.{tcp}]\ntimer_granularity = \"1ms\"\n");
-        }
-    }
-    if let Ends::Requests(_) = ends {
-        let handshake = random.below(2) == 0;
-        text += "[incast.q]\nsenders = 2\nbytes = \"20kB\"\ninterval = \"2ms\"\n";
-        text += &format!("handshake = {handshake}\n");
-    }
+    let (network, mut ports) = network(ends, random);
+    let mut text = format!("duration = \"12ms\"\n{network}{}", hosts(ends, random));
     let is_vc_mux = random.below(2) == 0;
     if is_vc_mux {
         text += "[aal5]\nencapsulation = \"vc_mux\"\n";
@@ -139,6 +92,53 @@ fn case(seed: u64) -> Case {
         is_vc_mux,
         scenario: text,
     }
+}
+
+/// Draws a network, and names some of its ports.
+fn network(ends: Ends, random: &mut Stream) -> (String, Vec<&'static str>) {
+    let buffer = 40 + random.below(200);
+    let shape = pick(random, &["lan", "star", "memory"]);
+    if ends == Ends::Requests(false) || shape == "memory" {
+        let links: String =
+            (1..=5).map(|host| format!("{{ between = [\"h{host}\", \"sw\"], delay = \"5us\" }}, ")).collect();
+        let flow = |host| format!("{{ name = \"tcp{host}\", from = \"h{host}\", to = \"h5\" }}, ");
+        let flows = if ends == Ends::Requests(false) { String::new() } else { (1..=4).map(flow).collect() };
+        let policy = pick(random, &["longest_queue_drop", "longest_queue_drop", "dynamic_threshold"]);
+        let text = format!(
+            "[topology.network]\nhosts = [\"h1\", \"h2\", \"h3\", \"h4\", \"h5\"]\nswitches = [\"sw\"]\nlinks = [{links}]\n\
+             flows = [{flows}]\n[port.default]\nbuffer = \"shared\"\npolicy.ppd = {{}}\n[switch.sw.memory]\n\
+             cells = {buffer}\n[switch.sw.memory.pool.main.policy.{policy}]\n"
+        );
+        return (text, vec!["sw->h5", "h1->sw", "sw->h1", "h5->sw"]);
+    }
+    let policies = ["drop_from_front", "drop_from_front", "tail_drop", "ppd", "epd", "fba", "selective_drop"];
+    let policy = pick(random, &policies);
+    let port = format!("link_delay = \"5us\"\n[port.default]\nbuffer = {buffer}\npolicy.{policy} = {{}}\n");
+    if shape == "star" {
+        let text = format!("[topology.star]\nhosts = {}\n{port}", 3 + random.below(4));
+        return (text, vec!["sw->host1", "host2->sw", "sw->host2", "host1->sw"]);
+    }
+    let losses = if random.below(3) == 0 {
+        "[link.\"sw1->sw2\"]\nlose = [{ flow = \"tcp1\", cells = [50, 51, 90] }]\n"
+    } else {
+        ""
+    };
+    let text = format!("[topology.n_source]\nsources = {}\n{port}{losses}", 2 + random.below(3));
+    (text, vec!["sw1->sw2", "sw2->sw1", "sw2->destination1", "source1->sw1"])
+}
+
+/// Draws the TCP or the stack, and the requests.
+fn hosts(ends: Ends, random: &mut Stream) -> String {
+    if let Ends::Stack(stack) = ends {
+        return format!("[stack.{stack}]\n");
+    }
+    let tcp = pick(random, &["sack", "sack", "reno", "newreno", "tahoe"]);
+    let tcp = format!("[tcp.{tcp}]\ntimer_granularity = \"1ms\"\n");
+    if ends == Ends::Model {
+        return tcp;
+    }
+    let handshake = random.below(2) == 0;
+    format!("{tcp}[incast.q]\nsenders = 2\nbytes = \"20kB\"\ninterval = \"2ms\"\nhandshake = {handshake}\n")
 }
 
 /// Captures a run. Returns the bytes and the number of packets, or the words of a refusal.
