@@ -99,10 +99,10 @@ fn network(ends: Ends, random: &mut Stream) -> (String, Vec<&'static str>) {
     let buffer = 40 + random.below(200);
     let shape = pick(random, &["lan", "star", "memory"]);
     if ends == Ends::Requests(false) || shape == "memory" {
-        let links: String =
-            (1..=5).map(|host| format!("{{ between = [\"h{host}\", \"sw\"], delay = \"5us\" }}, ")).collect();
-        let flow = |host| format!("{{ name = \"tcp{host}\", from = \"h{host}\", to = \"h5\" }}, ");
-        let flows = if ends == Ends::Requests(false) { String::new() } else { (1..=4).map(flow).collect() };
+        let link = |host| format!("{{ between = [\"h{host}\", \"sw\"], delay = \"5us\" }}");
+        let links = [1, 2, 3, 4, 5].map(link).join(", ");
+        let flow = |host| format!("{{ name = \"tcp{host}\", from = \"h{host}\", to = \"h5\" }}");
+        let flows = if ends == Ends::Requests(false) { String::new() } else { [1, 2, 3, 4].map(flow).join(", ") };
         let policy = pick(random, &["longest_queue_drop", "longest_queue_drop", "dynamic_threshold"]);
         let text = format!(
             "[topology.network]\nhosts = [\"h1\", \"h2\", \"h3\", \"h4\", \"h5\"]\nswitches = [\"sw\"]\nlinks = [{links}]\n\
