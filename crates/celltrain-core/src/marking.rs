@@ -210,6 +210,19 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_is_never_removed() {
+        for at in [MarkedAt::Enqueue, MarkedAt::Dequeue] {
+            for cell in [last(), cell(0, 7, false)].map(|cell| cell.with_efci(true)) {
+                let mut marker = marker(&MarkingConfig { at, ..MarkingConfig::step(65.into()) });
+                for waiting in [0, 65, 66, 1000] {
+                    let arrived = marker.on_arrival(cell, waiting);
+                    assert!(marker.on_departure(arrived, waiting).efci(), "{at:?}, {waiting} cells");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn at_departure_it_counts_the_cells_that_stay() {
         let mut marker = marker(&MarkingConfig { at: MarkedAt::Dequeue, ..MarkingConfig::step(65.into()) });
         assert!(!marker.on_arrival(last(), 66).efci());
