@@ -155,7 +155,7 @@ def _options() -> argparse.Namespace:
 def _interrupts(folder: Path, count: int, chance: random.Random) -> int:
     """Interrupts runs at random instants, as Ctrl-C does. Returns 1 if one continues for longer than 0.1 s."""
     paths = sorted(folder.glob("*.json"))
-    late: list[float] = []
+    late: list[tuple[float, Path]] = []
     while len(late) < count:
         path = chance.choice(paths)
         process = subprocess.Popen(

@@ -137,7 +137,7 @@ def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixe
     [
         ('congestion = "bbr"', ["is refused: its random numbers have no seed", 'choose one of "new_reno", "cubic"']),
         ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
-        ('mtu = "65512B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
+        ('mtu = "65528B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
         (
             'congestion = "vegas"',
             ['"vegas" is not one of "new_reno", "cubic"\n'],

@@ -39,6 +39,25 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
             assert!((least..=likely).contains(&taken), "{large:?}, {engine}: {taken} of {least} to {likely}");
         }
     }
+    // Requests, whose records are most of what these runs take.
+    for duration in ["2ms", "4ms"] {
+        let text = format!(
+            "duration = '{duration}'\ntopology.n_source = {{sources = 4, link_rate = '10Gbps', link_delay = '1us'}}\n\
+             tcp.vanilla = {{}}\nport.default = {{buffer = 1000, policy.tail_drop = {{}}}}\n\
+             requests.web = {{load = 0.1, sizes = '1B'}}"
+        );
+        let network = build::network(&read_toml(&text, "requests").expect_scenario(), 1);
+        let MemoryEstimate { certain_requests, least, likely, .. } = MemoryEstimate::of(&network);
+        for engine in Engine::ALL {
+            let mut opened = 0;
+            let taken = peak(ALLOCATED.current_usage(), || {
+                opened = engine.run_to_end(&network).requests.iter().map(|group| group.opened).sum();
+            });
+            let engine = engine.name();
+            assert!(opened >= certain_requests, "{duration}, {engine}: {opened} of at least {certain_requests}");
+            assert!((least..=likely).contains(&taken), "{duration}, {engine}: {taken} of {least} to {likely}");
+        }
+    }
     // In the fast engine, an averaging interval of 1 ps used to take 10 GB: memory grew with time instead of cells.
     let short = "n_source = {sources = 2, link_delay = '5us'}";
     let network =

@@ -52,7 +52,7 @@ impl MemoryEstimate {
         let least = of_records.least.saturating_add(buffers.saturating_mul(2));
         let in_flight = frames.saturating_mul(FRAME);
         let likely = of_records.likely.saturating_add(in_flight).saturating_add(buffers.saturating_mul(4));
-        Self { least, likely, requests, certain_requests, ..of_records }.with_requests(REQUEST)
+        Self { requests, certain_requests, least, likely, ..of_records }.with_requests(REQUEST)
     }
 
     fn of_numbers(nodes: u64, links: u64, flows: u64, [vcs, hops]: [u64; 2]) -> Self {

@@ -45,7 +45,9 @@ fn no_time_makes_a_run_that_cannot_be_stopped() {
     // Only a campaign checks how soon runs stop, because other tests disturb each other.
     let beyond = Duration::from_millis(if cases > 1_000 { 100 } else { 30_000 });
     let kept = std::env::var_os("CELLTRAIN_TIMES_FOLDER").map(PathBuf::from);
-    kept.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+    if let Some(kept) = &kept {
+        fs::create_dir_all(kept).unwrap();
+    }
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("times");
     fs::create_dir_all(&folder).unwrap();
     let bases = shipped();
@@ -60,15 +62,15 @@ fn no_time_makes_a_run_that_cannot_be_stopped() {
             if seed >= first + cases {
                 break;
             }
-            let mut draws = 0;
+            let mut attempts = 0;
             let (drawn, outcome) = loop {
-                let drawn = Drawn::new(seed, draws, &bases, &parameters);
-                draws += 1;
+                let drawn = Drawn::new(seed, attempts, &bases, &parameters);
+                attempts += 1;
                 fs::write(&under_way, drawn.json()).unwrap();
                 let outcome = catch_unwind(AssertUnwindSafe(|| judge(&drawn, beyond)));
                 // A refused scenario is drawn again.
                 match outcome {
-                    Ok(Ok(Outcome::Refused(key))) if draws < MOST_DRAWS => day.lock().unwrap().refuse(key),
+                    Ok(Ok(Outcome::Refused(key))) if attempts < MOST_DRAWS => day.lock().unwrap().refuse(key),
                     outcome => break (drawn, outcome),
                 }
             };
@@ -215,7 +217,9 @@ impl Writer<'_> {
         if let Some(choices) = choices(schema) {
             self.fill_choice(value, choices);
         } else if let Value::Array(items) = value {
-            items.iter_mut().for_each(|item| self.fill(item, &schema["items"]));
+            for item in items {
+                self.fill(item, &schema["items"]);
+            }
         } else if let Value::Object(map) = value {
             self.fill_table(map, name, schema);
         }
@@ -237,7 +241,7 @@ impl Writer<'_> {
             let other = self.pick(&models);
             let (key, model) = other["properties"].as_object().and_then(|all| all.iter().next()).expect("one key");
             let mut table = Map::new();
-            self.require(&mut table, resolved(model));
+            require(&mut table, resolved(model));
             *value = json!({key: table});
             choice = Some(other);
         }
@@ -246,21 +250,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds the required keys of a table, with the examples of the schema.
-    fn require(&mut self, table: &mut Map<String, Value>, schema: &'static Value) {
-        for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            if let Some(example) = schema["properties"][key]["examples"].get(0) {
-                table.insert(key.to_string(), example.clone());
-            }
-        }
-    }
-
     fn fill_table(&mut self, map: &mut Map<String, Value>, name: &str, schema: &'static Value) {
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
             let is_wanted = (name, key) == (&self.wanted.0, &self.wanted.1);
-            let draws = is_wanted || self.rng.below(self.some_in) == 0;
+            let is_chosen = is_wanted || self.rng.below(self.some_in) == 0;
             if is_time(property) {
-                if draws {
+                if is_chosen {
                     map.insert(key.clone(), self.time());
                     self.parameters.insert((name.to_string(), key.clone()));
                 }
@@ -279,6 +274,15 @@ impl Writer<'_> {
         }
         if schema["additionalProperties"].is_object() {
             map.values_mut().for_each(|value| self.fill(value, &schema["additionalProperties"]));
+        }
+    }
+}
+
+/// Adds the required keys of a table, with the examples of the schema.
+fn require(table: &mut Map<String, Value>, schema: &'static Value) {
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if let Some(example) = schema["properties"][key]["examples"].get(0) {
+            table.insert(key.to_string(), example.clone());
         }
     }
 }
