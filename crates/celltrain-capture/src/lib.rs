@@ -75,8 +75,8 @@ pub use choice::CaptureChoice;
 pub use pcapng::Direction;
 use pcapng::{InterfaceBlock, PacketBlock, Writer};
 pub use watch::{Watch, nanoseconds};
-pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
 use wire::Wire;
+pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
 
 /// Type of the packets in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -459,12 +459,7 @@ impl<W: Write> Capture<W> {
     }
 
     /// Writes steps of a handshake, each at both ends (RFC 9293, 3.5).
-    fn make_up(
-        &mut self,
-        steps: &[Frame],
-        time_ns: u64,
-        comment: impl Fn(&str) -> String,
-    ) -> Result<(), CaptureError> {
+    fn make_up(&mut self, steps: &[Frame], time_ns: u64, comment: impl Fn(&str) -> String) -> Result<(), CaptureError> {
         for frame in steps {
             let packet = self.wire.packet(frame)?;
             let comment = comment(&self.wire.connection(frame).name);
@@ -497,8 +492,7 @@ impl<W: Write> Capture<W> {
     /// if that end is not observed.
     fn place(&self, at: Place, frame: &Frame) -> Option<(u32, Direction, Circuit)> {
         let Connection { sender, receiver, data, acks, .. } = self.wire.connection(frame);
-        let (labels, from) =
-            if frame.carries.is_forward() { (data, Place::Sender) } else { (acks, Place::Receiver) };
+        let (labels, from) = if frame.carries.is_forward() { (data, Place::Sender) } else { (acks, Place::Receiver) };
         let end = if at == Place::Sender { sender } else { receiver };
         let (direction, circuit) =
             if at == from { (Direction::Outbound, labels.first) } else { (Direction::Inbound, labels.last) };

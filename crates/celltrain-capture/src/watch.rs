@@ -22,9 +22,7 @@ pub use crate::own_packet::OwnPacket;
 use crate::selection::{Selected, listed};
 use crate::sink::{Writing, blocks};
 use crate::wire::{data, seen};
-use crate::{
-    About, Capture, CaptureError, CaptureKind, Carries, Circuit, Frame, Interface, Place, SeenFrame, Setting,
-};
+use crate::{About, Capture, CaptureError, CaptureKind, Carries, Circuit, Frame, Interface, Place, SeenFrame, Setting};
 
 /// Observer that captures a run.
 pub struct Watch<'a> {
@@ -100,8 +98,7 @@ impl<'a> Watch<'a> {
         }
         let flows = network.flows.iter().zip(&chosen.flows);
         let flows = flows.map(|(flow, chosen)| connections.of_flow(flow, hosts.map(|looks| looks && *chosen)));
-        let setting =
-            Setting { kind: *kind, framing: network.aal5.clone(), interfaces, connections: flows.collect() };
+        let setting = Setting { kind: *kind, framing: network.aal5.clone(), interfaces, connections: flows.collect() };
         let capture = Capture::new(blocks(sink), &about, setting).map_err(|error| error.to_string())?;
         for (number, flow) in chosen_flows(network, &chosen.flows).filter(|(_, flow)| !flow.outside) {
             let (bytes, _) = flow.frame(&network.aal5);
@@ -195,9 +192,7 @@ impl Observer for Watch<'_> {
                     self.write(|_, capture| capture.open(connection));
                 }
             }
-            (Looks::AtHosts(packets), Event::Segment(event))
-                if in_window && packets.chosen.keeps(event.flow) =>
-            {
+            (Looks::AtHosts(packets), Event::Segment(event)) if in_window && packets.chosen.keeps(event.flow) => {
                 let (at, carries, leaves) = seen(&event);
                 if packets.ends[usize::from(at == Place::Receiver)] {
                     let frame = Frame {

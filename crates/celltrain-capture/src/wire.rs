@@ -327,8 +327,12 @@ impl Wire {
 
 /// Returns the three steps of a handshake that the model omits: SYN, SYN-ACK, ACK.
 pub(crate) fn made_up(connection: u32) -> [Frame; 3] {
-    [Carries::Syn, Carries::SynAck, Carries::Data(Segment { seq: 0, len: 0 })]
-        .map(|carries| Frame { connection, number: 0, ecn: EcnBits::default(), carries })
+    [Carries::Syn, Carries::SynAck, Carries::Data(Segment { seq: 0, len: 0 })].map(|carries| Frame {
+        connection,
+        number: 0,
+        ecn: EcnBits::default(),
+        carries,
+    })
 }
 
 /// Returns the end at which a segment or ACK is seen, its frame's content, and whether it leaves that end.
