@@ -4,7 +4,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::network::{Flow, Network, NodeKind};
-use celltrain_core::requests::GroupIndex;
+use celltrain_core::requests::{GroupIndex, RequestGroup};
 use celltrain_core::tcp::{Ecn, TcpConfig};
 
 use crate::selection::Selected;
@@ -41,7 +41,7 @@ impl Connections {
         let mut is_seen: TiVec<NodeIndex, bool> = ti_vec![false; network.nodes.len()];
         let flows = network.flows.iter().zip(&chosen.flows).filter(|(_, chosen)| **chosen);
         let flows = flows.map(|(flow, _)| (hosts[flow.data_vc], looks_at));
-        let pairs = network.requests.groups.iter().flat_map(|group| group.pairs());
+        let pairs = network.requests.groups.iter().flat_map(RequestGroup::pairs);
         let pairs = pairs.map(|pair| &network.requests.pairs[pair]).map(|pair| ([pair.from, pair.to], of_requests));
         for (ends, looks_at) in flows.chain(pairs) {
             ends.into_iter().zip(looks_at).filter(|(_, looks)| *looks).for_each(|(host, _)| is_seen[host] = true);

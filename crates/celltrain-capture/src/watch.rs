@@ -10,7 +10,7 @@ use celltrain_core::events::{EcnBits, Event, FrameStep, Observer, RequestStep};
 use celltrain_core::index::VcIndex;
 use celltrain_core::network::{Link, Network, Routing};
 use celltrain_core::probe::Probe;
-use celltrain_core::requests::{GroupIndex, PairIndex};
+use celltrain_core::requests::{GroupIndex, PairIndex, RequestGroup};
 use celltrain_core::tcp::Segment;
 use celltrain_core::units::{Clock, Time};
 
@@ -51,6 +51,7 @@ pub struct Destination<'a> {
 }
 
 /// Observed places.
+#[expect(clippy::large_enum_variant, reason = "a capture has one")]
 enum Looks {
     AtHosts(Packets),
     AtPorts(Box<Cells>),
@@ -285,7 +286,7 @@ fn groups(network: &Network) -> impl Iterator<Item = (GroupIndex, [VcIndex; 2])>
 
 /// Returns an error if no cells of the chosen VCs cross a chosen port.
 fn refuse_silent_ports(network: &Network, chosen: &Selected) -> Result<(), String> {
-    let pairs = network.requests.groups.iter().flat_map(|group| group.pairs());
+    let pairs = network.requests.groups.iter().flat_map(RequestGroup::pairs);
     let pairs = pairs.map(|pair| &network.requests.pairs[pair]);
     let of_pairs = pairs.flat_map(|pair| pair.vcs.iter().chain(&network.requests.pairs[pair.back].vcs)).copied();
     let of_flows = network.flows.iter().flat_map(|flow| {

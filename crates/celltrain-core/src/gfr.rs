@@ -273,7 +273,7 @@ pub(crate) mod tests {
             let mut now = Time::default();
             for gap in gaps {
                 // Thousandths of a cell time on the link.
-                now = now + Span(clock().cell_time(LINK).0 * gap / 1_000);
+                now += Span(clock().cell_time(LINK).0 * gap / 1_000);
                 let before = policer.counters;
                 policer.on_cell(now, cell(0, 0, true));
                 let after = policer.counters;

@@ -332,6 +332,11 @@ fn one_in(sending: u64, every: u32, _: &mut Stream) -> bool {
 
 /// RFC 3649, table 1: average windows of standard TCP, and round trips between losses.
 #[test]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the table's numbers are positive and small"
+)]
 fn the_average_windows_of_standard_tcp_are_those_of_table_1_of_rfc_3649() {
     // The table leaves out the round trip of recovery and counts parts of segments, which matters in small windows.
     for (window, round_trips, cycles, tolerance) in
