@@ -6,7 +6,7 @@
 //! is marked if its last cell is, as ITU-T I.363.5 has it for EFCI in AAL5. So a port decides once for each packet,
 //! when its last cell arrives or leaves. Queues are counted in cells. The probability is not spread over the packets
 //! since the last mark, and the average does not fall while the queue is empty. A
-//! packet that is not ECN-capable is dropped instead ([`NotCapable`]).
+//! packet that is not ECN-capable is dropped instead (`NotCapable`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
