@@ -92,11 +92,11 @@ def test_a_seventh_of_the_bandwidth_delay_product_keeps_the_link_of_two_connecti
     assert queue(scenario(2, k="2 cells"))[1].min() == 0
 
 
-def test_without_marks_the_buffer_fills_and_with_marks_nothing_is_lost() -> None:
+def test_with_ecn_nothing_is_lost_and_without_it_packets_are_dropped_at_the_threshold() -> None:
     reno = {"congestion": "jacobson"}
-    marked, unmarked = (ct.run(scenario(tcp=reno | {"ecn": ecn})).ports.to_pylist()[0] for ecn in ("on", "off"))
-    assert marked["max_queue_cells"] < unmarked["max_queue_cells"] == 4000
-    assert marked["lost_cells"] == 0 < unmarked["lost_cells"]
+    marked, dropped = (ct.run(scenario(tcp=reno | {"ecn": ecn})).ports.to_pylist()[0] for ecn in ("on", "off"))
+    assert 66 < marked["max_queue_cells"] < 4000 and marked["discarded_cells"] == marked["lost_cells"] == 0
+    assert dropped["max_queue_cells"] == 66 and dropped["discarded_cells"] + dropped["lost_cells"] > 0
 
 
 def test_events_show_marks_echoes_and_reductions(tmp_path: Path) -> None:

@@ -328,7 +328,7 @@ def test_an_axis_that_no_point_has_a_place_for_is_refused_with_its_line(text, li
 def test_an_axis_that_one_point_has_a_place_for_is_accepted():
     """An axis is paired with the TCP. The point with Reno ignores the axis, and the point with vanilla uses it."""
     some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
-    own = {"receive_window": "65535B"}
+    own = {"rules": "paper", "receive_window": "65535B"}
     tcp = [{"reno": own}, {"vanilla": {**own, "tick_phase": "random"}}]
     assert [point.scenario["tcp"] for point in some.points] == tcp
     assert some.uses["tcp.vanilla.tick_phase"].at == (("vanilla",),)

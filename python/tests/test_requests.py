@@ -152,7 +152,8 @@ def test_records_are_a_table_and_statistics_are_order_statistics_of_it(web):
     assert groups["web"]["short"]["slowdown_p99"] is not None
     assert groups["web"]["short"]["slowdown_p999"] is None
     assert groups["web"]["queries"] is None
-    assert groups["query"]["queries"]["asked"] == 10
+    # The one at the very end of the run is left out.
+    assert groups["query"]["queries"]["asked"] == 9
     assert rows["query"].isna().sum() == groups["web"]["opened"]
     assert result.requests.field("slowdown").metadata[b"unit"] == b"1"
     assert result.request_groups.column("short_slowdown_p99").to_pylist()[0] == groups["web"]["short"]["slowdown_p99"]
@@ -180,7 +181,7 @@ def test_a_percentile_of_too_few_says_how_many_it_needs(celltrain, web):
 def test_a_run_shows_a_table_for_each_group_and_writes_the_records(celltrain, web, tmp_path):
     answer = celltrain("run", web, "--out", tmp_path / "out")
     assert answer.code == 0, answer
-    for words in ("group", "slowdown mean", "99.9 %", "queries"):
+    for words in ("group", "slowdown", "99.9 %", "queries"):
         assert words in answer.out
     assert "flow " not in answer.out
     assert (tmp_path / "out" / "requests.parquet").is_file()

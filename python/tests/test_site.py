@@ -25,6 +25,7 @@ def test_the_index_reaches_every_page():
     ]
     blocks = (block for text in texts for block in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL))
     listed = {line for block in blocks for line in block.split()}
+    listed |= {f"standards/{path.stem}" for path in (ROOT / "docs/standards").glob("*.toml")}
     pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
     globbed = {page for page in pages if f"{page.rpartition('/')[0]}/*" in listed}
     assert not pages - globbed - listed - {"index"}

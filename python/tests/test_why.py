@@ -27,12 +27,12 @@ def text_of(answer: ct.Why) -> str:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
-    return ct.run(scenario(tcp=ct.Vanilla()), events=tmp_path_factory.mktemp("why") / "events")
+    return ct.run(scenario(tcp=ct.Vanilla(rules="paper")), events=tmp_path_factory.mktemp("why") / "events")
 
 
 @pytest.fixture(scope="module")
 def vanilla() -> ct.Why:
-    return ct.why(scenario(tcp=ct.Vanilla()), flow="tcp1", at="100ms")
+    return ct.why(scenario(tcp=ct.Vanilla(rules="paper")), flow="tcp1", at="100ms")
 
 
 @pytest.mark.slow

@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use typed_index_collections::TiVec;
 
-use celltrain_core::aal5::Encapsulation;
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, SegmentEvent, SegmentStep};
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
-use celltrain_core::tcp::SackBlocks;
 
 use crate::outcomes::Names;
 use crate::own_packet::OwnPacket;
@@ -27,8 +25,6 @@ pub(crate) struct Cells {
     vcs: TiVec<VcIndex, bool>,
     /// For each VC: VPI and VCI on the links of its path.
     circuits: TiVec<VcIndex, Vec<Circuit>>,
-    /// True if the model's cell counts leave no room for the SACK blocks of an acknowledgement.
-    lacks_room_for_blocks: bool,
     tracker: CellTracker,
     /// Frames with cells in the network.
     frames: BTreeMap<(VcIndex, FrameNumber), OnTheWay>,
@@ -69,7 +65,6 @@ impl Cells {
             interfaces: ports.iter().map(|&chosen| if chosen { numbers.next() } else { None }).collect(),
             vcs,
             circuits,
-            lacks_room_for_blocks: network.aal5.encapsulation == Encapsulation::VcMux,
             tracker: CellTracker::of(network),
             frames: BTreeMap::new(),
             names: Names::of(network),
@@ -81,51 +76,68 @@ impl Cells {
     /// Follows every event. Writes the cells that are selected and within the window.
     pub(crate) fn on_event(
         &mut self,
-        (time_ns, in_window): (u64, bool),
+        at: (u64, bool),
         event: &Event,
         capture: &mut Writing<'_>,
     ) -> Result<(), CaptureError> {
-        match event {
-            Event::Segment(event) if self.vcs[event.vc] => self.on_segment(event),
-            Event::Frame(event) => self.on_frame(event),
-            Event::Cell(event) if self.vcs[event.vc] => {
-                let (hop, cell) = self.on_cell(event);
-                let way = match event.step {
-                    CellStep::Arrived => Direction::Inbound,
-                    CellStep::Departed => Direction::Outbound,
-                    CellStep::Lost(_) => {
-                        self.on_lost(event, event.step.reason());
-                        return self.flush(capture);
-                    }
-                    _ => return self.flush(capture),
-                };
-                self.flush(capture)?;
-                let (Some(interface), Some(cell)) = (self.interfaces[event.link], cell) else { return Ok(()) };
-                if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
-                    return Ok(());
-                }
-                // An arriving cell still has its label on the link on which it arrived.
-                let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
-                let circuit = self.circuits[event.vc][on];
-                let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };
-                if way == Direction::Outbound {
-                    return capture.cell(&seen);
-                }
-                self.coming = Some(Coming { event: *event, seen, comment: None });
+        let written = match event {
+            Event::Segment(event) if self.vcs[event.vc] => {
+                self.on_segment(event);
+                Ok(())
             }
-            _ => {}
+            Event::Frame(event) => {
+                self.on_frame(event);
+                Ok(())
+            }
+            Event::Cell(event) if self.vcs[event.vc] => self.on_cell(at, event, capture),
+            _ => Ok(()),
+        };
+        // The last cell of a packet has been written by now.
+        self.gone.drain(..).for_each(|packet| capture.forget_own(packet));
+        written
+    }
+
+    /// Follows a cell, and writes it if it is selected. An arriving cell waits for its outcome, which the port reports
+    /// after the cells that it removes to make room.
+    fn on_cell(
+        &mut self,
+        (time_ns, in_window): (u64, bool),
+        event: &CellEvent,
+        capture: &mut Writing<'_>,
+    ) -> Result<(), CaptureError> {
+        let (hop, cell) = self.follow(event);
+        let way = match event.step {
+            CellStep::Arrived => Direction::Inbound,
+            CellStep::Departed => Direction::Outbound,
+            CellStep::Lost(_) => {
+                self.on_lost(event, event.step.reason());
+                return self.flush(capture);
+            }
+            CellStep::Admitted => return self.flush(capture),
+            _ => return Ok(()),
+        };
+        self.flush(capture)?;
+        let (Some(interface), Some(cell)) = (self.interfaces[event.link], cell) else { return Ok(()) };
+        if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
+            return Ok(());
         }
+        // An arriving cell still has its label on the link on which it arrived.
+        let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
+        let circuit = self.circuits[event.vc][on];
+        let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };
+        if way == Direction::Outbound {
+            return capture.cell(&seen);
+        }
+        self.coming = Some(Coming { event: *event, seen, comment: None });
         Ok(())
     }
 
     /// Writes the arrived cell that is waiting for its outcome, if any.
     pub(crate) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
-        let written = match self.coming.take() {
+        match self.coming.take() {
             Some(Coming { seen, comment, .. }) => capture.cell(&SeenCell { comment: comment.as_deref(), ..seen }),
             None => Ok(()),
-        };
-        self.gone.drain(..).for_each(|packet| capture.forget_own(packet));
-        written
+        }
     }
 
     /// Records a packet that enters the network from a host outside the simulation.
@@ -139,12 +151,7 @@ impl Cells {
 
     /// Records the content of a frame that enters the network.
     fn on_segment(&mut self, event: &SegmentEvent) {
-        let Some((_, mut carries, true)) = seen(event) else { return };
-        if let Carries::Ack(_, blocks) = &mut carries
-            && self.lacks_room_for_blocks
-        {
-            *blocks = SackBlocks::NONE;
-        }
+        let (_, carries, true) = seen(event) else { return };
         let is_damaged = matches!(event.step, SegmentStep::Sent { is_damaged: true, .. });
         let frame = Frame { connection: event.flow.number(), number: event.frame.number(), ecn: event.ecn, carries };
         let on_the_way = OnTheWay { frame, is_damaged, cells: 0, is_whole: false };
@@ -152,7 +159,7 @@ impl Cells {
     }
 
     /// Follows a cell. Returns the index of its port in the VC's path, and the cell's content.
-    fn on_cell(&mut self, event: &CellEvent) -> (usize, Option<CellKind>) {
+    fn follow(&mut self, event: &CellEvent) -> (usize, Option<CellKind>) {
         let CellEvent { vc, frame, tagged, efci, .. } = *event;
         if let Some(rm) = event.rm {
             return (self.tracker.hop(vc, event.link), Some(CellKind::Rm(rm)));

@@ -50,6 +50,7 @@
 mod cells;
 pub mod choice;
 pub mod codec;
+mod connections;
 mod outcomes;
 mod own_packet;
 mod pcapng;
@@ -64,6 +65,7 @@ use std::io::{self, Write};
 
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
 use celltrain_core::abr;
+use etherparse::TcpHeader;
 
 use crate::codec::CellHeader;
 use crate::codec::cell_header::{HEADER_BYTES, PAYLOAD_BYTES};
@@ -73,8 +75,8 @@ pub use choice::CaptureChoice;
 pub use pcapng::Direction;
 use pcapng::{InterfaceBlock, PacketBlock, Writer};
 pub use watch::{Watch, nanoseconds};
+use wire::Wire;
 pub use wire::{Carries, Circuit, Connection, End, Frame, Labels, Tcp};
-use wire::{Step, Wire};
 
 /// Type of the packets in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,10 +247,14 @@ pub struct Capture<W: Write> {
     interfaces: usize,
     /// End of the handshakes in nanoseconds. Packets before it get this timestamp.
     open_at: u64,
+    /// For each connection: true if the capture has its handshake, or needs none.
+    is_open: Vec<bool>,
     /// The frames whose cells were requested most recently, in slots by connection and direction.
     frames: Vec<Option<(Frame, Vec<u8>)>>,
     /// The current packet.
     bytes: Vec<u8>,
+    /// Number of packets in the handshakes at the beginning.
+    made_up: u64,
 }
 
 impl<W: Write> Capture<W> {
@@ -259,7 +265,7 @@ impl<W: Write> Capture<W> {
     /// does not exist, or a segment is too long for a frame.
     pub fn new(out: W, about: &About, setting: Setting) -> Result<Self, CaptureError> {
         let Setting { kind, framing, interfaces, connections } = setting;
-        let wire = Wire::new(connections, framing)?;
+        let wire = Wire::new(connections, framing, kind)?;
         for Connection { name, sender, receiver, .. } in &wire.connections {
             for interface in [sender, receiver].into_iter().filter_map(|end| end.interface) {
                 if interface as usize >= interfaces.len() {
@@ -273,12 +279,21 @@ impl<W: Write> Capture<W> {
         for Interface { name, description } in &interfaces {
             writer.interface(&InterfaceBlock { name, description, link_type })?;
         }
-        let interfaces = interfaces.len();
-        let mut capture =
-            Self { writer, wire, kind, interfaces, open_at: 0, frames: vec![None; FRAMES_KEPT], bytes: Vec::new() };
+        let mut capture = Self {
+            writer,
+            kind,
+            interfaces: interfaces.len(),
+            open_at: 0,
+            is_open: vec![true; wire.connections.len()],
+            wire,
+            frames: vec![None; FRAMES_KEPT],
+            bytes: Vec::new(),
+            made_up: 0,
+        };
         if !kind.of_cells() {
-            capture.handshakes()?;
+            capture.open_flows()?;
         }
+        capture.made_up = capture.writer.packets;
         Ok(capture)
     }
 
@@ -295,9 +310,30 @@ impl<W: Write> Capture<W> {
         let Some((interface, direction, circuit)) = self.place(at, &frame) else {
             return Ok(());
         };
-        let packet = self.wire.packet(&frame)?;
         let time_ns = time_ns.max(self.open_at);
+        self.open_before(&frame, time_ns)?;
+        let packet = self.wire.packet(&frame)?;
         self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, packet)
+    }
+
+    /// Adds a connection that opens during the run. Its number is the number of connections so far.
+    ///
+    /// # Errors
+    /// If the capture cannot represent the connection.
+    pub(crate) fn open(&mut self, connection: Connection) -> Result<(), CaptureError> {
+        self.wire.add(connection)?;
+        self.is_open.push(false);
+        Ok(())
+    }
+
+    /// Returns the name of a frame's connection.
+    pub(crate) fn name(&self, frame: &Frame) -> &str {
+        &self.wire.connection(frame).name
+    }
+
+    /// Returns the number of packets or cells so far. The handshakes at the beginning do not count.
+    pub fn packets(&self) -> u64 {
+        self.writer.packets - self.made_up
     }
 
     /// Adds a packet that has bytes of its own.
@@ -378,9 +414,19 @@ impl<W: Write> Capture<W> {
     /// # Errors
     /// If the frame is too long, or does not fit its connection.
     pub fn fits(&self, frame: &Frame) -> Result<(), CaptureError> {
-        let bytes = self.pdu(frame)?.len();
+        self.fits_bytes(&self.wire.packet(frame)?)
+    }
+
+    /// Returns an error if a capture of this kind cannot represent the full segments of a connection.
+    pub(crate) fn fits_segments(&self, connection: &Connection) -> Result<(), CaptureError> {
+        let Some(Tcp { mss, .. }) = connection.tcp else { return Ok(()) };
+        let bytes = self.wire.fits(connection, mss.saturating_add(TcpHeader::MIN_LEN as u64))?;
+        self.fits_bytes(&vec![0; bytes])
+    }
+
+    fn fits_bytes(&self, packet: &[u8]) -> Result<(), CaptureError> {
         if self.kind == CaptureKind::Aal5 && self.wire.framing.encapsulation == Encapsulation::LlcSnap {
-            erf_header(0, ERF_TYPE_AAL5, ERF_CELL_HEADER_BYTES + bytes)?;
+            erf_header(0, ERF_TYPE_AAL5, ERF_CELL_HEADER_BYTES + self.wire.frame(packet).len())?;
         }
         Ok(())
     }
@@ -393,49 +439,60 @@ impl<W: Write> Capture<W> {
         Ok(self.writer.finish()?)
     }
 
-    /// Writes the three steps of every connection's handshake, each at both ends (RFC 9293, 3.5).
-    fn handshakes(&mut self) -> Result<(), CaptureError> {
-        for (steps, time_ns) in [([Step::Syn, Step::SynAck].as_slice(), SYN_NS), (&[Step::Ack], OPEN_NS)] {
-            for number in (0..).take(self.wire.connections.len()) {
-                let Connection { name, tcp, .. } = &self.wire.connections[number as usize];
-                let Some(tcp) = *tcp else { continue };
+    /// Makes up a handshake of every connection, from nanosecond 1 to 2.
+    fn open_flows(&mut self) -> Result<(), CaptureError> {
+        let tcp = |(_, connection): &(u32, &Connection)| connection.tcp.is_some();
+        let numbers: Vec<u32> = (0..).zip(&self.wire.connections).filter(tcp).map(|(number, _)| number).collect();
+        let comment = |name: &str| {
+            format!(
+                "made up: in the model the connection {name} is open from the start. This handshake tells a reader its \
+                 segment size, window scale and whether it has selective acknowledgements"
+            )
+        };
+        for (steps, time_ns) in [(0..2, SYN_NS), (2..3, OPEN_NS)] {
+            for &number in &numbers {
                 self.open_at = OPEN_NS;
-                let comment = format!(
-                    "made up: in the model the connection {name} is open from the start. This handshake tells a reader \
-                     its segment size, window scale and whether it has selective acknowledgements"
-                );
-                for &step in steps {
-                    self.step(number, tcp, step, time_ns, &comment)?;
+                self.make_up(&wire::made_up(number)[steps.clone()], time_ns, comment)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes steps of a handshake, each at both ends (RFC 9293, 3.5).
+    fn make_up(&mut self, steps: &[Frame], time_ns: u64, comment: impl Fn(&str) -> String) -> Result<(), CaptureError> {
+        for frame in steps {
+            let packet = self.wire.packet(frame)?;
+            let comment = comment(&self.wire.connection(frame).name);
+            let ends = [Place::Sender, Place::Receiver];
+            for at in if frame.carries.is_forward() { ends } else { [ends[1], ends[0]] } {
+                if let Some((interface, direction, circuit)) = self.place(at, frame) {
+                    let block = PacketBlock { interface, time_ns, direction, comment: Some(&comment) };
+                    self.write(block, circuit, packet.clone())?;
                 }
             }
         }
         Ok(())
     }
 
-    fn step(&mut self, number: u32, tcp: Tcp, step: Step, time_ns: u64, comment: &str) -> Result<(), CaptureError> {
-        let packet = self.wire.handshake(number, tcp, step);
-        let frame = wire::like(number, step);
-        let ends = match step {
-            Step::Syn | Step::Ack => [Place::Sender, Place::Receiver],
-            Step::SynAck => [Place::Receiver, Place::Sender],
-        };
-        for at in ends {
-            if let Some((interface, direction, circuit)) = self.place(at, &frame) {
-                let block = PacketBlock { interface, time_ns, direction, comment: Some(comment) };
-                self.write(block, circuit, packet.clone())?;
-            }
+    /// Makes up the handshake of a connection whose first packet in this capture is not part of one.
+    fn open_before(&mut self, frame: &Frame, time_ns: u64) -> Result<(), CaptureError> {
+        let is_open = &mut self.is_open[frame.connection as usize];
+        if std::mem::replace(is_open, true) || matches!(frame.carries, Carries::Syn | Carries::SynAck) {
+            return Ok(());
         }
-        Ok(())
+        self.make_up(&wire::made_up(frame.connection), time_ns, |name| {
+            format!(
+                "made up: {name} opened without a handshake, or before this capture. This handshake tells a reader its \
+                 segment size, window scale and whether it has selective acknowledgements"
+            )
+        })
     }
 
     /// Returns the interface and direction of a frame at one end of its connection, and the VPI and VCI there; `None`
     /// if that end is not observed.
     fn place(&self, at: Place, frame: &Frame) -> Option<(u32, Direction, Circuit)> {
         let Connection { sender, receiver, data, acks, .. } = self.wire.connection(frame);
-        let (labels, from) = match frame.carries {
-            Carries::Data(_) | Carries::Packet { .. } | Carries::Own { is_data: true, .. } => (data, Place::Sender),
-            Carries::Ack(..) | Carries::Own { is_data: false, .. } => (acks, Place::Receiver),
-        };
+        let (labels, from) = if frame.carries.is_forward() { (data, Place::Sender) } else { (acks, Place::Receiver) };
         let end = if at == Place::Sender { sender } else { receiver };
         let (direction, circuit) =
             if at == from { (Direction::Outbound, labels.first) } else { (Direction::Inbound, labels.last) };
@@ -479,7 +536,7 @@ impl<W: Write> Capture<W> {
     /// Returns one cell of a frame, and whether it is the last.
     fn payload_of(&mut self, frame: &Frame, index: u32) -> Result<([u8; PAYLOAD_BYTES], bool), CaptureError> {
         // Cells of several VCs alternate at a port, so frames of each are needed again soon.
-        let way = u32::from(matches!(frame.carries, Carries::Ack(..) | Carries::Own { is_data: false, .. }));
+        let way = u32::from(!frame.carries.is_forward());
         let slot = frame.connection.wrapping_mul(2).wrapping_add(way) as usize % FRAMES_KEPT;
         if self.frames[slot].as_ref().is_none_or(|(kept, _)| kept != frame) {
             self.frames[slot] = Some((*frame, self.pdu(frame)?));

@@ -11,6 +11,8 @@ use std::io::{self, Write};
 pub(crate) struct Writer<W> {
     out: W,
     block: Vec<u8>,
+    /// Packets so far.
+    pub(crate) packets: u64,
 }
 
 /// Name, description and link type of an interface.
@@ -40,7 +42,7 @@ pub enum Direction {
 impl<W: Write> Writer<W> {
     /// Begins a file with its section header.
     pub(crate) fn new(out: W, application: &str, comment: &str) -> io::Result<Self> {
-        let mut writer = Self { out, block: Vec::new() };
+        let mut writer = Self { out, block: Vec::new(), packets: 0 };
         writer.begin(SECTION_HEADER);
         writer.word(BYTE_ORDER_MAGIC);
         writer.block.extend_from_slice(&VERSION_1_0);
@@ -84,6 +86,7 @@ impl<W: Write> Writer<W> {
         if let Some(comment) = packet.comment {
             self.text(OPT_COMMENT, comment);
         }
+        self.packets += 1;
         self.end()
     }
 

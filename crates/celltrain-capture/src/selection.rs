@@ -19,6 +19,7 @@ pub struct Selection {
 }
 
 /// A selection converted to the indices of a network.
+#[derive(Clone)]
 pub struct Selected {
     /// For each link: true if its frames are observed.
     pub frames: TiVec<LinkIndex, bool>,
@@ -89,10 +90,7 @@ impl Selection {
             if !own.iter().zip(&theirs).any(|(own, theirs)| *own && *theirs) {
                 let known: Vec<&str> =
                     vcs.iter().zip(&theirs).filter(|(_, has)| **has).map(|(name, _)| *name).collect();
-                let more =
-                    if known.len() > SHOWN { format!(" and {} more", known.len() - SHOWN) } else { String::new() };
-                let listed = known[..known.len().min(SHOWN)].join(", ");
-                let problem = format!("excludes every VC that flows selects: {listed}{more}");
+                let problem = format!("excludes every VC that flows selects: {}", listed(&known));
                 return Err(Wrong { option: "vcs", value: names.join(", "), problem });
             }
         }
@@ -150,12 +148,16 @@ impl Wrong {
         if let Some(guess) = guess {
             write!(problem, "; did you mean {guess}?").expect("a text takes all that is written");
         }
-        let shown: Vec<&str> = known.iter().take(SHOWN).copied().collect();
-        let more = known.len().saturating_sub(SHOWN);
-        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        write!(problem, " (choose from {}{rest})", shown.join(", ")).expect("a text takes all that is written");
+        write!(problem, " (choose from {})", listed(known)).expect("a text takes all that is written");
         Self { option, value: value.to_owned(), problem }
     }
+}
+
+/// Lists names for an error.
+pub(crate) fn listed(names: &[&str]) -> String {
+    let more = names.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names[..names.len() - more].join(", ") + &rest
 }
 
 /// Returns for each known name whether `names` lists it.

@@ -2,27 +2,27 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::TiVec;
 
 use celltrain_core::aal5::CellFormat;
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{EcnBits, Event, FrameStep, Observer};
-use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
-use celltrain_core::network::{Flow, Link, Network, NodeKind, Routing};
+use celltrain_core::events::{EcnBits, Event, FrameStep, Observer, RequestStep};
+use celltrain_core::index::VcIndex;
+use celltrain_core::network::{Link, Network, Routing};
 use celltrain_core::probe::Probe;
-use celltrain_core::tcp::{Ecn, Segment};
+use celltrain_core::requests::{GroupIndex, PairIndex, RequestGroup};
+use celltrain_core::tcp::Segment;
 use celltrain_core::units::{Clock, Time};
 
 use crate::cells::Cells;
 use crate::choice::CaptureChoice;
+use crate::connections::{Connections, chosen_flows};
 use crate::outcomes::{FrameOutcomes, Names, Waiting};
 pub use crate::own_packet::OwnPacket;
+use crate::selection::{Selected, listed};
 use crate::sink::{Writing, blocks};
 use crate::wire::{data, seen};
-use crate::{
-    About, Capture, CaptureError, CaptureKind, Circuit, Connection, End, Frame, Interface, Labels, Place, SeenFrame,
-    Setting, Tcp,
-};
+use crate::{About, Capture, CaptureError, CaptureKind, Carries, Circuit, Frame, Interface, Place, SeenFrame, Setting};
 
 /// Observer that captures a run.
 pub struct Watch<'a> {
@@ -30,6 +30,7 @@ pub struct Watch<'a> {
     /// First instant of the window, and the first instant after the window.
     window: [Time; 2],
     looks: Looks,
+    connections: Connections,
     /// `None` after a failure.
     capture: Option<Writing<'a>>,
     /// The problem, if the capture cannot represent some traffic.
@@ -50,6 +51,7 @@ pub struct Destination<'a> {
 }
 
 /// Observed places.
+#[expect(clippy::large_enum_variant, reason = "a capture has one")]
 enum Looks {
     AtHosts(Packets),
     AtPorts(Box<Cells>),
@@ -58,17 +60,16 @@ enum Looks {
 struct Packets {
     /// Whether senders and receivers are observed.
     ends: [bool; 2],
-    flows: TiVec<FlowIndex, bool>,
+    chosen: Selected,
     /// Waiting packets, if the engine reports the outcome of frames.
     outcomes: Option<(FrameOutcomes, Names)>,
 }
 
 impl<'a> Watch<'a> {
-    /// Captures the part of a run of this network that `choice` selects. Packets of requests, and cells of the VCs that
-    /// carry them, are left out.
+    /// Captures the part of a run of this network that `choice` selects.
     ///
     /// # Errors
-    /// If a port, VC or flow does not exist, or the traffic cannot be represented.
+    /// If a port, VC or flow does not exist, the traffic cannot be represented, or there is nothing to capture.
     pub fn new(choice: &CaptureChoice, network: &Network, into: Destination<'a>) -> Result<Self, String> {
         let Destination { sink, about, tells_fates, stopped } = into;
         let CaptureChoice { kind, looks_at, of } = choice;
@@ -80,36 +81,46 @@ impl<'a> Watch<'a> {
         let routing = network.routing();
         let circuits = circuits(network, &routing, *kind)?;
         let hosts = if kind.of_cells() { [false; 2] } else { *looks_at };
-        let (mut interfaces, connections) = at_hosts(network, &circuits, hosts, &chosen.flows);
-        if kind.of_cells() {
+        let connections = Connections::new(network, &circuits, hosts, &chosen);
+        let interfaces = if kind.of_cells() {
             let links = network.links.iter().zip(&chosen.cells).filter(|(_, chosen)| **chosen);
             let port = |link: &Link| Interface {
                 name: link.name.clone(),
                 description: format!("output port, {} Mb/s", link.rate.bits_per_second as f64 / 1e6),
             };
-            interfaces = links.map(|(link, _)| port(link)).collect();
+            links.map(|(link, _)| port(link)).collect()
+        } else {
+            connections.interfaces(network)
+        };
+        if kind.of_cells() {
+            refuse_silent_ports(network, &chosen)?;
+        } else if interfaces.is_empty() {
+            return Err(NO_PACKETS.to_owned());
         }
-        let setting = Setting { kind: *kind, framing: network.aal5.clone(), interfaces, connections };
+        let flows = network.flows.iter().zip(&chosen.flows);
+        let flows = flows.map(|(flow, chosen)| connections.of_flow(flow, hosts.map(|looks| looks && *chosen)));
+        let setting = Setting { kind: *kind, framing: network.aal5.clone(), interfaces, connections: flows.collect() };
         let capture = Capture::new(blocks(sink), &about, setting).map_err(|error| error.to_string())?;
-        let modelled = |(number, flow): &(u32, &Flow)| chosen.flows[FlowIndex::new(*number)] && !flow.outside;
-        for (number, flow) in (0..).zip(&network.flows).filter(modelled) {
+        for (number, flow) in chosen_flows(network, &chosen.flows).filter(|(_, flow)| !flow.outside) {
             let (bytes, _) = flow.frame(&network.aal5);
             let segment = Segment { seq: 0, len: u32::try_from(bytes).unwrap_or(u32::MAX) };
             let carries = data(segment, flow.traffic.packets().is_none());
             capture
-                .fits(&Frame { connection: number, number: 0, ecn: EcnBits::default(), carries })
+                .fits(&Frame { connection: number.number(), number: 0, ecn: EcnBits::default(), carries })
                 .map_err(|error| error.to_string())?;
         }
+        for (group, vcs) in groups(network) {
+            let request = connections.of_request(group, 0, vcs);
+            capture.fits_segments(&request).map_err(|error| error.to_string())?;
+        }
         let looks = if kind.of_cells() {
-            let mut vcs = chosen.vcs;
-            network.requests.pairs.iter().flat_map(|pair| &pair.vcs).for_each(|&vc| vcs[vc] = false);
-            Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, vcs, circuits)))
+            Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, chosen.vcs.clone(), circuits)))
         } else {
             let outcomes = tells_fates.then(|| (FrameOutcomes::default(), Names::of(network)));
-            Looks::AtHosts(Packets { ends: *looks_at, flows: chosen.flows, outcomes })
+            Looks::AtHosts(Packets { ends: *looks_at, chosen: chosen.clone(), outcomes })
         };
-        let clock = network.clock();
-        Ok(Self { clock, window: chosen.window, looks, capture: Some(capture), refused: None, stopped })
+        let (clock, window) = (network.clock(), chosen.window);
+        Ok(Self { clock, window, looks, connections, capture: Some(capture), refused: None, stopped })
     }
 
     /// Captures a packet of a host outside the simulation.
@@ -120,8 +131,8 @@ impl<'a> Watch<'a> {
         self.write(|looks, capture| {
             match looks {
                 Looks::AtPorts(cells) => cells.on_packet(seen, capture),
-                Looks::AtHosts(Packets { ends, flows, .. })
-                    if in_window && flows[seen.flow] && ends[usize::from(seen.at == Place::Receiver)] =>
+                Looks::AtHosts(Packets { ends, chosen, .. })
+                    if in_window && chosen.keeps(seen.flow) && ends[usize::from(seen.at == Place::Receiver)] =>
                 {
                     let mut packet = Waiting::settled(time_ns, seen.at, seen.frame());
                     packet.own = Some(seen.bytes.into());
@@ -133,11 +144,12 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// Writes the waiting packets and ends the capture.
+    /// Writes the waiting packets and ends the capture. Returns the number of its packets or cells; the handshakes at its
+    /// beginning do not count.
     ///
     /// # Errors
     /// If some traffic cannot be represented. Failed writes are not reported, since `sink` already knows about them.
-    pub fn finish(mut self) -> Result<(), String> {
+    pub fn finish(mut self) -> Result<u64, String> {
         self.write(|looks, capture| match looks {
             Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) => {
                 std::iter::from_fn(|| outcomes.take()).try_for_each(|packet| put(capture, &packet))
@@ -145,9 +157,10 @@ impl<'a> Watch<'a> {
             Looks::AtHosts(_) => Ok(()),
             Looks::AtPorts(cells) => cells.flush(capture),
         });
+        let packets = self.capture.as_ref().map_or(0, Capture::packets);
         match self.capture.map(Capture::finish) {
             Some(Err(CaptureError::Refused(problem))) => Err(problem),
-            _ => self.refused.map_or(Ok(()), Err),
+            _ => self.refused.map_or(Ok(packets), Err),
         }
     }
 
@@ -174,12 +187,15 @@ impl Observer for Watch<'_> {
         let in_window = now >= from && now < to;
         let time_ns = nanoseconds(self.clock, now);
         match (&mut self.looks, event) {
-            (Looks::AtHosts(packets), Event::Segment(event))
-                if in_window && packets.flows.get(event.flow) == Some(&true) =>
-            {
-                if let Some((at, carries, leaves)) = seen(&event)
-                    && packets.ends[usize::from(at == Place::Receiver)]
-                {
+            (_, Event::Request(event)) => {
+                if let RequestStep::Opened { group, number, vcs, .. } = event.step {
+                    let connection = self.connections.of_request(group, number, vcs);
+                    self.write(|_, capture| capture.open(connection));
+                }
+            }
+            (Looks::AtHosts(packets), Event::Segment(event)) if in_window && packets.chosen.keeps(event.flow) => {
+                let (at, carries, leaves) = seen(&event);
+                if packets.ends[usize::from(at == Place::Receiver)] {
                     let frame = Frame {
                         connection: event.flow.number(),
                         number: event.frame.number(),
@@ -230,7 +246,14 @@ impl Looks {
 
 fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> {
     let Waiting { time_ns, at, frame, comment, own, .. } = packet;
-    let seen = SeenFrame { time_ns: *time_ns, at: *at, frame: *frame, comment: comment.as_deref() };
+    let mut comment = comment.as_deref();
+    let opening;
+    if frame.carries == Carries::Syn {
+        let name = capture.name(frame);
+        opening = comment.map_or_else(|| format!("opens {name}"), |loss| format!("opens {name}; {loss}"));
+        comment = Some(&opening);
+    }
+    let seen = SeenFrame { time_ns: *time_ns, at: *at, frame: *frame, comment };
     match own {
         Some(bytes) => capture.own_packet(&seen, bytes),
         None => capture.frame(&seen),
@@ -253,64 +276,38 @@ fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<T
     network.vcs.keys().map(of_vc).collect()
 }
 
-/// Returns the observed hosts, and all connections.
-fn at_hosts(
-    network: &Network,
-    circuits: &TiVec<VcIndex, Vec<Circuit>>,
-    ends: [bool; 2],
-    chosen: &TiVec<FlowIndex, bool>,
-) -> (Vec<Interface>, Vec<Connection>) {
-    let hosts_of = |vc: VcIndex| -> [NodeIndex; 2] {
-        let path = &network.vcs[vc].path;
-        let [first, last] = [path.first(), path.last()]
-            .map(|link: Option<&LinkIndex>| &network.links[*link.expect("a VC crosses a link")]);
-        [first.from, last.to]
-    };
-    let mut is_seen: TiVec<NodeIndex, bool> = ti_vec![false; network.nodes.len()];
-    for (flow, _) in network.flows.iter().zip(chosen).filter(|(_, chosen)| **chosen) {
-        for (host, _) in hosts_of(flow.data_vc).into_iter().zip(ends).filter(|(_, looks)| *looks) {
-            is_seen[host] = true;
-        }
+/// Returns each group of requests that has pairs of hosts, with the VCs of one of them.
+fn groups(network: &Network) -> impl Iterator<Item = (GroupIndex, [VcIndex; 2])> {
+    let pairs = &network.requests.pairs;
+    let vcs = |pair: PairIndex| [pairs[pair].vcs[0], pairs[pairs[pair].back].vcs[0]];
+    let groups = network.requests.groups.iter_enumerated();
+    groups.filter_map(move |(number, group)| Some((number, vcs(group.pairs().next()?))))
+}
+
+/// Returns an error if no cells of the chosen VCs cross a chosen port.
+fn refuse_silent_ports(network: &Network, chosen: &Selected) -> Result<(), String> {
+    let pairs = network.requests.groups.iter().flat_map(RequestGroup::pairs);
+    let pairs = pairs.map(|pair| &network.requests.pairs[pair]);
+    let of_pairs = pairs.flat_map(|pair| pair.vcs.iter().chain(&network.requests.pairs[pair.back].vcs)).copied();
+    let of_flows = network.flows.iter().flat_map(|flow| {
+        let has_acks = flow.uses_tcp() || flow.outside || network.vcs[flow.data_vc].abr.is_some();
+        [flow.data_vc].into_iter().chain(has_acks.then_some(flow.ack_vc))
+    });
+    let mut crossed: TiVec<_, bool> = network.links.iter().map(|_| false).collect();
+    for vc in of_flows.chain(of_pairs).filter(|&vc| chosen.vcs[vc]) {
+        network.vcs[vc].path.iter().for_each(|&link| crossed[link] = true);
     }
-    let (mut numbers, mut interfaces) = (TiVec::<NodeIndex, _>::new(), Vec::new());
-    // Packets of hosts outside the simulation have addresses in 10.0.0.0/9, which are in their bytes.
-    let mut hosts = if network.flows.iter().any(|flow| flow.outside) { 1 << 23 } else { 0 };
-    for (node, &is_seen) in network.nodes.iter().zip(&is_seen) {
-        let interface = u32::try_from(interfaces.len()).expect("indices fit 32 bits");
-        numbers.push((hosts, is_seen.then_some(interface)));
-        hosts += u32::from(node.kind == NodeKind::Host);
-        if is_seen {
-            interfaces.push(Interface { name: node.name.clone(), description: "host".to_owned() });
-        }
+    if crossed.iter().zip(&chosen.cells).any(|(crossed, chosen)| *crossed && *chosen) {
+        return Ok(());
     }
-    let labels = |vc: VcIndex| Labels {
-        first: circuits[vc].first().copied().unwrap_or_default(),
-        last: circuits[vc].last().copied().unwrap_or_default(),
+    let names = |links: &TiVec<_, bool>| -> Vec<&str> {
+        network.links.iter().zip(links).filter(|(_, is_in)| **is_in).map(|(link, _)| link.name.as_str()).collect()
     };
-    let connection = |(flow, is_chosen): (&Flow, &bool)| {
-        let [from, to] = hosts_of(flow.data_vc);
-        let end = |host: NodeIndex, looks: bool| {
-            let (number, interface) = numbers[host];
-            End { host: number, interface: interface.filter(|_| looks && *is_chosen) }
-        };
-        let options = flow.tcp.options();
-        let is_tcp = flow.uses_tcp();
-        Connection {
-            name: flow.name.clone(),
-            sender: end(from, ends[0]),
-            receiver: end(to, ends[1]),
-            data: labels(flow.data_vc),
-            acks: if is_tcp || flow.outside { labels(flow.ack_vc) } else { Labels::default() },
-            tcp: is_tcp.then(|| Tcp {
-                mss: options.mss.bytes,
-                receive_window: options.receive_window.bytes,
-                selective: flow.tcp.selective(),
-                ecn: flow.tcp.options().ecn == Ecn::On,
-            }),
-        }
-    };
-    let connections = network.flows.iter().zip(chosen).map(connection).collect();
-    (interfaces, connections)
+    Err(format!(
+        "the capture would be empty: no chosen cells cross {}; choose among {}",
+        listed(&names(&chosen.cells)),
+        listed(&names(&crossed))
+    ))
 }
 
 /// Converts a time to whole nanoseconds since the start.
@@ -318,5 +315,8 @@ pub fn nanoseconds(clock: Clock, time: Time) -> u64 {
     let nanoseconds = u128::from(time.0) * NS_PER_SECOND / u128::from(clock.units_per_second);
     u64::try_from(nanoseconds).unwrap_or(u64::MAX)
 }
+
+const NO_PACKETS: &str = "the capture would be empty: the chosen VCs carry requests, whose packets are captured only if neither \
+                          vcs nor flows are chosen; leave these out, or capture cells";
 
 const NS_PER_SECOND: u128 = 1_000_000_000;

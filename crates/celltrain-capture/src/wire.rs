@@ -8,7 +8,7 @@ use std::array;
 use std::collections::BTreeMap;
 
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
-use celltrain_core::events::{EcnBits, SegmentEvent, SegmentStep};
+use celltrain_core::events::{EcnBits, HandshakeStep, SegmentEvent, SegmentStep};
 use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence, window_scale};
 use etherparse::TcpOptionElement::{
     MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, WindowScale,
@@ -20,7 +20,7 @@ use etherparse::{
 
 use crate::codec::{aal5, llc_snap};
 
-use crate::{CaptureError, Place};
+use crate::{CaptureError, CaptureKind, Place};
 
 /// A connection, or a flow of packets without replies, with the values for its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +110,10 @@ pub enum Carries {
     Data(Segment),
     /// An acknowledgement, from the receiver to the sender, with any SACK blocks.
     Ack(Ack, SackBlocks),
+    /// The first step of a handshake, from the sender to the receiver.
+    Syn,
+    /// The answer to it.
+    SynAck,
     /// A packet without a reply, from the sender to the receiver.
     Packet {
         /// Its number, from 0.
@@ -126,12 +130,15 @@ pub enum Carries {
     },
 }
 
-/// Step of a handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    Syn,
-    SynAck,
-    Ack,
+impl Carries {
+    /// Returns true if the frame travels from the sender to the receiver.
+    pub(crate) fn is_forward(self) -> bool {
+        match self {
+            Self::Data(_) | Self::Packet { .. } | Self::Syn => true,
+            Self::Ack(..) | Self::SynAck => false,
+            Self::Own { is_data, .. } => is_data,
+        }
+    }
 }
 
 /// All connections, and the framing of their frames.
@@ -139,31 +146,42 @@ pub(crate) enum Step {
 pub(crate) struct Wire {
     pub(crate) connections: Vec<Connection>,
     pub(crate) framing: Aal5Options,
+    /// True if a SYN has options. The model counts the cells of a SYN without options, so those of VC multiplexing have
+    /// no room for them.
+    has_syn_options: bool,
     /// The packets of hosts outside the simulation, by number.
     pub(crate) own: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Wire {
     /// Checks the connections: their addresses and ports must be distinct, and their segments must fit in a frame.
-    pub(crate) fn new(connections: Vec<Connection>, framing: Aal5Options) -> Result<Self, CaptureError> {
-        let wire = Self { connections, framing, own: BTreeMap::new() };
-        for (number, connection) in (0..).zip(&wire.connections) {
-            let refuse = |problem: String| Err(CaptureError::Refused(format!("{}: {problem}", connection.name)));
-            for End { host, .. } in [connection.sender, connection.receiver] {
-                if host >= MAX_HOSTS {
-                    return refuse(format!("host {host} has no address in 10.0.0.0/8"));
-                }
-            }
-            if number >= MAX_CONNECTIONS {
-                return refuse(format!("a capture can hold at most {MAX_CONNECTIONS} connections"));
-            }
-            if let Some(Tcp { mss, .. }) = connection.tcp {
-                let len = u32::try_from(mss).unwrap_or(u32::MAX);
-                let carries = Carries::Data(Segment { seq: 0, len });
-                wire.packet(&Frame { connection: number, number: 0, ecn: EcnBits::default(), carries })?;
+    pub(crate) fn new(
+        connections: Vec<Connection>,
+        framing: Aal5Options,
+        kind: CaptureKind,
+    ) -> Result<Self, CaptureError> {
+        let has_syn_options = !kind.of_cells() || framing.encapsulation == Encapsulation::LlcSnap;
+        let mut wire = Self { connections: Vec::new(), framing, has_syn_options, own: BTreeMap::new() };
+        connections.into_iter().try_for_each(|connection| wire.add(connection))?;
+        Ok(wire)
+    }
+
+    /// Adds a connection.
+    pub(crate) fn add(&mut self, connection: Connection) -> Result<(), CaptureError> {
+        let refuse = |problem: String| Err(CaptureError::Refused(format!("{}: {problem}", connection.name)));
+        for End { host, .. } in [connection.sender, connection.receiver] {
+            if host >= MAX_HOSTS {
+                return refuse(format!("host {host} has no address in 10.0.0.0/8"));
             }
         }
-        Ok(wire)
+        if self.connections.len() >= MAX_CONNECTIONS as usize {
+            return refuse(format!("a capture can hold at most {MAX_CONNECTIONS} connections"));
+        }
+        if let Some(Tcp { mss, .. }) = connection.tcp {
+            self.fits(&connection, mss.saturating_add(TcpHeader::MIN_LEN as u64))?;
+        }
+        self.connections.push(connection);
+        Ok(())
     }
 
     pub(crate) fn connection(&self, frame: &Frame) -> &Connection {
@@ -175,9 +193,8 @@ impl Wire {
         if let Carries::Own { packet, .. } = frame.carries {
             return Ok(self.own.get(&packet).expect("its bytes are kept while its cells are seen").clone());
         }
-        let Some(Tcp { receive_window, .. }) = connection.tcp else {
-            return self.udp(frame, connection);
-        };
+        let Some(tcp) = connection.tcp else { return self.udp(frame, connection) };
+        let Tcp { receive_window, .. } = tcp;
         match frame.carries {
             Carries::Data(Segment { seq, len }) => {
                 self.fits(connection, u64::from(len) + TcpHeader::MIN_LEN as u64)?;
@@ -198,20 +215,17 @@ impl Wire {
                 };
                 Ok(self.tcp(frame, header, &options, &[]))
             }
+            Carries::Syn | Carries::SynAck => Ok(self.handshake(frame, tcp)),
             Carries::Packet { .. } | Carries::Own { .. } => {
                 Err(CaptureError::Refused(format!("{}: is TCP and sends no other packets", connection.name)))
             }
         }
     }
 
-    /// Returns a packet of the TCP handshake, which the model omits.
-    pub(crate) fn handshake(&self, connection: u32, tcp: Tcp, step: Step) -> Vec<u8> {
-        let frame = like(connection, step);
+    /// Returns a SYN or SYN-ACK.
+    fn handshake(&self, frame: &Frame, tcp: Tcp) -> Vec<u8> {
+        let is_syn = frame.carries == Carries::Syn;
         let scale = window_scale(tcp.receive_window);
-        if step == Step::Ack {
-            let window = window_field(tcp.receive_window >> scale);
-            return self.tcp(&frame, header(sequence_number(0), Some(sequence_number(0)), window), &[], &[]);
-        }
         // Options are padded to whole words, as RFC 7323 (appendix A) recommends.
         let mut options = vec![MaximumSegmentSize(window_field(tcp.mss))];
         if tcp.selective {
@@ -221,11 +235,11 @@ impl Wire {
             options.extend([Noop, WindowScale(u8::try_from(scale).expect("a window scale is at most 14"))]);
         }
         // RFC 7323 (2.2): the window of a SYN is not scaled.
-        let acknowledgement = (step == Step::SynAck).then(|| sequence_number(0));
+        let acknowledgement = (!is_syn).then(|| sequence_number(0));
         let header = header(INITIAL, acknowledgement, window_field(tcp.receive_window));
         // RFC 3168 (6.1.1): a SYN that asks for ECN has both flags, ECE and CWR; the answer has only ECE.
-        let header = TcpHeader { syn: true, ece: tcp.ecn, cwr: tcp.ecn && step == Step::Syn, ..header };
-        self.tcp(&frame, header, &options, &[])
+        let header = TcpHeader { syn: true, ece: tcp.ecn, cwr: tcp.ecn && is_syn, ..header };
+        self.tcp(frame, header, if self.has_syn_options { &options } else { &[] }, &[])
     }
 
     /// Returns the AAL5 frame around a packet: whole cells.
@@ -266,10 +280,7 @@ impl Wire {
     fn ip(&self, frame: &Frame) -> (PacketBuilderStep<IpHeaders>, [u16; 2]) {
         let Connection { sender, receiver, .. } = self.connection(frame);
         let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];
-        let [from, to] = match frame.carries {
-            Carries::Data(_) | Carries::Packet { .. } | Carries::Own { is_data: true, .. } => ends,
-            Carries::Ack(..) | Carries::Own { is_data: false, .. } => [ends[1], ends[0]],
-        };
+        let [from, to] = if frame.carries.is_forward() { ends } else { [ends[1], ends[0]] };
         let address = |(end, _): (&End, u32)| (NETWORK + 1 + end.host).to_be_bytes();
         let port = |(_, number): (&End, u32)| FIRST_PORT + u16::try_from(number).expect("ports are counted to 16384");
         let header = Ipv4Header {
@@ -298,47 +309,47 @@ impl Wire {
         }
     }
 
-    /// Returns an error if a packet is too long for the length field of IPv4 or AAL5. The model can count the cells of
-    /// such packets.
-    fn fits(&self, connection: &Connection, transport_bytes: u64) -> Result<(), CaptureError> {
+    /// Returns the length of a packet, or an error if it is too long for the length field of IPv4 or AAL5. The model can
+    /// count the cells of such packets.
+    pub(crate) fn fits(&self, connection: &Connection, transport_bytes: u64) -> Result<usize, CaptureError> {
         let packet = transport_bytes.saturating_add(Ipv4Header::MIN_LEN as u64);
         let most = match self.framing.encapsulation {
             Encapsulation::LlcSnap => aal5::MAX_SDU_BYTES - llc_snap::HEADER_BYTES,
             Encapsulation::VcMux => usize::from(u16::MAX),
         };
-        if packet > most as u64 {
-            let problem = format!(
-                "{}: its packets of {packet} bytes do not fit an AAL5 frame, which holds {most}",
-                connection.name
-            );
-            return Err(CaptureError::Refused(problem));
-        }
-        Ok(())
+        usize::try_from(packet).ok().filter(|&packet| packet <= most).ok_or_else(|| {
+            let name = &connection.name;
+            let problem = format!("{name}: its packets of {packet} bytes do not fit an AAL5 frame, which holds {most}");
+            CaptureError::Refused(problem)
+        })
     }
 }
 
-/// Returns a placeholder frame with the direction of a handshake step, because the model has no frames for handshakes.
-pub(crate) fn like(connection: u32, step: Step) -> Frame {
-    let carries = match step {
-        Step::Syn | Step::Ack => Carries::Data(Segment { seq: 0, len: 0 }),
-        Step::SynAck => Carries::Ack(Ack { ack: 0, window: 0 }, SackBlocks::NONE),
-    };
-    Frame { connection, number: 0, ecn: EcnBits::default(), carries }
+/// Returns the three steps of a handshake that the model omits: SYN, SYN-ACK, ACK.
+pub(crate) fn made_up(connection: u32) -> [Frame; 3] {
+    [Carries::Syn, Carries::SynAck, Carries::Data(Segment { seq: 0, len: 0 })].map(|carries| Frame {
+        connection,
+        number: 0,
+        ecn: EcnBits::default(),
+        carries,
+    })
 }
 
-/// Returns the end at which a segment or ACK is seen, its frame's content, and whether it leaves that end. Returns
-/// `None` for handshakes, which are not captured.
-pub(crate) fn seen(event: &SegmentEvent) -> Option<(Place, Carries, bool)> {
+/// Returns the end at which a segment or ACK is seen, its frame's content, and whether it leaves that end.
+pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
     let is_tcp = event.sender.is_some();
-    Some(match event.step {
+    match event.step {
         SegmentStep::Sent { segment, .. } | SegmentStep::Retransmitted { segment, .. } => {
             (Place::Sender, data(segment, is_tcp), true)
         }
         SegmentStep::Arrived { segment, .. } => (Place::Receiver, data(segment, is_tcp), false),
         SegmentStep::AckSent { ack, blocks } => (Place::Receiver, Carries::Ack(ack, blocks), true),
         SegmentStep::Acknowledged { ack, blocks, .. } => (Place::Sender, Carries::Ack(ack, blocks), false),
-        SegmentStep::Handshake(_) => return None,
-    })
+        SegmentStep::Handshake(HandshakeStep::SynSent { .. }) => (Place::Sender, Carries::Syn, true),
+        SegmentStep::Handshake(HandshakeStep::SynArrived) => (Place::Receiver, Carries::Syn, false),
+        SegmentStep::Handshake(HandshakeStep::SynAckSent) => (Place::Receiver, Carries::SynAck, true),
+        SegmentStep::Handshake(HandshakeStep::SynAckArrived) => (Place::Sender, Carries::SynAck, false),
+    }
 }
 
 /// Returns the content of a data segment, or of a packet sent without TCP; packets of one flow all have the same size.

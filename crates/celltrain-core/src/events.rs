@@ -483,6 +483,8 @@ pub enum RequestStep {
         number: u32,
         /// The pair of hosts.
         pair: PairIndex,
+        /// The VCs of its data and of its acknowledgements.
+        vcs: [VcIndex; 2],
         /// Bytes to send.
         bytes: u64,
         /// Number of the query that it answers, if it answers one.

@@ -44,6 +44,7 @@ pub mod shaped_port;
 pub mod tcp;
 pub mod threshold;
 pub mod tie;
+pub mod timeouts;
 pub mod traffic;
 pub mod units;
 mod upstream;

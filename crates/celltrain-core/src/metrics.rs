@@ -2,7 +2,6 @@
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `docs/mechanisms.md` section 6.
 
-mod timeouts;
 mod window;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
@@ -26,8 +25,8 @@ use crate::port::{PortCounters, PortState};
 use crate::rate_control::RateControl;
 use crate::requests::{GroupIndex, GroupResult, RequestGroup};
 use crate::scheduler::Class;
+use crate::timeouts::Timeouts;
 use crate::units::{CELL_BITS, Clock, Span, Time};
-pub use timeouts::Timeouts;
 
 /// All results of a run. Rates are averages over the whole run, including its start, unless only a part is measured
 /// ([`RunResult::over`]).

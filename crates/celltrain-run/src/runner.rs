@@ -443,7 +443,7 @@ impl Observers<'_> {
         if let Some(mut log) = self.log {
             log.finish();
         }
-        self.capture.map_or(Ok(()), Watch::finish)
+        self.capture.map_or(Ok(()), |capture| capture.finish().map(drop))
     }
 }
 

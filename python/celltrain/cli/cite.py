@@ -12,7 +12,7 @@ from celltrain.cli import shell
 from celltrain.papers.paper import PAPER, Description, describe, load
 
 #: Title, authors and date of the last release, as in CITATION.cff.
-TITLE = "celltrain: a cell-accurate simulator of TCP over ATM"
+TITLE = "celltrain: a cell-accurate simulator of TCP over ATM and packet switches"
 AUTHORS = "The celltrain developers"
 RELEASED = "2026-11-23"
 #: Forms of the text that says where a paper was published, with the type and the fields of its entry.

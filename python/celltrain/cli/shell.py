@@ -272,7 +272,9 @@ def fault_of_usage(error: Any) -> Fault:
     kind = type(error).__name__
     key = ""
     if parameter is not None:
-        key = max(parameter.opts, key=len) if parameter.param_type_name == "option" else parameter.human_readable_name
+        key = parameter.human_readable_name
+        if parameter.param_type_name == "option":
+            key = next((one for one in parameter.opts if one.startswith("--")), parameter.opts[0])
     if kind == "NoSuchOption":
         key = error.option_name
         near = " or ".join(error.possibilities or [])

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{CellStep, Event, FrameStep, Observer, SegmentStep};
-use celltrain_core::network::{Network, Vc};
+use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
-use celltrain_core::requests::{Arrivals, Opening, Pair, PairIndex, PairOrder, RequestGroup, Sizes};
-use celltrain_core::units::{Bytes, Duration, Time};
+use celltrain_core::units::Time;
 use celltrain_scenario::{build, read_toml};
 
-use super::reader::{File, crc32_is_right, read};
+use super::reader::{File, crc32_is_right, read, transport};
 use crate::watch::Destination;
 use crate::{About, CaptureChoice, Watch};
 
@@ -324,32 +323,150 @@ fn nothing_is_written_after_a_no_and_the_run_is_stopped() {
     assert!(stopped.into_inner());
 }
 
-#[test]
-fn captures_leave_requests_out() {
-    let mut network = network(&refusing());
-    let plain = network.clone();
-    let flow = network.flows.raw[0].clone();
-    let (from, to) = (network.source(flow.data_vc), network.destination(flow.data_vc));
-    let [there, back] = [0, 1].map(PairIndex::new);
-    let [data_vc, ack_vc] = [flow.data_vc, flow.ack_vc].map(|vc| {
-        let vc = Vc { name: format!("{}-web", network.vcs[vc].name), ..network.vcs[vc].clone() };
-        network.vcs.push_and_get_key(vc)
-    });
-    network.requests.pairs.push(Pair { from, to, vcs: vec![data_vc], back });
-    network.requests.pairs.push(Pair { from: to, to: from, vcs: vec![ack_vc], back: there });
-    let arrivals = Arrivals::Poisson {
-        mean: Duration::from_microseconds(500),
-        sizes: Sizes::constant(Bytes { bytes: 1000 }),
-        pairs: vec![there],
-        order: PairOrder::Random,
-    };
-    let group = RequestGroup { name: "web".into(), tcp: flow.tcp, opening: Opening::Handshake, arrivals };
-    network.requests.groups.push(group);
-    for kind in ["aal5", "cells"] {
-        let choice = choice(&network, kind, None, None);
-        let [with, without] = [&network, &plain].map(|network| captured(network, &choice, Engine::Reference));
-        let opens = |event: &Event| matches!(event, Event::Request(_));
-        assert!(with.1.iter().any(opens) && !without.1.iter().any(opens));
-        assert!(!with.0.packets.is_empty(), "{kind}: flows are captured");
+/// Returns a scenario with queries only. Some of their segments are lost.
+fn incast(more: &str) -> Network {
+    let link = |host| format!("{{ between = [\"host{host}\", \"sw\"], delay = \"5us\" }}");
+    let links = [1, 2, 3, 4].map(link).join(", ");
+    network(&format!(
+        "duration = \"30ms\"\n[topology.network]\nhosts = [\"host1\", \"host2\", \"host3\", \"host4\"]\n\
+         switches = [\"sw\"]\nlinks = [{links}]\nflows = []\n[incast.q]\nsenders = 3\n\
+         receivers = [\"host1\"]\nbytes = \"60kB\"\ninterval = \"4ms\"\n{more}\n[tcp.sack]\nminimum_rto = 1\n\
+         timer_granularity = \"1ms\"\n[port.default]\nbuffer = 60\n[port.default.policy.tail_drop]\n"
+    ))
+}
+
+/// A TCP packet: its time, flags, payload bytes and comment.
+type Packet = (u64, u8, usize, Option<String>);
+
+/// Returns the TCP packets of each connection, which its lower and its higher port identify.
+fn by_connection(file: &File) -> BTreeMap<[u16; 2], Vec<Packet>> {
+    let mut connections: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for packet in &file.packets {
+        let tcp = etherparse::TcpSlice::from_slice(transport(&packet.bytes)).expect("it is TCP");
+        let mut ports = [tcp.source_port(), tcp.destination_port()];
+        ports.sort_unstable();
+        let flags = tcp.slice()[13];
+        connections.entry(ports).or_default().push((
+            packet.time_ns,
+            flags,
+            tcp.payload().len(),
+            packet.comment.clone(),
+        ));
     }
+    connections
+}
+
+const SYN: u8 = 0b10;
+const ACK: u8 = 0b1_0000;
+
+#[test]
+fn the_packets_of_each_request_are_a_connection_with_the_models_handshake() {
+    use celltrain_core::events::HandshakeStep::{SynAckArrived, SynAckSent, SynArrived, SynSent};
+
+    let network = incast("");
+    for at in ["sender", "receiver"] {
+        let choice = choice(&network, "ip", Some(at), None);
+        let (file, events) = captured(&network, &choice, Engine::Reference);
+        let count = |is: fn(&SegmentStep) -> bool| {
+            events.iter().filter(|event| matches!(event, Event::Segment(of) if is(&of.step))).count()
+        };
+        let of_sender = |step: &SegmentStep| match step {
+            SegmentStep::Arrived { .. } | SegmentStep::AckSent { .. } => false,
+            SegmentStep::Handshake(step) => matches!(step, SynSent { .. } | SynAckArrived),
+            _ => true,
+        };
+        let of_receiver = |step: &SegmentStep| match step {
+            SegmentStep::Arrived { .. } | SegmentStep::AckSent { .. } => true,
+            SegmentStep::Handshake(step) => matches!(step, SynArrived | SynAckSent),
+            _ => false,
+        };
+        assert_eq!(file.packets.len(), count(if at == "sender" { of_sender } else { of_receiver }));
+        let connections = by_connection(&file);
+        // Seven queries of three answers; the receiver does not see a SYN that is lost.
+        assert!(if at == "sender" { connections.len() == 21 } else { connections.len() > 12 }, "{}", connections.len());
+        assert!(file.packets.is_sorted_by_key(|packet| packet.time_ns));
+        let hosts = file.interfaces.len();
+        assert_eq!(hosts, if at == "sender" { 3 } else { 1 });
+        for (number, packets) in connections.values().enumerate() {
+            let flags: Vec<u8> = packets.iter().map(|packet| packet.1).collect();
+            // A SYN that is lost is repeated.
+            let opened = flags.iter().skip_while(|flags| **flags == SYN).skip_while(|flags| **flags == SYN | ACK);
+            assert!(flags[0] == SYN && opened.copied().all(|flags| flags == ACK), "{at}: {flags:?}");
+            let comment = packets[0].3.as_deref().expect("a SYN names its request");
+            assert!(comment.starts_with(&format!("opens q{number}")) || at == "receiver", "{comment}");
+        }
+        let lost = file.packets.iter().filter_map(|packet| packet.comment.as_deref());
+        let lost = lost.filter(|text| text.contains("lost at sw->host1: cut: no room (X = 60 cells)")).count();
+        assert!(if at == "sender" { lost > 10 } else { lost == 0 }, "{lost}");
+    }
+}
+
+#[test]
+fn a_request_that_opens_without_a_handshake_or_before_the_window_gets_one_that_says_it_is_made_up() {
+    for (more, window) in [("handshake = false", None), ("", Some("4200us:30ms"))] {
+        let network = incast(more);
+        let choice = CaptureChoice::new(network.duration, ("ip", None), [None, None, None], window).expect("right");
+        let (file, _) = captured(&network, &choice, Engine::Reference);
+        let connections = by_connection(&file);
+        let made_up = |packets: &&Vec<(u64, u8, usize, Option<String>)>| {
+            // A SYN may be lost, and then the window ends before it is repeated.
+            let flags: Vec<u8> = packets.iter().take(3).map(|packet| packet.1).collect();
+            assert!(flags.starts_with(&[SYN]) && (flags.len() < 2 || flags[1] & !ACK == SYN), "{flags:?}");
+            packets.len() > 2
+                && packets[..3]
+                    .iter()
+                    .all(|packet| packet.3.as_ref().is_some_and(|text| text.starts_with("made up: q")))
+        };
+        let count = connections.values().filter(made_up).count();
+        assert_eq!((count, connections.len()), if window.is_some() { (3, 21) } else { (21, 21) });
+    }
+}
+
+#[test]
+fn cells_of_requests_are_whole_frames_with_and_without_llc() {
+    for framing in ["", "[aal5]\nencapsulation = \"vc_mux\""] {
+        let network = incast(framing);
+        let names = ports(&network);
+        let choice = choice(&network, "cells", Some("both"), Some(&names));
+        let (file, events) = captured(&network, &choice, Engine::Reference);
+        let moved = |event: &&Event| matches!(event, Event::Cell(of) if matches!(of.step, CellStep::Arrived | CellStep::Departed));
+        assert_eq!(file.packets.len(), events.iter().filter(moved).count());
+        whole_frames_have_their_crc(&network, &file, &events);
+    }
+}
+
+#[test]
+fn the_cells_of_acknowledgements_with_blocks_are_as_many_as_the_model_counts() {
+    let text = lossy("tail_drop").replace("tcp.reno", "tcp.sack").replace("30ms", "8ms")
+        + "[aal5]\nencapsulation = \"vc_mux\"\n";
+    let network = network(&text);
+    let names = ports(&network);
+    let (file, events) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
+    let has_blocks = |event: &Event| matches!(event, Event::Segment(of) if matches!(of.step, SegmentStep::AckSent { blocks, .. } if !blocks.is_empty()));
+    assert!(events.iter().any(has_blocks));
+    whole_frames_have_their_crc(&network, &file, &events);
+}
+
+#[test]
+fn a_capture_that_would_be_empty_is_refused_with_what_there_is() {
+    let refused = |network: &Network, kind: &str, [ports, vcs, flows]: [Option<&str>; 3]| {
+        let list = |name: Option<&str>| name.map(|name| vec![name.to_owned()]);
+        let choice = CaptureChoice::new(network.duration, (kind, None), [list(ports), list(vcs), list(flows)], None)
+            .expect("right");
+        let (mut sink, stopped) = (|_: &[u8]| true, false.into());
+        let into = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
+        Watch::new(&choice, network, into).err().expect("it is empty")
+    };
+    let lan = network(&lossy("ppd"));
+    for kind in ["cells", "wireshark_cells"] {
+        assert_eq!(
+            refused(&lan, kind, [Some("sw2->destination2"), None, Some("tcp1")]),
+            "the capture would be empty: no chosen cells cross sw2->destination2; choose among sw1->sw2, sw2->sw1, \
+             source1->sw1, sw1->source1, sw2->destination1, destination1->sw2"
+        );
+    }
+    let queries = incast("");
+    let said = refused(&queries, "ip", [None, Some("host2->host1"), None]);
+    assert!(said.starts_with("the capture would be empty: the chosen VCs carry requests"), "{said}");
+    assert!(refused(&queries, "cells", [Some("host4->sw"), Some("host2->host1"), None]).contains("choose among"));
 }

@@ -179,7 +179,7 @@ impl EndSystems {
         for clock in group.clocks.of([ends.from, ends.to]) {
             self.clocks[clock].flows.push(flow);
         }
-        let step = RequestStep::Opened { group: number_of_group, number, pair, bytes, query };
+        let step = RequestStep::Opened { group: number_of_group, number, pair, vcs, bytes, query };
         emit::request(flow, step, now, observer);
         let before = emit::before(&self.connections, flow, observer);
         match group.opening {

@@ -1,6 +1,7 @@
 //! Compares the results of two networks.
 
-use celltrain_core::metrics::{CellTotals, RunResult, Timeouts};
+use celltrain_core::metrics::{CellTotals, RunResult};
+use celltrain_core::timeouts::Timeouts;
 
 /// Returns an error that describes the first difference between the results of a changed and the original network.
 pub(super) fn same(changed: &RunResult, original: &RunResult) -> Result<(), String> {

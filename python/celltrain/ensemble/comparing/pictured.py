@@ -127,7 +127,9 @@ class Pictured:
         chosen = self._chosen(measures)
         with look.applied():
             figure = self._drawn(chosen, look)
-            canvas.subtitled(figure, self._subtitle(chosen))
+            # Whoever names measures knows that others are left out.
+            left_out = self._not_drawn(chosen) if measures is None else []
+            canvas.subtitled(figure, [*self._subtitle(chosen), *left_out])
             if file is not None:
                 with writing(file):
                     canvas.save(figure, Path(file))
@@ -159,9 +161,12 @@ class Pictured:
             within = f"{shown(self.scenario)}: " if self.scenario else ""
             cut = ", cut at impossible values" if is_cut else ""
             lines.append(f"{within}means of {self.seeds:,} seeds; bars: 95 % intervals{cut}")
-        if hidden := [words.called(one, unit=False) for i, one in enumerate(self.measures) if i not in measures]:
-            lines.append(f"not drawn: {', '.join(hidden)}")
         return lines
+
+    def _not_drawn(self, measures: Sequence[int]) -> list[str]:
+        """Returns a line that names the other measures, if there are any."""
+        others = [words.called(one, unit=False) for i, one in enumerate(self.measures) if i not in measures]
+        return [f"not drawn: {', '.join(others)}"] if others else []
 
     def _chosen(self, measures: Sequence[str] | None) -> list[int]:
         known = [measure.name for measure in self.measures]

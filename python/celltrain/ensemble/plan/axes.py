@@ -53,7 +53,7 @@ def defaults(scenario: Mapping[str, Any], measures: Sequence[str] = MEASURES) ->
     """Returns the default measures of a scenario: some of `measures`, and those of its requests.
 
     >>> defaults({"topology": {"leaf_spine": {}}, "requests": {"web": {}}}, ["efficiency", "fairness"])[:2]
-    ('requests.web.all.completion_ms_mean', 'requests.web.all.goodput_mbps')
+    ('requests.web.all.completion_ms_mean', 'requests.web.all.slowdown_mean')
     """
     topology = _table(scenario.get("topology"))
     has_flows = "leaf_spine" not in topology and _table(topology.get("network")).get("flows") != []
