@@ -83,6 +83,7 @@ lint-python: $(DEV)
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/python scripts/prose.py
+	$(BIN)/python scripts/standards.py --check
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 

@@ -163,7 +163,8 @@ def _interrupts(folder: Path, count: int, chance: random.Random) -> int:
         )
         with process:
             assert process.stdout is not None
-            process.stdout.readline()
+            if not process.stdout.readline():
+                raise SystemExit(f"{path}: the process ends before it runs the scenario")
             time.sleep(2 * chance.random())
             interrupted = time.monotonic()
             process.send_signal(signal.SIGINT)

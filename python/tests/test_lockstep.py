@@ -26,7 +26,7 @@ def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
     table: dict[str, Any] = {
         "duration": "4s",
         "topology": {"n_source": {"sources": 10, "link_delay": "1ms"}},
-        "tcp": {"reno": {"mss": "9140B"}},
+        "tcp": {"reno": {"rules": "paper", "mss": "9140B"}},
         "port": {"bottleneck": {"buffer": 256, "policy": {"tail_drop": {}}}},
     }
     for path, value in (changes or {}).items():

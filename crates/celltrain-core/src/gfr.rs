@@ -206,6 +206,8 @@ impl Policer {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::cell::tests::cell;
 
@@ -238,6 +240,50 @@ pub(crate) mod tests {
 
     fn policer(contract: &Gfr) -> Policer {
         Policer::new(contract, LINK, clock())
+    }
+
+    /// The other definition of GCRA, virtual scheduling: a cell conforms if it is at most `tau` before the theoretical
+    /// arrival time `tat`. Times are multiplied by the rate, as in a [`Bucket`], so `increment` is T.
+    fn schedule(tat: &mut Option<u128>, arrival: u128, increment: u128, tau: u128) -> bool {
+        let expected = tat.unwrap_or(arrival);
+        let conforms = expected <= arrival + tau;
+        if conforms {
+            *tat = Some(expected.max(arrival) + increment);
+        }
+        conforms
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, ..crate::rng::proptest_seeded(31) })]
+
+        #[test]
+        fn virtual_scheduling_and_the_leaky_bucket_agree(
+            gaps in prop::collection::vec(prop_oneof![0u64..1_000, 0u64..8_000], 1..80),
+            mcr in 1_000_000u64..70_000_000,
+            cdvt in 0u64..20,
+            mbs in 2u32..10,
+        ) {
+            let pcr = BitRate::from_bits_per_second(77_760_000);
+            let cdvt = Duration { picoseconds: cdvt * 500_000 };
+            let contract = Gfr { pcr: Some(pcr), mfs: 1, mbs: Some(mbs), cdvt, ..contract(mcr) };
+            let mut policer = policer(&contract);
+            let (frame_rate, peak_rate, tau) = (policer.frame_rate, policer.peak_rate, policer.tau);
+            let cdvt = policer.cdvt;
+            let [mut at_mcr, mut at_pcr] = [None; 2];
+            let mut now = Time::default();
+            for gap in gaps {
+                // Thousandths of a cell time on the link.
+                now += Span(clock().cell_time(LINK).0 * gap / 1_000);
+                let before = policer.counters;
+                policer.on_cell(now, cell(0, 0, true));
+                let after = policer.counters;
+                let arrival = |bucket: &Bucket| bucket.of(now - Time::default());
+                let eligible = schedule(&mut at_mcr, arrival(&frame_rate), frame_rate.cell, tau);
+                let conforms = schedule(&mut at_pcr, arrival(&peak_rate), peak_rate.cell, cdvt);
+                prop_assert_eq!(after.eligible_frames - before.eligible_frames, u64::from(eligible));
+                prop_assert_eq!(after.nonconforming_cells - before.nonconforming_cells, u64::from(!conforms));
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! is marked if its last cell is, as ITU-T I.363.5 has it for EFCI in AAL5. So a port decides once for each packet,
 //! when its last cell arrives or leaves. Queues are counted in cells. The probability is not spread over the packets
 //! since the last mark, and the average does not fall while the queue is empty. A
-//! packet that is not ECN-capable is dropped instead ([`NotCapable`]).
+//! packet that is not ECN-capable is dropped instead (`NotCapable`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -207,6 +207,19 @@ mod tests {
         assert!(!marker.on_arrival(last(), 0).efci(), "the queue alone decides");
         assert!(!marker.on_departure(last(), 66).efci(), "it marks on arrival");
         assert!(!marker.on_arrival(cell(0, 7, false), 66).efci());
+    }
+
+    #[test]
+    fn a_mark_is_never_removed() {
+        for at in [MarkedAt::Enqueue, MarkedAt::Dequeue] {
+            for cell in [last(), cell(0, 7, false)].map(|cell| cell.with_efci(true)) {
+                let mut marker = marker(&MarkingConfig { at, ..MarkingConfig::step(65.into()) });
+                for waiting in [0, 65, 66, 1000] {
+                    let arrived = marker.on_arrival(cell, waiting);
+                    assert!(marker.on_departure(arrived, waiting).efci(), "{at:?}, {waiting} cells");
+                }
+            }
+        }
     }
 
     #[test]

@@ -325,8 +325,8 @@ fn nothing_is_written_after_a_no_and_the_run_is_stopped() {
 
 /// Returns a scenario with queries only. Some of their segments are lost.
 fn incast(more: &str) -> Network {
-    let links: String =
-        (1..=4).map(|host| format!("{{ between = [\"host{host}\", \"sw\"], delay = \"5us\" }}, ")).collect();
+    let link = |host| format!("{{ between = [\"host{host}\", \"sw\"], delay = \"5us\" }}");
+    let links = [1, 2, 3, 4].map(link).join(", ");
     network(&format!(
         "duration = \"30ms\"\n[topology.network]\nhosts = [\"host1\", \"host2\", \"host3\", \"host4\"]\n\
          switches = [\"sw\"]\nlinks = [{links}]\nflows = []\n[incast.q]\nsenders = 3\n\
@@ -335,8 +335,11 @@ fn incast(more: &str) -> Network {
     ))
 }
 
-/// For each connection, identified by its lower and higher port: the TCP packets, as time, flags and payload bytes.
-fn by_connection(file: &File) -> BTreeMap<[u16; 2], Vec<(u64, u8, usize, Option<String>)>> {
+/// A TCP packet: its time, flags, payload bytes and comment.
+type Packet = (u64, u8, usize, Option<String>);
+
+/// Returns the TCP packets of each connection, which its lower and its higher port identify.
+fn by_connection(file: &File) -> BTreeMap<[u16; 2], Vec<Packet>> {
     let mut connections: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for packet in &file.packets {
         let tcp = etherparse::TcpSlice::from_slice(transport(&packet.bytes)).expect("it is TCP");
@@ -358,6 +361,8 @@ const ACK: u8 = 0b1_0000;
 
 #[test]
 fn the_packets_of_each_request_are_a_connection_with_the_models_handshake() {
+    use celltrain_core::events::HandshakeStep::{SynAckArrived, SynAckSent, SynArrived, SynSent};
+
     let network = incast("");
     for at in ["sender", "receiver"] {
         let choice = choice(&network, "ip", Some(at), None);
@@ -365,7 +370,6 @@ fn the_packets_of_each_request_are_a_connection_with_the_models_handshake() {
         let count = |is: fn(&SegmentStep) -> bool| {
             events.iter().filter(|event| matches!(event, Event::Segment(of) if is(&of.step))).count()
         };
-        use celltrain_core::events::HandshakeStep::{SynAckArrived, SynAckSent, SynArrived, SynSent};
         let of_sender = |step: &SegmentStep| match step {
             SegmentStep::Arrived { .. } | SegmentStep::AckSent { .. } => false,
             SegmentStep::Handshake(step) => matches!(step, SynSent { .. } | SynAckArrived),

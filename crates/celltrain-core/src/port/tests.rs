@@ -2,6 +2,7 @@ use typed_index_collections::TiSlice;
 
 use super::*;
 use crate::cell::tests::cell;
+use crate::marking::MarkingConfig;
 use crate::policy::PolicyConfig;
 use crate::policy::{drop_from_front, epd, tail_drop};
 
@@ -81,6 +82,17 @@ fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
             PortCounters { offered: 1, lost_overflow: 1, cut_frames: 1, ..PortCounters::default() },
         ]
     );
+}
+
+#[test]
+fn a_full_buffer_drops_packets_that_can_be_marked_too() {
+    for capable in [true, false] {
+        let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(2), &["a"]);
+        let policy = MarkingConfig::step(2.into()).dropping(policy, Some(2));
+        let mut port = Port::new(Some(2), 1, Box::new(policy), Stream::new(1, "test"));
+        let entered = [1, 2, 3].map(|frame| port.offer(cell(0, frame, true).with_capable(capable)));
+        assert_eq!((entered, port.counters().lost_overflow), ([true, true, false], 1), "{capable}");
+    }
 }
 
 #[test]

@@ -330,6 +330,71 @@ fn one_in(sending: u64, every: u32, _: &mut Stream) -> bool {
     sending.is_multiple_of(u64::from(every))
 }
 
+/// RFC 3649, table 1: average windows of standard TCP, and round trips between losses.
+#[test]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the table's numbers are positive and small"
+)]
+fn the_average_windows_of_standard_tcp_are_those_of_table_1_of_rfc_3649() {
+    // The table leaves out the round trip of recovery and counts parts of segments, which matters in small windows.
+    for (window, round_trips, cycles, tolerance) in
+        [(8.3, 5.5, 200, 0.3), (83.3, 55.5, 10, 0.04), (833.3, 555.5, 1, 0.01)]
+    {
+        let (every, peak) = ((window * round_trips) as u64, (window * 4.0 / 3.0) as usize);
+        // Slow start ends where cycles end, and the first loss follows.
+        let initial_ssthresh = Some(Bytes { bytes: MSS * peak as u64 });
+        let options = TcpOptions { initial_ssthresh, ..tcp("sack", 4_000).options().clone() };
+        let mut pipe = Pipe::new(&TcpConfig::Sack(options), None);
+        let (mut since, mut losses) = (0, 0);
+        let mut run_to = |pipe: &mut Pipe, end: u64| {
+            while losses < end {
+                pipe.run(pipe.now + ROUND_TRIP, |segment, on_their_way| {
+                    since += u64::from(segment.is_some());
+                    let is_lost = if losses == 0 { on_their_way >= peak } else { since >= every };
+                    if segment.is_none() || !is_lost {
+                        return Outcome::Arrives;
+                    }
+                    (since, losses) = (0, losses + 1);
+                    Outcome::Lost
+                });
+            }
+            (pipe.now as f64 / ROUND_TRIP as f64, pipe.delivered() as f64)
+        };
+        let [before, after] = [1, 1 + cycles].map(|end| run_to(&mut pipe, end));
+        let between = (after.0 - before.0) / cycles as f64;
+        let measured = (after.1 - before.1) / (after.0 - before.0);
+        println!("{measured:.1} segments, not {window}; {between:.1} round trips, not {round_trips}");
+        assert!((measured / window - 1.0).abs() < tolerance, "{measured} segments, not {window}");
+        assert!((between / round_trips - 1.0).abs() < tolerance, "{between}, not {round_trips}");
+    }
+}
+
+/// Returns the segments that Reno sends per round trip according to Padhye, Firoiu, Towsley and Kurose 1998, with loss
+/// probability `p`, timeouts of `timeout` round trips and an acknowledgement for every segment.
+fn pftk(p: f64, timeout: f64) -> f64 {
+    let times_out = (3.0 * (3.0 * p / 8.0).sqrt()).min(1.0);
+    1.0 / ((2.0 * p / 3.0).sqrt() + timeout * times_out * p * (1.0 + 32.0 * p * p))
+}
+
+#[test]
+fn reno_with_random_losses_follows_the_formula_of_padhye() {
+    // A timeout is three ticks of a round trip: a sample of one and the minimum of two. Losses are independent here; in
+    // the formula, a loss takes the rest of its round with it.
+    for (every, seconds) in [(1000, 1_200), (333, 1_000), (100, 2_000), (33, 4_000), (10, 6_000)] {
+        let mut pipe = Pipe::new(&tcp("reno", 4_000), None);
+        let mut rng = Stream::new(1, "pipe");
+        pipe.run(seconds * 1000, |segment, _| {
+            if segment.is_some() && rng.below(every) == 0 { Outcome::Lost } else { Outcome::Arrives }
+        });
+        let sent = pipe.sender.counters().segments_sent as f64;
+        let share = sent * ROUND_TRIP as f64 / (seconds * 1000) as f64 / pftk(1.0 / f64::from(every), 3.0);
+        println!("p = 1/{every}: {share:.3} of the formula");
+        assert!((share - 1.0).abs() < 0.1, "1 in {every}: {share} of the formula");
+    }
+}
+
 #[test]
 fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
     // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4)

@@ -159,7 +159,7 @@ fn a_tcp_without_ecn_loses_what_others_have_marked() {
     assert!(goodput[0] > 900.0 && goodput[1] < 20.0, "{goodput:?}");
 }
 
-/// Returns the timeouts in a minute of NewReno behind a small buffer, with `rules`.
+/// Returns the timeouts in a minute of `NewReno` behind a small buffer, with `rules`.
 fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
     let text = include_str!("newreno-small-buffer.toml").replace("rules = \"rfc\"", rules);
     run(&text).1.flows.first().map_or(0, |flow| flow.timeouts)

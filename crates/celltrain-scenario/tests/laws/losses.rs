@@ -33,7 +33,7 @@ fn with_other_patterns(network: &Network, result: &RunResult) -> Network {
                     link.losses.push(with(LossPattern::Numbers((first..=first + cells).step_by(step).collect())));
                 }
                 LossPattern::Probability(_) | LossPattern::GilbertElliott(_) | LossPattern::Byte { .. } => {
-                    link.losses.push(rule.clone())
+                    link.losses.push(rule.clone());
                 }
             }
             link.losses.push(with(LossPattern::Probability(0.0)));

@@ -392,6 +392,22 @@ fn a_syn_is_not_ecn_capable_and_marks_on_it_are_ignored() {
 }
 
 #[test]
+fn marks_on_pure_acknowledgements_are_ignored() {
+    let run = |marked: Vec<u32>| {
+        let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
+        let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(512 * 4)));
+        wires.marked = marked;
+        wires.run(1)
+    };
+    let unmarked = run(vec![]);
+    let frames = unmarked.iter().filter(|line| line.contains("rrived"));
+    let acks: Vec<u32> = frames.zip(0..).filter(|(line, _)| line.contains("ACK arrived")).map(|(_, n)| n).collect();
+    assert_eq!(acks.len(), 4);
+    assert_eq!(run(acks), unmarked);
+    assert_ne!(run((0..10).collect()), unmarked, "marks on segments are not ignored");
+}
+
+#[test]
 fn a_receiver_that_delays_acknowledgements_is_on_the_clock_of_its_host() {
     let options = TcpOptions { delayed_acks: DelayedAcks::On, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
