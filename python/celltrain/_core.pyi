@@ -60,11 +60,12 @@ class Scenario:
         events: tuple[Any, ...] | None = None,
         on_events: Callable[[str, list[tuple[Any, Sequence[str] | None]]], object] | None = None,
         captures: Sequence[tuple[tuple[Any, ...], Callable[[bytes], object]]] = (),
+        on_captured: Callable[[list[int]], object] | None = None,
         told_by: str | None = None,
         threads: int | None = None,
         on_requests: Callable[[dict[str, Any]], object] | None = None,
         delays: bool = False,
-    ) -> tuple[str, dict[str, Any] | None, list[int]]: ...
+    ) -> tuple[str, dict[str, Any] | None]: ...
 
 class View:
     """The buffer as a Python policy sees it while it decides about a frame. The values change with the next frame."""

@@ -473,7 +473,7 @@ def test_a_capture_has_the_packets_and_the_handshake_of_requests(celltrain: Comm
     assert b"opens q0" in file.read_bytes()
 
 
-def test_a_capture_without_packets_says_so(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_the_command_reports_a_capture_without_packets(celltrain: Command, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.pcapng"
     answer = celltrain("run", small, "--pcap", file, "--window", "0ns:1ns")
     assert answer.code == 0

@@ -20,7 +20,7 @@ pub struct Seen<'a> {
     pub flow: FlowIndex,
     /// The end at which it was seen. For a lost packet, the end to which it was sent.
     pub side: Side,
-    /// What happened.
+    /// The event.
     pub step: Step,
     /// The VC that carries it.
     pub vc: VcIndex,

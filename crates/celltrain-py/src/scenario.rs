@@ -97,10 +97,10 @@ impl Scenario {
         })
     }
 
-    /// Runs the scenario, with this seed or its own. Returns the answer, the series, and the number of packets or cells in
-    /// each capture.
+    /// Runs the scenario, with this seed or its own. Calls `on_captured` with the number of packets or cells in each
+    /// capture.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], told_by=None, threads=None, on_requests=None, delays=false))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], on_captured=None, told_by=None, threads=None, on_requests=None, delays=false))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -114,11 +114,12 @@ impl Scenario {
         events: Option<Asked>,
         on_events: Option<Py<PyAny>>,
         captures: Vec<(captures::Asked, Py<PyAny>)>,
+        on_captured: Option<Py<PyAny>>,
         told_by: Option<&str>,
         threads: Option<NonZeroUsize>,
         on_requests: Option<Py<PyAny>>,
         delays: bool,
-    ) -> PyResult<(String, Option<Bound<'py, PyDict>>, Vec<u64>)> {
+    ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
         let engine = engine_named(engine)?;
         let told_by = told_by.map(engine_named).transpose()?;
         let cancel = cancel.as_ref();
@@ -146,10 +147,13 @@ impl Scenario {
             return Err(error);
         }
         let Finished { answer, series, records, captured } = finished?;
+        if let Some(call) = on_captured {
+            call.call1(py, (captured,))?;
+        }
         if let (Some(call), Some(records)) = (on_requests, records) {
             call.call1(py, (columns(py, records)?,))?;
         }
-        Ok((answer, series.map(|series| arrays(py, series)).transpose()?, captured))
+        Ok((answer, series.map(|series| arrays(py, series)).transpose()?))
     }
 }
 

@@ -392,6 +392,10 @@ class Capture:
         ends = ("sender", "receiver")
         return [Capture(self.path.with_stem(f"{self.path.stem}-{end}"), at=end, **chosen) for end in ends]
 
+    def count(self, packets: list[int]) -> None:
+        """Records the number of packets or cells in each file."""
+        self.packets = dict(zip(self.paths, packets, strict=True))
+
     @property
     def paths(self) -> list[Path]:
         """The files of the capture."""

@@ -137,7 +137,7 @@ def run(
             # The capture's own errors already name its files, so they are opened first.
             if capture is not None:
                 captures = [(one.for_core(), files.enter_context(one.taking())) for one in capture.by_file()]
-                outputs |= {"captures": captures}
+                outputs |= {"captures": captures, "on_captured": capture.count}
             if events is not None:
                 facts = _facts(settings, settings.get("seed") if seed is None else seed)
                 outputs |= {"events": events.for_core(), "on_events": files.enter_context(events.taking(facts))}
@@ -145,14 +145,12 @@ def run(
                 outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
             options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
             records: list[dict[str, Any]] = []
-            answer_json, series, captured = accepted.run(
+            answer_json, series = accepted.run(
                 *options, threads=threads, on_requests=records.append, delays=delays, **outputs
             )
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
                 events.known = _for_diagrams(answer)
-            if capture is not None:
-                capture.packets = dict(zip(capture.paths, captured, strict=True))
     except ValueError as error:
         refused = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
