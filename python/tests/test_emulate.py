@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -53,7 +54,7 @@ for _ in range(15):
     udp.sendto(b"x", ("destination1", 7))
     udp.recv(100)
     times.append(time.perf_counter() - before)
-print(min(times) * 1e3, file=sys.stderr)
+print("shortest", min(times) * 1e3, file=sys.stderr)
 """
 #: Receives a stream and prints its rate in Mb/s; sends 1 MB and prints the kernel's round trip in milliseconds.
 RECEIVE = """
@@ -118,6 +119,11 @@ def in_host(host: str, *words: str) -> list[str]:
     return ["--", "host", host, *words]
 
 
+def printed(stderr: str) -> dict[str, float]:
+    """Returns what programs printed. On a loaded machine the warning of late packets stands below it."""
+    return {name: float(value) for name, value in re.findall(r"^(shortest|rate|rtt) ([0-9.]+)$", stderr, re.MULTILINE)}
+
+
 @LINUX
 @pytest.mark.slow
 def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_less(line):
@@ -126,9 +132,8 @@ def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_les
     words = command(line, "--set", "tcp.vanilla.mss=512B", "--json", *hosts)
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
-    shortest = float(done.stderr.split()[-1])
     # Six links of 5 ms.
-    assert 30 <= shortest < 45
+    assert 30 <= printed(done.stderr)["shortest"] < 45
     report = answer["emulation"]
     assert 30_000 < report["shortest_round_trip_us"] < 31_000
     assert report["packets"] == 30
@@ -148,7 +153,7 @@ def test_a_connection_gets_what_a_slow_line_carries(line):
     answer = json.loads(done.stdout)
     # A packet of 1500 bytes, 52 of them headers, has 32 cells.
     most = 8 * 1448 / (32 * 53)
-    seen = {name: float(value) for name, value in map(str.split, done.stderr.splitlines())}
+    seen = printed(done.stderr)
     assert 0.85 * most < seen["rate"] < 1.02 * most
     # The kernel feels the link: packets do not wait in a device's queue.
     assert 30 <= seen["rtt"] < 100

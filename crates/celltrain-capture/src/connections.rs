@@ -19,7 +19,7 @@ pub(crate) struct Connections {
     labels: TiVec<VcIndex, Labels>,
     /// Names and TCP of the groups of requests.
     groups: TiVec<GroupIndex, (String, Tcp)>,
-    /// Whether senders and receivers of requests are observed.
+    /// True for the ends of requests that are observed: senders and receivers.
     of_requests: [bool; 2],
 }
 

@@ -1,4 +1,4 @@
-//! How many flows time out together: flows that lose in the same round trip wait for their timers in the same silence.
+//! Number of flows that time out together. Flows with losses in the same round trip wait for their timers together.
 
 use crate::index::FlowIndex;
 use crate::network::Network;

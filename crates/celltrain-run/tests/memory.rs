@@ -39,7 +39,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
             assert!((least..=likely).contains(&taken), "{large:?}, {engine}: {taken} of {least} to {likely}");
         }
     }
-    // Requests, whose records are most of what these runs take.
+    // Records of requests take most of the memory of these runs.
     for duration in ["2ms", "4ms"] {
         let text = format!(
             "duration = '{duration}'\ntopology.n_source = {{sources = 4, link_rate = '10Gbps', link_delay = '1us'}}\n\

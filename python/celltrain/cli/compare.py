@@ -56,7 +56,7 @@ def compare(
 
     Output:
         plot (PICTURE): Draw means with intervals there: .svg, .pdf or .png.
-        out (DIR): Write means, differences and all runs there, as CSV and JSON, and what celltrain plot compare redraws.
+        out (DIR): Write means, differences and all runs there, as CSV and JSON, and data for celltrain plot compare.
 
     Examples:
         celltrain compare lan-tail-drop lan-epd --seeds 20

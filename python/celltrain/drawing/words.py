@@ -205,7 +205,7 @@ _NAMED = ("port", "link", "requests", "switch", "flow", "vc", "pool", "host", "g
 
 
 def axis(path: str) -> str:
-    """Returns the label of an axis: the last step of its path, and what it is a setting of.
+    """Returns the label of an axis: the last step of its path, and the part of the network to which it belongs.
 
     >>> axis("port.bottleneck.buffer"), axis("topology.n_source.link_delay"), axis("port.*.buffer")
     ('buffer of bottleneck', 'link delay', 'buffer of all ports')

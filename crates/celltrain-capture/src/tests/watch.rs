@@ -448,7 +448,7 @@ fn the_cells_of_acknowledgements_with_blocks_are_as_many_as_the_model_counts() {
 }
 
 #[test]
-fn a_capture_that_would_be_empty_is_refused_with_what_there_is() {
+fn a_capture_that_would_be_empty_is_refused_with_the_places_to_choose_from() {
     let refused = |network: &Network, kind: &str, [ports, vcs, flows]: [Option<&str>; 3]| {
         let list = |name: Option<&str>| name.map(|name| vec![name.to_owned()]);
         let choice = CaptureChoice::new(network.duration, (kind, None), [list(ports), list(vcs), list(flows)], None)

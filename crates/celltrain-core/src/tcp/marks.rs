@@ -87,7 +87,7 @@ impl Marks {
         is_whole
     }
 
-    /// Records that the window is reduced, for whatever reason: the next new segment reports it.
+    /// Records a reduction of the window, which the next new segment reports.
     //= rfc3168#6.1.2 "the first new segment after any reduction of the window carries CWR"
     pub(super) fn on_reduction(&mut self) {
         self.to_report = true;

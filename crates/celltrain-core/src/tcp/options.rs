@@ -288,8 +288,8 @@ pub enum SsthreshRule {
     HalfOfDeflatedWindow,
     /// Half of what is outstanding, as RFC 5681 (3.1, equation 4) computes it.
     HalfOfFlight,
-    /// Half of what is outstanding or of min(cwnd, rwnd) without inflation, whichever is smaller, after fast retransmits
-    /// too (RFC 5681, 3.1, equation 4, which is an upper bound).
+    /// Half of the smaller of the data in flight and min(cwnd, rwnd) without inflation, also after fast retransmits (RFC
+    /// 5681, 3.1, equation 4, which is an upper bound).
     HalfOfUsed,
     /// min(cwnd/2, rwnd - outstanding): the formula of 96-1269, with RCVWND read as the unused part of the receiver's
     /// window.

@@ -5,11 +5,12 @@
 //! ```text
 //! script google slow_start/slow-start-ack-per-1pkt    its project and its name there
 //! variants reno sack               the variants that must behave so; `sack` if there is no such line
-//! differs tahoe: the reason        the variants that must not, and why
+//! differs tahoe at > 4 to 5: why   the variants that must not, the first line at which they differ, and why
 //! ```
 //!
-//! Then follow the settings and the lines of a timed script. Where a script is silent, the connection has the rules of
-//! RFCs, segments of 1000 bytes, an initial window of ten and ticks of a millisecond.
+//! Then follow the settings and the lines of a timed script. If a script does not set them, the connection has the rules
+//! of RFCs, segments of 1000 bytes, an initial window of ten and ticks of a millisecond. A script may end after the line
+//! at which all variants differ. Comments name everything else that is not as in the source.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -34,7 +35,7 @@ const SETTINGS: &[(&str, &str)] = &[
 struct Translated<'a> {
     name: &'a str,
     variants: Vec<&'a str>,
-    /// Variants that behave differently, with the reason.
+    /// Variants that behave differently, with the first line that fails.
     differs: Vec<(&'a str, &'a str)>,
     lines: String,
 }
@@ -50,8 +51,10 @@ fn scripts(text: &str) -> Vec<Translated<'_>> {
         if let Some(names) = line.strip_prefix("variants ") {
             script.variants = names.split(' ').collect();
         } else if let Some(differs) = line.strip_prefix("differs ") {
-            let (names, reason) = differs.split_once(": ").expect("a reason follows the variants");
-            script.differs.extend(names.split(' ').map(|name| (name, reason)));
+            let (place, reason) = differs.split_once(": ").expect("a reason follows the line that fails");
+            let (names, line) = place.split_once(" at ").expect("the line that fails follows the variants");
+            assert!(!reason.is_empty(), "{}: a reason is needed", script.name);
+            script.differs.extend(names.split(' ').map(|name| (name, line)));
         } else {
             script.lines.push_str(line);
             script.lines.push('\n');
@@ -74,7 +77,7 @@ fn play(script: &Translated<'_>, variant: &str) -> Result<(), String> {
 }
 
 #[test]
-fn test_scripts_of_other_projects_hold_or_differ_for_the_stated_reason() {
+fn test_scripts_of_other_projects_hold_or_fail_at_the_stated_line() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packetdrill");
     let mut failures = String::new();
     let (mut names, mut held) = (BTreeSet::new(), BTreeSet::new());
@@ -89,14 +92,17 @@ fn test_scripts_of_other_projects_hold_or_differ_for_the_stated_reason() {
                     Err(why) => writeln!(failures, "{} with {variant}: {why}", script.name).unwrap(),
                 }
             }
-            for (variant, reason) in &script.differs {
-                if play(&script, variant).is_ok() {
-                    writeln!(failures, "{} with {variant} holds, although: {reason}", script.name).unwrap();
+            for (variant, line) in &script.differs {
+                assert!(TcpConfig::NAMES.contains(variant), "{}: {variant} is not a variant", script.name);
+                match play(&script, variant) {
+                    Err(why) if why.contains(&format!(": `{line}`: ")) => {}
+                    other => writeln!(failures, "{} with {variant} does not fail at `{line}`: {other:?}", script.name)
+                        .unwrap(),
                 }
             }
         }
     }
     assert!(failures.is_empty(), "\n{failures}");
-    assert!(names.len() >= 150, "the scripts are found: {}", names.len());
+    assert!(names.len() >= 155, "the scripts are found: {}", names.len());
     assert!(held.len() >= 135, "scripts that hold for a variant: {}", held.len());
 }

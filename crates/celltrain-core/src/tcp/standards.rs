@@ -15,7 +15,7 @@ const CLOCK: Clock = Clock::exact(1000);
 const ONE_WAY: u64 = 37;
 const TICK: u64 = 100;
 
-/// What is drawn for a run.
+/// Random settings of a run.
 #[derive(Clone, Debug)]
 struct Situation {
     seed: u64,
@@ -63,7 +63,7 @@ impl Situation {
     }
 }
 
-/// A sender and a receiver joined by a pipe, and what the standards say about the sender's past.
+/// A sender and a receiver joined by a pipe, with the history that the standards refer to.
 struct Observed {
     sender: Sender,
     receiver: Receiver,

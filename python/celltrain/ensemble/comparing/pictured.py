@@ -52,7 +52,7 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Pictured:
-    """What the figure of a comparison shows; the attributes are those of `celltrain.Compared`."""
+    """Data for the figure of a comparison; the attributes are those of `celltrain.Compared`."""
 
     scenario: str
     names: Sequence[str]
@@ -127,7 +127,7 @@ class Pictured:
         chosen = self._chosen(measures)
         with look.applied():
             figure = self._drawn(chosen, look)
-            # Whoever names measures knows that others are left out.
+            # A caller that names measures knows about the others.
             left_out = self._not_drawn(chosen) if measures is None else []
             canvas.subtitled(figure, [*self._subtitle(chosen), *left_out])
             if file is not None:

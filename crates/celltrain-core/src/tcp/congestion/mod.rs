@@ -345,7 +345,7 @@ impl Windows {
 
     /// Applies a timeout to both windows while `flight_size` segments are outstanding, which starts slow start again
     /// from one segment (`docs/mechanisms.md` 3.3). If the windows are already `reduced` for this data, ssthresh and a
-    /// control's memory of the window before stay as they are.
+    /// control's memory of the window before do not change.
     //= rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
     pub fn on_timeout(&mut self, flight_size: f64, reduced: bool) {
         let window = self.window();
