@@ -93,7 +93,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("command, arguments", [(name, words) for name, cases in CASES.items() for words in cases])
-def test_no_csv_of_a_command_holds_a_formula_or_a_direction(folder, tmp_path, celltrain, command, arguments):
+def test_no_csv_of_a_command_contains_a_formula_or_a_control_character(folder, tmp_path, celltrain, command, arguments):
     words = [word.replace("{}", str(folder)) for word in arguments]
     answer = celltrain(*command.split(), *words, "--csv", "-")
     assert answer.code == (2 if command == "check" else 0), answer.err

@@ -126,7 +126,7 @@ def test_events_show_marks_echoes_and_reductions(tmp_path: Path) -> None:
         ({"tcp": {"dctcp_gain": 0.0}}, "tcp.newreno.dctcp_gain = 0.0"),
     ],
 )
-def test_marks_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_impossible_marks_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ct.ScenarioError) as refused:
         ct.run(scenario(**changes))
     assert words in str(refused.value)

@@ -79,7 +79,7 @@ def test_the_page_of_scenario_files_names_every_key_of_the_schema():
     assert sorted(key for key in keys if f"`{key}`" not in prose(SCENARIOS) and f"[{key}" not in prose(SCENARIOS)) == []
 
 
-def test_the_page_of_scenario_files_and_that_of_vanilla_state_the_same_defaults():
+def test_the_pages_of_scenario_files_and_vanilla_state_the_same_defaults():
     [title] = [title for title in headings(prose(SCENARIOS)) if "[tcp.vanilla]" in title]
     texts = [section(prose(SCENARIOS), title), section(prose(MODELS / "vanilla.md"), "Parameters")]
     first, second = ({row[0]: (row[1], row[2]) for row in table(text)} for text in texts)
@@ -87,7 +87,7 @@ def test_the_page_of_scenario_files_and_that_of_vanilla_state_the_same_defaults(
 
 
 @pytest.mark.parametrize("name", registered())
-def test_what_the_validation_of_a_models_page_names_exists(name: str):
+def test_tests_named_on_a_models_page_exist(name: str):
     text = section(prose(MODELS / f"{name}.md"), "Validation")
     for word in re.findall(r"`([^`\s]+)`", text):
         if "/" in word:

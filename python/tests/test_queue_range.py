@@ -53,7 +53,7 @@ def test_ranges_are_those_of_every_cell_that_enters_and_leaves(policy: ct.Policy
     assert max(queue["queue_cells_largest"]) == largest
 
 
-def test_a_port_that_cells_only_pass_has_a_range_too() -> None:
+def test_a_port_without_queue_has_a_range() -> None:
     """The fast engine stores no queue for this port unless the queue's range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)

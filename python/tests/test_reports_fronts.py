@@ -63,7 +63,7 @@ def test_every_tcp_has_a_front_of_its_own_and_is_named(tmp_path):
         assert drawing.name.startswith("map-") or "95 % intervals" in second
 
 
-def test_one_front_over_all_is_there_for_who_asks(two):
+def test_one_front_over_all_points_is_available_on_request(two):
     """The joint front contains no point of the WAN."""
     report = ct.report(two, front_by=[])
     assert report.front["network"].to_pylist() == ["LAN"]
@@ -101,7 +101,7 @@ def test_networks_of_two_axes_are_configurations_together(tmp_path):
     assert [part.tolist() for part in front.parts] == [[0], [4, 5, 7], [11], [15, 14, 12]]
 
 
-def test_where_every_point_is_its_own_network_there_is_one_front(tmp_path):
+def test_if_every_point_is_its_own_network_there_is_one_front(tmp_path):
     report = ct.report(store(tmp_path / "s", LAN[:2], {"network": NETWORK}))
     assert report.trade_off.by is None
     assert report.front.num_rows == 1

@@ -161,7 +161,7 @@ def test_the_figures_are_drawn(short: Reproduction, tmp_path: Path) -> None:
         assert {f"{AF_97_0831}-{figure}.png", f"{AF_97_0831}-{figure}.svg"} <= names
 
 
-def test_a_rule_that_judges_by_nothing_known_is_refused() -> None:
+def test_an_unknown_rule_of_judgement_is_refused() -> None:
     def read(path: str) -> str | None:
         text = _core.data(path)
         return text.replace('judged_by = "either"', 'judged_by = "luck"') if text and path.endswith(".toml") else text

@@ -37,7 +37,7 @@ def scenario(paper: Paper, table: str, **keys: Any) -> dict[str, Any]:
     return paper.configurations[configuration].scenario
 
 
-def test_nothing_is_printed(paper: Paper) -> None:
+def test_the_paper_has_no_printed_numbers(paper: Paper) -> None:
     assert all(table.experiment for table in paper.tables)
     assert all(n.published is None and not n.scored for n in paper.numbers())
     assert {n.network for n in paper.numbers()} == {"peer_to_peer", "chain", "unequal_rtts", "bursty"}

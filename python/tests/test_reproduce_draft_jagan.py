@@ -120,7 +120,7 @@ def test_data_both_ways_is_a_network_of_its_own(paper: Paper) -> None:
     assert "vc" not in scenario(paper, "both-ways-1", service="ubr")
 
 
-def test_a_choice_leaves_alone_what_it_is_not_about(paper: Paper) -> None:
+def test_a_choice_changes_only_its_own_settings(paper: Paper) -> None:
     texts = {choice.text: choice.overrides for choice in paper.choices}
     [before] = [text for text in texts if text.startswith("ICR of a tenth of the link")]
     icr = load(DRAFT_JAGAN, overrides=texts[before])

@@ -67,7 +67,7 @@ def test_a_plan_compares_distributions_and_sizes(tmp_path):
         ("10kB,0.5\n20000,1\n", 1, "is not a size in bytes, a comma and the probability"),
     ],
 )
-def test_a_file_that_is_no_distribution_is_refused_with_its_line(celltrain, tmp_path, cdf, line, words):
+def test_an_invalid_distribution_file_is_refused_with_its_line(celltrain, tmp_path, cdf, line, words):
     path = written(tmp_path, cdf)
     [fault] = ct.check(path)
     assert (fault.file, fault.line) == (str(tmp_path / "mine.csv"), line)
@@ -90,7 +90,7 @@ def test_a_file_without_rows_is_refused_where_the_scenario_names_it(tmp_path, cd
         Plan.of(path, {"axes": {"requests.web.load": [0.1, 0.2]}})
 
 
-def test_a_file_of_sizes_that_is_not_there_is_refused_and_other_faults_keep_their_lines(tmp_path):
+def test_a_missing_file_of_sizes_is_refused_and_other_faults_keep_their_lines(tmp_path):
     [fault] = ct.check(written(tmp_path, name="other.csv"))
     assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 7, "requests.web.sizes")
     assert fault.problem == f"cannot be used: {tmp_path / 'other.csv'}: there is no such file"

@@ -86,7 +86,7 @@ def test_goodput_is_the_sum_over_the_flows(traced):
     assert traced.goodput_mbps == pytest.approx(sum(traced.flows["goodput_mbps"].to_pylist()))
 
 
-def test_the_delay_of_files_is_measured_where_it_is_asked_for(traced):
+def test_the_delay_of_files_is_measured_on_request(traced):
     scenario = lan(duration="500ms", buffer_cells=1000, policy=ct.Epd(threshold=900), tcp=ct.Sack())
     without = ct.run(scenario)
     assert (without.file_delay_ms, traced.flows["file_delay_ms_mean"].null_count) == (None, 3)
@@ -219,7 +219,7 @@ def test_the_engines_agree(policy):
     assert (fast.to_dict()["engine"], reference.to_dict()["engine"]) == ("fast", "reference")
 
 
-def test_the_seed_decides_and_the_scenarios_own_is_the_default():
+def test_the_seed_determines_the_run_and_defaults_to_the_scenarios():
     scenario = lan(policy=ct.TailDrop(), seed=7)
     assert ct.run(scenario).fingerprint == ct.run(scenario.replace(seed=1), seed=7).fingerprint
     assert ct.run(scenario).fingerprint != ct.run(scenario, seed=8).fingerprint
@@ -262,7 +262,7 @@ def test_a_scenario_that_is_refused_says_everything_that_is_wrong():
         ({"trace": ["queue"], "ports": ["nowhere"]}, "ports"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, key):
+def test_invalid_options_are_refused(options, key):
     with pytest.raises(ct.ScenarioError) as caught:
         ct.run(lan(), **options)
     assert [fault.key for fault in caught.value.faults] == [key]
@@ -282,7 +282,7 @@ def test_a_series_that_was_not_traced_says_how_to_get_it():
     assert "occupancy" not in result.series
 
 
-def test_clocks_that_must_round_are_warned_of():
+def test_clocks_that_round_give_a_warning():
     odd = lan(link_rate="155.520001Mbps", link_delay="4.999999us")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -318,7 +318,7 @@ def test_a_result_can_be_sent_to_another_process(traced):
     assert copy.series["cwnd"].equals(traced.series["cwnd"])
 
 
-def test_what_is_written_is_read_back(traced, tmp_path):
+def test_written_values_are_read_back(traced, tmp_path):
     files = traced.write(tmp_path / "deep" / "out")
     assert {file.name for file in files} == {
         "result.json",
@@ -374,7 +374,7 @@ def test_samples_fall_on_whole_steps_whatever_the_clock():
     assert max(abs(time - i * 1e-6) for i, time in enumerate(times)) < 1e-8
 
 
-def test_where_measuring_begins_late_the_cells_add_up_too(celltrain, small):
+def test_cells_add_up_if_measuring_starts_late(celltrain, small):
     """Regression: the line omitted the cells in flight at the start of measurement, so its numbers did not add up."""
     whole = ct.run(ct.load(small).replace(duration="100us"), seed=3)
     small.write_text(small.read_text() + '\n[measure]\nfrom = "100us"\n')

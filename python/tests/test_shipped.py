@@ -40,7 +40,7 @@ def test_every_shipped_scenario_and_plan_has_a_name_that_leads_to_it():
         assert (TunePlan if name.startswith("tune-") else Plan).load(name).name
 
 
-def test_a_file_goes_before_a_shipped_scenario_of_its_name():
+def test_a_file_overrides_a_shipped_scenario_of_its_name():
     """A folder with the name of a shipped scenario does not take precedence."""
     Path("lan-epd").mkdir()
     assert ct.load("lan-epd").topology.sources == 5

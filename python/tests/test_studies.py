@@ -54,7 +54,7 @@ def test_studies_hold_no_code() -> None:
     assert {path.suffix for path in STUDIES.rglob("*") if path.is_file()} <= {".toml", ".md"}
 
 
-def test_a_study_says_what_it_asks_and_prints_nothing(study: Paper) -> None:
+def test_a_study_states_its_question_and_has_no_printed_numbers(study: Paper) -> None:
     assert study.question.endswith("?")
     assert study.kind is STUDY
     assert all(table.experiment for table in study.tables)
@@ -175,7 +175,7 @@ def test_the_python_call_gives_the_same_as_the_command(celltrain: Command, short
         ("reproduce", "nope", "there is no paper 'nope'; choose from af-96-1269, af-97-0831"),
     ],
 )
-def test_an_id_that_is_not_one_says_what_to_type(celltrain: Command, command: str, named: str, says: str) -> None:
+def test_an_unknown_id_gets_the_valid_ids(celltrain: Command, command: str, named: str, says: str) -> None:
     answer = celltrain(command, named)
     assert answer.code == 2
     assert says in answer.err
@@ -191,7 +191,7 @@ def test_an_id_that_is_not_one_says_what_to_type(celltrain: Command, command: st
         (["--jobs", "0"], "--jobs"),
     ],
 )
-def test_a_study_refuses_what_makes_no_sense(celltrain: Command, arguments: list[str], says: str) -> None:
+def test_a_study_refuses_invalid_options(celltrain: Command, arguments: list[str], says: str) -> None:
     answer = celltrain("study", "different-rtts", *arguments)
     assert answer.code == 2
     assert says in answer.err

@@ -25,7 +25,7 @@ def judged(schema, *files) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_workflows_are_what_github_reads(tmp_path):
+def test_workflows_have_the_format_of_github(tmp_path):
     answer = judged("vendor.github-workflows", *RELEASE.parent.glob("*.yml"))
     assert answer.returncode == 0, answer.stdout + answer.stderr
     wrong = tmp_path / "wrong.yml"
@@ -33,7 +33,7 @@ def test_workflows_are_what_github_reads(tmp_path):
     assert judged("vendor.github-workflows", wrong).returncode == 1
 
 
-def test_the_release_runs_programs_that_are_there():
+def test_the_release_runs_existing_programs():
     text = RELEASE.read_text()
     paths = re.findall(r"(?:scripts|requirements|python)/[\w./]+", text)
     assert len(paths) >= 3

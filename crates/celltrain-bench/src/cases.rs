@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_is_a_good_scenario_under_a_name_of_its_own() {
+    fn every_case_is_a_valid_scenario_with_a_unique_name() {
         let mut names = BTreeSet::new();
         for case in all() {
             let reading = read_toml(&case.toml(), &case.name);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn the_idle_network_is_idle_because_of_its_window_and_not_of_its_timer() {
+    fn the_idle_network_is_limited_by_its_window_not_by_its_timer() {
         let result = run(&named("idle").unwrap());
         assert_eq!(result.flows[FlowIndex::new(0)].timeouts, 0);
         assert!(result.ports.iter().all(|port| port.utilisation < 1e-3));

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_packets_wait_than_may() {
+    fn the_number_of_waiting_packets_is_bounded() {
         let mut outcomes = FrameOutcomes { most: 2, ..FrameOutcomes::default() };
         (1..=3).for_each(|number| outcomes.push(packet(number), Some(of(number))));
         assert_eq!(ready(&mut outcomes), [(1, None)]);

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_cells_are_pushed_out_or_dropped_while_others_come() {
+    fn waiting_cells_can_be_pushed_out_while_others_arrive() {
         let mut tracker = tracker();
         let waits = [(0, 1, false), (0, 1, true), (0, 2, false)].into_iter();
         let waits: Vec<_> = waits

@@ -296,7 +296,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn of_a_source_at_twice_mcr_half_of_the_frames_are_tagged_whole() {
+    fn half_of_the_frames_of_a_source_at_twice_mcr_are_tagged() {
         let mut policer = policer(&contract(31_104_000));
         let tagged = send(&mut policer, 100_000, 30);
         assert_eq!(tagged % u64::from(FRAME), 0, "whole frames only");
@@ -305,7 +305,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_burst_of_mbs_at_pcr_is_eligible_and_what_follows_is_not() {
+    fn a_burst_of_mbs_at_pcr_is_eligible_and_later_cells_are_not() {
         // MCR is a quarter of the link's rate and PCR half of it: a cell drains from the bucket in four cell times, and
         // tau is 23 (4 - 2) = 46 cell times. Cells arrive every second cell time, so a frame of 12 cells adds 48 cell
         // times to the level, of which 24 drain meanwhile. The second frame finds a level of 24 and the third a level

@@ -121,7 +121,7 @@ mod tests {
     const CLOCK: Clock = Clock::exact(1_000_000);
 
     #[test]
-    fn the_defaults_are_sound_and_change_nothing() {
+    fn the_defaults_are_valid_and_change_nothing() {
         let host = HostOptions::default();
         assert_eq!(host.check(), []);
         assert!(!host.process());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_out_of_its_range_is_refused() {
+    fn each_value_out_of_range_is_refused() {
         let long = Duration::from_milliseconds(2_000_000);
         let host = HostOptions {
             processing: long,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_even_and_reach_both_ends() {
+    fn draws_are_uniform_and_include_both_ends() {
         let mut rng = Stream::new(1, "test");
         let drawn: Vec<u64> = (0..10_000).map(|_| up_to(Span(4), &mut rng).0).collect();
         let seen = [0, 1, 2, 3, 4].map(|units| drawn.iter().filter(|&&one| one == units).count());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_have_clocks_of_their_own() {
+    fn each_host_has_its_own_clock() {
         let clock_offset = Duration::from_milliseconds(50);
         let host = HostOptions { clock_offset, clock_skew: 0.01, ..Default::default() };
         let rates: Vec<_> = ["a", "b"].map(|name| host.host_clock(1, name, CLOCK)).into();

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_parking_lot_the_long_vc_has_what_the_worst_link_leaves_it() {
+    fn on_a_parking_lot_the_long_vc_gets_its_share_of_the_worst_link() {
         // The links have capacities of 100, 60 and 100. VC 0 crosses all of them, and VCs 1 and 2 also cross the
         // second, so each of the three gets 20. VC 3 gets the rest of the first link; VCs 4 and 5 share the rest of the
         // third.
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_on_no_link_has_no_bound_and_a_link_without_vcs_none_to_give() {
+    fn a_vc_without_links_is_unbounded_and_a_link_without_vcs_bounds_nothing() {
         assert_eq!(shares_of(&[5.0, 7.0], &[vec![], vec![1]], Terms::default()), [f64::INFINITY, 7.0]);
         assert!(shares_of(&[5.0], &[], Terms::default()).is_empty());
     }
@@ -347,7 +347,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, ..crate::rng::proptest_seeded(23) })]
 
         #[test]
-        fn every_vc_has_a_bottleneck_link_where_nobody_has_more((capacities, paths, minimums, weights) in networks()) {
+        fn every_vc_has_the_largest_rate_at_its_bottleneck_link((capacities, paths, minimums, weights) in networks()) {
             for minimums in [&[], &minimums[..]] {
                 for weights in [&[], &weights[..]] {
                     let terms = Terms { minimums, weights };
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_share_a_vc_want_what_they_want_together() {
+    fn the_demand_of_a_vc_is_the_sum_over_its_flows() {
         let mut network = simple_network(3, "1ms");
         let packets = |rate: &str| {
             let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_passed_over_leaves_the_next_as_one_put_into_order_does() {
+    fn skipping_a_tie_leaves_the_state_of_ordering_it() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {

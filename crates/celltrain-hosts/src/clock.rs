@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_is_the_first_instant_at_which_its_time_is_told() {
+    fn a_timeout_is_the_first_instant_at_which_the_clock_shows_its_time() {
         for unit in [1, 1_000, 250_000] {
             let clock = StackClock::new(CLOCK, Duration::from_nanos(unit));
             for timeout in [0, 1, 999, 1_000, 123_456, 249_999, 250_000, 250_001] {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_beyond_all_times_never_comes() {
+    fn a_timeout_beyond_the_longest_time_never_expires() {
         let clock = StackClock::new(Clock::exact(1 << 40), Duration::from_nanos(1));
         assert_eq!(clock.first(Duration::MAX, Time(0)), Time::NEVER);
     }

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_written_with_its_keys_in_order_until_it_is_told_to_stop() {
+    fn an_answer_is_written_in_key_order_until_it_is_cancelled() {
         let network = network();
         let record = record(&network);
         let text =
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outline_has_what_the_answer_of_a_run_has() {
+    fn the_outline_has_the_keys_of_an_answer() {
         let network = Network { delays: DelayChoice::All, ..network() };
         let (mut found, mut outlined_paths) = (Vec::new(), Vec::new());
         let mut answer = answer(&record(&network), None);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_lists_only_what_is_wanted_is_there() {
+    fn only_the_requested_lists_are_in_the_answer() {
         let network = network();
         let record = record(&network);
         let all = answer(&record, None);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_twice_in_a_table_and_every_line_says_what_it_is() {
+    fn names_in_a_table_are_unique_and_every_entry_has_a_meaning() {
         fn check<T>(measures: &[Measure<T>]) {
             for (place, measure) in measures.iter().enumerate() {
                 assert!(

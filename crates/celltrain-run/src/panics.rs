@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error_with_its_words_and_place_and_the_thread_goes_on() {
+    fn a_panic_becomes_an_error_with_message_and_place_and_the_thread_continues() {
         let seed = 4;
         let error = caught::<()>(|| panic!("seed {seed} fails")).unwrap_err();
         assert!(error.starts_with("seed 4 fails ("), "{error}");
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_outside_ends_its_thread_as_before() {
+    fn a_panic_elsewhere_ends_its_thread_as_usual() {
         let thread = std::thread::spawn(|| assert_eq!(caught(|| 1), Ok(2), "outside of what is caught"));
         assert!(thread.join().is_err());
     }

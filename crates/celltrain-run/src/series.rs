@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_recorded_is_refused_in_words() {
+    fn a_series_that_cannot_be_recorded_is_refused_with_a_message() {
         let network = network("");
         let refusal = |series: &[&str], step: &str| match trace(&network, series, step) {
             Err(problem) => problem,

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_knows_the_faults_in_it_and_not_those_beside_it() {
+    fn a_scope_contains_its_own_faults_only() {
         let malformed = [KeyFault::of_key("vc.tcp12.gfr.mcr", "is missing")];
         let (mut found, token) = (Faults::default(), CancellationToken::never());
         let mut root = Scope::root(&mut found, &malformed, &token);

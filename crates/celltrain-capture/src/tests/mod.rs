@@ -95,7 +95,7 @@ fn refusal<T>(result: Result<T, CaptureError>) -> String {
 }
 
 #[test]
-fn a_file_says_what_made_it_and_what_its_interfaces_are() {
+fn a_file_names_its_program_and_its_interfaces() {
     let file = read(&ip().finish().expect("memory takes it"));
     assert_eq!(file.section.0, [(1, b"a test".to_vec()), (4, b"celltrain".to_vec())]);
     let options = |name: &str| {
@@ -106,7 +106,7 @@ fn a_file_says_what_made_it_and_what_its_interfaces_are() {
 
 /// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
 #[test]
-fn ipv4_packets_of_one_host_are_raw_and_those_of_several_say_that_they_are_ipv4() {
+fn one_host_writes_raw_ip_and_several_write_ipv4_link_types() {
     let about = About::default();
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.interfaces.truncate(1);
@@ -138,7 +138,7 @@ fn the_first_blocks_are_these_bytes() {
 }
 
 #[test]
-fn a_handshake_tells_segment_size_scale_and_selective_acknowledgements_and_says_it_is_made_up() {
+fn a_handshake_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
     let packets = read(&ip().finish().expect("memory takes it")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     // SYN, SYN-ACK, ACK: each leaves at one end and arrives at the other.
@@ -182,7 +182,7 @@ fn headers_carry_the_bits_of_explicit_congestion_notification() {
 }
 
 #[test]
-fn captures_of_cells_and_packets_that_nothing_answers_begin_without_a_handshake() {
+fn captures_of_cells_and_of_unacknowledged_packets_have_no_handshake() {
     let cells = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let udp = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
     for capture in [cells, udp] {
@@ -191,7 +191,7 @@ fn captures_of_cells_and_packets_that_nothing_answers_begin_without_a_handshake(
 }
 
 #[test]
-fn data_leaves_its_sender_and_arrives_at_its_receiver_at_the_times_it_was_seen() {
+fn data_has_the_times_at_which_it_left_and_arrived() {
     let mut capture = ip();
     let late = 10_000_000_000;
     let comment = Some("refused by epd at sw1->sw2");
@@ -209,14 +209,14 @@ fn data_leaves_its_sender_and_arrives_at_its_receiver_at_the_times_it_was_seen()
 }
 
 #[test]
-fn nothing_is_stamped_before_the_connection_is_open() {
+fn no_packet_has_a_time_before_the_connection_opens() {
     let mut capture = ip();
     capture.frame(&seen(0, Place::Sender, data(0, 0, 512))).expect("memory takes it");
     assert_eq!(written(capture)[0].time_ns, 2);
 }
 
 #[test]
-fn an_end_that_nobody_looks_at_writes_nothing() {
+fn an_unobserved_end_writes_nothing() {
     let receiver = End { interface: None, ..connection().receiver };
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { receiver, ..connection() });
     capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("there is nothing to do");
@@ -242,7 +242,7 @@ fn sequence_numbers_wrap_after_four_gibibytes() {
 }
 
 #[test]
-fn blocks_stand_behind_two_no_operations() {
+fn sack_blocks_follow_two_no_operations() {
     let mut capture = ip();
     capture.frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)]))).expect("memory takes it");
     let packets = written(capture);
@@ -252,7 +252,7 @@ fn blocks_stand_behind_two_no_operations() {
 }
 
 #[test]
-fn payload_says_where_it_stands_in_its_stream() {
+fn the_payload_contains_its_position_in_the_stream() {
     let mut capture = ip();
     capture.frame(&seen(5, Place::Sender, data(0, 510, 20))).expect("memory takes it");
     let packets = written(capture);
@@ -286,7 +286,7 @@ fn a_frame_has_the_cells_the_model_counts_whatever_it_carries() {
 }
 
 #[test]
-fn packets_that_nothing_answers_are_udp() {
+fn unacknowledged_packets_are_udp() {
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
     capture.frame(&seen(5, Place::Sender, packet(2, 16))).expect("memory takes it");
     let packets = written(capture);
@@ -315,7 +315,7 @@ fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
 }
 
 #[test]
-fn frames_without_an_llc_header_have_that_of_sunatm() {
+fn frames_without_an_llc_header_have_the_sunatm_header() {
     let mut capture = capture(CaptureKind::Aal5, Encapsulation::VcMux, connection());
     capture.frame(&seen(5, Place::Sender, ack(0x38e, 1, &[]))).expect("memory takes it");
     capture.frame(&seen(6, Place::Receiver, ack(0x38e, 1, &[]))).expect("memory takes it");
@@ -329,7 +329,7 @@ fn frames_without_an_llc_header_have_that_of_sunatm() {
 }
 
 #[test]
-fn cells_make_up_their_frame_and_their_headers_say_what_became_of_them() {
+fn cells_form_their_frame_and_their_headers_show_tags_and_marks() {
     let mut random = Stream::new(2, "capture/frames");
     let mut capture = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut frames = Vec::new();
@@ -389,7 +389,7 @@ fn an_rm_cell_has_its_rates_and_its_crc() {
 }
 
 #[test]
-fn a_record_of_a_cell_has_all_but_its_hec() {
+fn a_cell_record_has_everything_except_the_hec() {
     let frame = data(1, 0, 512);
     let mut whole = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut record = capture(CaptureKind::ErfCells, Encapsulation::LlcSnap, connection());
@@ -402,7 +402,7 @@ fn a_record_of_a_cell_has_all_but_its_hec() {
 }
 
 #[test]
-fn labels_become_circuits_that_no_standard_keeps_for_itself() {
+fn labels_become_vpi_and_vci_outside_reserved_ranges() {
     let circuit = |vpi, vci| Some(Circuit { vpi, vci });
     assert_eq!(Circuit::of_label(0), circuit(0, 32));
     assert_eq!(Circuit::of_label(65_503), circuit(0, 65_535));
@@ -429,7 +429,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
 }
 
 #[test]
-fn what_has_no_bytes_is_refused_in_words() {
+fn a_capture_of_objects_without_bytes_is_refused_with_a_message() {
     let new = |connection| {
         let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection);
         refusal(Capture::new(Vec::new(), &About::default(), setting))
@@ -471,7 +471,7 @@ fn what_has_no_bytes_is_refused_in_words() {
 }
 
 #[test]
-fn a_long_comment_is_cut_between_two_letters() {
+fn a_long_comment_is_cut_at_a_character_boundary() {
     let mut capture = ip();
     let comment = format!("x{}", "ä".repeat(40_000));
     let long = SeenFrame { comment: Some(&comment), ..seen(5, Place::Sender, data(0, 0, 1)) };
@@ -498,7 +498,7 @@ impl Write for Disk {
 }
 
 #[test]
-fn a_full_disk_is_the_writers_error_at_the_packet_that_found_it_full() {
+fn a_full_disk_is_an_error_of_the_packet_being_written() {
     let enough = ip().finish().expect("memory takes it").len();
     let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };

@@ -367,7 +367,7 @@ fn ada_state(vc: &OracleVc) -> AdaState {
 
 proptest! {
     #[test]
-    fn the_buffer_does_what_its_naive_oracle_does(
+    fn the_buffer_matches_its_naive_model(
         eb in prop_oneof![9 => (9u32..60).prop_map(Some), 1 => Just(None)],
         f in prop_oneof![Just(0.5), 0.0..1.0],
         lt in 1u32..4,
@@ -424,7 +424,7 @@ fn default_settings_pass_their_own_check_in_the_papers_buffers() {
 }
 
 #[test]
-fn faults_name_key_value_and_what_would_be_right() {
+fn faults_name_the_key_the_value_and_valid_values() {
     let faults = |json: &str| {
         let config: EdgeConfig = serde_json::from_str(json).unwrap();
         let faults = config.check(192).into_iter();
@@ -489,7 +489,7 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
 }
 
 #[test]
-fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
+fn a_discard_algorithm_requires_the_kind_of_memory_it_supports() {
     use Memory::{PerVc, Shared};
     let made_for: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::memory).collect();
     assert_eq!(made_for[..4], [None, None, Some(PerVc), Some(Shared)], "each adaptive one is made for its own");
@@ -505,7 +505,7 @@ fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
 }
 
 #[test]
-fn thresholds_are_checked_against_the_packets_that_fit_where_one_does() {
+fn thresholds_are_checked_against_the_number_of_packets_that_fit() {
     for discard in DiscardConfig::samples() {
         let (name, Some(memory)) = (discard.name(), discard.memory()) else { continue };
         // LT is 6 packets. A buffer of 192 cells holds six, one of 191 five, and one of 32 a single one. A buffer of 31

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_vc_is_one_line_of_the_cache() {
+    fn a_vc_end_fits_in_one_cache_line() {
         assert_eq!(size_of::<VcEnds>(), 64);
     }
 }

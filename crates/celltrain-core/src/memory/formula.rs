@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_place() {
+    fn an_error_in_a_formula_names_its_place() {
         let told = |config: Config, words: &str| {
             let faults = config.check(100);
             assert_eq!(faults.len(), 1, "{faults:?}");

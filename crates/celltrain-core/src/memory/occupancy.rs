@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_reached_for_no_time_counts_for_no_percentile() {
+    fn a_level_held_for_no_time_does_not_affect_percentiles() {
         let found = times(&[(5, true), (5, true), (5, false)], 10);
         assert_eq!(found.at_least(), [10, 5, 0].map(Span));
         assert_eq!((found.percentile(500), found.percentile(1000)), (Some(0), Some(1)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn without_time_there_are_no_statistics() {
+    fn an_interval_of_zero_length_has_no_statistics() {
         for nothing in [OccupancyTimes::default(), times(&[], 0)] {
             assert_eq!((nothing.mean(), nothing.percentile(500)), (None, None));
         }

@@ -235,7 +235,7 @@ fn policies() -> impl Strategy<Value = MemoryPolicyConfig> {
 proptest! {
     /// Random arrivals and departures give the same counts as the model.
     #[test]
-    fn a_memory_counts_like_the_model(
+    fn a_memory_matches_its_naive_model(
         policy in policies(),
         at_threshold in any::<bool>(),
         steps in prop::collection::vec((any::<bool>(), 0..LINKS, 0..LINKS, 0..2u32), 1..300),

@@ -225,7 +225,7 @@ fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: 
 }
 
 #[test]
-fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothing() {
+fn a_policy_admits_frames_up_to_its_declared_limit_without_changing_state() {
     for k in [0, 1, 2, 7, 100] {
         for config in PolicyConfig::samples(k) {
             let name = config.name();
@@ -302,7 +302,7 @@ const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
 ];
 
 #[test]
-fn every_policy_answers_as_its_page_says() {
+fn every_policy_decides_as_its_page_describes() {
     for (name, cut, admits_up_to, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
         let config = samples.find(|config| config.name() == name).expect("every row is of a policy of the list");

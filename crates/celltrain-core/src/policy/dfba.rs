@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn below_its_threshold_a_vc_may_start_a_frame_whatever_the_rest() {
+    fn below_its_threshold_a_vc_may_always_start_a_frame() {
         assert_eq!(share_refused(&config(), &view(&[399, 601]), 0), 0.0);
     }
 
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_number_is_drawn_only_where_the_answer_hangs_on_it() {
+    fn a_random_number_is_drawn_only_if_the_decision_depends_on_it() {
         for (x_0, drawn) in [(399, false), (400, false), (500, true), (601, false)] {
             assert_eq!(draws(&config(), &view(&[x_0, 0]), 0), drawn, "X_i = {x_0}");
         }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_refused() {
+    fn invalid_settings_are_refused() {
         let keys = |config: Config, capacity| -> Vec<String> {
             config.check(capacity, &[]).into_iter().map(|fault| fault.key).collect()
         };

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn without_keep_last_cell_nothing_of_a_damaged_frame_follows() {
+    fn without_keep_last_cell_the_rest_of_a_damaged_frame_is_refused() {
         let mut bench = Bench::new(&Config { keep_last_cell: false }, 1, 1);
         bench.offer_frame(0, 3);
         bench.port.take();

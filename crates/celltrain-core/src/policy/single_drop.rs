@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn vcs_have_thresholds_of_their_own() {
+    fn each_vc_has_its_own_threshold() {
         let thresholds = PerVc::from([("vc0", 2.0), ("vc1", 6.0)]);
         let mut bench = Bench::new(&Config { thresholds }, 100, 2);
         for _ in 0..3 {

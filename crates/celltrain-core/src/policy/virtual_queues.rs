@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_enter_at_once_where_their_virtual_queue_stays_filled_or_come_closely_where_turns_forgive() {
+    fn batches_of_cells_are_admitted_if_virtual_queues_stay_filled_or_cells_are_close() {
         enter_at_once(RoundRobin::new(2), true);
         enter_at_once(MinimumShares::new(&[0.5, 0.0]), false);
     }

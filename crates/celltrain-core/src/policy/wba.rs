@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_of_nothing_is_refused() {
+    fn a_weight_of_zero_is_refused() {
         let faults = Config { weights: PerVc::Same(0.0), ..sample(1000) }.check(Some(1000), &[]);
         assert_eq!(faults[0].key, "weights");
         assert_eq!(sample(1000).check(None, &[])[0].key, "threshold");

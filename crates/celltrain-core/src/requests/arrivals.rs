@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_pairs_have_streams_of_their_own() {
+    fn sizes_and_pairs_have_separate_random_streams() {
         let of = |sizes: Sizes, order| openings(&events(&requests(4, poisson(MEAN, sizes, order)), 1, CLOCK, 100));
         let spread = Sizes::new(vec![(1.0, 0.0), (1e6, 1.0)]);
         let all =
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_choose_all_paths_equally_and_each_way_by_itself() {
+    fn hashing_spreads_flows_over_all_paths_in_each_direction_independently() {
         let mut counts = BTreeMap::new();
         for number in 0..12_000 {
             *counts.entry(paths(7, number, [4, 3])).or_insert(0_u32) += 1;

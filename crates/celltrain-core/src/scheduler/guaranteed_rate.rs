@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn while_it_has_cells_ubr_gets_its_share_whatever_the_others_do() {
+    fn backlogged_ubr_always_gets_its_share() {
         let mut rng = Stream::new(1, "test");
         for share in [0.05, 0.3, 0.8] {
             let mut queues = queues(share);

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_of_a_higher_class_waits_for_none_but_its_own() {
+    fn a_cell_waits_only_for_its_own_and_higher_classes() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr, Class::Vbr]);
         assert_eq!(sent(&mut queues, &[0, 0, 0], 1), [0]);
         assert_eq!(sent(&mut queues, &[1], 1), [1], "whatever waited before it");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_leave_as_under_weights_that_are_written_down() {
+    fn a_formula_serves_as_the_same_constant_weights_do() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
         let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_place() {
+    fn an_error_in_a_formula_names_its_place() {
         let told = |config: &Config, words: &str| {
             let faults = [config.check(), config.check_vcs(&["a", "b"])].concat();
             assert_eq!(faults.len(), 1, "{faults:?}");

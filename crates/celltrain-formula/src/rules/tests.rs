@@ -182,7 +182,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
 }
 
 #[test]
-fn a_plain_number_has_the_unit_of_what_it_is_added_to_or_compared_with() {
+fn a_plain_number_takes_the_unit_of_the_other_operand() {
     let mut table = Table::new("X <= sum_of", &[("w", number(0.25)), ("R", text("2 * w"))]);
     table.state = start(&[("sum_of", 0.0)]);
     table.on_frame = updates(&[("sum_of", "sum_of + w")]);
@@ -192,7 +192,7 @@ fn a_plain_number_has_the_unit_of_what_it_is_added_to_or_compared_with() {
 }
 
 #[test]
-fn what_depends_on_what_is_unknown_is_judged_when_it_is_known() {
+fn expressions_with_unknown_units_are_checked_once_the_units_are_known() {
     let rate = [("a", text("C * 1 s - 5 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))];
     let table = Table::new("X <= c", &rate);
     assert_eq!(table.faults(), [vec![], vec![]]);
@@ -206,7 +206,7 @@ fn what_depends_on_what_is_unknown_is_judged_when_it_is_known() {
 
 /// Regression: a sum beyond the largest number became infinite, although the arithmetic has no infinities.
 #[test]
-fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
+fn a_non_numeric_sum_is_refused_if_a_number_is_required() {
     let most = || Constant::Value(PerVc::from([("default", 1e308)]));
     let [unknown, known] = Table::new("X <= sum(W)", &[("W", most())]).faults();
     assert_eq!((unknown.len(), known.len()), (0, 1), "{known:?}");
@@ -219,7 +219,7 @@ fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
 }
 
 #[test]
-fn values_of_vcs_and_of_state_are_where_programs_read_them() {
+fn values_of_vcs_and_state_have_the_addresses_in_the_bytecode() {
     let mut table =
         Table::new("X <= W + mine + all", &[("W", Constant::Value(PerVc::from([("vc0", 2.0), ("vc1", 3.0)])))]);
     table.vc_state.insert("mine".into(), Start::Formula("10 * W".into()));

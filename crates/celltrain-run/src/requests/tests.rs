@@ -34,7 +34,7 @@ fn measured(text: &str, engine: Engine) -> (Vec<GroupMeasures>, Records) {
 }
 
 #[test]
-fn a_request_that_meets_no_other_has_a_slowdown_of_exactly_one() {
+fn a_request_alone_in_the_network_has_a_slowdown_of_exactly_one() {
     let memory = "port.default.buffer = \"shared\"\nport.default.policy.ppd = {}\n\
                   switch.\"*\".memory = { cells = 4000, pool.main.policy.dynamic_threshold = { alpha = 1.0 } }\n";
     let with_memory = NETWORK.split("port.default").next().unwrap().to_string() + memory;

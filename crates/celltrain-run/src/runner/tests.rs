@@ -33,7 +33,7 @@ fn small() -> Handle {
 }
 
 #[test]
-fn what_counts_of_a_run_may_be_a_part_of_it() {
+fn the_measured_window_may_be_part_of_a_run() {
     let of = |measure: &str| {
         let mut text: Value = serde_json::from_str(&text(2, "10ms", 100)).unwrap();
         text["measure"] = serde_json::from_str(measure).unwrap();
@@ -104,7 +104,7 @@ fn series_are_recorded_and_change_nothing_in_the_run() {
 }
 
 #[test]
-fn a_run_ends_at_its_limit_and_says_so() {
+fn a_run_ends_at_its_limit_with_an_error() {
     let limit = Duration::from_millis(50);
     let begun = Instant::now();
     let ended = run(&long(), None, How { limit: Some(limit), ..How::default() });
@@ -123,7 +123,7 @@ fn the_limit_counts_from_the_reading_of_the_scenario_on() {
 }
 
 #[test]
-fn a_run_that_is_told_to_stop_has_no_result_and_shows_how_far_it_came() {
+fn a_cancelled_run_has_no_result_and_reports_its_progress() {
     let (stopped, progress, scenario) = (AtomicBool::new(false), Progress::default(), long());
     std::thread::scope(|scope| {
         let run = scope.spawn(|| one(&scenario, None, How::default(), &stopped, &progress));
@@ -137,7 +137,7 @@ fn a_run_that_is_told_to_stop_has_no_result_and_shows_how_far_it_came() {
 }
 
 #[test]
-fn many_runs_are_those_one_by_one_and_what_is_refused_costs_the_others_nothing() {
+fn many_runs_equal_single_runs_and_a_refused_one_does_not_affect_the_others() {
     let (first, bad, second) = (small(), refused(), Handle::of_text(text(3, "10ms", 200)));
     let scenarios = [&first, &bad, &second];
     let runs = [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)];
@@ -197,7 +197,7 @@ fn a_panic_of_one_run_is_its_error_alone() {
 }
 
 #[test]
-fn of_scenarios_that_are_refused_the_first_is_told_and_no_network_is_kept() {
+fn the_first_refused_scenario_is_reported_and_no_network_is_kept() {
     let (good, bad) = (small(), refused());
     let worse = Handle::of_text("{}".into());
     let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("nobody ends it");
@@ -209,7 +209,7 @@ fn of_scenarios_that_are_refused_the_first_is_told_and_no_network_is_kept() {
 }
 
 #[test]
-fn the_first_scenario_that_is_not_refused_says_how_long_runs_last() {
+fn the_first_valid_scenario_gives_the_duration_of_runs() {
     let (bad, good, longer) = (refused(), small(), long());
     let duration =
         |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("nobody stops it");
@@ -218,7 +218,7 @@ fn the_first_scenario_that_is_not_refused_says_how_long_runs_last() {
 }
 
 #[test]
-fn a_share_is_told_on_the_thread_of_the_run_and_ends_at_all_of_it() {
+fn progress_is_reported_on_the_thread_of_the_run_and_ends_at_one() {
     thread_local! {
         static TOLD: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
     }

@@ -211,7 +211,7 @@ fn random_policies_are_the_same_runs_as_formulas() {
 
 /// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.
 #[test]
-fn v_is_the_number_of_vcs_though_no_constant_differs_between_them() {
+fn v_is_the_number_of_vcs_even_if_all_constants_are_equal() {
     let with = |r: &str, weight: &str| {
         read(&serde_json::json!({
             "duration": "30ms",

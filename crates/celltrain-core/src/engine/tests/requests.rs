@@ -131,6 +131,6 @@ fn a_network_with_requests_is_one_partition() {
 }
 
 #[test]
-fn networks_without_requests_have_no_results_of_them() {
+fn networks_without_requests_have_no_request_results() {
     assert!(run(&lan(2, None, "1ms")).requests.is_empty());
 }

@@ -107,7 +107,7 @@ fn run(network: &Network) -> RunResult {
 }
 
 #[test]
-fn a_memory_of_one_port_is_its_buffer() {
+fn a_shared_memory_of_one_port_equals_a_private_buffer() {
     let policies: [PolicyConfig; 6] = [
         tail_drop::Config {}.into(),
         ppd::Config::default().into(),
@@ -151,7 +151,7 @@ fn the_ports_of_a_memory_are_settled_together_in_the_fast_engine() {
 }
 
 #[test]
-fn a_whole_frame_is_refused_as_by_epd_at_a_full_memory() {
+fn a_full_memory_refuses_whole_frames_as_epd_does() {
     // If its threshold is the last place, EPD refuses exactly the frames whose first cell finds no room.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
