@@ -144,7 +144,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Counts processes that use stores and end abnormally.")
     parser.add_argument("--count", type=int, default=2000, help="processes")
-    parser.add_argument("--seed", type=int, default=1, help="of the order of what they do")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the order of their actions")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--only", default="", help="only the ways whose name contains this, such as run")
     parser.add_argument("--interrupts", type=Path, help="interrupt runs of the scenarios in this folder instead")

@@ -264,7 +264,7 @@ def test_the_scenarios_of_the_next_test_are_valid(celltrain, tmp_path):
             "nrm = 32",
             'pcr = "1kbps"',
             21,
-            'vc.tcp1-3.abr.tcr = "4.24kbps" is the default, and not a positive rate up to pcr = "1kbps"',
+            'vc.tcp1-3.abr.tcr = "4.24kbps" is the default, but is not a positive rate up to pcr = "1kbps"',
         ),
         (
             INTERNETWORK,
@@ -489,7 +489,7 @@ def test_a_trace_without_a_folder_names_the_missing_option(celltrain, small):
     [fault] = answer.json["faults"]
     assert (
         fault["message"]
-        == "--trace = queue,cwnd records series; say where to write them with --out DIR, or to draw them with --plot PICTURE"
+        == "--trace = queue,cwnd records series; name a folder for them with --out DIR, or a picture with --plot PICTURE"
     )
 
 

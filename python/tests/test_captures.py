@@ -560,7 +560,7 @@ def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
     blocks = list(lengths(capture))
     assert len(blocks) > 100
     assert capture[-blocks[-1]] == 6, "the last block is a packet"
-    assert raised.value.__notes__ == [f"kept what was captured until then: {file}"]
+    assert raised.value.__notes__ == [f"kept the packets captured until then: {file}"]
 
 
 def test_a_capture_creates_its_folder_and_has_a_distinct_path(celltrain: Command, small: Path, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def inside():
 def assert_warned_of_lock_step(err: str) -> None:
     """Asserts that a sweep only warned of lock-step: its three connections start together, and all time out."""
     [line] = err.splitlines()
-    assert line.startswith("warning: 4 of 4 points may hinge on lock-step: at point 0 (threshold 50.0)"), line
+    assert line.startswith("warning: 4 of 4 points may depend on lock-step: at point 0 (threshold 50.0)"), line
 
 
 # The campaign `kills` covers this too. The tests below kill a worker and a scheduler; test_campaigns.py kills drivers.
@@ -226,7 +226,7 @@ def test_a_run_that_kills_its_worker_is_a_failed_row_and_others_continue(tmp_pat
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
     assert (end.done, end.failed) == (9, 1)
     [row] = Store.open(tmp_path / "s").failures().to_pylist()
-    assert (row["seed"], row["error"]) == (5, "the worker that ran it died, however often it was tried")
+    assert (row["seed"], row["error"]) == (5, "its worker died in every attempt")
     assert Store.open(tmp_path / "s").verify() == []
 
 

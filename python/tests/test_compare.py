@@ -105,7 +105,7 @@ def test_as_is_means_the_scenarios_own_policy_with_its_settings(celltrain, tmp_p
     [mean] = [row["mean"] for row in rows if (row["name"], row["port.bottleneck.buffer"]) == ("as-is", 200)]
     assert said.json["scenarios"][1]["efficiency"]["mean"] == mean
     refused = celltrain("compare", path, "--vary", "port.bottleneck.policy=as-it-is,epd")
-    assert "as-is (what the scenario has)" in refused.err
+    assert "as-is (the scenario's own value)" in refused.err
 
 
 def test_names_appear_in_the_table_and_the_figure(lan, celltrain, small, tmp_path):
@@ -297,7 +297,7 @@ def test_options_for_single_runs_are_refused_with_several_seeds(celltrain, small
             ["lan-epd", "--vary", "port.bottleneck.policy=epd:800"],
             "has '800' as a setting of epd; write epd:KEY=VALUE",
         ),
-        (["lan-epd", "--vary", "port.bottleneck.buffer=500"], '(a share such as "80%" goes with the buffer)'),
+        (["lan-epd", "--vary", "port.bottleneck.buffer=500"], '(a share such as "80%" scales with the buffer)'),
         (
             ["lan-epd", "--vary", "port.bottleneck.policy=formula,epd"],
             "formula:admit=..., or as-is to use the file's value",

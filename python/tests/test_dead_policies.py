@@ -387,7 +387,7 @@ def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_ta
     answer = json.loads((tmp_path / "out" / "report" / "tune.json").read_text())
     assert answer["warnings"] and f"WARNING: {answer['warnings'][0]}" in told.out
     page = (tmp_path / "out" / "report" / "tune.html").read_text()
-    assert page.index("of what tail drop carries") < page.index("What was searched</h2>")
+    assert page.index("of tail drop's goodput") < page.index("What was searched</h2>")
     [search] = answer["searches"]
     # With R below 0 the policy admits nothing, fairness is undefined, and the search rejects the setting.
     assert all((trial["means"] is None) == (trial["parameters"]["R"] < 0) for trial in search["trials"])
@@ -410,6 +410,6 @@ def test_the_search_for_a_formula_cannot_win_with_one_that_carries_nothing():
     tail_drop = np.full((2, 3, 2), 0.6)
     dead = np.stack([np.zeros((2, 3)), np.full((2, 3), np.nan)], axis=-1)
     assert formula_search.score(dead) == 0 < formula_search.score(tail_drop)
-    assert "carries 0% of what tail drop carries" in formula_search.warning(dead, tail_drop)
+    assert "carries 0% of tail drop's goodput" in formula_search.warning(dead, tail_drop)
     assert "carries 40% of" in formula_search.warning(tail_drop * 0.4, tail_drop)
     assert formula_search.warning(tail_drop * 0.6, tail_drop) == ""

@@ -210,7 +210,7 @@ def test_the_measures_for_lock_step_are_in_the_defaults() -> None:
 def test_a_sweep_and_its_report_warn_at_their_end(celltrain: Command, tmp_path: Path) -> None:
     swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")
     assert swept.code == 0
-    assert "warning: 1 of 2 points may hinge on lock-step: at point 0 (spread 0" in swept.err
+    assert "warning: 1 of 2 points may depend on lock-step: at point 0 (spread 0" in swept.err
     assert "in 2 of 2 seeds a flow starves" in swept.err
     told = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "again", "--json")
     # If a flow starves, another warning reports that nothing arrived.
@@ -237,7 +237,7 @@ def test_a_store_without_its_measures_is_not_judged(celltrain: Command, tmp_path
 
 def test_python_calls_give_the_warning(tmp_path: Path) -> None:
     base = ct.Scenario.model_validate(scenario())
-    with pytest.warns(CelltrainWarning, match="1 of 1 points may hinge on lock-step: in 2 of 2 seeds"):
+    with pytest.warns(CelltrainWarning, match="1 of 1 points may depend on lock-step: in 2 of 2 seeds"):
         ct.sweep(base, seeds=2, store=tmp_path / "in_step")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -431,7 +431,7 @@ def test_a_result_too_large_for_the_screen_names_the_report(celltrain, tmp_path)
     values = ", ".join(str(100 + one) for one in range(25))
     axes = f'[axes]\n"port.bottleneck.buffer" = [{values}]\nduration = ["1ms"]\n'
     plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')
-    assert f"too much for a screen: celltrain report {store} writes a page; docs/sweeps.md" in (
+    assert f"too much for the screen: celltrain report {store} writes a page; docs/sweeps.md" in (
         celltrain("sweep", plan, "--store", store).out
     )
 

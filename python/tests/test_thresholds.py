@@ -157,7 +157,7 @@ def test_python_takes_texts_and_writes_them_again():
     ("policy", "value", "buffer", "said"),
     [
         ("epd", '"90 percent"', "80", "is not a threshold: a share of the buffer (0 to 1)"),
-        ("epd", '"60"', "80", 'does not say of what; write "60 cells", or a number without quotes'),
+        ("epd", '"60"', "80", 'lacks a unit; write "60 cells", or a number without quotes'),
         ("epd", '"101%"', "80", 'is more than the buffer; a share is at most "100%"'),
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
         ("epd", '"buffer - 81 cells"', "80", "is below an empty buffer; the buffer has 80 cells"),

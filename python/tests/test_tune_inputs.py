@@ -22,7 +22,7 @@ from celltrain.running import Local
         (
             PLAN[PLAN.index("[tune]") :],
             "",
-            ["plan:1: lacks a table [tune], which says what to search; without one, use celltrain sweep"],
+            ["plan:1: lacks a table [tune] with the settings to search; without one, use celltrain sweep"],
         ),
         (
             "selective_drop.z",

@@ -242,8 +242,7 @@ pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     if sum <= 1.0 + 1e-9 || !check_shares(shares).is_empty() {
         return Vec::new();
     }
-    let problem =
-        format!("is what the shares of the {} VCs that cross a port add up to, which is more than the link", vcs.len());
+    let problem = format!("is the sum of the shares of the {} VCs that cross a port; it must be at most 1", vcs.len());
     vec![Fault::new(MINIMUM_SHARE, (sum * 1e6).round() / 1e6, problem)]
 }
 

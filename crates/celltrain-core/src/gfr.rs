@@ -36,7 +36,7 @@ pub struct Gfr {
     /// CDVT: tolerance for cells that arrive too early.
     #[serde(default)]
     pub cdvt: Duration,
-    /// Whether the network tags ineligible frames (GFR.2) or only counts them (GFR.1).
+    /// True if the network tags ineligible frames (GFR.2), false if it only counts them (GFR.1).
     #[serde(default = "tags")]
     pub tagging: bool,
 }
@@ -127,7 +127,7 @@ impl Bucket {
         Self { rate: u128::from(rate.bits_per_second), cell, level: 0, at: Time::default() }
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "what is earlier is subtracted")]
+    #[expect(clippy::arithmetic_side_effects, reason = "the earlier time is subtracted")]
     fn level(&self, now: Time) -> u128 {
         self.level.saturating_sub(self.of(now - self.at))
     }

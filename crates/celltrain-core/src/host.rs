@@ -19,7 +19,7 @@ pub struct HostOptions {
     /// Time a host takes to process each packet it sends, one packet at a time, before the packet joins the queue of
     /// its link.
     pub processing: Duration,
-    /// Whether the processing time is always the same, or drawn for each packet.
+    /// Distribution of the processing time: constant, or drawn for each packet.
     pub processing_times: ProcessingTimes,
     /// Largest offset of a host's clock: each host's ticks are delayed by a time drawn between 0 and this value.
     pub clock_offset: Duration,
@@ -31,7 +31,7 @@ pub struct HostOptions {
     pub start_spread: Duration,
 }
 
-/// Whether a host's processing time is the same for every packet or drawn.
+/// Distribution of a host's processing time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessingTimes {
@@ -92,7 +92,7 @@ impl HostOptions {
 /// Draws a time uniformly from 0 to `most`, both included.
 pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     let units = (u128::from(rng.next_u64()) * (u128::from(most.0) + 1)) >> 64;
-    Span(u64::try_from(units).expect("a product of 64 bits and a share"))
+    Span(u64::try_from(units).expect("a 64-bit number times a share"))
 }
 
 /// The errors of a host's clock.

@@ -71,7 +71,7 @@ impl Stream {
     /// draw in ten million would be longer.
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "64 random bits by a mean of 64 bits; runs and rejections are a few dozen"
+        reason = "64 random bits times a 64-bit mean; runs and rejections are a few dozen"
     )]
     pub fn exponential(&mut self, mean: Span) -> Span {
         let mut rejected = 0u128;

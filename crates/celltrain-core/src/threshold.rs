@@ -135,7 +135,7 @@ impl FromStr for Threshold {
         match (below, bare) {
             (true, _) => Ok(Threshold::Below(cells)),
             (false, Some(_)) => Ok(Threshold::Cells(cells)),
-            (false, None) => Err(format!("does not say of what; write \"{cells} cells\", or a number without quotes")),
+            (false, None) => Err(format!("lacks a unit; write \"{cells} cells\", or a number without quotes")),
         }
     }
 }

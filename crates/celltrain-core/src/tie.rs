@@ -22,7 +22,7 @@ pub enum TieOrder {
     Fixed,
 }
 
-/// Whether a port sends a cell before or after it admits the cells that arrive at the same instant.
+/// Order in which a port sends a cell and admits the arrivals of the same instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceOrder {

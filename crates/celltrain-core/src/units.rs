@@ -54,7 +54,7 @@ impl AddAssign<Span> for Time {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: what is earlier is subtracted")]
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: the earlier time is subtracted")]
 impl Sub for Time {
     type Output = Span;
     fn sub(self, earlier: Time) -> Span {

@@ -51,7 +51,7 @@ impl UpstreamLinks {
     /// Returns the number of the upstream link `from` among the inputs of a port.
     pub(crate) fn input(&self, link: LinkIndex, from: LinkIndex) -> u32 {
         let place = self.of(link).binary_search(&from);
-        index(place.expect("a VC goes from the one to the other"))
+        index(place.expect("the VC crosses both links"))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::names::{by_name, is_in_range};
 #[serde(untagged)]
 #[schemars(extend("x-expect" = "a number, or a table of numbers by the VC's name"))]
 pub enum PerVc {
-    /// The same for all.
+    /// One value for all.
     Same(f64),
     /// By name.
     ByName(BTreeMap<String, f64>),

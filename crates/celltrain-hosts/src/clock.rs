@@ -1,4 +1,4 @@
-//! The time that a stack is told.
+//! The time that a stack sees.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ impl StackClock {
         Self { units_per_second: u128::from(clock.units_per_second), unit_ns: unit.as_nanos().max(1) }
     }
 
-    /// Returns the time that the stack is told at an instant.
+    /// Returns the time that the stack sees at an instant.
     pub(crate) fn told(self, now: Time) -> Duration {
         let nanoseconds = self.units(now) * self.unit_ns;
         Duration::from_nanos(u64::try_from(nanoseconds).expect("a run is shorter than 584 years"))
     }
 
-    /// Returns the first instant after `now` at which the stack is told `timeout` or later.
+    /// Returns the first instant after `now` at which the stack sees `timeout` or later.
     pub(crate) fn first(self, timeout: Duration, now: Time) -> Time {
         let timeout = timeout.as_nanos().min(u128::from(u64::MAX)).div_ceil(self.unit_ns);
         let units = timeout.max(self.units(now) + 1);

@@ -93,8 +93,8 @@ impl Trial {
         Self { seed, ..self }
     }
 
-    /// Sets the payload of a full packet in bytes, with headers of 40 bytes. The efficiency is the share of this
-    /// payload in what the link can carry.
+    /// Sets the payload of a full packet in bytes, with headers of 40 bytes. The efficiency is the
+    /// share of this payload in the capacity of the link.
     #[must_use]
     pub fn mss(self, bytes: u64) -> Self {
         Self { mss: bytes, ..self }

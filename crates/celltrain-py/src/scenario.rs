@@ -219,7 +219,7 @@ impl Scenario {
         interpreter::detach(py, || threads::over((1, 1), work, on))?;
         match finished {
             Some(done) => Ok(done.map_err(Failure)?),
-            None => Err(PyRuntimeError::new_err("the run was given up without a signal; please report this")),
+            None => Err(PyRuntimeError::new_err("the run was aborted without a signal; please report this")),
         }
     }
 }

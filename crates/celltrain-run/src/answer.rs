@@ -211,7 +211,7 @@ impl<T> Serialize for Rows<'_, T> {
         };
         for item in &self.items {
             // Writing a row takes as long as about ten ticks of other work.
-            self.token.tick(10).map_err(|_| S::Error::custom("told to stop"))?;
+            self.token.tick(10).map_err(|_| S::Error::custom("stopped on request"))?;
             rows.serialize_element(&object(self.measures, *item, kept))?;
         }
         rows.end()
@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn answer(run: &EndedRun, wanted: Option<&Wanted>) -> Value {
-        let text = Answer { run, wanted, token: &CancellationToken::never() }.text().expect("nobody stops it");
+        let text = Answer { run, wanted, token: &CancellationToken::never() }.text().expect("no test stops it");
         serde_json::from_str(&text).expect("it is JSON")
     }
 
@@ -271,7 +271,7 @@ mod tests {
         let network = network();
         let record = record(&network);
         let text =
-            Answer { run: &record, wanted: None, token: &CancellationToken::never() }.text().expect("nobody stops it");
+            Answer { run: &record, wanted: None, token: &CancellationToken::never() }.text().expect("no test stops it");
         assert_eq!(text, serde_json::from_str::<Value>(&text).expect("it is JSON").to_string());
         let no = || false;
         assert!(Answer { run: &record, wanted: None, token: &CancellationToken::every(1, &no) }.text().is_err());
@@ -296,7 +296,7 @@ mod tests {
         let network = Network { delays: DelayChoice::All, ..network() };
         let (mut found, mut outlined_paths) = (Vec::new(), Vec::new());
         let mut answer = answer(&record(&network), None);
-        let answer_keys = answer.as_object_mut().expect("an answer is an object");
+        let answer_keys = answer.as_object_mut().expect("an answer is a JSON object");
         assert_eq!(answer_keys.remove("format"), Some(json!(FORMAT)));
         answer_keys.remove("build");
         paths(&answer, "", &mut found);

@@ -170,7 +170,7 @@ fn object_of<T>(
             }
             Some(member) => {
                 let members = object.entry(group).or_insert_with(|| json!({}));
-                let members = members.as_object_mut().expect("a group's name is no measure's");
+                let members = members.as_object_mut().expect("a group and a measure have different names");
                 members.insert(member.to_owned(), value);
             }
         }

@@ -120,7 +120,7 @@ impl Watch {
 }
 
 impl Drop for Watch {
-    #[expect(clippy::arithmetic_side_effects, reason = "what was reserved is given back")]
+    #[expect(clippy::arithmetic_side_effects, reason = "reserved memory is released")]
     fn drop(&mut self) {
         if let Some(estimate) = self.reserved.get() {
             let mut reservations = reservations();
@@ -174,15 +174,15 @@ mod tests {
         let stopped = AtomicBool::new(false);
         let reserve = |watch: &Watch, bytes| watch.reserve(of(bytes), &stopped);
         let half = Watch::default();
-        assert_eq!(reserve(&half, memory / 2), Ok(true), "nobody else has any");
+        assert_eq!(reserve(&half, memory / 2), Ok(true), "no other run has reserved memory");
         assert!(half.suffices());
         assert!(reserve(&Watch::default(), memory).is_err_and(|words| words.contains("does not fit")));
         stopped.store(true, Ordering::Relaxed);
-        assert_eq!(reserve(&Watch::default(), memory / 2), Ok(false), "two halves are more than three quarters");
+        assert_eq!(reserve(&Watch::default(), memory / 2), Ok(false), "two halves exceed three quarters");
         assert_eq!(reserve(&Watch::default(), memory / 8), Ok(true));
         drop(half);
         assert_eq!(reserve(&Watch::default(), memory / 2), Ok(true));
-        assert!(reservations().bytes < memory / 8, "other tests have little, and this one nothing");
+        assert!(reservations().bytes < memory / 8, "other tests reserve little, and this one nothing");
     }
 
     #[test]

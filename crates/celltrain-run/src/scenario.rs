@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn checked(handle: &Handle) -> Arc<Checked> {
-        handle.checked(&CancellationToken::never()).expect("it has no faults, and nobody stops it")
+        handle.checked(&CancellationToken::never()).expect("it has no faults, and no test stops it")
     }
 
     #[test]
@@ -189,9 +189,9 @@ mod tests {
     fn the_checked_network_is_run_first_and_equals_a_rebuilt_one() {
         let checked = checked(&handle());
         assert!(checked.holds_a_network());
-        let first = checked.network(3, &CancellationToken::never()).expect("nobody stops it");
+        let first = checked.network(3, &CancellationToken::never()).expect("no test stops it");
         assert!(!checked.holds_a_network(), "who runs it has it");
-        let second = checked.network(3, &CancellationToken::never()).expect("nobody stops it");
+        let second = checked.network(3, &CancellationToken::never()).expect("no test stops it");
         assert_eq!(format!("{first:?}"), format!("{second:?}"));
         assert_eq!(first.seed, 3);
     }

@@ -294,7 +294,7 @@ fn fairness_by_max_min_shares_compares_parts_of_them() {
     assert!(near(&fair, &goodputs_mbps(&network)) && (fair[0] - 5.0 * PAYLOAD).abs() < 1e-9);
     assert_eq!(result.fairness_max_min, jain(&parts));
     assert_eq!(result.fairness, jain(&goodputs));
-    assert!(result.fairness_max_min.unwrap() > result.fairness.unwrap() + 0.1, "slow lines are no unfairness");
+    assert!(result.fairness_max_min.unwrap() > result.fairness.unwrap() + 0.1, "slow lines are not unfairness");
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn the_saved_readings_match_the_reader() {
         return;
     }
     let first = found.lines().zip(written.lines()).find(|(now, then)| now != then);
-    assert!(found.lines().eq(written.lines()), "{path}: what is said now, and was then: {first:?}");
+    assert!(found.lines().eq(written.lines()), "{path}: the message now and before: {first:?}");
 }
 
 /// Applies the changes in a line of `readings.txt`.
@@ -424,7 +424,7 @@ fn changed(base: &str, line: &str) -> String {
                 assert!(text.contains(from), "{line}");
                 text.replacen(from, to.strip_prefix(' ').unwrap_or(to), 1)
             }
-            (None, None) => panic!("{line} is no change"),
+            (None, None) => panic!("{line} is not a change"),
         }
     })
 }

@@ -36,7 +36,7 @@ fn reading_ends_at_any_callback_that_returns_stop() {
         for most in (0..questions).step_by(1 + questions / 100) {
             let (told, outcome) = asked(most, |token| read(&text, token));
             assert!(outcome.is_err(), "{name}: question {most} of {questions}");
-            assert_eq!(told, most + 1, "{name}: nobody asks again");
+            assert_eq!(told, most + 1, "{name}: no further call");
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
             .entry(parent)
             .or_insert_with(new)
             .as_table_like_mut()
-            .ok_or_else(|| refused(format!("{} is no table", place())))?;
+            .ok_or_else(|| refused(format!("{} is not a table", place())))?;
     }
     let Some(value) = value else {
         at.remove(key);

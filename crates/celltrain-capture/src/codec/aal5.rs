@@ -71,7 +71,7 @@ pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     }
     let needed = cells_for(usize::from(length));
     if needed != cells {
-        return refuse!("frame of {cells} cells says it carries {length} bytes, which take {needed} cells");
+        return refuse!("frame of {cells} cells has a length of {length} bytes, which need {needed} cells");
     }
     if cpi != CPI_ALIGNMENT_ONLY {
         return refuse!("common part indicator is {cpi:#04x}, only 0 is defined");
@@ -148,7 +148,7 @@ impl Reassembler {
 }
 
 fn too_long() -> ParseError {
-    ParseError(format!("frame runs past {MAX_FRAME_CELLS} cells, the most that {MAX_SDU_BYTES} bytes need"))
+    ParseError(format!("frame has more than {MAX_FRAME_CELLS} cells, the number that {MAX_SDU_BYTES} bytes need"))
 }
 
 /// Maximum payload of a frame in bytes, from the 16-bit length field (ITU-T I.363.5).

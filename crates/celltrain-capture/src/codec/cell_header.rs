@@ -59,8 +59,8 @@ impl CellHeader {
     /// # Panics
     /// If `gfc` does not fit in 4 bits or `pti` in 3: truncating them would encode a different header.
     pub fn encode(self) -> [u8; HEADER_BYTES] {
-        assert!(self.gfc <= GFC_MAX, "the generic flow control has 4 bits, not room for {}", self.gfc);
-        assert!(self.pti <= PTI_MAX, "the payload type has 3 bits, not room for {}", self.pti);
+        assert!(self.gfc <= GFC_MAX, "the generic flow control has 4 bits, which cannot hold {}", self.gfc);
+        assert!(self.pti <= PTI_MAX, "the payload type has 3 bits, which cannot hold {}", self.pti);
         let [vci_high, vci_low] = self.vci.to_be_bytes();
         let first_four = [
             self.gfc << 4 | self.vpi >> 4,

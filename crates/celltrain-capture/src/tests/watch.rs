@@ -61,8 +61,8 @@ fn seen_by(
     let destination = Destination { sink, about: About::default(), tells_fates, stopped: &stopped };
     let watch = Watch::new(choice, network, destination).expect("all is there");
     let mut probe = AndAll { watch, events: Vec::new() };
-    engine.run(network, &mut probe, |_| true).expect("nobody stops it");
-    probe.watch.finish().expect("memory takes it");
+    engine.run(network, &mut probe, |_| true).expect("no test stops it");
+    probe.watch.finish().expect("writing to memory cannot fail");
     probe.events
 }
 
@@ -169,7 +169,7 @@ fn a_cell_has_the_same_bytes_at_every_capture_point() {
     let at_the_end = payloads("sw2->destination1", 2, 32);
     assert!(behind.len() < sent.len(), "some are lost: {} of {}", behind.len(), sent.len());
     let mut all = sent.iter();
-    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "the rest goes on in order");
+    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "the rest continues in order");
     assert_eq!(at_the_end[..], behind[..at_the_end.len()]);
     assert!(at_the_end.len() + 100 > behind.len());
 }

@@ -55,7 +55,7 @@ pub struct Parameters {
     pub adtf: Duration,
     /// TCR: maximum rate of out-of-rate forward RM cells. Ten cells a second are 4240 bps.
     pub tcr: BitRate,
-    /// Whether a source that has something to send sends forward RM cells out of rate while its ACR is below TCR. They
+    /// True if a source with data to send sends forward RM cells out of rate while its ACR is below TCR. They
     /// are turned around out of rate too.
     pub out_of_rate: bool,
     /// FRTT: the fixed part of the VC's round-trip time, which limits ICR. Default: computed from the path.
@@ -181,7 +181,7 @@ impl Parameters {
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
             // The message must also make sense to a user who did not write the key.
             let is_default = self.tcr == Self::default().tcr;
-            let own = if is_default { "is the default, and not" } else { "is not" };
+            let own = if is_default { "is the default, but is not" } else { "is not" };
             refuse("tcr", format!("\"{}\"", self.tcr), format!("{own} a positive rate up to pcr = \"{pcr}\""));
         }
         if self.out_of_rate && self.mcr >= self.tcr {
@@ -344,7 +344,7 @@ mod tests {
             let pcr = Some(BitRate::from_bits_per_second(1000));
             self::said(&Parameters { pcr, tcr, ..Parameters::default() })
         };
-        assert_eq!(said(4240), ["tcr = \"4.24kbps\" is the default, and not a positive rate up to pcr = \"1kbps\""]);
+        assert_eq!(said(4240), ["tcr = \"4.24kbps\" is the default, but is not a positive rate up to pcr = \"1kbps\""]);
         assert_eq!(said(4241), ["tcr = \"4.241kbps\" is not a positive rate up to pcr = \"1kbps\""]);
         assert_eq!(said(1000), [""; 0]);
     }

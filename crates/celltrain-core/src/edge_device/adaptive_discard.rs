@@ -188,12 +188,12 @@ impl Thresholds {
             faults.push(Fault::new("reduction_factor", self.f, "is not a share of a rate (0 to 1)"));
         }
         if self.lt == 0 {
-            let problem = "is no number of packets; it must be at least 1, or the queue never is low";
+            let problem = "is not a valid number of packets; it must be at least 1, or the queue is never low";
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {
             // The message must also make sense to a user who did not write the key.
-            let own = if self.lt == DEFAULT_LT { "is the default, and" } else { "is" };
+            let own = if self.lt == DEFAULT_LT { "is the default, but is" } else { "is" };
             let problem = format!("{own} more packets than the buffer holds ({mqs} of the longest)");
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
@@ -302,7 +302,7 @@ mod tests {
             ("0: ACR higher",                                 (Zero, 120.0, 1, 0), (Zero, 120.0, 1, 0)),
             ("1: a fall of ACR costs nothing",                (One,   10.0, 4, 1), (One,  100.0, 4, 1)),
             ("1: QL at MQS",                                  (One,   10.0, 5, 0), (One,   10.0, 4, 4)),
-            ("1: QL at MQS, P_CTR starts anew",               (One,  120.0, 5, 2), (One,  120.0, 4, 4)),
+            ("1: QL at MQS, P_CTR restarts",               (One,  120.0, 5, 2), (One,  120.0, 4, 4)),
             ("1: low queue, P_CTR at 0",                      (One,  100.0, 2, 0), (Zero, 100.0, 2, 0)),
             ("1: QL at LT, P_CTR at 0",                       (One,  100.0, 3, 0), (One,  100.0, 3, 0)),
             ("1: low queue, P_CTR above 0",                   (One,  100.0, 2, 1), (One,  100.0, 2, 1)),

@@ -445,15 +445,15 @@ fn faults_name_the_key_the_value_and_valid_values() {
         faults(r#"{"memory": "per_vc", "discard": {"shared_adaptive_discard": {"low_threshold": 0}}}"#),
         [
             "memory = \"per_vc\" does not go with `shared_adaptive_discard`, which needs memory = \"shared\"",
-            "discard.shared_adaptive_discard.low_threshold = 0 is no number of packets; it must be at least 1, \
-             or the queue never is low",
+            "discard.shared_adaptive_discard.low_threshold = 0 is not a valid number of packets; it must be \
+             at least 1, or the queue is never low",
         ]
     );
     // If the scenario does not set LT, it is 6.
     assert_eq!(
         faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {}}}"#),
         [
-            "discard.adaptive_discard.low_threshold = 6 is the default, and more packets than the buffer holds (2 of the \
+            "discard.adaptive_discard.low_threshold = 6 is the default, but is more packets than the buffer holds (2 of the \
              longest)"
         ]
     );
@@ -468,7 +468,7 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
     let vc = Label::new(0);
     let changes: [(&str, Change); 3] = [
         ("a packet came", |bench| bench.offer(0, 9)),
-        ("the second packet, not under way, was dropped", |bench| {
+        ("the second packet, not in service, was dropped", |bench| {
             assert!(bench.buffer.packets.drop_front(Label::new(0), Cause::NoRoom));
         }),
         ("the rate changed", |bench| bench.buffer.on_rate(Label::new(0), 2.0 * Bench::ACR)),
@@ -484,7 +484,7 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
         // One of the last two cells taken has been put back, so only one more can be. The others were taken before the
         // change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
-        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken ahead are put back"), "{what}");
+        assert_eq!(panic.downcast_ref(), Some(&"only cells taken early are put back"), "{what}");
     }
 }
 

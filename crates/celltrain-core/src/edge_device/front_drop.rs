@@ -53,7 +53,7 @@ impl Discard for FrontDrop {
 
 /// Returns the VC with the most waiting cells among those that have a packet to drop; in a tie, the first of them.
 fn longest_other(packets: &Packets) -> Option<Label> {
-    debug_assert_eq!(packets.memory(), Memory::Shared, "in a buffer of its own a VC has no others");
+    debug_assert_eq!(packets.memory(), Memory::Shared, "in a private buffer there is only one VC");
     packets.vcs().filter(|&vc| packets.can_drop(vc)).min_by_key(|&vc| std::cmp::Reverse(packets.cells(vc)))
 }
 

@@ -208,7 +208,7 @@ fn a_threshold_above_the_buffer_is_refused() {
             with_threshold += 1;
         }
     }
-    assert!(with_threshold >= 2 * 11, "all but those with thresholds by VC, with several, or with none");
+    assert!(with_threshold >= 2 * 11, "all except policies with thresholds by VC, several thresholds, or none");
 }
 
 /// Asks a policy about tagged and untagged frames of two VCs while `x` cells are waiting, divided between the VCs in
@@ -254,7 +254,10 @@ fn a_policy_admits_frames_up_to_its_declared_limit_without_changing_state() {
                 one_more(x + 1, [&mut asked, &mut fresh]);
                 let answers = asked_in_all_ways(&mut *asked, x + 1, k, &mut draws);
                 let same = asked_in_all_ways(&mut *fresh, x + 1, k, &mut others);
-                assert_eq!(answers, same, "{name}: one that was asked before, and one that was not, at {x} of {k}");
+                assert_eq!(
+                    answers, same,
+                    "{name}: a policy that has decided before, and one that has not, at {x} of {k}"
+                );
             }
             assert_eq!(draws.next_u64(), others.next_u64(), "{name}");
         }
@@ -305,7 +308,7 @@ const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
 fn every_policy_decides_as_its_page_describes() {
     for (name, cut, admits_up_to, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
-        let config = samples.find(|config| config.name() == name).expect("every row is of a policy of the list");
+        let config = samples.find(|config| config.name() == name).expect("every row names a policy of the list");
         let mut policy = config.build(Some(100), &NAMES);
         let said = (policy.admits_up_to(), policy.follower().is_some());
         assert_eq!(said, (admits_up_to, follows_cells), "{name}");

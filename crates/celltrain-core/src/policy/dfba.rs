@@ -82,7 +82,7 @@ impl Configure for Config {
             }
         }
         if self.z <= 1.0 {
-            let problem = "leaves no room between a VC's threshold and its ceiling of z times that; it must be above 1";
+            let problem = "must be above 1: the ceiling of a VC is z times its threshold";
             faults.push(Fault::new("z", self.z, problem));
         }
         faults
@@ -124,7 +124,7 @@ impl BufferPolicy for Dfba {
         let (x_i, r_i) = (f64::from(buffer.per_vc[vc]), self.r_i[vc]);
         let draws = x_i >= r_i && x_i <= self.z * r_i && f64::from(buffer.occupancy) < self.r && !buffer.tagged;
         Decision {
-            rule: "X_i reaches R_i, and X reaches R, or X_i is above Z R_i, or the frame is tagged, or chance has it",
+            rule: "X_i reaches R_i, and either X reaches R, X_i is above Z R_i, the frame is tagged, or a random draw refuses it",
             threshold: Some(self.r),
             share: Some(r_i),
             probability: draws.then(|| self.drop_probability(x_i, r_i)),

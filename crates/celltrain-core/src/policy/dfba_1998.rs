@@ -132,7 +132,7 @@ impl BufferPolicy for Dfba1998 {
         let draws = x > self.l && x <= self.h && !buffer.tagged;
         let Weights { of, sum } = &self.weights;
         Decision {
-            rule: "X is above H, or above L and the frame is tagged or chance has it",
+            rule: "X is above H, or above L and the frame is tagged or refused by a random draw",
             threshold: Some(if x > self.h { self.h } else { self.l }),
             share: Some(x * of[vc] / sum),
             probability: draws.then(|| self.drop_probability(x, f64::from(buffer.per_vc[vc]), vc)),

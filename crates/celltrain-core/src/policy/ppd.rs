@@ -16,7 +16,7 @@ use super::{AdmitAll, Configure, Overflow};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Ppd")]
 pub struct Config {
-    /// Whether the last cell of a damaged frame is still admitted when there is room.
+    /// True if the last cell of a damaged frame is still admitted when there is room.
     pub keep_last_cell: bool,
 }
 

@@ -203,7 +203,7 @@ mod tests {
         let mut policy = sample(100).build(100, &["tcp1"]);
         let view = View { tagged: true, ..view(100, &[80]) };
         let mut rng = Stream::new(1, "bench");
-        assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "nothing is asked before");
+        assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "no decision before");
         policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
         assert!(!policy.admit_frame(&view, Label::new(0), &mut rng), "above half of 100");
     }

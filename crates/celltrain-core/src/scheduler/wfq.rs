@@ -126,7 +126,7 @@ macro_rules! numbers {
             }
 
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, reason = "only the low bits are looked at")]
+            #[allow(clippy::cast_possible_truncation, reason = "only the low bits are used")]
             fn vc(self) -> usize {
                 self as usize & ((1 << LABEL_BITS) - 1)
             }
@@ -224,7 +224,7 @@ fn rounded_step(ratio: f64) -> u128 {
 
 #[expect(
     clippy::arithmetic_side_effects,
-    reason = "digits are as many as were counted; weights are positive, so are their divisors"
+    reason = "the number of digits was counted; weights and divisors are positive"
 )]
 fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
     let decimals: Vec<String> = weights.iter().map(f64::to_string).collect();

@@ -334,7 +334,7 @@ impl Sender {
 
     /// Processes an acknowledgement and its blocks (empty unless the ends exchange them).
     pub fn on_ack(&mut self, ack: Ack, blocks: &SackBlocks, now: Time) {
-        assert!(ack.ack <= self.snd_max, "a receiver acknowledges only what was sent");
+        assert!(ack.ack <= self.snd_max, "a receiver acknowledges only sent data");
         if ack.ack < self.snd_una {
             // RFC 1122 (4.2.2.20 g): an old acknowledgement does not update the window either.
             return;

@@ -15,7 +15,7 @@ pub fn number(offset: u64, initial: u32) -> u32 {
 /// an acknowledgement, `rcv_nxt` for a segment. RFC 7323 (2.3): windows stay below 2^30, so the result is unique.
 pub fn offset(number: u32, near: u64, initial: u32) -> u64 {
     let ahead = number.wrapping_sub(self::number(near, initial)).cast_signed();
-    near.checked_add_signed(i64::from(ahead)).expect("a sequence number is of a byte of the stream")
+    near.checked_add_signed(i64::from(ahead)).expect("a sequence number belongs to a byte of the stream")
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ impl SegmentTimers {
 }
 
 fn place(number: u64) -> usize {
-    usize::try_from(number).expect("what is in memory has a place")
+    usize::try_from(number).expect("an object in memory has an index")
 }
 
 /// The next tick of a host's clock: at `phase`, then every `period`.

@@ -23,7 +23,7 @@ pub struct Config {
     /// Time from the acknowledgement of a burst's last byte to the next burst; the mean if times are drawn.
     #[schemars(example = "300ms")]
     pub pause: Duration,
-    /// Whether the pause is always the same or drawn.
+    /// Distribution of the pause: constant or random.
     #[serde(default)]
     pub times: Times,
 }

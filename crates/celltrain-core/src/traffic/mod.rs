@@ -168,7 +168,7 @@ impl Emissions {
     /// Ends a burst. Returns the start of the next one.
     fn pause(&mut self, until: Time) -> Time {
         self.ended += 1;
-        let bursts = self.bursts.as_ref().expect("what ends is a burst");
+        let bursts = self.bursts.as_ref().expect("only bursts end");
         match bursts.times {
             on_off::Times::Fixed => {
                 self.start + span(self.clock, bursts.on, bursts.off, self.ended, Duration::default())

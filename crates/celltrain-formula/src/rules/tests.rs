@@ -28,7 +28,7 @@ impl Host for Queue {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        (on == On::Event("on_cell")).then_some("which is drawn for frames only")
+        (on == On::Event("on_cell")).then_some("which is drawn only for frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
@@ -155,7 +155,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
         (
             with(|t| (t.state, t.on_cell) = (start(&[("sum_of", 0.0)]), updates(&[("sum_of", "sum_of + random()")]))),
             "on_cell.sum_of",
-            "has random(), which is drawn for frames only",
+            "has random(), which is drawn only for frames",
         ),
         (
             with(|t| {
@@ -261,7 +261,7 @@ fn one_formula_is_evaluated_at_the_start() {
     assert_eq!(at_start("W / sum(W)", Some(VCS)), Ok(vec![0.25, 0.75]));
     assert_eq!(at_start("2 + 1", Some(VCS)), Ok(vec![3.0, 3.0]));
     assert_eq!(at_start("W", None), Ok(vec![]));
-    for (text, problem) in [("W > 1", "is a condition, and a number is wanted"), ("w", "did you mean W?")] {
+    for (text, problem) in [("W > 1", "is a condition, but must be a number"), ("w", "did you mean W?")] {
         let faults = at_start(text, None).unwrap_err();
         assert!(faults[0].key == "weight" && faults[0].problem.contains(problem), "{faults:?}");
     }

@@ -40,7 +40,7 @@ fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
     {
         let log = Log::new(&choice, network, &mut sink).expect("it is right");
         let mut observers = Observers { log: Some(log), ..Observers::default() };
-        Engine::Reference.observe(network, network.duration, &mut observers, |_| true).expect("nobody stops it");
+        Engine::Reference.observe(network, network.duration, &mut observers, |_| true).expect("no test stops it");
         observers.log.expect("it is there").finish();
     }
     let mut frames = Vec::new();

@@ -34,7 +34,7 @@ fn kept_of(network: &Network, choice: &Choice) -> Vec<Block> {
         true
     };
     let mut log = Log::new(choice, network, &mut sink).expect("what is chosen is there");
-    Engine::Reference.run(network, &mut log, |_| true).expect("nobody stops it");
+    Engine::Reference.run(network, &mut log, |_| true).expect("no test stops it");
     log.finish();
     blocks
 }
@@ -110,7 +110,7 @@ fn rows_arrive_in_blocks_and_none_after_a_stop() {
         false
     };
     let mut log = Log::new(&choice, &network, &mut sink).expect("what is chosen is there");
-    Engine::Reference.run(&network, &mut log, |_| true).expect("nobody stops it");
+    Engine::Reference.run(&network, &mut log, |_| true).expect("no test stops it");
     log.finish();
     log.finish();
     assert!(log.has_failed());

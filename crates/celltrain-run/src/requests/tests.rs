@@ -27,10 +27,10 @@ fn measured(text: &str, engine: Engine) -> (Vec<GroupMeasures>, Records) {
     let ((network, result), token) = (run(text, engine), CancellationToken::never());
     let run_alone =
         |network: &Network, recorder: &mut Recorder| engine.observe(network, network.duration, recorder, |_| true);
-    let alone = Alone::simulate(&network, &result.requests, run_alone, &token).expect("nobody stops it");
+    let alone = Alone::simulate(&network, &result.requests, run_alone, &token).expect("no test stops it");
     let measures = measure(&network, &result, &MeasureOptions::default(), Some(&alone), &token);
     let records = Records::of(&network, &result, &alone, &token);
-    (measures.expect("nobody stops it"), records.expect("nobody stops it"))
+    (measures.expect("no test stops it"), records.expect("no test stops it"))
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<R
         }
         Ok::<_, io::Error>(())
     };
-    many(scenarios, (runs, 2), how, on).expect("nobody ends it");
+    many(scenarios, (runs, 2), how, on).expect("no test stops it");
     outcomes.into_iter().map(|outcome| outcome.expect("every run ends")).collect()
 }
 
@@ -84,7 +84,7 @@ fn a_run_has_its_own_seed_or_that_of_its_scenario_and_the_second_run_equals_the_
     let scenario = small();
     let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
     assert_eq!(own["seed"], 7);
-    assert_eq!(own["fingerprint"], again["fingerprint"], "its network was built anew");
+    assert_eq!(own["fingerprint"], again["fingerprint"], "its network was rebuilt");
     let other = answer(&run(&scenario, Some(8), How::default()).unwrap());
     assert_ne!(own["fingerprint"], other["fingerprint"]);
     let fresh = answer(&run(&small(), Some(8), How::default()).unwrap());
@@ -99,7 +99,7 @@ fn series_are_recorded_and_change_nothing_in_the_run() {
     let traced = run(&scenario, None, How { trace: trace.as_ref(), ..How::default() }).unwrap();
     let bare = run(&scenario, None, How::default()).unwrap();
     assert_eq!(answer(&traced)["fingerprint"], answer(&bare)["fingerprint"]);
-    assert_eq!(traced.series.expect("a series was asked for").time_s.len(), 11);
+    assert_eq!(traced.series.expect("a series was requested").time_s.len(), 11);
     assert_eq!(bare.series, None);
 }
 
@@ -200,7 +200,7 @@ fn a_panic_of_one_run_is_its_error_alone() {
 fn the_first_refused_scenario_is_reported_and_no_network_is_kept() {
     let (good, bad) = (small(), refused());
     let worse = Handle::of_text("{}".into());
-    let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("nobody ends it");
+    let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("no test stops it");
     assert_eq!(all(&[&good]), Ok(()));
     assert!(good.is_read());
     assert!(!good.checked(&CancellationToken::never()).unwrap().holds_a_network());
@@ -212,7 +212,7 @@ fn the_first_refused_scenario_is_reported_and_no_network_is_kept() {
 fn the_first_valid_scenario_gives_the_duration_of_runs() {
     let (bad, good, longer) = (refused(), small(), long());
     let duration =
-        |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("nobody stops it");
+        |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("no test stops it");
     assert_eq!(duration(&[&bad, &good, &longer]), Some(units::Duration::from_milliseconds(10)));
     assert_eq!(duration(&[&bad]), None);
 }
@@ -224,7 +224,7 @@ fn progress_is_reported_on_the_thread_of_the_run_and_ends_at_one() {
     }
     let (stopped, progress) =
         (AtomicBool::new(false), Progress::with_callback(|done| TOLD.with_borrow_mut(|told| told.push(done))));
-    one(&small(), None, How::default(), &stopped, &progress).expect("nobody stops it");
+    one(&small(), None, How::default(), &stopped, &progress).expect("no test stops it");
     let told = TOLD.take();
     assert!(told.is_sorted() && told.last() == Some(&progress.done()), "{told:?}");
 }

@@ -214,7 +214,7 @@ fn is_in_words(reading: &Reading) -> Result<(), String> {
 }
 
 fn whole(read: Result<Estimated, Interrupted>) -> Estimated {
-    read.expect("nobody stops it")
+    read.expect("no test stops it")
 }
 
 fn scenario(text: &str) -> Scenario {

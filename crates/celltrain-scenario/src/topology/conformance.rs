@@ -13,7 +13,7 @@ use crate::build;
 use crate::{Candidate, Scenario, check, read_json};
 
 fn laid_out(topology: &Topology) -> Layout {
-    topology.config().lay_out(&CancellationToken::never()).expect("nobody stops it")
+    topology.config().lay_out(&CancellationToken::never()).expect("no test stops it")
 }
 
 /// Creates a scenario with this topology and identical ports.
@@ -77,7 +77,7 @@ fn names_are_unique_and_paths_connect_hosts_and_are_symmetric() {
 fn the_checked_network_is_built_and_runs_identically_on_both_engines() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
-        let verdict = check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("nobody stops it");
+        let verdict = check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("no test stops it");
         let network = verdict.network.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), verdict.faults));
         let alone = build::network(&scenario, scenario.seed);
         assert_eq!(format!("{network:?}"), format!("{alone:?}"), "{}", topology.name());
@@ -92,7 +92,7 @@ fn a_topology_that_does_not_fit_is_refused_with_the_key_that_makes_it_large() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
         let fits = |_: Candidate<'_>| Err("it is too large".to_string());
-        let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("nobody stops it");
+        let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("no test stops it");
         let Size { key: (key, value), .. } = topology.config().size();
         let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };
         assert_eq!(fault.key, format!("topology.{}.{key}", topology.name()));

@@ -1,4 +1,4 @@
-//! Laws: changes of a network that theory says leave its results as they are, or change them in a known way.
+//! Laws: changes of a network that theory says leave its results unchanged, or change them in a known way.
 //!
 //! Both engines could share a mistake. A law shows it without a second implementation, because the changed network is
 //! compared with the original one. Each law is checked on random networks, on either engine.

@@ -76,7 +76,7 @@ fn an_injected_frame_takes_the_time_of_its_cells_and_its_links() {
         assert_eq!(simulation.take_deliveries(), []);
         simulation.advance(arrival).unwrap();
         assert_eq!(simulation.take_deliveries(), [Delivered { time: arrival, vc: DATA, tag: 7 }]);
-        assert_eq!(simulation.take_deliveries(), [], "each is handed out once");
+        assert_eq!(simulation.take_deliveries(), [], "each is returned once");
         let cells = simulation.snapshot().unwrap().cells;
         assert_eq!((cells.offered, cells.delivered, cells.in_flight), (32, 32, 0));
     });

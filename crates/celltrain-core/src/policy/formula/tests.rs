@@ -189,7 +189,7 @@ fn a_quantity_that_the_port_lacks_is_refused_with_its_key() {
         (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already a name of the port's"),
         (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "must be a name of state or vc_state"),
         (with(|c| c.on_cells = table(&[("sum_of", "X")])), "every", "is missing"),
-        (with(|c| c.every = Some(3)), "every", "says how often on_cells is worked out, and there is no on_cells"),
+        (with(|c| c.every = Some(3)), "every", "sets how often on_cells is evaluated, but there is no on_cells"),
         (
             with(|c| c.on_departure = table(&[("sum_of", "Y")])),
             "on_departure.sum_of",
@@ -198,7 +198,7 @@ fn a_quantity_that_the_port_lacks_is_refused_with_its_key() {
         (
             with(|c| c.on_departure = table(&[("sum_of", "sum_of + random()")])),
             "on_departure.sum_of",
-            "has random(), which is drawn for frames only",
+            "has random(), which is drawn only for frames",
         ),
         (with(|c| c.on_frame = table(&[("sum_of", "now + X / C + X")])), "on_frame.sum_of", "one is in s"),
     ];
