@@ -10,11 +10,11 @@ this is not Vale. A hit is a hint: rewrite the sentence, not the pattern.
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import subprocess
 import sys
 import tokenize
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -61,7 +61,7 @@ COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERN
 #: Texts by other people, this list itself, and changelog entries of released versions.
 SKIPPED = {"CHANGELOG.md", "scripts/prose.py", "python/tests/test_prose.py"}
 
-#: Strings and cells with fewer words in a row are names, numbers or code.
+#: Single passages with fewer words in a row are names, numbers or code.
 SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]+ [a-z]+")
 
 RUST_STRING = re.compile(r'''//[^\n]*|'\\?"'|r#"(.*?)"#|"((?:[^"\\]|\\.)*)"''', re.DOTALL)
@@ -85,7 +85,7 @@ def cells(text: str) -> Passages:
     """Yields the cells of a page's tables."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith("|"):
-            yield from ((number, unlinked(cell)) for cell in line.strip().strip("|").split("|"))
+            yield from ((number, unlinked(cell).strip()) for cell in line.strip().strip("|").split("|"))
 
 
 def unlinked(text: str) -> str:
@@ -181,9 +181,8 @@ KINDS = [
 def hits(kind: Kind, text: str) -> tuple[int, list[tuple[int, str, str]]]:
     """Returns the number of words of this kind in a file, and the line, pattern and beginning of every hit."""
     read, starts = "", []
-    passages = [*kind.read(text), (0, "")]
-    for (number, body), (_, following) in zip(passages, passages[1:], strict=False):
-        if kind.single and kind.name != "test names" and not SENTENCE.search(body):
+    for (number, body), (_, following) in itertools.pairwise([*kind.read(text), (0, "")]):
+        if kind.single and not SENTENCE.search(body):
             continue
         starts.append((len(read), number))
         read += re.sub(r"`[^`]*`|\{[^}]*\}" if kind.single else r"`[^`]*`", "X", body)

@@ -120,7 +120,7 @@ def in_host(host: str, *words: str) -> list[str]:
 
 
 def printed(stderr: str) -> dict[str, float]:
-    """Returns what programs printed. On a loaded machine the warning of late packets stands below it."""
+    """Returns what programs printed. On a loaded machine the warning of late packets follows."""
     return {name: float(value) for name, value in re.findall(r"^(shortest|rate|rtt) ([0-9.]+)$", stderr, re.MULTILINE)}
 
 

@@ -385,7 +385,7 @@ mod tests {
             let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
             assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
-        // If one of the VC's two flows wants the whole link, so does the VC, and each of the two VCs gets half.
+        // If one of the VC's two flows wants the whole link, the VC wants it too, and each of the two VCs gets half.
         for greedy in [FIRST, SECOND] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();

@@ -21,7 +21,11 @@ pub(crate) trait Player {
 
     /// Fails if something was sent that the script does not list before the next event.
     fn expect_silence(&self) -> Result<(), String> {
-        if self.unexpected().is_empty() { Ok(()) } else { Err(format!("{:?} were sent unexpectedly", self.unexpected())) }
+        if self.unexpected().is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{:?} were sent unexpectedly", self.unexpected()))
+        }
     }
 }
 

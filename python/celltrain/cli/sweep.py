@@ -112,7 +112,7 @@ def sweep(
 
     Ensemble:
         resume: Run only what is missing in the store.
-        retry_failed: With --resume: run again all that failed, for whatever reason.
+        retry_failed: With --resume: run all failed runs again.
         dry_run: Print how many runs there are, and estimate their time and disk.
 
     Output:

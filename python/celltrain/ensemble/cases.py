@@ -103,7 +103,7 @@ def execute(
 
     Args:
         runs: The runs. A worker may iterate over them on another thread.
-        worker: Where to run: threads and processes of this machine, or a cluster.
+        worker: Place of the runs: threads and processes of this machine, or a cluster.
         take: Called with rows, in any order. Rows of a run may arrive twice.
         measures: Measures of runs that do not define their own.
         limit_s: Real time that a run may take.

@@ -111,7 +111,8 @@ fn one_host_writes_raw_ip_and_several_write_ipv4_link_types() {
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.interfaces.truncate(1);
     setting.connections[0].receiver.interface = None;
-    let one = Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("writing to memory cannot fail");
+    let one =
+        Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("writing to memory cannot fail");
     let (one, several) = (read(&one), read(&ip().finish().expect("writing to memory cannot fail")));
     assert_eq!(one.interfaces[0].0, 101);
     assert_eq!(several.interfaces[0].0, 0);
@@ -125,7 +126,8 @@ fn the_first_blocks_are_these_bytes() {
     let interfaces = vec![Interface { name: "p".to_owned(), description: "q".to_owned() }];
     let framing = Aal5Options::default();
     let setting = Setting { kind: CaptureKind::Cells, framing, interfaces, connections: vec![] };
-    let bytes = Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("writing to memory cannot fail");
+    let bytes =
+        Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("writing to memory cannot fail");
     #[rustfmt::skip]
     let expected: &[u8] = &[
         0x0a, 0x0d, 0x0d, 0x0a, 48, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0,
@@ -195,7 +197,9 @@ fn data_has_the_times_at_which_it_left_and_arrived() {
     let mut capture = ip();
     let late = 10_000_000_000;
     let comment = Some("refused by epd at sw1->sw2");
-    capture.frame(&SeenFrame { comment, ..seen(late, Place::Sender, data(3, 0, 512)) }).expect("writing to memory cannot fail");
+    capture
+        .frame(&SeenFrame { comment, ..seen(late, Place::Sender, data(3, 0, 512)) })
+        .expect("writing to memory cannot fail");
     capture.frame(&seen(late + 7, Place::Receiver, data(3, 0, 512))).expect("writing to memory cannot fail");
     capture.frame(&seen(late + 7, Place::Receiver, ack(0, 512, &[]))).expect("writing to memory cannot fail");
     capture.frame(&seen(late + 9, Place::Sender, ack(0, 512, &[]))).expect("writing to memory cannot fail");
@@ -244,7 +248,9 @@ fn sequence_numbers_wrap_after_four_gibibytes() {
 #[test]
 fn sack_blocks_follow_two_no_operations() {
     let mut capture = ip();
-    capture.frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)]))).expect("writing to memory cannot fail");
+    capture
+        .frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)])))
+        .expect("writing to memory cannot fail");
     let packets = written(capture);
     let segment = transport(&packets[0].bytes);
     assert_eq!((segment[12] >> 4, &segment[20..24]), (12, &[1, 1, 5, 26][..]));

@@ -159,7 +159,7 @@ def _sparse(words: Mapping[int, str], count: int) -> pa.DictionaryArray:
 
 
 def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
-    """Reads all runs; raises `StoreError` if a run differs from what was written."""
+    """Reads all runs; raises `StoreError` if a run was changed."""
     axes = "".join(f", a{place + 1}" for place in range(len(axes_of(manifest))))
     with database.snapshot() as query:
         totals = database.totals()
