@@ -26,7 +26,7 @@ def test_the_measure_of_the_page_compiles_and_passes_its_tests_and_those_for_eve
         assert re.search(rf"^test answer::tests::{name}\w* \.\.\. ok$", output, re.MULTILINE), output
 
 
-def test_an_answer_has_it_and_its_line_on_the_page_of_measures_is_the_one_of_the_table():
+def test_an_answer_has_the_measure_and_the_page_of_measures_lists_it():
     output = build().run("celltrain-run", "adding", "measure::", "--nocapture")
     [described] = re.findall(r"^.*described: (.*)$", output, re.MULTILINE)
     line = json.loads(described)

@@ -139,7 +139,7 @@ def test_damaged_files_get_messages(scripts, tmp_path, monkeypatch):
     assert codes[0] > 0 < codes[2]
 
 
-def test_every_way_to_change_a_file_changes_it(scripts):
+def test_every_mutation_changes_its_file(scripts):
     import mutated_files
 
     chance = random.Random(5)

@@ -314,7 +314,7 @@ def test_check_reports_every_fault_with_file_line_key_and_value(celltrain, small
     assert faults.json["faults"][0]["line"] == 5
 
 
-def test_a_warning_is_on_standard_error_and_the_run_goes_on(celltrain, small):
+def test_a_warning_is_on_standard_error_and_the_run_continues(celltrain, small):
     small.write_text(small.read_text().replace('"5us"', '"4.999999us"\nlink_rate = "155.520001Mbps"'))
     answer = celltrain("run", small, "--json")
     assert answer.code == 0
@@ -432,7 +432,7 @@ def test_bench_refuses_a_debug_build(celltrain, monkeypatch):
     assert celltrain("bench", "--json").json["faults"]
 
 
-def test_doctor_finds_a_sound_installation(celltrain):
+def test_doctor_accepts_a_complete_installation(celltrain):
     answer = celltrain("doctor", "--json")
     found = {finding["name"]: finding for finding in answer.json["findings"]}
     assert found["self test"]["fine"], found["self test"]
@@ -443,7 +443,7 @@ def test_doctor_finds_a_sound_installation(celltrain):
     assert answer.code == (0 if answer.json["fine"] else 1)
 
 
-def test_doctor_says_when_results_differ(celltrain, monkeypatch):
+def test_doctor_reports_results_that_differ(celltrain, monkeypatch):
     monkeypatch.setattr("celltrain.cli.installation.SELF_TEST_FINGERPRINT", "0" * 16)
     answer = celltrain("doctor")
     assert answer.code == 1

@@ -30,7 +30,7 @@ def compared(lan) -> ct.Compared:
     return ct.compare(lan, vary=POLICIES, seeds=4)
 
 
-def test_the_means_and_differences_are_those_of_the_single_runs(lan, compared):
+def test_the_means_and_differences_match_single_runs(lan, compared):
     """Computes values from individual runs; 3.182446 is the 97.5 % quantile of Student's t for 3 degrees of freedom."""
     assert compared.names == ("tail_drop", "epd", "selective_drop")
     port = lan.port["bottleneck"]
@@ -567,7 +567,7 @@ def test_a_setting_of_some_cases_names_them(celltrain):
     assert answer["scenarios"][1]["efficiency"] == only["efficiency"]
 
 
-def test_a_setting_of_the_scenarios_own_tcp_is_kept_by_those_that_are_named(celltrain):
+def test_named_tcps_keep_settings_of_the_scenarios_own_tcp(celltrain):
     options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.vanilla.tick_phase=random")
     compared = celltrain("compare", "lan-epd", *options, "--vary", "tcp=reno,sack")
     assert "set: duration = 50 ms, tcp.vanilla.tick_phase = random\n" in compared.out

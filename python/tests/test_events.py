@@ -122,7 +122,7 @@ def test_a_window_that_ends_early_has_the_rows_and_the_run_of_the_whole(
     assert asked.engine == "reference"
 
 
-def test_segments_alone_come_from_the_fast_engine_and_are_the_same(
+def test_segment_events_of_the_fast_engine_match_the_reference(
     small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
 ) -> None:
     result = ct.run(small, events=ct.Events(tmp_path, kinds=["segments", "timers"]))

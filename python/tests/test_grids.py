@@ -61,7 +61,7 @@ def test_every_word_is_on_the_screen(grid: Grid, width: int) -> None:
                 assert word in text
 
 
-def test_a_table_that_is_too_wide_continues_below_with_its_keys() -> None:
+def test_a_table_that_is_too_wide_continues_below_and_repeats_its_keys() -> None:
     grid = Grid(heads=["port", *(f"sw{number}" for number in range(8))])
     grid.add_row("cells offered", *("1,711,654" for _ in range(8)))
     blocks = grid.text(60).split("\n\n")

@@ -35,7 +35,7 @@ def wan() -> Space:
 
 
 @pytest.mark.nightly
-def test_every_answer_changes_some_row_and_the_core_accepts_it_everywhere(space: Space) -> None:
+def test_every_alternative_changes_some_row_and_is_accepted_in_all(space: Space) -> None:
     rows = sorted({number.configuration for number in space.numbers})[:: 9 if space.paper_id == "af-96-1269" else 1]
     before = space.scenarios(space.default, rows)
     for configuration in space.alone():
@@ -86,7 +86,7 @@ def test_a_later_start_of_measuring_counts_only_later_arrivals() -> None:
     assert late["fairness"] == pytest.approx(400**2 / (2 * (100**2 + 300**2)))
 
 
-def test_the_second_half_of_slow_start_has_nearly_all_of_it(wan: Space, tmp_path: Path) -> None:
+def test_nearly_all_losses_are_in_the_second_half_of_slow_start(wan: Space, tmp_path: Path) -> None:
     [row] = {wan.numbers[i].configuration for i in wan.stages[0].numbers if wan.numbers[i].network == "WAN"}
     results = {row: {"efficiency": "efficiency", "fairness": "fairness"}}
     runs = Runs(wan, tmp_path / "store.sqlite")
@@ -100,7 +100,7 @@ def test_the_second_half_of_slow_start_has_nearly_all_of_it(wan: Space, tmp_path
     runs.close()
 
 
-def test_the_likelihood_is_that_of_the_earlier_search(wan: Space) -> None:
+def test_the_likelihood_equals_that_of_the_earlier_search(wan: Space) -> None:
     number = wan.numbers[0]
     scored = Scored(number=number, values=(0.5, 0.6, 0.64), seeds=(1, 2, 3))
     assert number.published is not None

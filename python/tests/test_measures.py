@@ -79,7 +79,7 @@ def test_a_plans_measures_are_judged_without_a_run(tmp_path, monkeypatch):
     assert [fault.value for fault in refused.value.faults] == ['"flows.tcp9.timeouts"', '"flows.tcp1.timeout"']
 
 
-def test_percentiles_of_a_memory_are_those_of_its_cell_events(tmp_path):
+def test_percentiles_of_a_memory_match_its_cell_events(tmp_path):
     window = {"duration": "40ms", "measure.from": "10ms", "measure.to": "35ms"}
     scenario = ct.load("memory-dynamic-threshold", settings=window)
     ports = [port["name"] for port in ct.run(scenario).to_dict()["ports"] if port["name"].startswith("sw->")]

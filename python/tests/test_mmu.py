@@ -174,7 +174,7 @@ def test_every_chip_generation_is_found_by_each_of_its_names():
         assert all(of_switch(f"x86_64-{name}-r0") == one for name in one.switches)
 
 
-def test_the_answer_is_a_table_in_words_in_json_and_in_pandas():
+def test_the_answer_is_available_as_text_json_and_pandas():
     found = calculated(tomahawk5(TH5[0]), "th5", in_turn=2)
     text = str(found)
     for words in ("142285", "1/2 of 284,502", "less headroom", "less the queues of 32 ports, 70 each", "12 groups"):

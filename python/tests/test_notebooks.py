@@ -64,7 +64,7 @@ class Words(HTMLParser):
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_an_answer_is_shown_as_html_and_as_text_that_say_the_same(answers, name):
+def test_an_answer_is_shown_as_equivalent_html_and_text(answers, name):
     answer = answers[name]
     html, text = answer._repr_html_(), str(answer)
     words = Words(html)
@@ -93,7 +93,7 @@ def test_a_card_has_no_colours_of_its_own(answers):
         assert not re.search(r"(?<!-)color:|background:(?!none)|#[0-9a-f]{3}", styles)
 
 
-def test_a_card_leaves_rows_out_and_says_how_many():
+def test_a_card_omits_rows_and_states_their_number():
     rows = [[f"flow {i}", str(i)] for i in range(MOST_ROWS + 5)]
     card = Card(title="many", grids=[Grid(heads=["flow", "count"], rows=rows, more=2)])
     for text in (card.text(), card.html()):
@@ -101,7 +101,7 @@ def test_a_card_leaves_rows_out_and_says_how_many():
         assert "and 7 more" in text
 
 
-def test_numbers_of_a_card_are_those_of_the_answer(answers):
+def test_numbers_of_a_card_match_the_answer(answers):
     result, compared = answers["RunResult"], answers["Compared"]
     assert f"efficiency {result.efficiency:.4f}, fairness {result.fairness:.4f}" in str(result)
     assert result.fingerprint in str(result)

@@ -59,7 +59,7 @@ def groups():
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(groups(), st.integers(1, 4))
-def test_the_points_are_those_of_the_naive_model(made, seeds):
+def test_the_points_match_a_naive_model(made, seeds):
     crossed, paired = made
     document = {"axes": crossed, "seeds": seeds}
     if paired:
@@ -89,7 +89,7 @@ def test_the_points_are_those_of_the_naive_model(made, seeds):
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 999), st.integers(1, 999), st.integers(2, 9), st.sampled_from(["ns", "us", "ms"]), st.booleans())
-def test_a_range_is_exact_where_its_ends_are(low, more, count, unit, by_step):
+def test_a_range_with_exact_ends_is_exact(low, more, count, unit, by_step):
     scale = {"ns": 10**3, "us": 10**6, "ms": 10**9}[unit]
     high = low + more * (count - 1)
     spread = f'step = "{more}{unit}"' if by_step else f"count = {count}"
@@ -118,7 +118,7 @@ def test_a_logarithmic_scale_goes_in_equal_ratios_and_whole_numbers_stay_whole()
     assert (second.unit, first.unit) == ("s", "cells")
 
 
-def test_labels_words_and_units_are_columns():
+def test_columns_contain_labels_words_and_units():
     found = plan(
         '[axes]\n"switch.tie_order" = ["random", "fixed"]\n"topology.n_source.link_rate" = ["155.52Mbps", "1Gbps"]\n'
         'policy = { path = "port.bottleneck.policy", values = { td = { tail_drop = {} }, ppd = { ppd = {} } } }\n'

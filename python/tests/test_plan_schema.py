@@ -79,7 +79,7 @@ def test_the_plan_schema_is_valid_and_describes_every_key():
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
-def test_every_shipped_plan_follows_it(path):
+def test_every_shipped_plan_follows_the_schema(path):
     assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(path.read_text()))] == []
 
 
@@ -92,7 +92,7 @@ PAGES = list(plans_of_the_pages())
 
 
 @pytest.mark.parametrize("text", PAGES)
-def test_every_plan_of_the_pages_follows_it(text):
+def test_every_plan_of_the_pages_follows_the_schema(text):
     assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(text))] == []
 
 

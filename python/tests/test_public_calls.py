@@ -454,7 +454,7 @@ def test_settings_of_a_wrong_type_are_refused_with_our_message(model):
                 assert str(error)
 
 
-def test_a_wrong_type_says_what_would_be_right():
+def test_a_wrong_type_is_refused_with_the_valid_type():
     with pytest.raises(ct.ScenarioError) as refused:
         ct.run(b"x", seed="one", trace=[1], progress=5)
     assert str(refused.value).splitlines() == [

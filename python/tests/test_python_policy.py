@@ -282,7 +282,7 @@ def test_a_function_that_numba_refuses_gives_numbas_message():
     assert " at 0x" not in raised.value.faults[0].message
 
 
-def test_a_compiled_class_refuses_settings_which_it_would_not_see():
+def test_a_compiled_class_refuses_settings():
     pytest.importorskip("numba")
 
     @ct.compiled

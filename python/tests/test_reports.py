@@ -124,7 +124,7 @@ class Page(HTMLParser):
                 self.references.append(value)
 
 
-def test_the_means_are_those_of_the_store(grid):
+def test_the_means_match_the_store(grid):
     ours, theirs = ct.report(grid).summary, grid.summary()
     assert ours.column_names == theirs.column_names
     for name in ours.column_names:
@@ -257,7 +257,7 @@ def test_a_log_axis_is_drawn_as_one_in_the_unit_that_reads_best(grid):
     assert buffer.get_xscale() == "linear"
 
 
-def test_a_map_holds_the_means_and_its_panels_the_third_axis(grid):
+def test_a_map_shows_the_means_and_has_a_panel_per_value_of_the_third_axis(grid):
     report = ct.report(grid, measures=["efficiency"])
     [heat] = [d for d in report.drawings() if d.name == "map-efficiency"]
     panels = [axes for axes in heat.figure.axes if axes.get_title()]
@@ -326,7 +326,7 @@ def test_one_seed_has_means_and_no_intervals(tmp_path):
     assert "±" not in (tmp_path / "r" / "report.html").read_text().split("<tbody>")[-1].split("</tbody>")[0]
 
 
-def test_the_front_is_that_of_the_means(tmp_path):
+def test_the_front_is_computed_from_the_means(tmp_path):
     means = [(0.9, 0.1), (0.5, 0.5), (0.4, 0.4), (0.1, 0.9), (0.9, 0.05)]
     values = [[(x - 0.01, y), (x + 0.01, y)] for x, y in means]
     store = made(tmp_path / "s", values, seeds=(1, 2))

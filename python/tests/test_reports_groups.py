@@ -66,7 +66,7 @@ def test_lines_use_numeric_axes_and_colours_and_panels_the_rest(store):
             assert low < ends.min() and ends.max() < high
 
 
-def test_any_axis_may_go_anywhere(store, tmp_path):
+def test_any_axis_can_be_used_for_x_colours_or_panels(store, tmp_path):
     report = ct.report(store[0], lines=["policy", "network"])
     [axes] = drawn(report, "lines-efficiency").figure.axes
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["tail", "fba", "ppd"]
@@ -171,7 +171,7 @@ def test_a_long_table_is_cut_with_a_note(celltrain, tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_the_command_says_how_many_points_differ(celltrain, store, tmp_path):
+def test_the_command_prints_the_number_of_points_that_differ(celltrain, store, tmp_path):
     folder = store[0].path
     options = (
         "--baseline",

@@ -313,7 +313,7 @@ def test_the_same_tests_apply_to_the_printed_numbers(paper: Paper) -> None:
     ]
 
 
-def test_a_claim_whose_rows_were_not_all_run_is_left_out(paper: Paper) -> None:
+def test_a_claim_with_missing_rows_is_left_out(paper: Paper) -> None:
     scored = [s for s in as_printed(paper, ["2"]) if s.number.network == "LAN"]
     judged, left_out = claims.judge(paper, scored)
     assert [claim.id for claim in judged] == [

@@ -97,12 +97,12 @@ def saw_teeth() -> dict[str, Any]:
     return {"time_s": time, "window_flows": ["tcp1", "tcp2"], "cwnd_segments": cwnd, "ssthresh_segments": ssthresh}
 
 
-def test_the_slope_of_a_climb_is_that_of_the_tooth() -> None:
+def test_the_slope_of_the_window_matches_the_sawtooth() -> None:
     assert climb(saw_teeth(), "tcp1") == pytest.approx(10.0)
     assert climb(saw_teeth(), "tcp2") == 0.0
 
 
-def test_the_mean_window_is_that_of_the_linear_increase() -> None:
+def test_the_mean_window_matches_linear_increase() -> None:
     assert mean_window(saw_teeth(), "tcp1") == pytest.approx(15.0, abs=0.1)
     assert mean_window(saw_teeth(), "tcp2") == 0.0
 

@@ -199,7 +199,7 @@ def test_overrides_are_reported_in_the_answer_and_in_the_comparison() -> None:
     assert "1 seed LAN;" in text_of(fixed)
 
 
-def test_the_comparison_shows_every_table_and_says_what_is_not_scored(as_printed: Reproduction) -> None:
+def test_the_comparison_shows_every_table_and_names_unscored_numbers(as_printed: Reproduction) -> None:
     text = text_of(as_printed)
     for table in as_printed.paper.tables:
         assert table.title in text
@@ -275,7 +275,7 @@ def test_a_result_is_entered_by_names() -> None:
     assert follow(answer, ["ports", "sw1->sw2", "max_queue_cells"]) == 2.0
 
 
-def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traced_runs_use_the_batch_runner(monkeypatch: pytest.MonkeyPatch) -> None:
     # Regression: the runs were executed one after the other, ignoring the requested threads.
     handed: list[tuple[int, int]] = []
     run_records = local.run_records
@@ -292,7 +292,7 @@ def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_large_runs_of_a_paper_have_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_runs_of_a_paper_have_separate_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Chunk] = []
     run = local.Children.run
 

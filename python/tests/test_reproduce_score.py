@@ -168,7 +168,7 @@ def test_without_scored_numbers_there_is_no_share() -> None:
     assert set(scores.values()) == {0}
 
 
-def test_the_range_is_judged_alike_for_every_number() -> None:
+def test_the_range_is_judged_by_the_same_rule_for_every_number() -> None:
     # The paper's file uses the mean; the range is also computed, within a unit of the last digit.
     wide = scored(0.47, [0.48, 0.90], judged_by="mean", tolerance=0.2, tolerance_stated=True)
     assert (wide.inside, wide.inside_range, wide.inside_tolerance) == (False, True, False)
@@ -220,7 +220,7 @@ def test_verdicts_of_a_group_match_a_hand_calculation() -> None:
     assert verdicts["ks"] == pytest.approx(ks([0.5, 10 / 11, 10.5 / 11]))
 
 
-def test_the_p_of_seeds_keeps_numbers_of_one_run_together() -> None:
+def test_the_p_value_of_seeds_keeps_numbers_of_one_run_together() -> None:
     # Twenty identical quantities of a run are in fact one number. If they were independent, twenty printed values at
     # the edge would be almost impossible. However, for some of the seeds all twenty values are at an edge, too.
     seed = 18_3
@@ -235,7 +235,7 @@ def test_the_p_of_seeds_keeps_numbers_of_one_run_together() -> None:
     assert verdicts["ks_p_seeds"] > 0.1, f"seed {seed}"
 
 
-def test_the_p_of_seeds_is_as_often_small_as_it_says_when_the_printed_values_are_draws() -> None:
+def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws() -> None:
     seed = 18_4
     rng = np.random.default_rng(seed)
     trials, small = 60, 0
@@ -247,7 +247,7 @@ def test_the_p_of_seeds_is_as_often_small_as_it_says_when_the_printed_values_are
     assert 0.1 <= small / trials <= 0.42, f"seed {seed}"
 
 
-def test_too_few_seeds_in_common_give_no_p_of_seeds() -> None:
+def test_too_few_common_seeds_give_no_p_value() -> None:
     one = scored(0.5, [k / 10 for k in range(10)])
     late = replace(one, seeds=tuple(range(5, 15)))
     assert score.verdicts([one])["ks_p_seeds"] is not None

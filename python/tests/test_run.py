@@ -114,7 +114,7 @@ def measured(result):
     return {name: answer[name] for name in ("engine", "timing")}
 
 
-def test_percentiles_are_those_of_numpy():
+def test_percentiles_match_numpy():
     # The first of two files is slower, because of slow start; their mean determines the second delay.
     one = lan(sources=1, buffer_cells="infinite", policy=ct.TailDrop(), duration="3s")
     halves = [ct.run(with_files(one.replace(duration=length), "400kB")).file_delay_ms for length in ("50ms", "60ms")]
@@ -182,7 +182,7 @@ def test_a_series_that_no_connection_has_is_refused(name, why):
         ct.run(lan, trace=["queue", name])
 
 
-def test_connections_through_edge_devices_have_the_series_of_edges_without_abr_too():
+def test_connections_through_edge_devices_have_the_edge_series_even_without_abr():
     ubr = ct.load(ROOT / "scenarios" / "internetwork-ubr-epd.toml").replace(duration="200ms")
     packets = ct.run(ubr, trace=["edge"], step="1ms").series["edge"]["edge_packets"].to_pylist()
     assert max(packets) > 0
@@ -226,7 +226,7 @@ def test_the_seed_determines_the_run_and_defaults_to_the_scenarios():
     assert ct.run(scenario, seed=(1 << 64) - 1).seed == (1 << 64) - 1
 
 
-def test_a_file_and_the_scenario_loaded_from_it_run_alike(small):
+def test_a_file_and_the_scenario_loaded_from_it_give_the_same_run(small):
     loaded = ct.load(small)
     assert loaded.port["bottleneck"].policy == ct.Epd(threshold=60)
     assert ct.run(small).fingerprint == ct.run(str(small)).fingerprint == ct.run(loaded).fingerprint
@@ -239,7 +239,7 @@ def test_every_example_scenario_loads_and_writes_itself(path):
     assert ct.Scenario.model_validate(scenario.to_dict()) == scenario
 
 
-def test_a_scenario_that_is_refused_says_everything_that_is_wrong():
+def test_a_refused_scenario_lists_all_faults():
     scenario = lan(policy=ct.Epd(threshold=101), link_delay="5 parsecs")
     with pytest.raises(ct.ScenarioError) as caught:
         ct.run(scenario)
@@ -273,7 +273,7 @@ def test_an_object_that_is_not_a_scenario_is_refused():
         ct.run(3)
 
 
-def test_a_series_that_was_not_traced_says_how_to_get_it():
+def test_an_untraced_series_explains_how_to_record_it():
     result = ct.run(lan(), trace=["queue"])
     with pytest.raises(ct.NotTracedError, match=r'trace=\["cwnd"\]'):
         result.series["cwnd"]
@@ -333,7 +333,7 @@ def test_written_values_are_read_back(traced, tmp_path):
             assert pa.csv.read_csv(file.with_suffix(".csv")).num_rows == table.num_rows
 
 
-def test_the_large_calls_are_functions_whose_help_shows_their_parameters():
+def test_help_shows_the_parameters_of_the_main_functions():
     # Importing modules of the package must not replace its functions of the same name.
 
     for call in (ct.reproduce, ct.study, ct.sweep, ct.tune, ct.report):
@@ -367,7 +367,7 @@ def test_series_that_would_not_fit_are_refused_before_the_run():
         ct.run(lan, trace=["cwnd"], step="1us")
 
 
-def test_samples_fall_on_whole_steps_whatever_the_clock():
+def test_samples_are_at_whole_steps_for_any_clock():
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="10ms")
     times = ct.run(lan, trace=["queue"], step="1us").series["queue"]["time_s"].to_pylist()
     assert len(times) == 10_001

@@ -123,7 +123,7 @@ def test_a_policy_may_be_a_text_in_python() -> None:
         ct.Port(buffer_cells=100, policy="edp")  # type: ignore[arg-type]
 
 
-def test_a_policy_file_goes_wherever_a_policy_goes() -> None:
+def test_a_policy_file_is_accepted_wherever_a_policy_is() -> None:
     policy = ct.Policy.read("sah.toml")
     assert policy.name == "SAH"
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=policy, duration="5ms")  # type: ignore[arg-type]
@@ -202,7 +202,7 @@ def test_a_tcp_that_a_text_names_keeps_the_settings_of_the_scenarios_own(celltra
     "values",
     ['["as-is", "reno", "sack:mss=2kB"]', '{ as-is = "as-is", reno = "reno", "sack:mss=2kB" = "sack:mss=2kB" }'],
 )
-def test_the_tcps_of_an_axis_keep_the_settings_of_the_scenarios_own_in_the_store_too(values: str) -> None:
+def test_the_tcps_of_an_axis_keep_the_scenarios_settings_in_the_store(values: str) -> None:
     Path("own.toml").write_text(SMALL + OWN_TCP)
     Path("plan.toml").write_text(f'scenario = "own.toml"\n[axes.tcp]\npath = "tcp"\nvalues = {values}\n')
     plan = Plan.load("plan.toml")

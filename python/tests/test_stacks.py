@@ -371,7 +371,7 @@ def test_a_setting_has_the_kind_of_its_default(setting, words):
         Dice(**setting)
 
 
-def test_check_finds_a_stack_whose_runs_differ():
+def test_check_reports_a_stack_that_is_not_deterministic():
     assert ct.check(hosting(Windowed())) == []
     [fault] = ct.check(hosting(Dice()))
     assert (fault.key, fault.value) == ("stack.python.class", f'"{__name__}:Dice"')
@@ -430,7 +430,7 @@ def test_a_class_in_place_of_an_object_is_refused_with_a_message():
         ({"stack": {"quic": {}}, "flow": {"tcp1-2": {"tcp": {"reno": {}}}}}, ["", "", "quic"]),
     ],
 )
-def test_a_network_tells_the_stack_of_each_flow(settings, stacks):
+def test_a_network_names_the_stack_of_each_flow(settings, stacks):
     assert [flow.stack for flow in network(MIXED.replace(flow={}).replace(**settings)).flows] == stacks
 
 

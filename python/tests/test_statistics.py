@@ -54,7 +54,7 @@ def test_means_and_intervals_match_scipy(values):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), VALUES), max_size=40))
-def test_means_by_group_are_those_of_each_group_alone(rows):
+def test_means_by_group_equal_the_mean_of_each_group(rows):
     groups = np.array([group for group, _ in rows], dtype=np.int64)
     values = np.array([value for _, value in rows], dtype=float)
     together = statistics.means(groups, values, 5)
@@ -137,7 +137,7 @@ def test_an_effects_interval_counts_seeds_that_move_all_points_together_once():
 
 
 @pytest.mark.slow
-def test_an_effects_interval_covers_the_truth_as_often_as_it_says():
+def test_an_effects_interval_covers_the_true_value_with_its_stated_probability():
     rng = np.random.default_rng(5)
     point, seed = runs(4, 6)
     uneven = np.delete(np.arange(24), [3, 17])

@@ -51,7 +51,7 @@ def test_nothing_is_omitted_from_equal_values():
     assert math.isnan(correlation)
 
 
-def test_the_interval_covers_the_mean_as_often_as_it_says():
+def test_the_interval_covers_the_mean_with_its_stated_probability():
     rng = np.random.default_rng(11)
     hits = 0
     for _ in range(2000):

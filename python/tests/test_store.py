@@ -119,14 +119,14 @@ def test_a_store_is_one_file_that_sql_can_query(made):
     assert prints == {row["fingerprint"] for row in wide}
 
 
-def test_failures_are_a_view_too(tmp_path, failing):
+def test_failures_are_a_view_of_the_store(tmp_path, failing):
     run_plan(plan(), tmp_path / "s", Local(2))
     with edited(tmp_path / "s") as connection:
         found = connection.execute("SELECT point, seed, measure, error FROM failures").fetchall()
     assert found == [(point, 4, None, "panicked: made for a test") for point in range(6)]
 
 
-def test_rows_go_to_files_and_frames(made, tmp_path, celltrain):
+def test_rows_are_exported_to_files_and_frames(made, tmp_path, celltrain):
     store = Store.open(made)
     for kind, read in (("parquet", pa.parquet.read_table), ("csv", pa.csv.read_csv)):
         out = tmp_path / f"rows.{kind}"
@@ -284,7 +284,7 @@ def test_flipped_bits_never_give_a_wrong_row(made, tmp_path):
     assert found > 50
 
 
-def test_repeats_alone_are_stored_too(store):
+def test_a_store_can_consist_of_repeated_points_only(store):
     key = Store.open(store).wide()["run_key"][0].as_py()
     with Store.resume(store, plan()) as writing:
         writing.write([], [Repeat(9, 3, key)])

@@ -50,7 +50,7 @@ def test_every_folder_of_studies_with_a_description_is_known() -> None:
     assert {"packet-discard", "shared-memory-edge", "shared-memory-policies", "tagging"} <= set(STUDY.ids())
 
 
-def test_studies_hold_no_code() -> None:
+def test_studies_contain_no_code() -> None:
     assert {path.suffix for path in STUDIES.rglob("*") if path.is_file()} <= {".toml", ".md"}
 
 
@@ -149,7 +149,7 @@ def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_study_is_printed_in_words(celltrain: Command) -> None:
+def test_a_study_is_printed_as_text(celltrain: Command) -> None:
     told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "20ms")
     assert told.code == 0
     for words in ("Guaranteed frame rates", "Not the study as it stands: duration = '20ms'", "utilisation"):
@@ -262,7 +262,7 @@ def test_the_interval_of_a_mean_is_students() -> None:
         assert half_width(n, math.sqrt(n)) == pytest.approx(quantile, abs=5e-4)
 
 
-def test_the_interval_is_that_of_the_seeds() -> None:
+def test_the_interval_is_computed_over_the_seeds() -> None:
     run = ct.study("tagging", tables=["link"], seeds=3, overrides={"duration": "20ms"})
     one = max(run.numbers, key=lambda number: number.sd or 0)
     assert one.sd

@@ -317,7 +317,7 @@ def test_measures_without_a_value_are_null_and_unknown_measures_are_reported(tmp
             assert row["value"] is not None
 
 
-def test_a_chunk_goes_through_a_pickle_and_gives_rows():
+def test_a_chunk_can_be_pickled_and_gives_rows():
     text = canonical(plan().points[0].scenario)
     tasks = (
         Task(run_key="a", point=0, seed=1, configuration=0),
@@ -377,7 +377,7 @@ def test_the_command_line_gives_the_result_of_python(tmp_path, celltrain):
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(6, 0), (18, 2)])
-def test_the_command_prints_every_measure_or_names_it(count, hidden, tmp_path, celltrain, monkeypatch):
+def test_the_command_prints_or_names_every_measure(count, hidden, tmp_path, celltrain, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     measures = [f"efficiency * {number}" for number in range(1, count + 1)]
     plan = f'measures = {json.dumps(measures)}\nseeds = 1\nscenario = "lan-epd"\n[axes]\nduration = ["5ms", "6ms"]\n'
@@ -436,7 +436,7 @@ def test_a_result_too_large_for_the_screen_names_the_report(celltrain, tmp_path)
     )
 
 
-def test_the_end_of_a_sweep_says_at_which_points_a_setting_takes_effect(celltrain, tmp_path):
+def test_the_summary_of_a_sweep_names_points_at_which_a_setting_has_an_effect(celltrain, tmp_path):
     plan = tmp_path / "plan.toml"
     axes = '[axes]\ntcp = ["vanilla", "reno"]\n"tcp.reno.tick_phase" = ["random"]\nduration = ["5ms"]\n'
     plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')

@@ -122,7 +122,7 @@ def test_a_megabyte_in_a_message_is_shortened(celltrain, tmp_path):
         assert len(str(refused.value)) < 5000
 
 
-def test_cells_that_begin_a_formula_are_marked_in_csv_and_come_back(tmp_path):
+def test_cells_that_look_like_formulas_are_escaped_in_csv_and_read_back(tmp_path):
     names = FORMULAS
     result = ct.run(network(*names), trace=["queue"], step="10ms")
     result.write(tmp_path)
@@ -236,7 +236,7 @@ def test_pages_of_reports_escape_names(tmp_path):
     assert f"<script>{ODD[0]}" not in page
 
 
-def test_errors_survive_pickling_whatever_they_hold():
+def test_errors_with_any_content_survive_pickling():
     class Unwilling:
         def __repr__(self) -> str:
             raise RuntimeError("no")

@@ -31,7 +31,7 @@ def test_a_partitioned_network_has_the_same_result_on_any_number_of_threads(thre
     assert alone == shared
 
 
-def test_measures_of_a_window_are_the_same_too() -> None:
+def test_measures_of_a_window_are_the_same_on_any_number_of_threads() -> None:
     """The runs up to the start and up to the end of the window are partitioned like the whole run."""
     windowed = FAR.replace(measure={"from": "500ms", "to": "1500ms"})
     assert ct.run(windowed, threads=2).goodput_mbps == ct.run(windowed).goodput_mbps

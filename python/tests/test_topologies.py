@@ -46,7 +46,7 @@ def refusal(path, **options) -> str:
     return text
 
 
-def test_the_shares_of_a_check_are_those_of_a_run(celltrain):
+def test_check_and_run_give_the_same_shares(celltrain):
     checked = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--json").json
     chain, star = checked["networks"]
     assert (checked["faults"], chain["file"], chain["bottleneck"], chain["links"]) == ([], str(CHAIN), "sw1->sw2", 38)
@@ -73,7 +73,7 @@ def test_a_run_shows_shares_if_they_differ(celltrain, tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_shipped_network_has_a_picture_whose_nodes_lie_apart(path):
+def test_nodes_do_not_overlap_in_the_picture_of_any_shipped_network(path):
     np = pytest.importorskip("numpy")
     layout = laid_out(network(path))
     places = np.delete(layout.places, [host for hosts in layout.groups for host in hosts[1:]], axis=0)
@@ -184,7 +184,7 @@ def test_a_graph_becomes_a_scenario_of_switches_with_a_host_for_each_end_of_a_fl
     assert ct.run(scenario.replace(duration="5ms")).cells["delivered"] > 0
 
 
-def test_hosts_and_flows_may_be_those_of_the_graph(line):
+def test_hosts_and_flows_can_come_from_the_graph(line):
     nodes = [{"id": "a", "kind": "host", "flow_to": "c"}, {"id": "b"}, {"id": "c", "kind": "host", "flow_to": ["a"]}]
     topology = ct.import_graph(line(nodes=nodes)).topology
     assert (topology.hosts, topology.switches, len(topology.links)) == (("a", "c"), ("b",), 2)
@@ -396,7 +396,7 @@ def _folder(path):
     return path
 
 
-def test_a_graph_without_flows_asks_for_some(celltrain, line):
+def test_a_graph_without_flows_is_refused_with_the_option_for_them(celltrain, line):
     assert "ask for some (--flows N)" in celltrain("import", line()).err
 
 

@@ -241,7 +241,7 @@ def test_a_ranking_that_random_clocks_reverse_is_named():
     assert f"The ranking depends on the clocks: {text}." in said
 
 
-def test_the_sentence_about_the_tcp_counts_those_that_are_in_json():
+def test_the_sentence_about_the_tcp_gives_the_count_of_the_json():
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2)
     for found, said in (
         ([], None),

@@ -65,7 +65,7 @@ def test_every_sentence_has_rows_that_are_events_of_the_run(everything: ct.RunRe
             assert str(sorted(row.items())) in tables[kind], sentence.text
 
 
-def test_the_timeout_the_repair_and_the_cost_are_those_of_the_tables(everything: ct.RunResult, vanilla: ct.Why) -> None:
+def test_timeout_repair_and_cost_match_the_event_tables(everything: ct.RunResult, vanilla: ct.Why) -> None:
     segments = [row for row in everything.events["segments"].to_pylist() if row["flow"] == "tcp1"]
     arrived = {row["frame"] for row in segments if row["event"] == "arrived"}
     lost = [r for r in segments if r["event"] in ("sent", "retransmitted") and r["frame"] not in arrived]
@@ -179,7 +179,7 @@ def test_without_losses_the_nearest_ones_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_an_instant_is_as_exact_as_it_is_written() -> None:
+def test_an_instant_has_the_precision_of_its_text() -> None:
     first = ct.why(scenario(), flow="tcp1", at="2ms").from_s
     assert first is not None
     before = f"{first * 1e3 - 0.2:.6f}ms"
@@ -296,7 +296,7 @@ ONCE = models.Formula(admit="seen < 0.5", vc_state={"seen": 0}, on_admission={"s
 @pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
 @pytest.mark.parametrize(("policy", "lost"), [(NEVER, 1), (ONCE, 2)])
 @pytest.mark.parametrize("duration", ["100ms", "4s"])
-def test_a_flow_whose_frames_are_refused_to_the_last_has_lost_them(
+def test_a_flow_whose_frames_are_all_refused_has_lost_them(
     policy: models.Formula, lost: int, duration: str, tmp_path: Path
 ) -> None:
     dead = scenario(policy=policy, tcp=ct.Vanilla(), duration=duration)
@@ -325,7 +325,7 @@ def test_a_run_that_carried_nothing_is_reported_first(celltrain: Command, tmp_pa
     assert ct.episodes(scenario(), flow="tcp1").to_dict()["delivered_nothing"] == []
 
 
-def test_an_interrupted_question_does_not_say_that_it_kept_its_files() -> None:
+def test_an_interrupted_explanation_does_not_mention_kept_files() -> None:
     # Regression: the message named the events folder, which `why` deletes.
     def interrupt(_share: float) -> None:
         raise KeyboardInterrupt

@@ -92,7 +92,7 @@ def test_a_workspace_after_a_release_has_the_next_version_as_a_development_versi
     assert version == (f"{major}.{int(minor) + 1}.0-dev0" if has_changes else release)
 
 
-def test_the_version_of_the_workspace_is_the_same_wherever_a_person_reads_it():
+def test_the_version_of_the_workspace_is_the_same_everywhere():
     """All copies of the version must be equal, so a change in one place fails until the others follow."""
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     release, version = released()

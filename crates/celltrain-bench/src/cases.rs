@@ -411,7 +411,7 @@ mod tests {
 
     /// Both engines assert that no cell appears or vanishes.
     #[test]
-    fn a_random_network_of_a_hundred_switches_is_the_same_run_on_both_engines() {
+    fn both_engines_agree_on_a_random_network_of_a_hundred_switches() {
         let short = Case::whole("short", "", || Mesh::USUAL.toml("10ms"));
         let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| engine.run_to_end(&short.network()));
         assert!(fast == reference, "{:?} {:?}", fast.cells, reference.cells);

@@ -337,7 +337,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn cell_counts_are_those_of_the_published_table() {
+    fn cell_counts_match_the_published_table() {
         let aal5 = Aal5Options::default();
         let table = [(512, 12), (536, 13), (1024, 23), (1460, 32), (1500, 33), (9140, 192), (9180, 193), (0, 2)];
         for (payload, cells) in table {

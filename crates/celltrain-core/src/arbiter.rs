@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn without_shares_it_is_round_robin() {
+    fn without_shares_the_arbiter_is_round_robin() {
         let (mut ring, mut arbiter) = (RoundRobin::new(3), MinimumShares::new(&[0.0; 3]));
         for vc in [1, 0, 2] {
             ring.join(vc);

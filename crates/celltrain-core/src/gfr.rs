@@ -348,7 +348,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn contracts_that_cannot_hold_are_refused() {
+    fn contracts_that_cannot_be_met_are_refused() {
         let keys =
             |contract: Gfr| contract.check(LINK, FRAME).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(contract(31_104_000)).is_empty());

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_divide_and_a_minimum_comes_before_a_share() {
+    fn rates_follow_weights_after_minimum_rates() {
         let paths = vec![vec![0]; 3];
         let weighted = |weights: &[f64]| shares_of(&[90.0], &paths, Terms { weights, ..Terms::default() });
         assert_eq!(weighted(&[1.0, 2.0, 6.0]), [10.0, 20.0, 60.0]);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_xoshiro256_starstar() {
+    fn the_generator_is_xoshiro256_starstar() {
         // The first outputs of Blackman and Vigna's generator from the state 1, 2, 3, 4.
         let mut stream = Stream { state: [1, 2, 3, 4] };
         let known = [

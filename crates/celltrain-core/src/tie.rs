@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_a_tie_leaves_the_state_of_ordering_it() {
+    fn skipping_a_tie_gives_the_same_state_as_ordering_it() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {

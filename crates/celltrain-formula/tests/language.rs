@@ -68,7 +68,7 @@ fn operators_bind_as_in_arithmetic_and_go_from_left_to_right() {
 }
 
 #[test]
-fn names_stand_for_their_values() {
+fn names_have_their_values() {
     assert_eq!(value("X - R"), 50.0);
     assert_eq!(value("N * W / sum(W)"), 1.25);
     assert_eq!(value("X <= R or tagged"), 1.0);

@@ -61,7 +61,7 @@ mod tests {
     static SECONDS: AtomicU64 = AtomicU64::new(0);
 
     #[test]
-    fn time_passes_as_the_provided_clock_says_and_not_before_there_is_one() {
+    fn time_follows_the_provided_clock_and_is_zero_without_one() {
         let before = Instant::now();
         assert_eq!(before.elapsed(), Duration::ZERO);
         provide(|| Duration::from_secs(SECONDS.load(Ordering::Relaxed)));

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_has_the_path_that_was_taken_to_it() {
+    fn a_fault_has_the_path_of_its_key() {
         let (mut found, token) = (Faults::default(), CancellationToken::never());
         let mut root = Scope::root(&mut found, &[], &token);
         root.at("topology").at("network").at("flows").item(3).at("to").refuse_text("x", "is not a host");

@@ -202,7 +202,7 @@ fn a_star_sends_to_one_around_or_to_all() {
 }
 
 #[test]
-fn sources_and_hosts_may_have_links_of_their_own() {
+fn sources_and_hosts_can_have_individual_links() {
     let tables = "access_delays = { source1 = \"1ms\", source2-3 = \"2ms\", default = \"3ms\" }\n\
                   access_rates = { source5 = \"34.368Mbps\" }";
     let text = GOOD.replace("sources = 5", &format!("sources = 5\n{tables}"));
@@ -246,7 +246,7 @@ fn near(found: &[f64], expected: &[f64]) -> bool {
 const PAYLOAD: f64 = 512.0 / 636.0;
 
 #[test]
-fn the_shares_of_a_chain_are_those_of_its_formula() {
+fn the_shares_of_a_chain_match_the_formula() {
     for (long, cross) in [(1u8, 1u8), (1, 4), (2, 3), (3, 0)] {
         let text = CHAIN.replace("long = 2\ncross = 2", &format!("long = {long}\ncross = {cross}"));
         let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];

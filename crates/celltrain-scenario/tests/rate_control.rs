@@ -181,7 +181,7 @@ fn if_both_directions_are_stopped_out_of_rate_rm_cells_restart_both() {
 }
 
 #[test]
-fn marks_and_rates_conserve_cells_on_both_engines_alike() {
+fn cells_are_conserved_with_marks_and_rates_on_both_engines() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]
     {
         let network = network(&format!(
@@ -222,7 +222,7 @@ fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
 /// UBR at the link's rate used to leave nothing for ABR during an averaging interval. With MCR = 0, the ABR sources
 /// then stopped for good.
 #[test]
-fn ubr_that_comes_and_goes_does_not_stop_abr() {
+fn intermittent_ubr_does_not_stop_abr() {
     for allocator in ["erica = { delta = 0.0 }", "erica_plus = {}"] {
         let network = beside_bursts(allocator, "ubr", "155Mbps");
         let (rates, fast) = rates(&network);

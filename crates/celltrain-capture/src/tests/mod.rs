@@ -266,7 +266,7 @@ fn the_payload_contains_its_position_in_the_stream() {
 }
 
 #[test]
-fn a_frame_has_the_cells_the_model_counts_whatever_it_carries() {
+fn a_frame_of_any_content_has_the_number_of_cells_of_the_model() {
     let mut random = Stream::new(1, "capture/cells");
     for encapsulation in [Encapsulation::LlcSnap, Encapsulation::VcMux] {
         let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
@@ -518,7 +518,7 @@ proptest! {
     #![proptest_config(proptest_seeded(7))]
 
     #[test]
-    fn an_acknowledgement_and_its_blocks_come_back_from_a_header(
+    fn an_acknowledgement_and_its_sack_blocks_are_read_back_from_a_header(
         near in 0u64..8 << 32,
         gaps in vec((1u64..1 << 20, 1u64..1 << 20), 0..=3),
     ) {

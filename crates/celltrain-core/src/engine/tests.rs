@@ -42,7 +42,7 @@ fn engines_are_found_by_name() {
 }
 
 #[test]
-fn the_zero_loss_queues_of_the_lan_are_exactly_those_of_96_1269() {
+fn the_zero_loss_queues_of_the_lan_equal_those_of_96_1269() {
     for (sources, queue) in [(5, 7591), (15, 22831)] {
         let result = run(&lan(sources, None, "200ms"));
         assert_eq!(result.ports[N_SOURCE_BOTTLENECK].max_queue_cells, queue, "{sources} sources");
@@ -72,7 +72,7 @@ fn a_single_segment_takes_the_time_its_hops_and_hosts_add_up_to() {
 }
 
 #[test]
-fn a_host_sends_no_faster_than_it_works() {
+fn a_host_sends_no_faster_than_its_processing_time_allows() {
     // 12 cells take 32.7 us on the link, and the host needs 100 us. With an open window, a segment leaves every 100 us.
     for (times, least, most) in [(ProcessingTimes::Fixed, 9990, 10_000), (ProcessingTimes::Uniform, 19_000, 20_500)] {
         let mut network = lan(1, None, "1s");
@@ -113,7 +113,7 @@ fn sack_blocks_of_a_receiver_reach_the_sender() {
 }
 
 #[test]
-fn the_final_window_is_that_of_the_sender() {
+fn the_final_window_is_the_senders() {
     // In slow start with a round trip of a little over 30 us, cwnd is 2 after the first acknowledgement.
     let network = lan(1, None, "100us");
     let flow = &run(&network).flows[FIRST];
@@ -163,7 +163,7 @@ fn a_probe_changes_nothing() {
 }
 
 #[test]
-fn engines_agree_where_a_cell_time_is_a_single_unit() {
+fn engines_agree_if_a_cell_time_is_a_single_time_unit() {
     // At 42.4 Mb/s there are 100,000 cells a second, and everything else takes a whole number of cell times.
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     for window in [2_048, 8_192, 65_535] {
@@ -179,7 +179,7 @@ fn engines_agree_where_a_cell_time_is_a_single_unit() {
 }
 
 #[test]
-fn engines_agree_under_every_policy_and_scheduler_and_where_vcs_merge() {
+fn engines_agree_for_every_policy_and_scheduler_and_for_merged_vcs() {
     const BUFFER: u32 = 40;
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     // Three sources send bursts in packets of 19, 7 and 2 cells, together sometimes more and sometimes less than the

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_and_the_mean_are_those_of_a_hand_calculation() {
+    fn percentiles_and_the_mean_match_a_hand_calculation() {
         // No cells until 10, one until 50, two until 90, three until 91, two until 92 and one until 100. So it is empty
         // during 10 % of the time, and has one cell during 48 %, two during 41 % and three during 1 %.
         let changes = [(10, true), (50, true), (90, true), (91, false), (92, false)];

@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(3) })]
 
     #[test]
-    fn a_tagged_frame_enters_only_where_an_untagged_one_would(
+    fn a_tagged_frame_is_admitted_only_if_an_untagged_one_is(
         per_vc in prop::array::uniform4(0u32..14),
         vc in 0..VCS,
     ) {
@@ -179,7 +179,7 @@ fn default_settings_pass_their_own_check() {
 }
 
 #[test]
-fn a_policy_whose_thresholds_are_shares_of_the_buffer_needs_one_with_a_limit() {
+fn thresholds_as_shares_require_a_finite_buffer() {
     let mut with_shares = 0;
     for config in PolicyConfig::samples(1000) {
         let settings = serde_json::to_value(&config).unwrap();

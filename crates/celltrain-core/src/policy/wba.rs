@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn with_equal_weights_and_all_vcs_active_it_is_selective_drop() {
+    fn with_equal_weights_and_all_vcs_active_the_policy_is_selective_drop() {
         let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
         assert_alike(&equal, &selective_drop::Config { threshold: 0.5.into(), z: 0.8 });
     }

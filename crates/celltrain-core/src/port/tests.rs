@@ -85,7 +85,7 @@ fn each_frame_that_overflows_is_counted_once() {
 }
 
 #[test]
-fn a_full_buffer_drops_packets_that_can_be_marked_too() {
+fn a_full_buffer_also_drops_packets_that_can_be_marked() {
     for capable in [true, false] {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(2), &["a"]);
         let policy = MarkingConfig::step(2.into()).dropping(policy, Some(2));

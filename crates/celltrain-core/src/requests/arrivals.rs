@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_come_at_the_mean_interval_between_all_pairs() {
+    fn requests_arrive_at_the_mean_interval_for_all_pairs() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let opened = openings(&events(&requests, 1, CLOCK, 40_000));
         let mean = opened[39_999].0.0 as f64 / 40_000.0;
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_in_turn_come_equally_often() {
+    fn pairs_in_turn_are_used_equally_often() {
         let requests = requests(3, poisson(MEAN, small(), PairOrder::InTurn));
         let pairs: Vec<_> =
             openings(&events(&requests, 1, CLOCK, 18)).iter().map(|(_, opening)| opening.pair).collect();

@@ -273,7 +273,7 @@ fn one_formula_is_evaluated_at_the_start() {
 }
 
 #[test]
-fn constants_by_vc_are_those_with_a_table() {
+fn constants_given_as_tables_are_constants_by_vc() {
     let table = Table::new(
         "true",
         &[("a", number(1.0)), ("b", Constant::Value(PerVc::from([("default", 1.0)]))), ("c", text("b"))],

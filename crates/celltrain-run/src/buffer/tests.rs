@@ -195,7 +195,7 @@ fn whole_index(index: i32) -> usize {
 }
 
 #[test]
-fn indices_count_the_cells_of_a_frame_and_the_last_ends_it() {
+fn indices_count_the_cells_of_a_frame_up_to_its_last_cell() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "1ms"], usize::MAX);
     let mut next: BTreeMap<i32, i32> = BTreeMap::new();
     let cells = &history.cells;

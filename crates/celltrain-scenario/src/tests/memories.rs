@@ -191,7 +191,7 @@ fn exactly_the_ports_of_a_memory_have_a_shared_buffer() {
 }
 
 #[test]
-fn a_policy_that_removes_cells_needs_queues_from_which_it_can() {
+fn a_policy_that_removes_cells_requires_queues_that_allow_it() {
     let drop = MEMORY.replace("dynamic_threshold]\nalpha = 1", "longest_queue_drop]");
     refused(
         &drop.replace(

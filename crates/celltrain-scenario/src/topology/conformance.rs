@@ -88,7 +88,7 @@ fn the_checked_network_is_built_and_runs_identically_on_both_engines() {
 }
 
 #[test]
-fn a_topology_that_does_not_fit_is_refused_with_the_key_that_makes_it_large() {
+fn a_topology_that_does_not_fit_is_refused_with_the_key_of_its_size() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
         let fits = |_: Candidate<'_>| Err("it is too large".to_string());

@@ -146,7 +146,7 @@ fn a_hosted_run_can_be_interrupted() {
 
 #[test]
 #[should_panic(expected = "time advances up to the end of the run")]
-fn time_does_not_go_past_the_end() {
+fn time_stops_at_the_end_of_the_run() {
     let network = lan();
     let _ = Engine::Fast.run_hosted(
         &network,

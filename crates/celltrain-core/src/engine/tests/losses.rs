@@ -99,7 +99,7 @@ fn exactly_the_listed_packets_are_lost() {
 }
 
 #[test]
-fn a_lost_cell_costs_its_frame_and_a_lost_last_cell_the_next_frame_too() {
+fn a_lost_cell_damages_its_frame_and_a_lost_last_cell_also_the_next_frame() {
     for (cells, arrived) in [(vec![4], [0, 2, 3]), (vec![5], [0, 3, 4]), (vec![3, 4, 5], [0, 2, 3])] {
         let mut network = packets("1ms");
         let lost = cells.len() as u64;

@@ -97,7 +97,7 @@ fn goodput_and_efficiency_count_the_bytes_of_requests() {
 }
 
 #[test]
-fn a_measuring_window_has_the_requests_that_open_in_it_and_follows_them_to_the_end() {
+fn requests_that_open_in_the_measuring_window_are_followed_to_the_end() {
     let whole = run(&web(None, "300ms"));
     let mut network = web(None, "300ms");
     let [from, to] = [100, 200].map(Duration::from_milliseconds);

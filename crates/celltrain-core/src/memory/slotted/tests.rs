@@ -48,7 +48,7 @@ impl Exhaustive<'_> {
 proptest! {
     /// The greedy algorithm is as good as the best of all schedules.
     #[test]
-    fn the_optimum_is_that_of_an_exhaustive_search(
+    fn the_optimum_matches_an_exhaustive_search(
         cells in 1..7u32,
         ports in 1..4u32,
         bursts in bursts(9, 3, 5, 12),

@@ -513,7 +513,7 @@ fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
 }
 
 #[test]
-fn the_pauses_of_a_tomahawk_5_come_at_the_cells_of_its_tests() {
+fn pauses_of_a_tomahawk_5_start_at_the_published_cells() {
     let ft2 = tomahawk_5(164_733_224, 17_962_880, 32, 34);
     let expected = [142_285, 71_159, 35_597, 17_815, 8925, 4479, 2257, 1145, 590, 312, 173, 103, 69];
     assert_eq!(filled_in_turn(ft2, 34, expected.len()), expected, "64PE-B-P64, section 800000_5m");
