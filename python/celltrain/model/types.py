@@ -301,7 +301,7 @@ EdgeDiscard: TypeAlias = Annotated[
 """The discard algorithm of an edge device in a scenario: a table with one key, the algorithm's name."""
 
 EdgeMemory: TypeAlias = Literal["per_vc", "shared"]
-"""Whether the VCs of an edge device share its buffer."""
+"""Division of an edge device's buffer among VCs."""
 
 
 class Edge(Model):
@@ -318,7 +318,7 @@ class Edge(Model):
         ),
     )
     discard: EdgeDiscard = Field(default_factory=EdgeTailDrop, description="Which packets are dropped.")
-    memory: EdgeMemory = Field(default="per_vc", description="Whether VCs share the buffer.")
+    memory: EdgeMemory = Field(default="per_vc", description="Buffer of each VC, or one for all.")
 
 
 SmoltcpCongestion: TypeAlias = Literal["none", "reno", "cubic"]
@@ -423,7 +423,7 @@ AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
 """Effect on cwnd of a pause in which nothing is outstanding (A-48). Only `bursts` traffic pauses."""
 
 Backoff: TypeAlias = Literal["double", "none"]
-"""Whether a timeout doubles the next one."""
+"""Backoff of the timeout."""
 
 Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "formula"]
 """Growth of cwnd in congestion avoidance, and its reduction after congestion."""
@@ -565,7 +565,7 @@ class TcpOptions(Model):
         default=None,
         description="Effect on cwnd of a pause in which nothing is outstanding (A-48). By `rules` if absent.",
     )
-    backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
+    backoff: Backoff = Field(default="double", description="Backoff of the timeout.")
     congestion: Congestion = Field(
         default="jacobson", description="Growth of cwnd in congestion avoidance, and its reduction after congestion."
     )
@@ -2520,8 +2520,8 @@ class Abr(Model):
     out_of_rate: bool = Field(
         default=False,
         description=(
-            "True if a source with data to send sends forward RM cells out of rate while its ACR is "
-            "below TCR. They are turned around out of rate too."
+            "True if a source with data to send sends forward RM cells out of rate while its ACR is below TCR. "
+            "They are turned around out of rate too."
         ),
     )
     pcr: str | None = Field(
@@ -2628,7 +2628,7 @@ class Scenario(Experiment):
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
     cell: CellOptions = Field(default_factory=CellOptions, description="The cells of all links and buffers.")
-    duration: str = Field(description="How long to simulate.", examples=["10s"])
+    duration: str = Field(description="Simulated time.", examples=["10s"])
     edge: dict[str, Edge] = Field(
         default_factory=dict,
         description=(
