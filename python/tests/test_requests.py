@@ -232,3 +232,16 @@ def test_default_measures_fit_scenarios_of_requests(celltrain, tmp_path):
     assert not any(name.startswith(OF_FLOWS) for name in plan.measures)
     shown = celltrain("compare", path, "lan-epd", "--vary", "duration=2ms", "--seeds", 2)
     assert (shown.code, "requests." in shown.out) == (0, False)
+
+
+def test_measures_of_requests_need_no_rows(web, tmp_path):
+    with_rows, without = (ct.run(web, request_rows=rows) for rows in (True, False))
+    assert with_rows.request_groups.equals(without.request_groups)
+    assert with_rows.fingerprint == without.fingerprint
+    opened = without.request_groups["opened"].to_pylist()[0]
+    assert len(with_rows.requests) == opened > 0
+    with pytest.raises(ct.NotTracedError, match=f"had {opened} requests and kept no row for each: use run"):
+        _ = without.requests
+    written = {path.name for path in without.write(tmp_path)}
+    assert "request_groups.csv" in written
+    assert "requests.csv" not in written

@@ -10,7 +10,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::link_loss::LinkLoss;
 use crate::memory::{Limit, QueueIndex, Side};
 use crate::policy::{Decision, View};
-use crate::requests::{GroupIndex, PairIndex};
+use crate::requests::{GroupIndex, PairIndex, RequestRecord};
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
@@ -24,6 +24,11 @@ pub trait Observer {
     fn on_event(&mut self, now: Time, event: Event) {
         let _ = (now, event);
     }
+
+    /// Receives the record of a request of this group that closes.
+    fn on_request_closed(&mut self, group: GroupIndex, record: &RequestRecord) {
+        let _ = (group, record);
+    }
 }
 
 impl<W: Observer> Observer for &mut W {
@@ -31,6 +36,10 @@ impl<W: Observer> Observer for &mut W {
 
     fn on_event(&mut self, now: Time, event: Event) {
         (**self).on_event(now, event);
+    }
+
+    fn on_request_closed(&mut self, group: GroupIndex, record: &RequestRecord) {
+        (**self).on_request_closed(group, record);
     }
 }
 

@@ -242,7 +242,8 @@ fn run(
             trace.map_err(|words| Refusal::new("refused", words))?
         }
     };
-    let how = How { trace: trace.as_ref(), engine, limit: Some(deadline.left()), records, ..How::default() };
+    let most_records = if records { u64::MAX } else { 0 };
+    let how = How { trace: trace.as_ref(), engine, limit: Some(deadline.left()), most_records, ..How::default() };
     if let Some(trace) = &trace {
         checked.with_network(&token, |network| Ok::<_, Unfinished>(trace.refuse_empty(network)?)).map_err(refused)?;
     }

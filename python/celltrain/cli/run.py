@@ -159,6 +159,7 @@ def run(
             engine=engine,
             threads=threads or 1,
             delays=delays,
+            request_rows=out is not None,
             events=log,
             pcap=capture,
             progress=tell,

@@ -266,7 +266,7 @@ mod tests {
         let arrivals = arrivals(pairs.keys().collect());
         let tcp = TcpConfig::Vanilla(TcpOptions::default());
         let group = RequestGroup { name: "web".into(), tcp, opening: HowOpened::default(), arrivals };
-        Requests { pairs, groups: vec![group].into() }
+        Requests { pairs, groups: vec![group].into(), drops_closed: false }
     }
 
     fn poisson(mean: Duration, sizes: Sizes, order: PairOrder) -> impl Fn(Vec<PairIndex>) -> Arrivals {

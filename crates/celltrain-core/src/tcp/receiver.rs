@@ -172,6 +172,16 @@ impl Receiver {
         (self.ack_pending && self.delay_left == 0).then(|| self.acknowledge())
     }
 
+    /// Returns the number of coming ticks at which no acknowledgement is due.
+    pub fn quiet_ticks(&self) -> u64 {
+        if self.ack_pending { u64::from(self.delay_left.saturating_sub(1)) } else { u64::MAX }
+    }
+
+    /// Counts ticks at which no acknowledgement is due.
+    pub fn skip_ticks(&mut self, ticks: u64) {
+        self.delay_left = self.delay_left.saturating_sub(u32::try_from(ticks).unwrap_or(u32::MAX));
+    }
+
     /// Returns the blocks for an acknowledgement sent now; empty unless the ends exchange them.
     pub fn blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();

@@ -382,13 +382,36 @@ impl Sender {
         if self.checked == self.checks {
             self.checked = 0;
             if let Some(timing) = &mut self.timing {
-                timing.ticks += 1;
+                timing.ticks = timing.ticks.saturating_add(1);
             }
             if self.snd_una == self.snd_max {
                 self.idle = self.idle.saturating_add(1);
             }
         }
         timeout || probe
+    }
+
+    /// Returns the number of coming ticks at which no timer expires.
+    pub fn quiet_ticks(&self) -> u64 {
+        self.timers().into_iter().filter(|&left| left > 0).min().map_or(u64::MAX, |left| left - 1)
+    }
+
+    /// Counts ticks at which no timer expires.
+    pub fn skip_ticks(&mut self, ticks: u64) {
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.skip(ticks),
+            RetransmissionTimer::PerSegment(timers) => timers.skip(ticks),
+        }
+        self.persist.skip(ticks);
+        let checked = u64::from(self.checked) + ticks;
+        let whole = u32::try_from(checked / u64::from(self.checks)).unwrap_or(u32::MAX);
+        self.checked = (checked % u64::from(self.checks)) as u32;
+        if let Some(timing) = &mut self.timing {
+            timing.ticks = timing.ticks.saturating_add(whole);
+        }
+        if self.snd_una == self.snd_max {
+            self.idle = self.idle.saturating_add(whole);
+        }
     }
 
     /// Returns a number of bytes in full segments.

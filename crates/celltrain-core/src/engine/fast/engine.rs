@@ -158,8 +158,7 @@ impl<'a> Engine<'a> {
                 Phase::BeforeService
             }
         };
-        if self.fabric.end_systems.paced() {
-            // A paced sender may want to send before the next tick.
+        if self.fabric.end_systems.take_rescheduled() {
             self.schedule_ticks();
         }
         self.depart(now, phase);
