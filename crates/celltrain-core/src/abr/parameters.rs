@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_tm_4_0_and_without_fault() {
+    fn the_defaults_are_those_of_tm_4_0_and_valid() {
         let read: Parameters = serde_json::from_str("{}").unwrap();
         assert_eq!(read, Parameters::default());
         assert_eq!(keys(&read), [""; 0]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bad_value_is_refused_by_its_key_and_the_corners_are_not() {
+    fn each_bad_value_is_refused_with_its_key_and_extreme_values_are_accepted() {
         type Change = fn(&mut Parameters);
         let with = |change: Change| {
             let mut parameters = Parameters::default();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_named_at_once_with_its_range() {
+    fn all_faults_are_named_together_with_their_range() {
         let parameters = Parameters { rif: 0.1, nrm: 31, icr: Some(mbps(200)), ..Parameters::default() };
         assert_eq!(
             said(&parameters),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_does_not_fit_is_said_to_be_one() {
+    fn a_default_out_of_range_is_reported_as_a_default() {
         let said = |tcr: u64| {
             let tcr = BitRate::from_bits_per_second(tcr);
             let pcr = Some(BitRate::from_bits_per_second(1000));

@@ -363,7 +363,7 @@ fn every_script_holds() {
 }
 
 #[test]
-fn a_script_that_does_not_hold_fails() {
+fn a_script_with_a_wrong_expectation_fails() {
     let play_on = |rest: &str| play(&format!("set icr 424kbps\ndata 9\nat 2500\n{rest}"), Mode::OneByOne);
     assert!(play_on("> 0 frm ccr 1000\n> 1000 data x2 every 1000\n= acr 1000").is_ok());
     assert!(play_on("> 0 frm\n> 1000 data").is_err(), "a cell not written down");

@@ -769,7 +769,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_sound_and_values_out_of_range_are_refused_by_key() {
+    fn the_defaults_are_valid_and_values_out_of_range_are_refused_with_their_key() {
         type Change = fn(&mut TcpOptions);
         let least = |bytes| Some(Bytes { bytes });
         let refused: [(&[&str], Change); 11] = [

@@ -221,13 +221,13 @@ fn whatever_is_lost_everything_arrives(cases: u32) {
 }
 
 #[test]
-fn whatever_is_lost_late_or_overtaken_everything_arrives_and_the_same_again() {
+fn all_data_arrives_despite_loss_delay_and_reordering_and_runs_repeat() {
     whatever_is_lost_everything_arrives(40);
 }
 
 #[test]
 #[ignore = "takes long, and a test with fewer cases covers the same"]
-fn in_many_more_cases_whatever_is_lost_everything_arrives() {
+fn in_many_random_cases_all_data_arrives_despite_losses() {
     whatever_is_lost_everything_arrives(150);
 }
 

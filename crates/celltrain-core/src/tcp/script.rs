@@ -303,7 +303,7 @@ const CUBIC: &[&str] = &[
 ];
 
 #[test]
-fn every_variant_has_a_script_for_every_situation_and_so_has_cubic() {
+fn every_variant_and_cubic_have_a_script_for_every_situation() {
     let of_variant = |variant| SITUATIONS.iter().map(move |situation| (variant, format!("{variant}_{situation}")));
     let mut cells: Vec<_> =
         TcpConfig::NAMES.iter().flat_map(|&variant| of_variant(variant)).map(|cell| (cell, None)).collect();
@@ -325,7 +325,7 @@ fn every_variant_has_a_script_for_every_situation_and_so_has_cubic() {
 }
 
 #[test]
-fn a_script_that_does_not_hold_fails() {
+fn a_script_with_a_wrong_expectation_fails() {
     assert!(play("start\n> 1").is_err(), "the wrong segment");
     assert!(play("start").is_err(), "an unexpected segment");
     assert!(play("start\n> 0\n> 1").is_err(), "a segment too many");
@@ -335,7 +335,7 @@ fn a_script_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_run_of_lines_that_does_not_hold_fails() {
+fn a_repeated_line_with_a_wrong_expectation_fails() {
     let begin = "start\n> 0\nack 1\n> 1 to 2\n";
     let play_on = |rest: &str| play(&format!("{begin}{rest}"));
     assert!(play_on("ack 2 to 3\n> 3 to 6").is_ok());
@@ -350,7 +350,7 @@ fn a_run_of_lines_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_receivers_script_that_does_not_hold_fails() {
+fn a_receiver_script_with_a_wrong_expectation_fails() {
     assert!(play("receive 0\n< ack 1").is_ok());
     assert!(play("receive 0").is_err(), "an unexpected acknowledgement");
     assert!(play("receive 1\n< ack 2").is_err(), "the wrong acknowledgement");
@@ -360,7 +360,7 @@ fn a_receivers_script_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_script_with_blocks_that_does_not_hold_fails() {
+fn a_script_with_wrong_sack_blocks_fails() {
     let begin = "set variant sack\nreceive 0\n< ack 1\nreceive 3\n";
     assert!(play(&format!("{begin}< ack 1 sack 3")).is_ok());
     assert!(play(&format!("{begin}< ack 1")).is_err(), "an unexpected block");
@@ -373,7 +373,7 @@ fn a_script_with_blocks_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_script_with_marks_that_does_not_hold_fails() {
+fn a_script_with_wrong_marks_fails() {
     let play_on = |rest: &str| play(&format!("set ecn on\n{rest}"));
     assert!(play_on("receive 0 marked\n< ack 1 echo").is_ok());
     assert!(play_on("receive 0 marked\n< ack 1").is_err(), "an echo not written down");
@@ -385,7 +385,7 @@ fn a_script_with_marks_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_script_with_times_that_does_not_hold_fails() {
+fn a_script_with_wrong_times_fails() {
     let begin = "set pace 10\nstart\n> 0\nack 1\n";
     assert!(play(&format!("{begin}at 10\n> 1")).is_ok());
     assert!(play(&format!("{begin}at 9\n> 1")).is_err(), "a segment too early");
@@ -393,7 +393,7 @@ fn a_script_with_times_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_script_for_a_connection_that_cannot_be_fails() {
+fn a_script_for_an_impossible_connection_fails() {
     assert!(play("set mss 600B\nset receive_window 599B\nreceive 1\n< ack 0").is_err(), "options that are refused");
     assert!(play("set variant reno2000\nreceive 1\n< ack 0").is_err(), "an unknown variant");
     assert!(play("set speed 3\nreceive 1\n< ack 0").is_err(), "an unknown setting");
