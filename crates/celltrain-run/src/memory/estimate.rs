@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_counted_once() {
+    fn every_allocation_is_counted_once() {
         let estimate = MemoryEstimate::of(&sources(3, "1s"));
         let least = 8 * NODE + 14 * LINK + 3 * FLOW + 6 * VC + 18 * HOP;
         let likely = LARGEST * least + 3 * 127 * FRAME;
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_is_a_window_a_file_or_what_is_sent_in_the_run() {
+    fn data_in_flight_is_limited_by_the_window_the_file_or_the_run() {
         // 65535 bytes are 127 segments of 512 bytes. A segment is 12 cells, so a host sends 30,566 segments a second.
         assert_eq!(window(&sources(1, "1s"), &sources(1, "1s").flows[FlowIndex::new(0)]), 127);
         assert_eq!(window(&sources(1, "1ms"), &sources(1, "1ms").flows[FlowIndex::new(0)]), 31);

@@ -290,7 +290,7 @@ pub(super) fn rates(
             warnings.push(Warning {
                 key: ["traffic", traffic.name(), "rate"].into_iter().fold(join("flow", name), |path, key| join(&path, key)),
                 message: format!(
-                    "{} is above the {} of {}: the source's own queue grows as long as it sends, and what counts as sent \
+                    "{} is above the {} of {}: the source's own queue grows as long as it sends, and data counted as sent \
                      may never leave",
                     pattern.rate, link.rate, link.name
                 ),
