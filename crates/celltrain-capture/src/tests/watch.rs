@@ -318,7 +318,7 @@ fn after_a_write_error_nothing_more_is_written_and_the_run_stops() {
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
     let mut watch = Watch::new(&choice, &network, destination).expect("all is there");
     Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
-    watch.finish().expect("who takes the bytes knows why");
+    watch.finish().expect("the writer keeps its own error");
     assert_eq!(asked, 1);
     assert!(stopped.into_inner());
 }

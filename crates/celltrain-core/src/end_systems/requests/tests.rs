@@ -137,7 +137,7 @@ impl Wires {
     fn run_with<P: Observer>(&mut self, observer: &mut P, mut ends: impl FnMut(&P) -> bool) {
         let mut out = Vec::new();
         while !ends(observer) {
-            let tick = self.ends.next_tick().expect("a clock ticks for ever");
+            let tick = self.ends.next_tick().expect("a clock never stops ticking");
             let arrival = self.on_the_way.front().map(|&(time, _)| time).filter(|&time| time <= tick);
             self.now = arrival.unwrap_or(tick);
             if arrival.is_some() {
