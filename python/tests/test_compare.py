@@ -478,7 +478,7 @@ def test_one_form_of_tables_at_a_time(celltrain):
     [
         ("--seeds", "ten", "'ten' is not a whole number from 1 to 1,000,000"),
         ("--seeds", "0", "'0' is not a whole number from 1 to 1,000,000"),
-        ("--seed", "-1", "'-1' is not a whole number (0 or more)"),
+        ("--seed", "-1", "'-1' is not a whole number from 0 to 18,446,744,073,709,551,615"),
         ("--jobs", "2.5", "'2.5' is not a whole number from 1 to"),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_name_that_is_nearly_right_gets_a_suggestion(
     [
         (
             ["compare", "lan-epd", "--seed", "-1"],
-            "--seed '-1' is not a whole number (0 or more); see celltrain compare -h",
+            "--seed '-1' is not a whole number from 0 to 18,446,744,073,709,551,615; see celltrain compare -h",
         ),
         (["run"], "FILE is missing; see celltrain run -h"),
         (["run", "lan-epd", "--nope"], "--nope is not an option of celltrain run"),

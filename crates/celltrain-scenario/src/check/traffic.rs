@@ -237,7 +237,8 @@ pub(super) fn tables(
         }
         let example = names.next().unwrap_or_default();
         let hint = did_you_mean(hint(key, names, root.found(), token));
-        let problem = format!("is not a flow; {hint}Write a flow's name such as \"{example}\", or a range of names");
+        let write = if hint.is_empty() { "write" } else { "Write" };
+        let problem = format!("is not a flow; {hint}{write} a flow's name such as \"{example}\", or a range of names");
         root.at("flow").at(key).refuse(problem);
     }
     Ok(())
