@@ -443,7 +443,7 @@ fn a_capture_of_objects_without_bytes_is_refused_with_a_message() {
     let tcp = Some(Tcp { mss: 65_488, receive_window: 65_535, selective: false, ecn: false });
     assert_eq!(
         new(Connection { tcp, ..connection() }),
-        "tcp1: its packets of 65528 bytes do not fit an AAL5 frame, which holds 65527"
+        "tcp1: its packets of 65528 bytes do not fit an AAL5 frame, which holds at most 65527"
     );
     let sender = End { host: 0, interface: Some(2) };
     assert_eq!(new(Connection { sender, ..connection() }), "tcp1: this capture has no interface 2");

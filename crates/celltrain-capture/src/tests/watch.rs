@@ -288,7 +288,7 @@ fn an_impossible_capture_is_refused_with_a_message() {
     );
     assert!(said("ip", Some("out"), None).starts_with("at = \"out\" is not an end of a connection"));
     assert!(said("cells", Some("sender"), None).ends_with("is not a direction at a port (choose from out, in, both)"));
-    assert!(said("ip", None, Some("sw1->sw2")).contains("packets are seen at hosts, so choose flows"));
+    assert!(said("ip", None, Some("sw1->sw2")).contains("packets are captured at hosts; choose flows"));
 }
 
 #[test]
@@ -461,7 +461,7 @@ fn a_capture_that_would_be_empty_is_refused_with_the_places_to_choose_from() {
     for kind in ["cells", "wireshark_cells"] {
         assert_eq!(
             refused(&lan, kind, [Some("sw2->destination2"), None, Some("tcp1")]),
-            "the capture would be empty: no chosen cells cross sw2->destination2; choose among sw1->sw2, sw2->sw1, \
+            "the capture would be empty: no chosen cells cross sw2->destination2; choose from sw1->sw2, sw2->sw1, \
              source1->sw1, sw1->source1, sw2->destination1, destination1->sw2"
         );
     }

@@ -455,7 +455,7 @@ impl Observer for Count {
 }
 
 #[test]
-#[should_panic(expected = "a phase for each connection")]
+#[should_panic(expected = "a phase per connection")]
 fn requests_share_the_clock_phase_of_their_host() {
     let options = TcpOptions { tick_phase: TickPhase::Random, ..fast_timer() };
     Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
