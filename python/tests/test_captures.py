@@ -504,7 +504,7 @@ def test_a_port_option_captures_cells(celltrain: Command, small: Path, tmp_path:
         (["--kinds", "segments"], "name a folder for them with --events DIR"),
         (
             ["--pcap-kind", "cells", "--flow", "tcp1", "--port", "sw2->destination2"],
-            "the capture would be empty: no chosen cells cross sw2->destination2; choose among sw1->sw2, sw2->sw1,",
+            "the capture would be empty: no chosen cells cross sw2->destination2; choose from sw1->sw2, sw2->sw1,",
         ),
     ],
 )

@@ -468,5 +468,5 @@ fn a_capture_that_would_be_empty_is_refused_with_the_places_to_choose_from() {
     let queries = incast("");
     let said = refused(&queries, "ip", [None, Some("host2->host1"), None]);
     assert!(said.starts_with("the capture would be empty: the chosen VCs carry requests"), "{said}");
-    assert!(refused(&queries, "cells", [Some("host4->sw"), Some("host2->host1"), None]).contains("choose among"));
+    assert!(refused(&queries, "cells", [Some("host4->sw"), Some("host2->host1"), None]).contains("choose from"));
 }
