@@ -11,6 +11,7 @@ So the link leads to the data where pages are not built.
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 import paper_page
 import site_pages
 import standards
+from celltrain.cli.catalog import CHOICES, Parameter, entries, page_of
 from celltrain.model.measures import EVENTS, ROWS, RUN, SERIES, Measure
 
 #: A line with nothing but a link to a file with data.
@@ -28,7 +30,7 @@ COLUMNS = ("unit", "type", "what it is")
 
 def filled(page: Path, text: str) -> str:
     """Returns a page's text with its tables. `KeyError` names an unknown table, `OSError` a missing file."""
-    text = NAMED.sub(lambda found: TABLES[found[1]](), text)
+    text = NAMED.sub(lambda found: parameters(page.stem) if found[1] == "parameters" else TABLES[found[1]](), text)
     return LINK.sub(lambda found: f"{of_file(page.parent / found[1])}\n\n[Data]({found[1]})", text)
 
 
@@ -46,6 +48,21 @@ def of_file(path: Path) -> str:
 
 def _is_number(cell: str) -> bool:
     return not re.search(r"[A-Za-z]{2}", cell)
+
+
+def parameters(page: str) -> str:
+    """Returns the table of a model's parameters."""
+    [entry] = [one for kind in CHOICES for one in entries(kind) if page_of(kind, one.name) == page]
+    rows = [[f"`{p.name}`", p.type, p.unit, default(p), p.range, p.meaning] for p in entry.parameters]
+    heads = ["key", "type", "unit", "default", "range", "meaning"]
+    return paper_page.grid(heads, [[text.replace("|", "\\|") for text in row] for row in rows], left=tuple(heads))
+
+
+def default(parameter: Parameter) -> str:
+    """Returns the default of a parameter as TOML, or why there is none."""
+    if parameter.required:
+        return "required"
+    return "absent" if parameter.default is None else f"`{json.dumps(parameter.default, ensure_ascii=False)}`"
 
 
 def measures(listed: Sequence[Measure]) -> str:
