@@ -25,7 +25,7 @@ from celltrain.model.measures import EVENTS, ROWS, RUN, SERIES, Measure
 #: A line with nothing but a link to a file with data.
 LINK = re.compile(r"^\[[^\]\n]+\]\(([\w./-]+\.(?:csv|toml))\)$", re.MULTILINE)
 NAMED = re.compile(r"^<!-- built: (\w+) -->$", re.MULTILINE)
-COLUMNS = ("unit", "type", "what it is")
+COLUMNS = ("unit", "type", "meaning")
 
 
 def filled(page: Path, text: str) -> str:

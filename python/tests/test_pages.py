@@ -29,7 +29,7 @@ def registered() -> dict[str, tuple[str, str]]:
     return {page_of(kind, name): (kind, name) for kind, name in models}
 
 
-def test_every_model_has_a_page_of_its_own_and_every_page_a_model():
+def test_every_model_has_its_own_page_and_every_page_a_model():
     assert len(registered()) == sum(len(entries(kind)) for kind in CHOICES)
     assert sorted(page.stem for page in MODELS.glob("*.md")) == sorted(registered())
 
@@ -88,7 +88,7 @@ def test_the_page_of_scenario_files_states_the_defaults_of_tcp():
 
 
 @pytest.mark.parametrize("name", registered())
-def test_what_the_validation_of_a_models_page_names_exists(name: str):
+def test_tests_named_on_a_models_page_exist(name: str):
     text = section(prose(MODELS / f"{name}.md"), "Validation")
     for word in re.findall(r"`([^`\s]+)`", text):
         if "/" in word:
