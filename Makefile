@@ -54,7 +54,8 @@ test: test-rust test-python ## Rust and Python tests; NIGHTLY=1 adds the longest
 test-rust: | .make/tools
 	@mkdir -p out
 	@$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500) cargo test --workspace --quiet \
-	    $(if $(NIGHTLY),-- --include-ignored --skip differential::campaign::campaign) > out/rust-tests.txt 2>&1; passed=$$?; cat out/rust-tests.txt; exit $$passed
+	    $(if $(NIGHTLY),-- --include-ignored --skip differential::campaign::campaign) > out/rust-tests.txt 2>&1; passed=$$?; cat out/rust-tests.txt; \
+	    test $$passed = 0 || $(PYTHON) scripts/page_lines.py out/rust-tests.txt; exit $$passed
 
 test-python: $(DEV)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)

@@ -109,7 +109,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     #[test]
     fn a_vc_that_got_more_than_its_turns_is_refused_though_none_of_its_cells_wait() {

@@ -51,7 +51,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     #[test]
     fn each_of_those_that_have_virtual_cells_has_an_equal_part_of_the_threshold() {
