@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,9 +79,30 @@ def is_refused(answer: Answer, words: list[str]) -> None:
         assert word in answer.err
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs the tests of the lab first: they take longest, and at the end would run alone."""
+    """Leaves all but a sample of the cases of a `sampled` test to the nightly job.
+
+    Runs the tests of the lab first: they take longest, and at the end would run alone.
+    """
+    cases: Counter[str] = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % mark.args[0]:
+                item.add_marker(pytest.mark.nightly)
+            cases[test] += 1
     items.sort(key=lambda item: not item.nodeid.startswith("python/tests/test_lab.py"))
+
+
+def import_or_skip(name: str) -> Any:
+    """Imports a package that only the nightly job installs. Skips the test or its module without the package.
+
+    The nightly job installs everything in requirements/dev.lock, so a missing package of the file fails there.
+    """
+    if os.environ.get("NIGHTLY"):
+        return importlib.import_module(name)
+    return pytest.importorskip(name)
 
 
 @pytest.fixture

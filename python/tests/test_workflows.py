@@ -8,14 +8,14 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, import_or_skip
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-pytest.importorskip("check_jsonschema")
+import_or_skip("check_jsonschema")
 RELEASE = ROOT / ".github/workflows/release.yml"
 
 
