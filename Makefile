@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Excludes the pytest tests of the nightly job, which sets NIGHTLY=1.
 LATER := $(if $(NIGHTLY),,-m "not nightly")
 
-.PHONY: help demo test test-rust test-python check lint lint-rust lint-python format setup setup-dev models docs wheel lab lab-test lock peers campaign clean
+.PHONY: help demo test test-rust test-python check lint lint-rust lint-python format setup setup-dev models bless docs wheel lab lab-test lock peers campaign clean
 .DELETE_ON_ERROR:
 
 help:
@@ -106,6 +106,9 @@ docs: $(DEV) ## build the site into out/site
 models: $(TEST) ## generate python/celltrain/model/types.py, stubs and the plan's schema after a change to their types
 	$(BIN)/python scripts/generate_models.py
 	$(BIN)/python scripts/plan_schema.py
+
+bless: $(TEST) ## regenerate all derived files, and print what changed; with uncommitted changes, FORCE=1
+	@$(if $(FORCE),FORCE=$(FORCE)) $(BIN)/python scripts/bless.py
 
 # Each lock file is for all Python versions and systems, with hashes. `make lock UPGRADE=--upgrade` takes the newest
 # versions.

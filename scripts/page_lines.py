@@ -25,7 +25,9 @@ def _message(root: Path, name: str, line: int) -> str:
     for page in sorted((root / "docs").glob("adding-*.md")):
         text = page.read_text(encoding="utf-8")
         for include in INCLUDE.finditer(text):
-            if (page.parent / include[1]).resolve() == (root / name).resolve() and _shows(root / name, include[2], line):
+            if (page.parent / include[1]).resolve() == (root / name).resolve() and _shows(
+                root / name, include[2], line
+            ):
                 number = text.count("\n", 0, include.start()) + 1
                 return f"{page.relative_to(root)}:{number}: the code of this page fails at {name}:{line}"
     return f"{name}:{line}: fails, and no page shows this line"
