@@ -79,6 +79,8 @@ lint-rust: | .make/tools
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@if cargo deny --version > /dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
+	    elif [ -n "$$CELLTRAIN_WHOLE" ]; then \
+	        echo "make: cargo-deny is needed: cargo install cargo-deny --locked" >&2; exit 1; \
 	    else echo "make: skipping licences and sources of crates; to check them: cargo install cargo-deny --locked"; fi
 
 lint-python: $(TEST)

@@ -1,5 +1,7 @@
 //! A bench for testing policies: a port for test frames, and the decisions of a policy about a given buffer.
 
+#![allow(clippy::arithmetic_side_effects, reason = "tests alone call it, with small numbers")]
+
 use typed_index_collections::TiSlice;
 
 use super::{BufferPolicy, Configure, View};
