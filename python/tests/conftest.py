@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
+import re
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +27,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[2]
+#: True if every package of requirements/dev.lock is installed, as in the nightly job.
+NIGHTLY = bool(os.environ.get("NIGHTLY"))
+#: Packages of requirements/dev.lock, as they are imported.
+PACKAGES = set(re.findall(r"^([a-z0-9_-]+)==", (ROOT / "requirements/dev.lock").read_text(encoding="utf-8"), re.MULTILINE))
 
 SMALL = """\
 name = "small"
@@ -100,9 +107,26 @@ def import_or_skip(name: str) -> Any:
 
     The nightly job installs everything in requirements/dev.lock, so a missing package of the file fails there.
     """
-    if os.environ.get("NIGHTLY"):
+    if NIGHTLY:
         return importlib.import_module(name)
     return pytest.importorskip(name)
+
+
+def pytest_configure() -> None:
+    """Skips tests of celltrain's features that need a package which only the nightly job installs."""
+    # Modules import this function by its name, so it is replaced before they are imported.
+    from celltrain import errors
+
+    needed = errors.needed
+
+    def needed_or_skip(module: str, message: str) -> Any:
+        package = module.partition(".")[0]
+        # Tests of the message set the module to None.
+        if NIGHTLY or package not in PACKAGES or package in sys.modules or importlib.util.find_spec(package):
+            return needed(module, message)
+        pytest.skip(f"{package} is not installed")
+
+    errors.needed = needed_or_skip
 
 
 @pytest.fixture
