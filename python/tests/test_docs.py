@@ -26,8 +26,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import NIGHTLY, PACKAGES
 import typer
+from conftest import NIGHTLY, PACKAGES
 from pages import ROOT, Block, blocks
 from typer.core import TyperGroup
 from typer.main import get_command
