@@ -98,13 +98,13 @@ def refuse(environment: os._Environ[str] | dict[str, str], uncommitted: str) -> 
         sys.exit(2)
     if uncommitted.strip():
         print(
-            "bless: there are uncommitted changes, which will mix with what it writes:\n"
+            "bless: there are uncommitted changes, which will mix with the regenerated files:\n"
             + "".join(f"    {line}\n" for line in uncommitted.splitlines()[:20]),
             end="",
             file=sys.stderr,
         )
         if environment.get("FORCE") != "1":
-            print("bless: commit them, or go on with: make bless FORCE=1", file=sys.stderr)
+            print("bless: commit them, or run: make bless FORCE=1", file=sys.stderr)
             sys.exit(2)
 
 

@@ -21,14 +21,14 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FINGERPRINTS = "crates/celltrain-scenario/tests/fingerprints.csv"
-#: Where published numbers are.
+#: Folders with published numbers.
 FOLDERS = ("papers", "studies", "docs/papers", "docs/studies", "python/tests/answers")
 NUMBER = re.compile(r"(?<![\w.])(?<!\w-)-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*\w)")
 Numbers = dict[tuple[str, int], str]
 
 
 def main() -> None:
-    """Prints what moved as Markdown."""
+    """Prints the report as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base", nargs="?", default="main", help="the commit to compare with (default: main)")
     base = parser.parse_args().base
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def report(base: str) -> list[str]:
-    """Returns the lines of a report on what differs from a commit."""
+    """Returns the lines of a report on the differences from a commit."""
     moved = fingerprints(before(base, FINGERPRINTS), (ROOT / FINGERPRINTS).read_text(encoding="utf-8"))
     lines = [f"**Fingerprints:** {len(moved)} moved." if moved else "**Fingerprints:** none moved."]
     lines += [f"* {line}" for line in moved]

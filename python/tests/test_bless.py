@@ -1,4 +1,4 @@
-"""`make bless` refuses where it would accept changes that nobody looks at; `moved` says what a change moves."""
+"""`make bless` refuses in CI and with uncommitted changes; `moved` lists the numbers that a change moves."""
 
 from __future__ import annotations
 
