@@ -1,7 +1,7 @@
 //! Tests of formula policies: admission, state, and faults of invalid formulas.
 
 use super::*;
-use crate::policy::conformance::{Bench, asked, view};
+use crate::policy::bench::{Bench, asked, view};
 use crate::units::Time;
 
 fn table(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
