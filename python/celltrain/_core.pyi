@@ -64,6 +64,7 @@ class Scenario:
         told_by: str | None = None,
         threads: int | None = None,
         on_requests: Callable[[dict[str, Any]], object] | None = None,
+        most_requests: int = 0,
         delays: bool = False,
     ) -> tuple[str, dict[str, Any] | None]: ...
 

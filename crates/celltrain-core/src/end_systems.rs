@@ -29,7 +29,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::timeouts::Timeouts;
-use crate::units::{Clock, Duration, Time};
+use crate::units::{Clock, Duration, Span, Time};
 use clocks::{ClockKind, HostClock, HostClocks};
 use connection::Seen;
 pub use connection::{Connection, PacketCounters};
@@ -70,6 +70,12 @@ pub struct EndSystems {
     /// Stored apart from the rest of each VC's state, because every cell accesses it.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
+    /// Indices of the clocks that sleep.
+    asleep: Vec<usize>,
+    /// True if a clock has woken since the next tick was last scheduled.
+    woken: bool,
+    /// Indices of the clocks that tick now, and their connections.
+    ticking: Vec<usize>,
     due: Vec<(ClockKind, FlowIndex)>,
     timeouts: Timeouts,
     /// The next times at which paced senders, bursts and sources without TCP send. Each of them has at most one entry.
@@ -167,6 +173,9 @@ impl EndSystems {
             vcs: Vcs::new(network, &routing.first_label, &exchanges_blocks),
             collections: ti_vec![Collection::default(); network.vcs.len()],
             clocks: clocks.all,
+            asleep: Vec::new(),
+            woken: false,
+            ticking: Vec::new(),
             due: Vec::new(),
             timeouts: Timeouts::new(network, clock),
             departures: BinaryHeap::with_capacity(network.flows.len()),
@@ -181,11 +190,15 @@ impl EndSystems {
 
     /// Starts a connection.
     pub fn start(&mut self, flow: FlowIndex, observer: &mut impl Observer, out: &mut Vec<Departure>) {
-        let Connection { start, packets, outside, .. } = &mut self.connections[flow];
+        let Connection { start, outside, .. } = &self.connections[flow];
         if outside.is_some() {
             return;
         }
         let start = *start;
+        if !self.spread {
+            self.wake_before(start);
+        }
+        let packets = &mut self.connections[flow].packets;
         if self.spread {
             if let Some(packets) = packets {
                 packets.emissions.next_emission();
@@ -246,6 +259,7 @@ impl EndSystems {
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
+        self.wake_before(now);
         let sender = self.vcs.sender_of(vc, number);
         let log = &mut self.vcs.get_mut(sender).log;
         log.forget_before(number);
@@ -328,7 +342,7 @@ impl EndSystems {
             Body::Packet { flow, number: packet } => {
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Packet, now, packet);
-                let packets = connection.packets.as_mut().expect("who sends packets counts them");
+                let packets = connection.packets.as_mut().expect("a sender of packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
                 if let Some(delays) = &mut self.delays {
@@ -348,19 +362,36 @@ impl EndSystems {
         }
     }
 
-    /// Returns whether actions of the end systems may bring the next tick forward: because a sender is paced, pauses or
-    /// sends without TCP, or because hosts take time to process packets.
-    pub fn paced(&self) -> bool {
-        !self.departures.is_empty() || self.processing.is_some()
+    /// Returns whether actions of the end systems may have brought the next tick forward: because a clock has woken, a
+    /// sender is paced, pauses or sends without TCP, or because hosts take time to process packets.
+    pub fn take_rescheduled(&mut self) -> bool {
+        std::mem::take(&mut self.woken) || !self.departures.is_empty() || self.processing.is_some()
     }
 
-    /// Returns the next instant at which a clock ticks, a paced sender may send, a burst begins, a packet is due, a
+    /// Wakes all clocks because something happens to a connection after all ticks before `until`.
+    #[inline]
+    fn wake_before(&mut self, until: Time) {
+        if !self.asleep.is_empty() {
+            self.wake(until);
+        }
+    }
+
+    #[cold]
+    fn wake(&mut self, until: Time) {
+        for clock in self.asleep.drain(..) {
+            self.clocks[clock].wake(until, &mut self.connections);
+        }
+        self.woken = true;
+    }
+
+    /// Returns the next instant at which a clock ticks with an effect, a paced sender may send, a burst begins, a packet is due, a
     /// request opens, or a host has processed a packet.
     pub fn next_tick(&self) -> Option<Time> {
         let departure = self.departures.peek().map(|departure| departure.0.0);
         let done = self.processing.as_ref().and_then(|processing| processing.next());
         let opening = self.requests.as_ref().and_then(|requests| requests.next());
-        self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).chain(done).chain(opening).min()
+        let ticks = self.clocks.iter().map(|clock| clock.due).filter(|&due| due < Time::NEVER);
+        ticks.chain(departure).chain(done).chain(opening).min()
     }
 
     /// Handles everything due at `now`. Clocks tick first: retransmission clocks before others, connections in index
@@ -368,8 +399,11 @@ impl EndSystems {
     /// order. Finally, packets that hosts have processed leave, in host order. Returns how many connections had a tick.
     pub fn on_tick(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
-        for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
+        self.asleep.retain(|&clock| self.clocks[clock].due != now);
+        for (number, clock) in self.clocks.iter_mut().enumerate().filter(|(_, clock)| clock.due == now) {
+            clock.wake(now, &mut self.connections);
             clock.ticks.advance();
+            self.ticking.push(number);
             due.extend(clock.flows.iter().map(|&flow| (clock.kind, flow)));
         }
         due.sort_unstable();
@@ -404,6 +438,7 @@ impl EndSystems {
             }
         }
         self.due = due;
+        let after_ticks = now + Span(1);
         while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
             self.departures.pop();
             if self.connections.has_closed(flow) {
@@ -414,6 +449,7 @@ impl EndSystems {
                 self.emit(flow, now, observer, out);
                 continue;
             }
+            self.wake_before(after_ticks);
             let before = emit::before(&self.connections, flow, observer);
             let connection = &mut self.connections[flow];
             match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
@@ -427,10 +463,15 @@ impl EndSystems {
             self.emit_timers(flow, before, now, observer);
         }
         if self.requests.as_ref().is_some_and(|requests| requests.next() == Some(now)) {
+            self.wake_before(after_ticks);
             self.open_requests(now, observer, out);
         }
         if let Some(processing) = &mut self.processing {
             processing.leave(now, out);
+        }
+        for number in self.ticking.drain(..) {
+            self.clocks[number].sleep(&self.connections);
+            self.asleep.push(number);
         }
         ticked
     }
@@ -526,7 +567,7 @@ impl EndSystems {
     /// Sends a packet and schedules the next one.
     fn emit(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         let connection = &mut self.connections[flow];
-        let packets = connection.packets.as_mut().expect("who is due sends packets");
+        let packets = connection.packets.as_mut().expect("a due sender sends packets");
         let number = packets.counters.sent;
         let frame = Frame::new(connection.data_cells, Body::Packet { flow, number });
         packets.counters.sent += 1;

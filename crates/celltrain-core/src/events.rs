@@ -10,7 +10,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::link_loss::LinkLoss;
 use crate::memory::{Limit, QueueIndex, Side};
 use crate::policy::{Decision, View};
-use crate::requests::{GroupIndex, PairIndex};
+use crate::requests::{GroupIndex, PairIndex, RequestRecord};
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
@@ -24,6 +24,11 @@ pub trait Observer {
     fn on_event(&mut self, now: Time, event: Event) {
         let _ = (now, event);
     }
+
+    /// Receives the record of a request of this group that closes.
+    fn on_request_closed(&mut self, group: GroupIndex, record: &RequestRecord) {
+        let _ = (group, record);
+    }
 }
 
 impl<W: Observer> Observer for &mut W {
@@ -31,6 +36,10 @@ impl<W: Observer> Observer for &mut W {
 
     fn on_event(&mut self, now: Time, event: Event) {
         (**self).on_event(now, event);
+    }
+
+    fn on_request_closed(&mut self, group: GroupIndex, record: &RequestRecord) {
+        (**self).on_request_closed(group, record);
     }
 }
 
@@ -85,7 +94,7 @@ pub struct EcnBits {
     pub reduced: bool,
 }
 
-/// What happens to a segment.
+/// Events of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SegmentStep {
     /// TCP passes the segment to its host's port for the first time. Also covers packets without TCP.
@@ -147,7 +156,7 @@ pub enum HandshakeStep {
     SynAckArrived,
 }
 
-/// Whether a segment brings new data to its receiver.
+/// Kinds of segments at a receiver: with or without new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalKind {
     /// The bytes that the receiver expects next.
@@ -191,7 +200,7 @@ pub enum Timer {
     DelayedAck,
 }
 
-/// What happens to a timer.
+/// Events of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerStep {
     /// The timer starts.
@@ -221,7 +230,7 @@ pub struct FrameEvent {
     pub step: FrameStep,
 }
 
-/// What happens to a frame.
+/// Events of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FrameStep {
     /// The frame's first cell arrived at a port that admits the frame.
@@ -374,7 +383,7 @@ pub struct CellEvent {
     pub step: CellStep,
 }
 
-/// What happens to a cell at a port.
+/// Events of a cell at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellStep {
     /// The cell arrives.

@@ -32,6 +32,8 @@ pub struct Requests {
     pub pairs: TiVec<PairIndex, Pair>,
     /// Groups of requests.
     pub groups: TiVec<GroupIndex, RequestGroup>,
+    /// True if the result of a run has no records of closed requests. The observer of the run gets them when they close.
+    pub drops_closed: bool,
 }
 
 /// An ordered pair of hosts, and the VCs from one to the other. A VC carries the data of requests in this direction and
@@ -100,7 +102,7 @@ pub enum Arrivals {
     Incast {
         /// Time between two queries, and from the start of the run to the first.
         interval: Duration,
-        /// Whether the intervals are constant or random.
+        /// Distribution of the intervals: constant or random.
         times: QueryTimes,
         /// Bytes of all answers to a query together. Each sender sends an equal share, rounded up.
         bytes: Bytes,

@@ -100,7 +100,7 @@ impl Scenario {
     /// Runs the scenario, with this seed or its own. Calls `on_captured` with the number of packets or cells in each
     /// capture.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], on_captured=None, told_by=None, threads=None, on_requests=None, delays=false))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], on_captured=None, told_by=None, threads=None, on_requests=None, most_requests=0, delays=false))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -118,6 +118,7 @@ impl Scenario {
         told_by: Option<&str>,
         threads: Option<NonZeroUsize>,
         on_requests: Option<Py<PyAny>>,
+        most_requests: u64,
         delays: bool,
     ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
         let engine = engine_named(engine)?;
@@ -138,8 +139,7 @@ impl Scenario {
             .collect::<Result<_, Failure>>()?;
         let events_sink = on_events.as_ref().map(Sink::new);
         let captures: Vec<_> = captures.iter().map(|(choice, call)| (choice, Sink::new(call))).collect();
-        let how =
-            How { trace: trace.as_ref(), engine, threads, records: on_requests.is_some(), delays, ..How::default() };
+        let how = How { trace: trace.as_ref(), engine, threads, most_records: most_requests, delays, ..How::default() };
         let events = choice.as_ref().zip(events_sink.as_ref());
         let finished = self.run_on_a_thread(py, (seed, how, told_by), events, &captures, on_progress.as_ref(), cancel);
         let sinks = captures.into_iter().map(|(_, sink)| sink).chain(events_sink);
@@ -219,7 +219,7 @@ impl Scenario {
         interpreter::detach(py, || threads::over((1, 1), work, on))?;
         match finished {
             Some(done) => Ok(done.map_err(Failure)?),
-            None => Err(PyRuntimeError::new_err("the run was given up without a signal; please report this")),
+            None => Err(PyRuntimeError::new_err("the run was aborted without a signal; please report this")),
         }
     }
 }

@@ -4,7 +4,7 @@ use celltrain_core::cancellation::Interrupted;
 use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Flow, Network};
-use celltrain_core::probe::{Nothing, Probe, Recorder};
+use celltrain_core::probe::{Probe, Recorder};
 use celltrain_core::rng::Stream;
 use celltrain_core::traffic::Load;
 use celltrain_core::traffic::bursts::Pauses;
@@ -14,6 +14,7 @@ use celltrain_scenario::Scenario;
 use celltrain_scenario::stack::StackConfig;
 
 use crate::Unfinished;
+use crate::requests::Tally;
 
 pub mod python;
 #[cfg(feature = "quic")]
@@ -160,7 +161,7 @@ pub(crate) trait Tap {
     fn on_packet(&mut self, seen: &Seen<'_>);
 }
 
-impl Tap for Nothing {
+impl Tap for Tally<'_> {
     fn on_packet(&mut self, _: &Seen<'_>) {}
 }
 

@@ -11,7 +11,7 @@ use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_core::events::{self, Observer};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::Network;
-use celltrain_core::probe::{NetworkView, Nothing, Probe, Recorder};
+use celltrain_core::probe::{NetworkView, Probe, Recorder};
 use celltrain_core::units::{self, Time};
 
 use crate::Unfinished;
@@ -25,7 +25,7 @@ use crate::memory;
 use crate::outside;
 use crate::panics::caught;
 use crate::requests::alone::{self, Alone};
-use crate::requests::{self, Records};
+use crate::requests::{self, Records, Tally};
 use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
@@ -47,8 +47,8 @@ pub struct How<'a> {
     pub wanted: Option<&'a Wanted>,
     /// Maximum number of threads for a run without observers; one if `None`.
     pub threads: Option<NonZeroUsize>,
-    /// True to return the records of all requests.
-    pub records: bool,
+    /// Largest expected number of requests of which records are returned; 0 to return none.
+    pub most_records: u64,
     /// True to measure the delays of packets even if `wanted` does not name them.
     pub delays: bool,
 }
@@ -113,7 +113,7 @@ pub struct Finished {
     pub answer: String,
     /// The series, if any were requested.
     pub series: Option<Recorded>,
-    /// The records of all requests, if they were wanted.
+    /// The records of all requests, if they were wanted and are not too many.
     pub records: Option<Records>,
     /// Number of packets or cells in each capture.
     pub captured: Vec<u64>,
@@ -186,7 +186,10 @@ pub fn one_watched(
         progress,
     };
     let finished = run.finished(watched);
-    if let Some(problem) = outside::take() {
+    // Code outside the core that exceeds the limit is interrupted, which is a problem of its own.
+    if let Some(problem) = outside::take()
+        && !limit.has_passed()
+    {
         return Err(Unfinished::Refused(problem));
     }
     finished.map_err(|unfinished| match (&unfinished, memory.outgrown(), limit.found_passed()) {
@@ -294,17 +297,27 @@ impl Run<'_> {
         let mut recorder = how.trace.map(|trace| trace.recorder(&network)).transpose()?;
         let values = how.trace.zip(recorder.as_ref()).map(|(trace, recorder)| trace.values(&network, recorder));
         let needed = checked.memory().with_series(values.transpose()?.unwrap_or(0));
-        let needed = if how.records { needed.with_rows() } else { needed };
+        let with_records = (1..=how.most_records).contains(&needed.requests);
+        let keeps = with_records || recorder.is_some() || watched.has_any() && until.is_none();
+        network.requests.drops_closed = !keeps;
+        let needed = if keeps { needed.with_records() } else { needed };
+        let needed = if with_records { needed.with_rows() } else { needed };
         let waited = Instant::now();
         if !self.memory.reserve(needed, self.stopped).map_err(Unfinished::TooLarge)? {
             return Err(Unfinished::Interrupted);
         }
         self.limit.put_off(waited.elapsed());
+        let _limited = how.limit.and_then(threads::limited);
         let begun = Instant::now();
         let keep_going = |done: f64| {
             self.progress.set(done);
             token.check().is_ok()
         };
+        let has_requests = !network.requests.groups.is_empty();
+        let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
+        let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
+        let with_slowdowns = how.wanted.is_none_or(of_requests);
+        let mut tally = Tally::new(&network, &scenario.measure, (with_slowdowns || with_records) && has_requests);
         let mut captured = Vec::new();
         let mut result = if watched.has_any() && until.is_none() {
             let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
@@ -323,29 +336,26 @@ impl Run<'_> {
             match &mut recorder {
                 Some(recorder) => hosting::run(how.engine, &network, recorder, hosts, keep_going),
                 None => match how.most_threads() {
-                    threads if threads > 1 && hosts.is_none() => {
+                    threads if threads > 1 && hosts.is_none() && !has_requests => {
                         let options = ParallelOptions::up_to(threads);
                         Ok(how.engine.run_parallel(options, &network, keep_going)?)
                     }
-                    _ => hosting::run(how.engine, &network, &mut Nothing, hosts, keep_going),
+                    _ => hosting::run(how.engine, &network, &mut tally, hosts, keep_going),
                 },
             }
         }?;
         hosting::name_stacks(scenario, &network, &mut result);
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
-        let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
-        let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
-        let with_slowdowns = how.wanted.is_none_or(of_requests);
-        let alone = (with_slowdowns || how.records) && !network.requests.groups.is_empty();
         let run_alone = |network: &Network, recorder: &mut alone::Recorder| {
             let mut observers = Observers { alone: Some(recorder), ..Observers::default() };
             let keep_going = &mut |_| token.check().is_ok();
             how.engine.observe(network, network.duration, &mut observers, keep_going)
         };
-        let alone = alone.then(|| Alone::simulate(&network, &result.requests, run_alone, token)).transpose()?;
-        let requests = requests::measure(&network, &result, &scenario.measure, alone.as_ref(), token)?;
-        let records = alone.as_ref().filter(|_| how.records);
+        tally.add_records(&result.requests, token)?;
+        let alone = tally.take_paths().map(|paths| Alone::simulate(paths, run_alone)).transpose()?;
+        let requests = requests::measure(&network, &result, &tally, alone.as_ref(), token)?;
+        let records = alone.as_ref().filter(|_| with_records);
         let records = records.map(|alone| Records::of(&network, &result, alone, token)).transpose()?;
         let mut run = EndedRun::new(
             scenario.name.clone(),
@@ -386,7 +396,7 @@ fn about(scenario: &str, seed: u64, teller: Engine) -> About {
     let name = if scenario.is_empty() { "a scenario" } else { scenario };
     let silent = match teller {
         Engine::Reference => "",
-        Engine::Fast => "; of the fast engine, so packets do not say where they were lost",
+        Engine::Fast => "; of the fast engine, so packets do not show where they were lost",
     };
     About {
         application: format!("celltrain {}", crate::answer::Build::this().version),

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 ENGINES = ("fast", "reference")
 #: Maximum number of ports that a message lists, and that a card shows.
 MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
+#: Largest expected number of requests of which a run keeps rows without being asked for them.
+MOST_ROWS = 1_000_000
 
 
 @checked(
@@ -59,6 +61,7 @@ def run(
     engine: str | None = None,
     threads: int = 1,
     delays: bool = False,
+    request_rows: bool | None = None,
     events: Events | str | os.PathLike[str] | None = None,
     pcap: Capture | str | os.PathLike[str] | None = None,
     progress: Callable[[float], object] | None = None,
@@ -81,6 +84,8 @@ def run(
             `events`, `pcap` and the reference engine need a single thread.
         delays: True to measure the delays of packets: round-trip times, one-way delays and jitter of flows, and queueing
             delays at ports and in the queues of memories. Adds columns to `flows`, `ports` and `queues`.
+        request_rows: True to keep a row for each request in `requests`, which takes up to 600 bytes each. When None,
+            rows are kept if at most a million requests are expected. The measures of `request_groups` need no rows.
         events: Events to record, and where: a `celltrain.Events`, or a folder for events of all kinds. Recording does
             not affect the run.
         pcap: A capture of the run for Wireshark and similar programs: a `celltrain.Capture`, or a file for the packets
@@ -146,7 +151,12 @@ def run(
             options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
             records: list[dict[str, Any]] = []
             answer_json, series = accepted.run(
-                *options, threads=threads, on_requests=records.append, delays=delays, **outputs
+                *options,
+                threads=threads,
+                on_requests=records.append,
+                most_requests={None: MOST_ROWS, False: 0, True: 2**64 - 1}[request_rows],
+                delays=delays,
+                **outputs,
             )
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
@@ -327,6 +337,8 @@ class RunResult(Carded):
     def requests(self) -> pa.Table:
         """The requests that opened in the measured time, one row each, by group in the order of opening.
 
+        Raises `NotTracedError` if the run kept no rows: see `celltrain.run`.
+
         >>> import celltrain as ct
         >>> star = ct.n_source(sources=2, link_delay="5us", buffer_cells=500, policy=ct.Ppd(), duration="10ms")
         >>> query = ct.Incast(senders=1, bytes="5kB", interval="4ms", receivers=["destination1"])
@@ -334,6 +346,10 @@ class RunResult(Carded):
         >>> ct.run(star).requests.column("bytes").to_pylist()
         [5000, 5000]
         """
+        if not self._records and (groups := self._answer["requests"]):
+            opened = sum(group["opened"] for group in groups)
+            problem = f"this run had {opened:,} requests and kept no row for each"
+            raise NotTracedError(f"{problem}: use run(..., request_rows=True)")
         return tables.requests(self._records)
 
     @cached_property
@@ -411,7 +427,9 @@ class RunResult(Carded):
         target = Path(folder)
         contents = {"flows": self.flows, "ports": self.ports, **({"abr": self.abr} if len(self.abr) else {})}
         if self._records:
-            contents |= {"requests": self.requests, "request_groups": self.request_groups}
+            contents["requests"] = self.requests
+        if self._answer["requests"]:
+            contents["request_groups"] = self.request_groups
         # `result.json` is written last: a folder that has it is complete.
         written = [target / "result.json"]
         with writing(folder):

@@ -1,9 +1,13 @@
 //! The clocks of hosts. Connections whose timers tick at the same instants share a clock.
+//!
+//! A clock sleeps until a tick at which a timer expires, or until anything happens at an end system. So the number of
+//! simulated ticks does not depend on the interval between ticks.
 
 use std::collections::BTreeMap;
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use super::connections::Connections;
 use crate::host::Rate;
 use crate::index::{FlowIndex, NodeIndex};
 use crate::network::Network;
@@ -11,13 +15,44 @@ use crate::requests::{Pair, RequestGroup};
 use crate::rng::Stream;
 use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
 use crate::tcp::{DelayedAcks, TcpOptions, TickPhase};
-use crate::units::{Clock, Duration, Span};
+use crate::units::{Clock, Duration, Span, Time};
 
 /// Connections whose clocks tick together.
 pub(super) struct HostClock {
     pub(super) kind: ClockKind,
     pub(super) ticks: Ticks,
+    /// Time of the next tick that has to be simulated. The ticks before it have no effect.
+    pub(super) due: Time,
     pub(super) flows: Vec<FlowIndex>,
+}
+
+impl HostClock {
+    /// Skips the ticks that have no effect unless something else happens before.
+    pub(super) fn sleep(&mut self, connections: &Connections) {
+        let quiet = |&flow: &FlowIndex| {
+            let connection = &connections[flow];
+            match self.kind {
+                ClockKind::Retransmission => connection.sender.quiet_ticks(),
+                ClockKind::DelayedAck => connection.receiver.quiet_ticks(),
+            }
+        };
+        self.due = self.ticks.after(self.flows.iter().map(quiet).min().unwrap_or(u64::MAX));
+    }
+
+    /// Counts the ticks before `until`, which had no effect. The next tick is simulated.
+    pub(super) fn wake(&mut self, until: Time, connections: &mut Connections) {
+        let skipped = self.ticks.skip_to(until);
+        self.due = self.ticks.next();
+        if skipped > 0 {
+            for &flow in &self.flows {
+                let connection = &mut connections[flow];
+                match self.kind {
+                    ClockKind::Retransmission => connection.sender.skip_ticks(skipped),
+                    ClockKind::DelayedAck => connection.receiver.skip_ticks(skipped),
+                }
+            }
+        }
+    }
 }
 
 /// The kind of a clock. If several clocks tick at the same instant, retransmission clocks come first.
@@ -113,7 +148,7 @@ impl HostClocks {
     /// Returns the index of the clock with these ticks.
     fn place(&mut self, kind: ClockKind, ticks: Ticks) -> usize {
         *self.places.entry((kind, ticks)).or_insert_with(|| {
-            self.all.push(HostClock { kind, ticks, flows: Vec::new() });
+            self.all.push(HostClock { kind, ticks, due: ticks.next(), flows: Vec::new() });
             self.all.len() - 1
         })
     }

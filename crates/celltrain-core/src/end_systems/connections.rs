@@ -10,7 +10,7 @@ use typed_index_collections::TiVec;
 
 use super::connection::Connection;
 use crate::index::FlowIndex;
-use crate::requests::GroupIndex;
+use crate::requests::{GroupIndex, RequestRecord};
 
 pub(super) struct Connections {
     pub(super) flows: TiVec<FlowIndex, Connection>,
@@ -20,8 +20,8 @@ pub(super) struct Connections {
 pub(super) struct OpenRequest {
     pub(super) connection: Connection,
     pub(super) group: GroupIndex,
-    /// Its number within the group.
-    pub(super) number: u32,
+    /// Its record. It has no counters of segments while the request is open.
+    pub(super) record: RequestRecord,
     /// Bytes that the receiver has passed to its application and that have been counted.
     pub(super) delivered: u64,
 }

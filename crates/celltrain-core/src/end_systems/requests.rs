@@ -28,7 +28,8 @@ pub(super) struct Requests {
     /// Time of the next opening or query.
     next: Option<Time>,
     crosses_bottleneck: TiVec<VcIndex, bool>,
-    /// Fingerprint of all connections that have closed.
+    drops_closed: bool,
+    /// Fingerprint of all requests that have closed.
     fingerprint: Fingerprint,
 }
 
@@ -41,10 +42,10 @@ struct Group {
     schedule: Schedule,
     clocks: GroupClocks,
     path_key: u64,
-    /// A record of each request that has opened, by number.
-    records: Vec<RequestRecord>,
+    opened: u32,
+    /// Records of the requests that have closed, if they are kept, in the order of closing.
+    closed: Vec<RequestRecord>,
     queries: Vec<QueryRecord>,
-    completed: u64,
     delivered_bytes: u64,
     bottleneck_bytes: u64,
 }
@@ -57,7 +58,7 @@ impl Requests {
         }
         let group = |group: &requests::RequestGroup| {
             let phase = group.tcp.options().tick_phase;
-            assert_eq!(phase, TickPhase::Common, "a phase for each connection would be a clock for each");
+            assert_eq!(phase, TickPhase::Common, "a phase per connection would need a clock per connection");
             Group {
                 name: group.name.clone(),
                 tcp: group.tcp.clone(),
@@ -69,9 +70,9 @@ impl Requests {
                 schedule: Schedule::new(&network.requests, group, network.seed, clock),
                 clocks: clocks.of_group(network, group, clock),
                 path_key: path_key(network.seed, group),
-                records: Vec::new(),
+                opened: 0,
+                closed: Vec::new(),
                 queries: Vec::new(),
-                completed: 0,
                 delivered_bytes: 0,
                 bottleneck_bytes: 0,
             }
@@ -82,6 +83,7 @@ impl Requests {
             groups: network.requests.groups.iter().map(group).collect(),
             next: None,
             crosses_bottleneck: network.vcs.iter().map(|vc| vc.path.contains(&network.bottleneck)).collect(),
+            drops_closed: network.requests.drops_closed,
             fingerprint: Fingerprint::default(),
         };
         requests.schedule();
@@ -116,32 +118,32 @@ impl Requests {
             name: group.name.clone(),
             clock: self.clock,
             first: 0,
-            opened: group.records.len() as u64,
-            completed: group.completed,
+            opened: u64::from(group.opened),
             delivered_bytes: group.delivered_bytes,
             bottleneck_bytes: group.bottleneck_bytes,
-            records: group.records.clone(),
+            records: group.closed.clone(),
             first_query: 0,
             queries: group.queries.clone(),
         };
         let mut results: TiVec<GroupIndex, GroupResult> = self.groups.iter().map(result).collect();
         for request in open {
-            count_segments(&mut results[request.group].records[request.number as usize], &request.connection);
+            results[request.group].records.push(request.record());
+        }
+        for group in &mut results {
+            group.records.sort_unstable_by_key(|record| record.number);
         }
         results
     }
 
-    /// Folds the results into `fingerprint`. The records of open connections have no counters yet, so these connections
-    /// are folded in as well.
+    /// Folds the results into `fingerprint`.
     pub(super) fn fold_into(&self, fingerprint: &mut Fingerprint, connections: &Connections) {
         for group in &self.groups {
-            fingerprint.fold_all([group.delivered_bytes, group.bottleneck_bytes, group.records.len() as u64]);
-            group.records.iter().for_each(|record| fingerprint.fold_all(record.numbers()));
+            fingerprint.fold_all([group.delivered_bytes, group.bottleneck_bytes, u64::from(group.opened)]);
             group.queries.iter().for_each(|query| fingerprint.fold_all(query.numbers()));
         }
         fingerprint.fold(self.fingerprint.value());
         for (flow, request) in connections.requests() {
-            fold_connection(fingerprint, flow, &request.connection);
+            request.fold_into(fingerprint, flow);
         }
     }
 }
@@ -161,21 +163,23 @@ impl EndSystems {
     fn open(
         &mut self,
         number_of_group: GroupIndex,
-        Opening { pair, bytes, query }: Opening,
+        opening: Opening,
         now: Time,
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
         let Requests { clock, pairs, groups, .. } = &mut **self.requests.as_mut().expect(HAS_REQUESTS);
         let group = &mut groups[number_of_group];
-        let number = u32::try_from(group.records.len()).expect("a run has fewer than 2^32 requests");
+        let Opening { pair, bytes, query } = opening;
+        let number = group.opened;
+        group.opened = number.checked_add(1).expect("a run has fewer than 2^32 requests");
         let ends = &pairs[pair];
         let [there, back] = [&ends.vcs, &pairs[ends.back].vcs];
         let paths = paths(group.path_key, number, [there.len(), back.len()]);
         let vcs = [there[paths[0]], back[paths[1]]];
         let connection = Connection::over_tcp(&group.tcp, &self.aal5, *clock, vcs, bytes, now);
-        group.records.push(RequestRecord::new(now, pair, bytes, query, paths));
-        let flow = self.connections.open(OpenRequest { connection, group: number_of_group, number, delivered: 0 });
+        let record = RequestRecord::new(now, number, opening, paths);
+        let flow = self.connections.open(OpenRequest { connection, group: number_of_group, record, delivered: 0 });
         for clock in group.clocks.of([ends.from, ends.to]) {
             self.clocks[clock].flows.push(flow);
         }
@@ -280,10 +284,9 @@ impl EndSystems {
         if crosses_bottleneck[connection.data_vc] {
             group.bottleneck_bytes += bytes;
         }
-        let record = &mut group.records[request.number as usize];
+        let record = &mut request.record;
         if delivered >= record.bytes && record.completed().is_none() {
             record.complete(now);
-            group.completed += 1;
             if let Some(query) = record.query() {
                 group.queries[query as usize].count_answer(group.senders, now);
             }
@@ -294,12 +297,15 @@ impl EndSystems {
     /// Closes the connection of a request. Its sender knows that all data has arrived.
     pub(super) fn close(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
         self.emit_stopped_timers(flow, now, observer);
-        let OpenRequest { connection, group, number, .. } = self.connections.close(flow);
+        let request = self.connections.close(flow);
+        let record = request.record();
         let requests = &mut **self.requests.as_mut().expect(HAS_REQUESTS);
-        let Group { records, clocks, .. } = &mut requests.groups[group];
-        let record = &mut records[number as usize];
-        count_segments(record, &connection);
-        fold_connection(&mut requests.fingerprint, flow, &connection);
+        request.fold_into(&mut requests.fingerprint, flow);
+        let Group { closed, clocks, .. } = &mut requests.groups[request.group];
+        if !requests.drops_closed {
+            closed.push(record);
+        }
+        observer.on_request_closed(request.group, &record);
         let Pair { from, to, .. } = requests.pairs[record.pair];
         for clock in clocks.of([from, to]) {
             leave_clock(&mut self.clocks[clock], flow);
@@ -322,27 +328,29 @@ fn leave_clock(clock: &mut HostClock, flow: FlowIndex) {
     clock.flows.remove(place);
 }
 
-/// Copies the counters of a connection's sender into its record.
-fn count_segments(record: &mut RequestRecord, connection: &Connection) {
-    let counters = connection.sender.counters();
-    let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    record.segments_sent = short(counters.segments_sent);
-    record.retransmitted_segments = short(counters.retransmitted_segments);
-    record.timeouts = short(counters.timeouts);
-}
+impl OpenRequest {
+    /// Returns its record with the present counters of its sender.
+    fn record(&self) -> RequestRecord {
+        let sent = self.connection.sender.counters();
+        let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let mut record = self.record;
+        record.segments_sent = short(sent.segments_sent);
+        record.retransmitted_segments = short(sent.retransmitted_segments);
+        record.timeouts = short(sent.timeouts);
+        record
+    }
 
-fn fold_connection(fingerprint: &mut Fingerprint, flow: FlowIndex, connection: &Connection) {
-    let sent = connection.sender.counters();
-    fingerprint.fold_all([
-        u64::from(flow.number()),
-        connection.fingerprint.value(),
-        connection.receiver.delivered(),
-        sent.segments_sent,
-        sent.retransmitted_segments,
-        sent.timeouts,
-        connection.receiver.counters().segments,
-        connection.sender.cwnd().to_bits(),
-    ]);
+    fn fold_into(&self, fingerprint: &mut Fingerprint, flow: FlowIndex) {
+        let Connection { sender, receiver, fingerprint: of_connection, .. } = &self.connection;
+        fingerprint.fold_all([
+            u64::from(flow.number()),
+            of_connection.value(),
+            receiver.delivered(),
+            receiver.counters().segments,
+            sender.cwnd().to_bits(),
+        ]);
+        fingerprint.fold_all(self.record().numbers());
+    }
 }
 
 /// Returns, by VC, whether acknowledgements of requests on it carry SACK blocks.

@@ -36,7 +36,7 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
 }
 
 #[test]
-fn connections_share_a_clock_where_kind_granularity_and_phase_are_the_same() {
+fn connections_with_the_same_kind_granularity_and_phase_share_a_clock() {
     use ClockKind::{DelayedAck, Retransmission};
     let delayed = |options| TcpOptions { delayed_acks: DelayedAcks::On, ..options };
     // The fourth flow's retransmission clock ticks together with the delayed-acknowledgement clock, but is a separate
@@ -54,7 +54,7 @@ fn connections_share_a_clock_where_kind_granularity_and_phase_are_the_same() {
 }
 
 #[test]
-fn a_random_phase_makes_a_clock_of_ones_own() {
+fn a_random_phase_needs_a_separate_clock() {
     let random = || TcpOptions { tick_phase: TickPhase::Random, ..ticking(100) };
     let network = network(&[random(), ticking(100), random(), ticking(100)]);
     let flows: Vec<_> = clocks(&network).into_iter().map(|(_, period, flows)| (period, flows)).collect();
@@ -89,7 +89,7 @@ fn a_probe_of_a_closed_window_is_a_frame_of_one_byte() {
 }
 
 #[test]
-fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order() {
+fn connections_on_clocks_that_tick_together_are_processed_in_order() {
     // Flows 0 and 2 share a clock; flow 1 has its own. All three have their first timeout at three seconds.
     let network = network(&[ticking(100), ticking(50), ticking(100)]);
     let clock = network.clock();
@@ -105,9 +105,42 @@ fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order(
         let now = ends.next_tick().unwrap();
         ticked.push((ends.on_tick(now, &mut Nothing, &mut out), now));
     }
-    // At every other tick of the faster clock, all three tick.
+    // The first tick of each clock is simulated, and then only those at which a timer expires.
     let at = |milliseconds| Time::default() + clock.span(Duration::from_milliseconds(milliseconds));
-    let expected: Vec<_> = (1..=60).map(|i| (if i % 2 == 0 { 3 } else { 1 }, at(50 * i))).collect();
-    assert_eq!(ticked, expected);
+    assert_eq!(ticked, [(1, at(50)), (2, at(100)), (3, at(3000))]);
     assert_eq!(out.iter().map(|departure| departure.vc.number()).collect::<Vec<_>>(), [0, 2, 4]);
+}
+
+#[test]
+fn ticks_of_a_microsecond_take_no_more_events_than_the_traffic() {
+    let mut options = ticking(100);
+    options.timer_granularity = Duration { picoseconds: 1_000_000 };
+    options.minimum_rto = 1000;
+    options.initial_rto = Duration::from_milliseconds(3000);
+    let network = network(&[options]);
+    let clock = network.clock();
+    let mut ends = EndSystems::new(&network, &network.routing(), clock);
+    let mut out = Vec::new();
+    let flow = FlowIndex::new(0);
+    ends.start(flow, &mut Nothing, &mut out);
+    let mut ticks = 0;
+    // Each round trip of 10 ms would have 10,000 ticks. The eleventh segment is lost.
+    for round in 1..=10 {
+        let now = Time::default() + clock.span(Duration::from_milliseconds(10 * round));
+        while ends.next_tick().is_some_and(|tick| tick < now) {
+            ends.on_tick(ends.next_tick().unwrap(), &mut Nothing, &mut out);
+            ticks += 1;
+        }
+        let ack = Body::Ack { flow, ack: Ack { ack: 512 * round, window: 65535 }, echoes: false };
+        let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, ack), None);
+        out.clear();
+        ends.deliver(departure.vc, departure.frame, now, &mut Nothing, &mut out);
+        assert!(!out.is_empty(), "the window is open");
+    }
+    out.clear();
+    while out.is_empty() {
+        ends.on_tick(ends.next_tick().expect("a timer runs"), &mut Nothing, &mut out);
+        ticks += 1;
+    }
+    assert!(ticks < 40, "{ticks} ticks were simulated");
 }

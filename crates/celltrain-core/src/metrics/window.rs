@@ -101,21 +101,15 @@ impl GroupResult {
         let [requests, queries] = before.map_or([0; 2], counts);
         let [last_request, last_query] = counts(until);
         let number = |number: u64| u32::try_from(number).expect("numbers of requests and queries have 32 bits");
-        restrict(&mut self.records, number(requests), number(last_request));
-        restrict(&mut self.queries, number(queries), number(last_query));
+        self.records.retain(|record| (requests..last_request).contains(&u64::from(record.number)));
+        self.records.shrink_to_fit();
+        self.queries.truncate(number(last_query) as usize);
+        self.queries.drain(..number(queries) as usize);
         self.first += number(requests);
         self.first_query += number(queries);
-        self.opened = self.records.len() as u64;
-        self.completed = self.records.iter().filter(|record| record.completed().is_some()).count() as u64;
+        self.opened = last_request - requests;
         self.count_between(before, until);
     }
-}
-
-/// Keeps the items from number `from` up to number `to`.
-fn restrict<T>(items: &mut Vec<T>, from: u32, to: u32) {
-    items.truncate(to as usize);
-    items.drain(..from as usize);
-    items.shrink_to_fit();
 }
 
 /// Combines each counter of a record with the same counter of another record.

@@ -1,5 +1,6 @@
 //! Results of requests: one record for each request, and one for each query.
 
+use super::arrivals::Opening;
 use super::{Pair, PairIndex, Requests};
 use crate::index::{NodeIndex, VcIndex};
 use crate::units::{Clock, Time};
@@ -11,29 +12,21 @@ pub struct GroupResult {
     pub name: String,
     /// The clock of the times in its records.
     pub clock: Clock,
-    /// Number of the first record's request within the group, from 0. Later records have the numbers that follow.
+    /// Number of the first request within the group, from 0.
     pub first: u32,
     /// Requests that opened.
     pub opened: u64,
-    /// Number of requests that were complete at the end of the run.
-    pub completed: u64,
     /// Bytes that receivers have passed to their applications, for all requests of the group.
     pub delivered_bytes: u64,
     /// Bytes of these that arrived over data VCs across the network's bottleneck.
     pub bottleneck_bytes: u64,
-    /// A record for each request that opened, in the order of opening.
+    /// A record for each request that opened, in the order of opening, or for each that has not closed
+    /// ([`Requests::drops_closed`]).
     pub records: Vec<RequestRecord>,
     /// Number of the first query in `queries`, from 0.
     pub first_query: u32,
     /// The queries, if the group is an incast, in order.
     pub queries: Vec<QueryRecord>,
-}
-
-impl GroupResult {
-    /// Returns the number of requests that were not complete at the end of the run.
-    pub fn open(&self) -> u64 {
-        self.opened - self.completed
-    }
 }
 
 /// The result of a request. A run can have millions of them, so the record is small.
@@ -45,6 +38,8 @@ pub struct RequestRecord {
     completed: Time,
     /// Bytes requested. TCP rounds them up to full segments.
     pub bytes: u64,
+    /// Its number within the group, from 0.
+    pub number: u32,
     /// The pair of hosts.
     pub pair: PairIndex,
     /// Number of its query within the group, or [`NO_QUERY`].
@@ -61,7 +56,7 @@ pub struct RequestRecord {
     ack_path: u16,
 }
 
-const _: () = assert!(size_of::<RequestRecord>() == 48, "a million take 48 MB");
+const _: () = assert!(size_of::<RequestRecord>() == 56, "a million take 56 MB");
 
 /// Completion time of a request that is not complete.
 const NEVER: Time = Time(u64::MAX);
@@ -71,12 +66,13 @@ const NO_QUERY: u32 = u32::MAX;
 impl RequestRecord {
     /// Creates the record of a request that opens now. `paths` has the index of its data VC among the VCs of its pair,
     /// and of its acknowledgements' VC among the VCs of the reverse pair.
-    pub(crate) fn new(opened: Time, pair: PairIndex, bytes: u64, query: Option<u32>, paths: [usize; 2]) -> Self {
+    pub(crate) fn new(opened: Time, number: u32, Opening { pair, bytes, query }: Opening, paths: [usize; 2]) -> Self {
         let [data_path, ack_path] = paths.map(|path| u16::try_from(path).expect("a pair has fewer than 2^16 VCs"));
         Self {
             opened,
             completed: NEVER,
             bytes,
+            number,
             pair,
             query: query.unwrap_or(NO_QUERY),
             segments_sent: 0,

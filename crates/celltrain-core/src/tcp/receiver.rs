@@ -178,6 +178,16 @@ impl Receiver {
         (self.ack_pending && self.delay_left == 0).then(|| self.acknowledge())
     }
 
+    /// Returns the number of coming ticks at which no acknowledgement is due.
+    pub fn quiet_ticks(&self) -> u64 {
+        if self.ack_pending { u64::from(self.delay_left.saturating_sub(1)) } else { u64::MAX }
+    }
+
+    /// Counts ticks at which no acknowledgement is due.
+    pub fn skip_ticks(&mut self, ticks: u64) {
+        self.delay_left = self.delay_left.saturating_sub(u32::try_from(ticks).unwrap_or(u32::MAX));
+    }
+
     /// Returns the blocks for an acknowledgement sent now; empty unless the ends exchange them.
     pub fn blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
@@ -278,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_beyond_a_gap_is_taken_off_the_window_where_that_is_asked_for() {
+    fn data_beyond_a_gap_optionally_reduces_the_advertised_window() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions { offered_window, ..TcpOptions::default() });
             [0, 2, 3, 5, 5, 1, 4].map(|i| r.on_segment(segment(i)).map(|ack| u64::from(ack.window)))

@@ -354,7 +354,7 @@ impl Sender {
 
     /// Processes an acknowledgement and its blocks (empty unless the ends exchange them).
     pub fn on_ack(&mut self, ack: Ack, blocks: &SackBlocks, now: Time) {
-        assert!(ack.ack <= self.snd_max, "a receiver acknowledges only what was sent");
+        assert!(ack.ack <= self.snd_max, "a receiver acknowledges only sent data");
         if ack.ack < self.snd_una {
             // RFC 1122 (4.2.2.20 g): an old acknowledgement does not update the window either.
             return;
@@ -406,13 +406,36 @@ impl Sender {
         if self.checked == self.checks {
             self.checked = 0;
             if let Some(timing) = &mut self.timing {
-                timing.ticks += 1;
+                timing.ticks = timing.ticks.saturating_add(1);
             }
             if self.idle_since_sent || self.snd_una == self.snd_max {
                 self.idle = self.idle.saturating_add(1);
             }
         }
         timeout || probe
+    }
+
+    /// Returns the number of coming ticks at which no timer expires.
+    pub fn quiet_ticks(&self) -> u64 {
+        self.timers().into_iter().filter(|&left| left > 0).min().map_or(u64::MAX, |left| left - 1)
+    }
+
+    /// Counts ticks at which no timer expires.
+    pub fn skip_ticks(&mut self, ticks: u64) {
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.skip(ticks),
+            RetransmissionTimer::PerSegment(timers) => timers.skip(ticks),
+        }
+        self.persist.skip(ticks);
+        let checked = u64::from(self.checked) + ticks;
+        let whole = u32::try_from(checked / u64::from(self.checks)).unwrap_or(u32::MAX);
+        self.checked = (checked % u64::from(self.checks)) as u32;
+        if let Some(timing) = &mut self.timing {
+            timing.ticks = timing.ticks.saturating_add(whole);
+        }
+        if self.snd_una == self.snd_max {
+            self.idle = self.idle.saturating_add(whole);
+        }
     }
 
     /// Returns a number of bytes in full segments.
@@ -833,7 +856,7 @@ mod tests {
     }
 
     #[test]
-    fn the_byte_of_a_probe_may_be_taken_and_what_follows_begins_behind_it() {
+    fn data_after_an_accepted_window_probe_starts_at_the_next_byte() {
         let mut sender = sender();
         assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 0, len: 512 }));
         sender.on_ack(Ack { ack: 512, window: 0 }, &SackBlocks::default(), NOW);
@@ -850,7 +873,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_a_timeout_leaves_a_segment_of_cwnd_where_that_is_asked_for() {
+    fn after_an_idle_timeout_cwnd_is_optionally_one_segment() {
         for (after_idle, ticks, cwnd) in
             [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
         {
@@ -883,7 +906,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paced_sender_says_when_it_wants_to_go_on_only_while_a_segment_waits() {
+    fn a_paced_sender_requests_a_timer_only_while_a_segment_waits() {
         let mut sender = sender().paced(Span(10));
         assert!(sender.next_segment(NOW).is_some());
         assert_eq!((sender.next_segment(NOW), sender.next_departure(NOW)), (None, None), "the window is full");

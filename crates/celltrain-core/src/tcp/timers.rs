@@ -39,6 +39,12 @@ impl Countdown {
         self.remaining
     }
 
+    /// Counts ticks before the one at which the countdown expires.
+    pub fn skip(&mut self, ticks: u64) {
+        debug_assert!(self.remaining == 0 || ticks < u64::from(self.remaining), "no expiry is skipped");
+        self.remaining = self.remaining.saturating_sub(u32::try_from(ticks).unwrap_or(u32::MAX));
+    }
+
     /// Counts one tick. Returns whether the countdown has just expired.
     pub fn on_tick(&mut self) -> bool {
         if self.remaining == 0 {
@@ -125,6 +131,11 @@ impl SegmentTimers {
         first.map_or(0, |&(_, at)| (at + u64::from(rto)).saturating_sub(self.now).max(1))
     }
 
+    /// Counts ticks before the one at which the first timer expires.
+    pub fn skip(&mut self, ticks: u64) {
+        self.now += ticks;
+    }
+
     /// Counts one tick and removes timers that reached `rto`. Returns whether one was for a segment beyond `snd_una`.
     pub fn on_tick(&mut self, snd_una: u64, rto: u32) -> bool {
         self.now += 1;
@@ -150,7 +161,7 @@ impl SegmentTimers {
 }
 
 fn place(number: u64) -> usize {
-    usize::try_from(number).expect("what is in memory has a place")
+    usize::try_from(number).expect("an object in memory has an index")
 }
 
 /// The next tick of a host's clock: at `phase`, then every `period`.
@@ -177,6 +188,20 @@ impl Ticks {
     /// Advances to the following tick.
     pub fn advance(&mut self) {
         self.next += self.period;
+    }
+
+    /// Returns the time of the tick that follows the next one after this number of others.
+    pub fn after(self, ticks: u64) -> Time {
+        let time = ticks.checked_mul(self.period.0).and_then(|span| self.next.0.checked_add(span));
+        time.map_or(Time::NEVER, Time)
+    }
+
+    /// Skips the ticks before `until`. Returns their number.
+    pub fn skip_to(&mut self, until: Time) -> u64 {
+        let Some(span) = until.0.checked_sub(self.next.0) else { return 0 };
+        let ticks = span.div_ceil(self.period.0);
+        self.next = self.after(ticks);
+        ticks
     }
 }
 
@@ -225,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_of_segments_are_those_of_a_list_that_is_searched() {
+    fn segment_timers_match_a_naive_list() {
         let mut rng = crate::rng::Stream::new(1, "segment timers");
         for _ in 0..200 {
             let (mut timers, mut oracle) = (SegmentTimers::default(), Searched::default());
@@ -253,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_of_the_run_is_no_tick() {
+    fn no_tick_occurs_at_the_start_of_the_run() {
         let mut ticks = Ticks::new(Span(10), Span(0));
         assert_eq!(ticks.next(), Time(10));
         ticks.advance();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::cancellation::Interrupted;
 use celltrain_core::events::{Event, Observer, RequestStep, SegmentStep};
 use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
@@ -14,19 +14,60 @@ use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::probe::Probe;
 use celltrain_core::requests::{
-    Arrivals, GroupIndex, GroupResult, Pair, PairIndex, QueryTimes, RequestGroup, RequestRecord, Requests,
+    Arrivals, GroupIndex, Pair, PairIndex, QueryTimes, RequestGroup, RequestRecord, Requests,
 };
 use celltrain_core::units::{Bytes, Clock, Duration, Span, Time};
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::{TiVec, ti_vec};
 
 /// The VCs of a request, for its data and for its acknowledgements.
 type Vcs = [VcIndex; 2];
 
+/// The paths that completed requests have used, by kind. Connections on paths of one kind share a simulation.
+pub struct Paths<'a> {
+    describer: Describer<'a>,
+    /// For each group and path, its kind.
+    places: BTreeMap<(GroupIndex, Vcs), u32>,
+    kinds: BTreeMap<String, u32>,
+    /// For each kind, the group and path that represent it, and the largest number of segments of a request.
+    needed: Vec<(GroupIndex, Vcs, u32)>,
+}
+
+/// The kind of the path of a request, and its number of segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PathKind {
+    kind: u32,
+    segments: u32,
+}
+
+impl<'a> Paths<'a> {
+    /// Starts without any path.
+    pub(super) fn of(network: &'a Network) -> Self {
+        Self { describer: Describer::of(network), places: BTreeMap::new(), kinds: BTreeMap::new(), needed: Vec::new() }
+    }
+
+    /// Adds the path of a completed request.
+    pub(super) fn add(&mut self, group: GroupIndex, record: &RequestRecord) -> PathKind {
+        let Self { describer, places, kinds, needed } = self;
+        let requests = &describer.network.requests;
+        let vcs = vcs(requests, record);
+        let own = &requests.groups[group];
+        let kind = *places.entry((group, vcs)).or_insert_with(|| {
+            *kinds.entry(describer.describe(own, vcs)).or_insert_with(|| {
+                needed.push((group, vcs, 0));
+                u32::try_from(needed.len() - 1).expect("kinds fit 32 bits")
+            })
+        });
+        let segments = segments(own, record.bytes);
+        let most = &mut needed[kind as usize].2;
+        *most = segments.max(*most);
+        PathKind { kind, segments }
+    }
+}
+
 /// Simulations of connections that are alone on their paths.
 pub struct Alone<'a> {
-    network: &'a Network,
-    /// For each group and path, the place of its simulation.
-    places: BTreeMap<(GroupIndex, Vcs), usize>,
+    paths: Paths<'a>,
+    /// By kind of path.
     simulated: Vec<Arrived>,
 }
 
@@ -44,57 +85,47 @@ impl<'a> Alone<'a> {
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
     pub fn simulate(
-        network: &'a Network,
-        groups: &TiSlice<GroupIndex, GroupResult>,
+        paths: Paths<'a>,
         run: impl Fn(&Network, &mut Recorder) -> Result<(), Interrupted>,
-        token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
-        let describer = Describer::of(network);
-        let mut places = BTreeMap::new();
-        // The index in `needed` of each kind of path. `needed` has the group and path that represent the kind, and the
-        // largest number of segments of a request.
-        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-        let mut needed: Vec<(GroupIndex, Vcs, u64)> = Vec::new();
-        for (number, group) in groups.iter_enumerated() {
-            let own = &network.requests.groups[number];
-            for record in group.records.iter().filter(|record| record.completed().is_some()) {
-                token.tick(1)?;
-                let vcs = [record.data_vc(&network.requests), record.ack_vc(&network.requests)];
-                let place = *places.entry((number, vcs)).or_insert_with(|| {
-                    *kinds.entry(describer.describe(own, vcs)).or_insert_with(|| {
-                        needed.push((number, vcs, 0));
-                        needed.len() - 1
-                    })
-                });
-                needed[place].2 = needed[place].2.max(segments(own, record.bytes));
-            }
-        }
-        let simulate = |&(group, vcs, segments): &(GroupIndex, Vcs, u64)| {
-            let alone = network_for(network, (group, vcs), segments);
+        let network = paths.describer.network;
+        let simulate = |&(group, vcs, segments): &(GroupIndex, Vcs, u32)| {
+            let alone = network_for(network, (group, vcs), u64::from(segments));
             let mut recorder = Recorder::new(network.requests.groups[group].tcp.options().mss.bytes, segments);
             run(&alone, &mut recorder)?;
             Ok(Arrived { clock: alone.clock(), after: recorder.after() })
         };
-        let simulated = needed.iter().map(simulate).collect::<Result<_, Interrupted>>()?;
-        Ok(Self { network, places, simulated })
+        let simulated = paths.needed.iter().map(simulate).collect::<Result<_, Interrupted>>()?;
+        Ok(Self { paths, simulated })
     }
 
     /// Returns the slowdown of a request; `None` if it is not complete. Times are on `clock`.
     pub fn slowdown(&self, group: GroupIndex, record: &RequestRecord, clock: Clock) -> Option<f64> {
-        let requests = &self.network.requests;
-        let vcs = [record.data_vc(requests), record.ack_vc(requests)];
+        let requests = &self.paths.describer.network.requests;
         let took = record.completed()? - record.opened;
-        let alone = &self.simulated[self.places[&(group, vcs)]];
-        let number = usize::try_from(segments(&requests.groups[group], record.bytes)).ok()?;
-        let after = alone.after.get(number - 1)?;
+        let kind = self.paths.places[&(group, vcs(requests, record))];
+        let segments = segments(&requests.groups[group], record.bytes);
+        self.slowdown_of(PathKind { kind, segments }, took, clock)
+    }
+
+    /// Returns the slowdown of requests on a kind of path that took this time on `clock`.
+    pub(super) fn slowdown_of(&self, path: PathKind, took: Span, clock: Clock) -> Option<f64> {
+        let alone = &self.simulated[path.kind as usize];
+        let after = alone.after.get(path.segments as usize - 1)?;
         // Both products are exact, so equal times have the quotient 1.
         let product = |span: Span, of_other: Clock| u128::from(span.0) * u128::from(of_other.units_per_second);
         Some(product(took, alone.clock) as f64 / product(*after, clock) as f64)
     }
 }
 
-fn segments(group: &RequestGroup, bytes: u64) -> u64 {
-    bytes.div_ceil(group.tcp.options().mss.bytes).max(1)
+/// Returns the VCs of a request.
+fn vcs(requests: &Requests, record: &RequestRecord) -> Vcs {
+    [record.data_vc(requests), record.ack_vc(requests)]
+}
+
+fn segments(group: &RequestGroup, bytes: u64) -> u32 {
+    let segments = bytes.div_ceil(group.tcp.options().mss.bytes).max(1);
+    u32::try_from(segments).expect("a completed request has sent them, and counters have 32 bits")
 }
 
 /// Creates the network with one connection, which opens after a time as long as the original run.
@@ -140,7 +171,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         vcs,
         merges: if keeps_all { network.merges.clone() } else { TiVec::new() },
         flows: TiVec::new(),
-        requests: Requests { pairs: pairs.into(), groups: groups.into() },
+        requests: Requests { pairs: pairs.into(), groups: groups.into(), drops_closed: true },
         bottleneck: network.bottleneck,
         tie_order: network.tie_order,
         service_order: network.service_order,
@@ -161,9 +192,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    fn new(mss: u64, segments: u64) -> Self {
-        let segments = usize::try_from(segments).expect("a run has sent them");
-        Self { mss, opened: None, arrived: vec![None; segments] }
+    fn new(mss: u64, segments: u32) -> Self {
+        Self { mss, opened: None, arrived: vec![None; segments as usize] }
     }
 
     /// Returns, for each number of segments, the time until that many have arrived. Ends before the first segment that

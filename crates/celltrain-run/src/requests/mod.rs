@@ -6,15 +6,16 @@
 
 pub mod alone;
 mod records;
+mod tally;
 
 pub use records::Records;
+pub use tally::Tally;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
-use celltrain_core::requests::{Arrivals, GroupResult, QueryRecord, RequestRecord};
+use celltrain_core::requests::{Arrivals, GroupResult, QueryRecord};
 use celltrain_core::units::{Clock, Span, Time};
-use celltrain_scenario::scenario::MeasureOptions;
 
 use self::alone::Alone;
 
@@ -95,113 +96,73 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Computes the statistics of values, which are numbers.
-    pub fn of(mut values: Vec<f64>) -> Self {
-        values.sort_unstable_by(f64::total_cmp);
-        let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-        let [median, p95, p99, p999] = [500, 950, 990, 999].map(|share| percentile(&values, share));
+    /// Computes the statistics of values, which are numbers, each with the number of times it occurred.
+    pub fn of(mut values: Vec<(f64, u64)>) -> Self {
+        values.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+        let number: u64 = values.iter().map(|&(_, times)| times).sum();
+        // Repeated values are added one by one, so that the sum is rounded as that of the single values.
+        let add = |sum: f64, &(value, times): &(f64, u64)| (0..times).fold(sum, |sum, _| sum + value);
+        let mean = (number > 0).then(|| values.iter().fold(0.0, add) / number as f64);
+        let [median, p95, p99, p999] = [500, 950, 990, 999].map(|share| percentile(&values, number, share));
         Self { mean, median, p95, p99, p999 }
     }
 }
 
 /// Returns how many values a percentile needs, so that one of them is expected beyond it. `share` is in thousandths.
-pub const fn needed(share: usize) -> usize {
-    1000_usize.div_ceil(1000 - share)
+pub const fn needed(share: u64) -> u64 {
+    1000_u64.div_ceil(1000 - share)
 }
 
-/// Returns an order statistic of sorted values; `None` if there are too few. `share` is in thousandths.
-fn percentile(sorted: &[f64], share: usize) -> Option<f64> {
-    let rank = (sorted.len() * share).div_ceil(1000);
-    (sorted.len() >= needed(share)).then(|| sorted[rank - 1])
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    Short,
-    Medium,
-    Long,
-}
-
-/// Limits of the classes of sizes, in bytes.
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    short: u64,
-    long: u64,
-}
-
-impl Limits {
-    fn class(self, bytes: u64) -> Class {
-        match bytes {
-            bytes if bytes <= self.short => Class::Short,
-            bytes if bytes > self.long => Class::Long,
-            _ => Class::Medium,
-        }
-    }
+/// Returns an order statistic of `number` sorted values; `None` if there are too few. `share` is in thousandths.
+fn percentile(sorted: &[(f64, u64)], number: u64, share: u64) -> Option<f64> {
+    let rank = (number * share).div_ceil(1000);
+    let mut up_to = 0;
+    let place = sorted.iter().position(|&(_, times)| {
+        up_to += times;
+        up_to >= rank
+    });
+    place.filter(|_| number >= needed(share)).map(|place| sorted[place].0)
 }
 
 /// Groups of measures that include slowdowns.
 pub const WITH_SLOWDOWNS: [&str; 4] = ["all", "short", "medium", "long"];
 
-/// Measures the requests of a run. Without `alone`, slowdowns are left out. Requests and queries that open at the last
-/// instant of the run are not counted: they can transfer nothing.
+/// Measures the requests of a run. `tally` has all requests of the result. Without `alone`, slowdowns are left out.
+/// Requests and queries that open at the last instant of the run are not counted: they can transfer nothing.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
 pub fn measure(
     network: &Network,
     result: &RunResult,
-    options: &MeasureOptions,
+    tally: &Tally<'_>,
     alone: Option<&Alone<'_>>,
     token: &CancellationToken<'_>,
 ) -> Result<Vec<GroupMeasures>, Interrupted> {
-    let limits = Limits { short: options.short().bytes, long: options.long().bytes };
     let seconds = result.measured_to_s - result.measured_from_s;
     let mut groups = Vec::with_capacity(result.requests.len());
     for (number, group) in result.requests.iter_enumerated() {
-        let slowdown = |record: &RequestRecord| alone?.slowdown(number, record, group.clock);
-        let end = Time::default() + group.clock.span(network.duration);
-        let mut measures = of_group(group, end, limits, seconds, slowdown, token)?;
+        let [all, short, medium, long] = tally.measures(number, alone, token)?;
         let is_incast = matches!(network.requests.groups[number].arrivals, Arrivals::Incast { .. });
-        measures.queries = is_incast.then(|| of_queries(group, end));
-        groups.push(measures);
+        let end = Time::default() + group.clock.span(network.duration);
+        groups.push(GroupMeasures {
+            name: group.name.clone(),
+            delivered_bytes: group.delivered_bytes,
+            goodput_mbps: if seconds > 0.0 { group.delivered_bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 },
+            all,
+            short,
+            medium,
+            long,
+            queries: is_incast.then(|| of_queries(group, end)),
+        });
     }
     Ok(groups)
-}
-
-fn of_group(
-    group: &GroupResult,
-    end: Time,
-    limits: Limits,
-    seconds: f64,
-    slowdown: impl Fn(&RequestRecord) -> Option<f64>,
-    token: &CancellationToken<'_>,
-) -> Result<GroupMeasures, Interrupted> {
-    let mut by_class: [Collected; 3] = Default::default();
-    for record in group.records.iter().filter(|record| record.opened < end) {
-        token.tick(1)?;
-        by_class[limits.class(record.bytes) as usize].add(record, group.clock, &slowdown);
-    }
-    let all = by_class.iter().fold(Collected::default(), |mut all, class| {
-        all.extend(class);
-        all
-    });
-    let [short, medium, long] = by_class.map(Collected::measures);
-    Ok(GroupMeasures {
-        name: group.name.clone(),
-        delivered_bytes: group.delivered_bytes,
-        goodput_mbps: if seconds > 0.0 { group.delivered_bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 },
-        all: all.measures(),
-        short,
-        medium,
-        long,
-        queries: None,
-    })
 }
 
 fn of_queries(group: &GroupResult, end: Time) -> QueryMeasures {
     let completion = |query: &QueryRecord| Some(milliseconds(query.completed()? - query.asked, group.clock));
     let asked = || group.queries.iter().filter(|query| query.asked < end);
-    let completions: Vec<f64> = asked().filter_map(completion).collect();
+    let completions: Vec<(f64, u64)> = asked().filter_map(completion).map(|time| (time, 1)).collect();
     QueryMeasures {
         asked: asked().count() as u64,
         completed: completions.len() as u64,
@@ -211,47 +172,6 @@ fn of_queries(group: &GroupResult, end: Time) -> QueryMeasures {
 
 fn milliseconds(span: Span, clock: Clock) -> f64 {
     span.0 as f64 / clock.units_per_second as f64 * 1e3
-}
-
-/// Values collected from the records of some requests.
-#[derive(Default)]
-struct Collected {
-    opened: u64,
-    retransmitted_segments: u64,
-    timeouts: u64,
-    completions_ms: Vec<f64>,
-    slowdowns: Vec<f64>,
-}
-
-impl Collected {
-    fn add(&mut self, record: &RequestRecord, clock: Clock, slowdown: impl Fn(&RequestRecord) -> Option<f64>) {
-        self.opened += 1;
-        self.retransmitted_segments += u64::from(record.retransmitted_segments);
-        self.timeouts += u64::from(record.timeouts);
-        if let Some(completed) = record.completed() {
-            self.completions_ms.push(milliseconds(completed - record.opened, clock));
-            self.slowdowns.extend(slowdown(record));
-        }
-    }
-
-    fn extend(&mut self, other: &Self) {
-        self.opened += other.opened;
-        self.retransmitted_segments += other.retransmitted_segments;
-        self.timeouts += other.timeouts;
-        self.completions_ms.extend(&other.completions_ms);
-        self.slowdowns.extend(&other.slowdowns);
-    }
-
-    fn measures(self) -> SizeMeasures {
-        SizeMeasures {
-            opened: self.opened,
-            completed: self.completions_ms.len() as u64,
-            retransmitted_segments: self.retransmitted_segments,
-            timeouts: self.timeouts,
-            completion_ms: Statistics::of(self.completions_ms),
-            slowdown: Statistics::of(self.slowdowns),
-        }
-    }
 }
 
 #[cfg(test)]

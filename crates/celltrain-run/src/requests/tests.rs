@@ -8,7 +8,7 @@ use celltrain_scenario::scenario::MeasureOptions;
 use celltrain_scenario::{build, read_toml};
 
 use super::alone::{Alone, Recorder};
-use super::{Class, GroupMeasures, Limits, Records, Statistics, measure, needed};
+use super::{GroupMeasures, Records, Statistics, Tally, measure, needed};
 
 const NETWORK: &str = r#"
 duration = "20ms"
@@ -27,14 +27,16 @@ fn measured(text: &str, engine: Engine) -> (Vec<GroupMeasures>, Records) {
     let ((network, result), token) = (run(text, engine), CancellationToken::never());
     let run_alone =
         |network: &Network, recorder: &mut Recorder| engine.observe(network, network.duration, recorder, |_| true);
-    let alone = Alone::simulate(&network, &result.requests, run_alone, &token).expect("nobody stops it");
-    let measures = measure(&network, &result, &MeasureOptions::default(), Some(&alone), &token);
+    let mut tally = Tally::new(&network, &MeasureOptions::default(), true);
+    tally.add_records(&result.requests, &token).expect("no test stops it");
+    let alone = Alone::simulate(tally.take_paths().expect("it has them"), run_alone).expect("no test stops it");
+    let measures = measure(&network, &result, &tally, Some(&alone), &token);
     let records = Records::of(&network, &result, &alone, &token);
-    (measures.expect("nobody stops it"), records.expect("nobody stops it"))
+    (measures.expect("no test stops it"), records.expect("no test stops it"))
 }
 
 #[test]
-fn a_request_that_meets_no_other_has_a_slowdown_of_exactly_one() {
+fn a_request_alone_in_the_network_has_a_slowdown_of_exactly_one() {
     let memory = "port.default.buffer = \"shared\"\nport.default.policy.ppd = {}\n\
                   switch.\"*\".memory = { cells = 4000, pool.main.policy.dynamic_threshold = { alpha = 1.0 } }\n";
     let with_memory = NETWORK.split("port.default").next().unwrap().to_string() + memory;
@@ -95,8 +97,42 @@ fn classes_together_have_all_requests() {
 }
 
 #[test]
+fn requests_have_the_same_measures_whether_their_records_are_kept_or_not() {
+    let web = "[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n";
+    // Queries open at the first and at the last instant of the measured time.
+    let query = "[incast.query]\nsenders = 3\nbytes = \"90kB\"\ninterval = \"2ms\"\n";
+    for window in
+        ["", "measure.from = \"4ms\"\n", "measure.to = \"16ms\"\n", "measure = { from = \"4ms\", to = \"12ms\" }\n"]
+    {
+        let text = format!("{window}{NETWORK}{web}{query}");
+        for engine in [Engine::Fast, Engine::Reference] {
+            let [kept, dropped] = [false, true].map(|drops_closed| {
+                let mut network = build::network(&read_toml(&text, "test").expect_scenario(), 1);
+                network.requests.drops_closed = drops_closed;
+                let token = CancellationToken::never();
+                let mut tally = Tally::new(&network, &MeasureOptions::default(), true);
+                let result = engine.run(&network, &mut tally, |_| true).expect("no test stops it");
+                let records: usize = result.requests.iter().map(|group| group.records.len()).sum();
+                let opened: u64 = result.requests.iter().map(|group| group.opened).sum();
+                tally.add_records(&result.requests, &token).expect("no test stops it");
+                let run_alone = |network: &Network, recorder: &mut Recorder| {
+                    engine.observe(network, network.duration, recorder, |_| true)
+                };
+                let alone = Alone::simulate(tally.take_paths().expect("it has them"), run_alone);
+                let alone = alone.expect("no test stops it");
+                let measures = measure(&network, &result, &tally, Some(&alone), &token).expect("no test stops it");
+                assert!(measures[0].medium.completed > 0 && measures[1].all.completed > 0, "{window}: {measures:?}");
+                assert_eq!(records as u64 == opened, !drops_closed, "{window}: {records} of {opened}");
+                (format!("{measures:?}"), opened, result.fingerprint)
+            });
+            assert_eq!(kept, dropped, "{window} {engine:?}");
+        }
+    }
+}
+
+#[test]
 fn a_percentile_is_an_order_statistic_and_needs_a_value_beyond_it() {
-    let of = |number: u32| Statistics::of((1..=number).rev().map(f64::from).collect());
+    let of = |number: u32| Statistics::of((1..=number).rev().map(|value| (f64::from(value), 1)).collect());
     assert_eq!(of(0), Statistics::default());
     assert_eq!(of(1), Statistics { mean: Some(1.0), ..Statistics::default() });
     assert_eq!(of(2), Statistics { mean: Some(1.5), median: Some(1.0), ..Statistics::default() });
@@ -104,13 +140,4 @@ fn a_percentile_is_an_order_statistic_and_needs_a_value_beyond_it() {
     assert_eq!([of(99).p99, of(100).p99, of(101).p99], [None, Some(99.0), Some(100.0)]);
     assert_eq!([of(999).p999, of(1000).p999], [None, Some(999.0)]);
     assert_eq!([500, 950, 990, 999].map(needed), [2, 20, 100, 1000]);
-}
-
-#[test]
-fn a_size_at_a_limit_belongs_to_the_smaller_class() {
-    let limits = Limits { short: 100, long: 1000 };
-    assert_eq!(
-        [1, 100, 101, 1000, 1001].map(|bytes| limits.class(bytes)),
-        [Class::Short, Class::Short, Class::Medium, Class::Medium, Class::Long]
-    );
 }

@@ -176,8 +176,9 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         must(is_once, "packets that nothing answers arrive once", found)?;
     }
     for (found, group) in result.requests.iter().zip(&network.requests.groups) {
-        let completed = found.records.iter().filter(|record| record.completed().is_some()).count() as u64;
-        must((found.opened, found.completed) == (found.records.len() as u64, completed), "a record for each", found)?;
+        must(found.opened == found.records.len() as u64, "a record for each", found)?;
+        let numbers = found.records.iter().map(|record| record.number);
+        must(numbers.eq((0..).skip(found.first as usize).take(found.records.len())), "in order", found)?;
         for record in &found.records {
             let (from, to) = (network.requests.pairs[record.pair].from, network.requests.pairs[record.pair].to);
             let (data_vc, ack_vc) = (record.data_vc(&network.requests), record.ack_vc(&network.requests));

@@ -1,0 +1,223 @@
+//! Counts of requests by size and completion time. They take much less memory than records.
+//!
+//! The counts are exact: they distinguish all completion times, in units of the clock. For slowdowns they also
+//! distinguish kinds of paths and numbers of segments. So a run needs memory for each combination that has occurred,
+//! and not for each request.
+
+use std::collections::HashMap;
+
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::events::Observer;
+use celltrain_core::network::Network;
+use celltrain_core::probe::Probe;
+use celltrain_core::requests::{GroupIndex, GroupResult, RequestRecord};
+use celltrain_core::units::{Clock, Span, Time};
+use celltrain_scenario::scenario::MeasureOptions;
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use super::alone::{Alone, PathKind, Paths};
+use super::{SizeMeasures, Statistics, milliseconds};
+
+/// Counts of the requests that opened in the measured time.
+///
+/// As the probe of a run, it counts the requests that close, if the network does not keep their records.
+pub struct Tally<'a> {
+    network: &'a Network,
+    clock: Clock,
+    limits: Limits,
+    /// Requests that open at this time or before are not counted.
+    after: Option<Time>,
+    /// Requests that open later are not counted.
+    until: Time,
+    /// The end of the run. Requests that open then are not counted.
+    end: Time,
+    paths: Option<Paths<'a>>,
+    groups: TiVec<GroupIndex, [Counts; 3]>,
+}
+
+impl<'a> Tally<'a> {
+    /// Creates the tally of a run before it starts. Slowdowns can be computed only if `with_paths` is true.
+    pub fn new(network: &'a Network, options: &MeasureOptions, with_paths: bool) -> Self {
+        let clock = network.clock();
+        let end = clock.time(network.duration);
+        Self {
+            network,
+            clock,
+            limits: Limits { short: options.short().bytes, long: options.long().bytes },
+            after: network.measure.from.map(|from| clock.time(from)),
+            until: network.measure.to.map_or(end, |to| clock.time(to)),
+            end,
+            paths: with_paths.then(|| Paths::of(network)),
+            groups: ti_vec![Default::default(); network.requests.groups.len()],
+        }
+    }
+
+    /// Counts the requests of which the result of the run has records.
+    ///
+    /// # Errors
+    /// Returns [`Interrupted`] if cancelled.
+    pub fn add_records(
+        &mut self,
+        groups: &TiSlice<GroupIndex, GroupResult>,
+        token: &CancellationToken<'_>,
+    ) -> Result<(), Interrupted> {
+        for (number, group) in groups.iter_enumerated() {
+            for record in &group.records {
+                token.tick(1)?;
+                self.add(number, record);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, group: GroupIndex, record: &RequestRecord) {
+        let is_early = self.after.is_some_and(|after| record.opened <= after);
+        if is_early || record.opened > self.until || record.opened >= self.end {
+            return;
+        }
+        let counts = &mut self.groups[group][self.limits.class(record.bytes) as usize];
+        counts.opened += 1;
+        counts.retransmitted_segments += u64::from(record.retransmitted_segments);
+        counts.timeouts += u64::from(record.timeouts);
+        if let Some(completed) = record.completed() {
+            let kind = self.paths.as_mut().map(|paths| paths.add(group, record));
+            *counts.completed.entry((completed - record.opened, kind)).or_default() += 1;
+        }
+    }
+
+    /// Returns the paths of the requests that were completed, to simulate them alone.
+    pub fn take_paths(&mut self) -> Option<Paths<'a>> {
+        self.paths.take()
+    }
+
+    /// Returns the measures of a group for all requests, short, medium and long ones.
+    ///
+    /// # Errors
+    /// Returns [`Interrupted`] if cancelled.
+    pub(super) fn measures(
+        &self,
+        group: GroupIndex,
+        alone: Option<&Alone<'_>>,
+        token: &CancellationToken<'_>,
+    ) -> Result<[SizeMeasures; 4], Interrupted> {
+        let mut all = Values::default();
+        let mut by_class: [Values; 3] = Default::default();
+        for (counts, values) in self.groups[group].iter().zip(&mut by_class) {
+            values.collect(counts, self.clock, alone, token)?;
+            all.extend(values);
+        }
+        let [short, medium, long] = by_class.map(Values::measures);
+        Ok([all.measures(), short, medium, long])
+    }
+}
+
+impl Observer for Tally<'_> {
+    fn on_request_closed(&mut self, group: GroupIndex, record: &RequestRecord) {
+        if self.network.requests.drops_closed {
+            self.add(group, record);
+        }
+    }
+}
+
+impl Probe for Tally<'_> {}
+
+/// Counts of the requests of a class.
+#[derive(Clone, Default)]
+struct Counts {
+    opened: u64,
+    retransmitted_segments: u64,
+    timeouts: u64,
+    /// Number of requests with each completion time, and with each kind of path and number of segments if they matter.
+    completed: HashMap<(Span, Option<PathKind>), u64>,
+}
+
+/// Values of the requests of some sizes, each with the number of times it occurred.
+#[derive(Default)]
+struct Values {
+    opened: u64,
+    retransmitted_segments: u64,
+    timeouts: u64,
+    completed: u64,
+    completions_ms: Vec<(f64, u64)>,
+    slowdowns: Vec<(f64, u64)>,
+}
+
+impl Values {
+    fn collect(
+        &mut self,
+        counts: &Counts,
+        clock: Clock,
+        alone: Option<&Alone<'_>>,
+        token: &CancellationToken<'_>,
+    ) -> Result<(), Interrupted> {
+        (self.opened, self.retransmitted_segments, self.timeouts) =
+            (counts.opened, counts.retransmitted_segments, counts.timeouts);
+        // The order of a hash map has no effect, because values are sorted.
+        for (&(took, kind), &times) in &counts.completed {
+            token.tick(1)?;
+            self.completed += times;
+            self.completions_ms.push((milliseconds(took, clock), times));
+            let slowdown = alone.zip(kind).and_then(|(alone, kind)| alone.slowdown_of(kind, took, clock));
+            self.slowdowns.extend(slowdown.map(|slowdown| (slowdown, times)));
+        }
+        Ok(())
+    }
+
+    fn extend(&mut self, other: &Self) {
+        self.opened += other.opened;
+        self.retransmitted_segments += other.retransmitted_segments;
+        self.timeouts += other.timeouts;
+        self.completed += other.completed;
+        self.completions_ms.extend(&other.completions_ms);
+        self.slowdowns.extend(&other.slowdowns);
+    }
+
+    fn measures(self) -> SizeMeasures {
+        SizeMeasures {
+            opened: self.opened,
+            completed: self.completed,
+            retransmitted_segments: self.retransmitted_segments,
+            timeouts: self.timeouts,
+            completion_ms: Statistics::of(self.completions_ms),
+            slowdown: Statistics::of(self.slowdowns),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Short,
+    Medium,
+    Long,
+}
+
+/// Limits of the classes of sizes, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    short: u64,
+    long: u64,
+}
+
+impl Limits {
+    fn class(self, bytes: u64) -> Class {
+        match bytes {
+            bytes if bytes <= self.short => Class::Short,
+            bytes if bytes > self.long => Class::Long,
+            _ => Class::Medium,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_at_a_limit_belongs_to_the_smaller_class() {
+        let limits = Limits { short: 100, long: 1000 };
+        assert_eq!(
+            [1, 100, 101, 1000, 1001].map(|bytes| limits.class(bytes)),
+            [Class::Short, Class::Short, Class::Medium, Class::Medium, Class::Long]
+        );
+    }
+}
