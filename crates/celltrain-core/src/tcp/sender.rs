@@ -408,7 +408,7 @@ impl Sender {
             if let Some(timing) = &mut self.timing {
                 timing.ticks = timing.ticks.saturating_add(1);
             }
-            if self.idle_since_sent || self.snd_una == self.snd_max {
+            if self.counts_idle() {
                 self.idle = self.idle.saturating_add(1);
             }
         }
@@ -433,9 +433,15 @@ impl Sender {
         if let Some(timing) = &mut self.timing {
             timing.ticks = timing.ticks.saturating_add(whole);
         }
-        if self.snd_una == self.snd_max {
+        if self.counts_idle() {
             self.idle = self.idle.saturating_add(whole);
         }
+    }
+
+    /// Returns whether a tick belongs to a pause.
+    //= rfc5681#4.1 "a pause counts from the last data sent"
+    fn counts_idle(&self) -> bool {
+        self.idle_since_sent || self.snd_una == self.snd_max
     }
 
     /// Returns a number of bytes in full segments.
