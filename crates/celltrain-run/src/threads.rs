@@ -270,6 +270,6 @@ mod tests {
         });
         assert_eq!(ended, Err::<(), _>(3));
         assert_eq!(here(|| Ok::<_, ()>(()), |token| token.check().map(|()| 7)), Ok(7));
-        assert_eq!(here(|| Err::<(), _>(1), |_| Ok(())), Err(1), "what is to end is not begun");
+        assert_eq!(here(|| Err::<(), _>(1), |_| Ok(())), Err(1), "cancelled work is not started");
     }
 }
