@@ -1,7 +1,7 @@
 /** Plots of a run: the queue over the whole run, then the buffer by VC, windows and segments in the current window. */
 
 import type { JSX } from "preact";
-import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { Pictures } from "../keep/pictures.tsx";
 import { time } from "../parts/format.ts";
 import { Name, Word } from "../parts/words.tsx";
@@ -123,6 +123,13 @@ const MOST_LINES = 24;
 export function Plots(props: { readonly overview: lens.Overview; readonly looked: lens.Detail }): JSX.Element {
   const { looked, overview } = props;
   const { history } = looked;
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (lens.showPlots.value) {
+      lens.showPlots.value = false;
+      card.current?.scrollIntoView({ block: "start" });
+    }
+  }, [lens.showPlots.value]);
   const all: readonly [number, number] = [looked.from, looked.to];
   const view = lens.zoom.value;
   const flows = looked.connections.slice(0, MOST_FLOWS);
@@ -154,12 +161,13 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
   const colours = useMemo(() => vcColours(overview.network, history), [looked]);
   const mine = looked.timeouts.filter((t) => t.flow === flow).map((t) => t.time_s);
   return (
-    <section class="card" aria-labelledby="plots-title">
+    <section class="card" aria-labelledby="plots-title" ref={card}>
       <div class="row">
         <h2 id="plots-title">Over time</h2>
         <span class="row row-end">
           <button
             type="button"
+            disabled={view[0] <= all[0] && view[1] >= all[1]}
             onClick={() => {
               lens.zoom.value = all;
             }}
@@ -203,7 +211,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         <>
           <h3 class="plot-title">
             <Word of="cwnd">Congestion windows</Word> of{" "}
-            {flows.length > MOST_LINES ? `the first ${String(MOST_LINES)}` : "all"} connections{" "}
+            {flows.length > MOST_LINES ? `the first ${String(MOST_LINES)}` : "all"} connections. TCP: {overview.tcp}{" "}
             <Pictures
               of="plot-cwnd"
               name="cwnd"
