@@ -80,7 +80,7 @@ def test_a_formula_of_a_megabyte_is_refused_in_a_few_lines(celltrain, tmp_path):
     assert len(told.err) < 3000
 
 
-def test_explain_is_the_page_of_the_language(celltrain):
+def test_explain_shows_the_page_of_the_language(celltrain):
     told = celltrain("explain", "formula").out
     assert "if c then a else b" in told
     assert "random()" in told
@@ -120,7 +120,7 @@ def test_a_comparison_warns_of_results_that_are_not_numbers():
     assert not any("good:" in warning for warning in compared.warnings)
 
 
-def test_values_of_an_axis_are_called_by_what_they_differ_in():
+def test_axis_values_are_labelled_by_their_differences():
     policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold=90)]
     policies.append(ct.Formula(admit="X <= a", constants={"a": 8}))
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=ct.Ppd(), duration="5ms")
@@ -191,10 +191,10 @@ def test_a_mistake_about_windows_is_shown_at_its_place(celltrain, tmp_path):
     [
         ('on_ack = { cwnd = "cwnd + mss" }', "formula", ["on_ack.cwnd", "the other in bytes"]),
         ('on_ack = { rwnd = "3" }', "formula", ["on_ack.rwnd", "It must be cwnd, ssthresh or a name of state"]),
-        ('on_loss = { cwnd = "acked" }', "formula", ["on_loss.cwnd", "which only an acknowledgement"]),
+        ('on_loss = { cwnd = "acked" }', "formula", ["on_loss.cwnd", "available only on_ack"]),
         ('on_los = { cwnd = "1" }', "formula", ["formula.on_los", "did you mean on_loss?"]),
         ("constants = { W = { tcp1 = 3 } }", "formula", ["constants.W", "is not a number, or a formula of constants"]),
-        ("", "formula", ["tcp.reno.formula", "says nothing of cwnd and ssthresh"]),
+        ("", "formula", ["tcp.reno.formula", "has no formula for cwnd or ssthresh"]),
         ('on_ack = { cwnd = "1" }', "cubic", ["tcp.reno.formula", 'has no effect, as congestion is "cubic"']),
     ],
 )
@@ -232,7 +232,7 @@ def test_weights_as_a_formula_give_the_run_of_the_weights_it_computes(celltrain,
         ('{ weight = "W", constants.W = { tcp2 = 0, default = 1 } }', ["weight", "gives 0 for the VC tcp2"]),
         ('{ weight = "W", constants.W = { tcp9 = 1, default = 1 } }', ["constants.W.tcp9", "is not a VC"]),
         ('{ weight = "W", constants.W = { tcp1 = 1 } }', ["constants.W", 'has no value for "tcp2"']),
-        ('{ weight = "random()" }', ["weight", "worked out once, as the run starts"]),
+        ('{ weight = "random()" }', ["weight", "evaluated only once, at the start of the run"]),
         ("{}", ["wfq_formula.weight", "is missing; it must be a formula"]),
     ],
 )

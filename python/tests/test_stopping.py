@@ -135,7 +135,7 @@ def test_a_run_in_asyncio_ends_with_its_task():
 
 
 @pytest.mark.slow
-def test_a_sweep_keeps_what_is_done_and_goes_on(tmp_path):
+def test_a_stopped_sweep_keeps_finished_runs_and_resumes(tmp_path):
     handle, reports = ct.Cancel(), []
     plan = {"base": LAN.replace(duration="5ms"), "over": {"port.bottleneck.buffer": [900, 1000]}, "seeds": 1000}
 
@@ -162,7 +162,7 @@ def test_a_sweep_of_runs_without_end_is_ended_on_another_thread(tmp_path):
     assert len(ct.Store.open(tmp_path / "store").wide()) == 0
 
 
-def test_a_search_keeps_what_is_done(tmp_path):
+def test_a_stopped_search_keeps_finished_trials(tmp_path):
     pytest.importorskip("optuna")
     handle = ct.Cancel()
     with pytest.raises(ct.CancelledError):
@@ -179,7 +179,7 @@ def test_a_search_keeps_what_is_done(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_reproduction_returns_what_is_done():
+def test_a_stopped_reproduction_returns_finished_runs():
     handle = ct.Cancel()
     found = ct.reproduce(
         "af-96-1269",
@@ -206,7 +206,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_handle_that_was_cancelled_before_ends_a_call_before_it_does_anything(call, tmp_path, monkeypatch):
+def test_an_already_cancelled_handle_ends_a_call_at_once(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     handle = ct.Cancel()
     handle.cancel()
@@ -223,7 +223,7 @@ def test_an_object_that_is_not_a_handle_is_refused(call, value, tmp_path, monkey
         CALLS[call](value)
 
 
-def test_a_call_within_a_call_ends_with_it_and_an_independent_one_does_not():
+def test_cancellation_ends_nested_calls_but_not_independent_ones():
     handle, inside = ct.Cancel(), []
 
     def progress(_):
@@ -323,3 +323,65 @@ lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.Ppd()
 def test_a_run_started_after_celltrain_has_ended_its_threads_is_cancelled():
     done = subprocess.run([sys.executable, "-c", AFTER_EXIT], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "cancelled: the process exits\n", "")
+
+
+class EndlessStack(ct.Stack):
+    """A stack whose first poll never returns."""
+
+    def on_packet(self, now, packet):
+        pass
+
+    def poll(self, now):
+        while True:
+            pass
+
+    def next_timeout(self, now):
+        return None
+
+    received = 0
+    completed = False
+
+
+class EndlessPolicy(ct.PythonPolicy):
+    """A policy that never decides."""
+
+    def admit(self, view, vc):
+        while True:
+            pass
+
+
+ENDLESS = {
+    "stack": LAN.replace(stack=EndlessStack()),
+    "policy": ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=EndlessPolicy()),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_handle_ends_python_code_that_never_returns(kind):
+    handle = ct.Cancel()
+    soon(handle)
+    started = time.monotonic()
+    with pytest.raises(ct.CancelledError):
+        ct.run(ENDLESS[kind], cancel=handle)
+    assert time.monotonic() - started < GENEROUS_SECONDS
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_ctrl_c_ends_python_code_that_never_returns(kind):
+    handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ct.run(ENDLESS[kind])
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert time.monotonic() - started < GENEROUS_SECONDS
+    assert ct.run(LAN.replace(duration="1ms")).fingerprint, "later runs are not interrupted"
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_limit_ends_python_code_that_never_returns(kind):
+    store = ct.sweep(ENDLESS[kind], over={"duration": ["1ms", "2ms"]}, seeds=1, limit="200ms", jobs=1)
+    assert store.wide()["error"].to_pylist() == ["took longer than 0.2 s of real time"] * 2

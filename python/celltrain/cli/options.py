@@ -198,7 +198,9 @@ PlanSettings = Annotated[
 Seed = Annotated[
     int | None, option("N", "Seed instead of the scenario's own.", panel=SCENARIO, parser=whole(0, MOST_SEED))
 ]
-FirstSeed = Annotated[int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0))]
+FirstSeed = Annotated[
+    int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0, MOST_SEED))
+]
 _MEASURES = "Measures, separated by commas; see: celltrain list measures."
 _USUAL: dict[str, Any] = {"default": "efficiency,fairness", "autocompletion": complete_measures}
 Measures = Annotated[list[str] | None, option("NAMES", _MEASURES, panel=ENSEMBLE, **_USUAL)]
