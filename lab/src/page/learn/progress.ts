@@ -16,7 +16,7 @@ export function finish(story: Story, step: number): void {
   }
 }
 
-/** What a user has done in a step: the guess, whether it has run, and the number of seeds added. */
+/** A user's attempt at a step: the guess, whether the step has run, and the number of seeds added. */
 export interface Attempt {
   readonly guess: number | null;
   readonly asked: boolean;

@@ -123,11 +123,12 @@ const MOST_LINES = 24;
 export function Plots(props: { readonly overview: lens.Overview; readonly looked: lens.Detail }): JSX.Element {
   const { looked, overview } = props;
   const { history } = looked;
-  const card = useRef<HTMLElement>(null);
+  const windowsPlot = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (lens.showPlots.value) {
       lens.showPlots.value = false;
-      card.current?.scrollIntoView({ block: "start" });
+      // The views above get their heights only when they are drawn.
+      setTimeout(() => windowsPlot.current?.scrollIntoView({ block: "center" }), 200);
     }
   }, [lens.showPlots.value]);
   const all: readonly [number, number] = [looked.from, looked.to];
@@ -161,7 +162,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
   const colours = useMemo(() => vcColours(overview.network, history), [looked]);
   const mine = looked.timeouts.filter((t) => t.flow === flow).map((t) => t.time_s);
   return (
-    <section class="card" aria-labelledby="plots-title" ref={card}>
+    <section class="card" aria-labelledby="plots-title">
       <div class="row">
         <h2 id="plots-title">Over time</h2>
         <span class="row row-end">
@@ -208,7 +209,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         }}
       />
       {lens.hasOwnTcp(overview.network) && (
-        <>
+        <div ref={windowsPlot}>
           <h3 class="plot-title">
             <Word of="cwnd">Congestion windows</Word> of{" "}
             {flows.length > MOST_LINES ? `the first ${String(MOST_LINES)}` : "all"} connections. TCP: {overview.tcp}{" "}
@@ -244,7 +245,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
               );
             }}
           />
-        </>
+        </div>
       )}
       {silent !== "" && <p class="small soft">{silent}</p>}
       <div class="row plot-title">

@@ -68,7 +68,7 @@ test("a look inside at a given window shows the plots, and the way back keeps gu
       const box = document.querySelector("#plot-cwnd")?.getBoundingClientRect();
       return box !== undefined && box.top >= 0 && box.bottom <= most;
     }, height);
-    assert.match(await page.locator("#plots-title ~ *, .plot-title").allInnerTexts().then((all) => all.join()), /TCP: Reno \(rules: paper\)/);
+    await page.getByText("TCP: Reno (rules: paper)").waitFor();
     assert.ok(await page.getByRole("button", { name: "Show the whole window" }).isDisabled(), "it is shown already");
     await page.getByRole("link", { name: /Back to the story/ }).click();
     await answer.waitFor();
