@@ -449,9 +449,9 @@ def test_a_varied_setting_is_headed_by_its_last_part(celltrain):
 
 def test_every_tcp_is_named_at_the_head(celltrain):
     alike = celltrain("compare", *LAN, "--seeds", 1)
-    assert "\nTCP: vanilla (no fast retransmit, 100 ms ticks)\n" in alike.out
+    assert "\nTCP: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)\n" in alike.out
     lan = ["compare", "lan-epd", "lan-sack", "--vary", "duration=20ms", "--seeds", 1]
-    assert "\nTCP of lan-sack: sack (selective acknowledgements, 100 ms ticks)\n" in celltrain(*lan).out
+    assert "\nTCP of lan-sack: sack (selective acknowledgements, rules of the papers, 100 ms ticks)\n" in celltrain(*lan).out
     named = {one["name"]: one["tcp"].partition(" ")[0] for one in celltrain(*lan, "--json").json["scenarios"]}
     assert named == {"lan-epd": "vanilla", "lan-sack": "sack"}
     varied = ct.compare("lan-epd", vary={"duration": ["20ms"], "tcp": [{"tahoe": {}}, {"sack": {}}]}, seeds=1)
