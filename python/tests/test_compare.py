@@ -313,7 +313,7 @@ def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tm
             'Unknown measure "efficency". Did you mean efficiency? (See: celltrain list measures)',
         ),
         (["lan-epd", "--measures", "ports.nowhere.lost_cells"], "is not a measure of these runs"),
-        (["lan-epd", "lan-fba", "--names", "A"], "--names has 1 name for 2 scenarios; give one for each."),
+        (["lan-epd", "lan-fba", "--names", "A"], "--names = A is 1 name for 2 scenarios; give one for each; commas separate names"),
         (["lan-epd", "--plot", "figure.jpg"], "Cannot draw figure.jpg: use .svg, .pdf or .png."),
         (["lan-epd", "--plot", "figure.svg", "--width", "poster"], "is not a figure width; choose column or page"),
         (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),

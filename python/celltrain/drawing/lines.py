@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from celltrain.drawing import figure as canvas
 from celltrain.drawing.figure import INK, MOST_MARKS, PALE, SOFT, FigureStyle, bars, legible, panelled
-from celltrain.drawing.words import UNDEFINED, labelled, plain, ruler
+from celltrain.drawing.words import UNDEFINED, axis_label, labelled, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,8 +86,8 @@ class Scale:
             places = np.arange(len(values), dtype=np.float64)
             return cls(label=labelled(name, ""), places=places, words=list(map(str, values)), **options)
         numbers = np.array(values, dtype=np.float64)
-        unit, size = ruler(unit, numbers.tolist())
-        return cls(label=labelled(name, unit), places=numbers / size, size=size, **options)
+        label, size = axis_label(name, unit, numbers.tolist())
+        return cls(label=label, places=numbers / size, size=size, **options)
 
     @property
     def texts(self) -> list[str]:

@@ -258,7 +258,12 @@ def _variant(tcp: Mapping[str, Any]) -> str:
     by = {"jacobson": "", "formula": " with formulas"}.get(control, f" with {control}")
     rules, sizes = RULES.get(options.get("rules", ""), ""), _sizes(options)
     # First what changes results most, as a figure cuts off a line that is too long.
-    details = [RECOVERY[name], *([rules] if rules else []), *sizes, f"{_spaced(options.get('timer_granularity', '100ms'))} ticks"]
+    details = [
+        RECOVERY[name],
+        *([rules] if rules else []),
+        *sizes,
+        f"{_spaced(options.get('timer_granularity', '100ms'))} ticks",
+    ]
     if options.get("tick_phase") == "random":
         details.append("random phases")
     if rate := options.get("pacing_rate"):

@@ -249,7 +249,7 @@ def _scale(axis: Axis) -> Scale:
     # The path of an axis without a name of its own is clearer than its last step.
     path = axis.meaning.partition(":")[0]
     return Scale.of(
-        words.axis(path) if axis.name == path else axis.worded,
+        axis.called or (words.axis(path) if axis.name == path else axis.worded),
         axis.unit,
         axis.values,
         logarithmic=axis.logarithmic,
