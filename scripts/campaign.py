@@ -101,7 +101,7 @@ RUN_TESTS = "cargo test --profile adversary --package celltrain-run"
 CAMPAIGNS = {
     # Checks.
     "adversary": Campaign(
-        "random scenarios at the edges of what can be written, on a build that checks overflow",
+        "random scenarios at the limits of valid values, on a build that checks overflow",
         "20 min",
         f"CELLTRAIN_ADVERSARY={{count}} CELLTRAIN_ADVERSARY_SEED={{seed}} {RUN_TESTS} --test adversary -- --nocapture",
         count=20_000,

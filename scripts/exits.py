@@ -44,7 +44,7 @@ USES = {
     "thread": "import threading\nfor s in stores: threading.Thread(target=s.table).start()\ns.table()",
 }
 OPEN = "import sys\nfrom celltrain.ensemble.store import Store\nstores = [Store.open(path) for path in sys.argv[1:3]]\n"
-#: What a daemon thread runs while the process exits. The code uses `seconds`, `folder` and the policy `Half`.
+#: Code of a daemon thread while the process exits. The code uses `seconds`, `folder` and the policy `Half`.
 RUNS = {
     "run": "ct.run(lan(seconds, ct.Ppd()))",
     "run, reference engine": "ct.run(lan(seconds, ct.Ppd()), engine='reference')",
@@ -144,7 +144,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Counts processes that use stores and end abnormally.")
     parser.add_argument("--count", type=int, default=2000, help="processes")
-    parser.add_argument("--seed", type=int, default=1, help="of the order of what they do")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the order of their actions")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--only", default="", help="only the ways whose name contains this, such as run")
     parser.add_argument("--interrupts", type=Path, help="interrupt runs of the scenarios in this folder instead")

@@ -64,7 +64,7 @@ def main() -> int:
         elif not arguments.bless:
             failures.append(f"{scenario} has no budget")
         print(line, flush=True)
-    failures += [f"{scenario} has a budget and is no scenario" for scenario in budgets if scenario not in counts]
+    failures += [f"{scenario} has a budget but is not a scenario" for scenario in budgets if scenario not in counts]
     print(f"counted in {time.monotonic() - started:.1f} s")
     if arguments.bless:
         write({**all_budgets, key: counts})

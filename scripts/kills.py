@@ -314,7 +314,7 @@ def _wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> N
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the campaign. Returns the exit code."""
-    parser = argparse.ArgumentParser(description="Kills sweeps, goes on with them, compares.")
+    parser = argparse.ArgumentParser(description="Kills sweeps, resumes them, and compares the results.")
     parser.add_argument("--kills", type=int, default=200, help="at random, half on threads and half on a cluster")
     parser.add_argument("--forced", type=int, help="at system calls; a fifth of --kills when absent")
     parser.add_argument("--each", type=int, default=8, help="kills of a sweep")

@@ -441,7 +441,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=5000, help="cases")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    parser.add_argument("--case", type=int, help="only this one, and what it says")
+    parser.add_argument("--case", type=int, help="run only this case, and print its message")
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--numbers", help=argparse.SUPPRESS)
     options = parser.parse_args()

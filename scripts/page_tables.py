@@ -50,18 +50,18 @@ def written(page: Path, text: str, tables: Mapping[str, str]) -> str:
 
 def measures() -> dict[str, str]:
     """Returns the tables of docs/measures.md: one line for each measure, and for each column of each series."""
-    columns = ("measure", "unit", "type", "what it is")
+    columns = ("measure", "unit", "type", "meaning")
     tables = {
         name: markdown(columns, [described(one) for one in listed]) for name, listed in {"run": RUN, **ROWS}.items()
     }
     series = [(f"`{kind.name}`", *described(one)) for kind in SERIES.values() for one in kind.columns]
-    return {**tables, "series": markdown(("series", "column", "unit", "type", "what it is"), series)}
+    return {**tables, "series": markdown(("series", "column", "unit", "type", "meaning"), series)}
 
 
 def events() -> dict[str, str]:
     """Returns the table of docs/looking-inside.md: one line for each column of each kind of event."""
     rows = [(f"`{kind.name}`", *described(one)) for kind in EVENTS.values() for one in kind.columns]
-    return {"events": markdown(("kind", "column", "unit", "type", "what it is"), rows)}
+    return {"events": markdown(("kind", "column", "unit", "type", "meaning"), rows)}
 
 
 def described(measure: Measure) -> tuple[str, str, str, str]:

@@ -1,25 +1,27 @@
 """Counts constructions in prose that make English hard to read, per 1,000 words; fails above a limit.
 
-    python scripts/prose.py              the density of each kind of file; exit code 1 above the limit
-    python scripts/prose.py FILE...      every hit in these files, with its line
+    python scripts/prose.py              the density of each kind of text; exit code 1 if one is above the limit
+    python scripts/prose.py FILE...      every hit in these files, with its line and kind
 
-Prose means comments, Python docstrings, and Markdown outside code and tables. docs/design/libraries.md says why this is
-not Vale. A hit is a hint: rewrite the sentence, not the pattern.
+Text means comments, docstrings, strings, names of tests, and Markdown with its tables. docs/design/libraries.md says why
+this is not Vale. A hit is a hint: rewrite the sentence, not the pattern.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import subprocess
 import sys
 import tokenize
-from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 
-#: Maximum number of hits per 1,000 words in each kind of file.
+#: Maximum number of hits per 1,000 words in each kind of text.
 LIMIT = 1.5
 
 PATTERNS = {
@@ -49,7 +51,7 @@ PATTERNS = {
         r"\bgo(?:es|ne)? on (?:with|where|in|by)\b|\b(?:comes?|came) of\b|\bwhat (?:there|it) is\b|\bas (?:there|they) are\b"
         r"|\bis to be (?:had|seen|found)\b|\bcannot be had\b"
     ),
-    "is no": r"\b(?:is|are) no (?!longer|more|less|need|way|better|worse|such|one)[a-z]+\b(?=[^.]*\.)(?<!there is no)",
+    "is no": r"(?<![Tt]here )\b(?:is|are) no (?!longer|more|less|need|way|better|worse|such|one)[a-z]+\b(?=[^.]*\.)",
     "inverted ending": (
         r"\bso (?:is|are|does|do|has|have) (?:it|they|the|those|that)\b|\bas (?:is|are|does|do) the\b|\band its like\b"
     ),
@@ -59,38 +61,69 @@ COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERN
 #: Texts by other people, this list itself, and changelog entries of released versions.
 SKIPPED = {"CHANGELOG.md", "scripts/prose.py", "python/tests/test_prose.py"}
 
+#: Single passages with fewer words in a row are names, numbers or code.
+SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]+ [a-z]+")
 
-def markdown(text: str) -> list[str]:
-    """Returns the prose in each line of a page."""
-    lines, fenced = [], False
-    for line in text.split("\n"):
+RUST_STRING = re.compile(r'''//[^\n]*|'\\?"'|r#"(.*?)"#|"((?:[^"\\]|\\.)*)"''', re.DOTALL)
+TEST_NAME = re.compile(r"#\[(?:test|rstest)\][^{;]*?fn (\w+)|^ *(?:async )?def test_(\w+)", re.MULTILINE)
+
+#: The text on a line, with the line's number.
+Passages = Iterator[tuple[int, str]]
+
+
+def markdown(text: str) -> Passages:
+    """Yields the prose of a page, without code and tables."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
         fence = line.startswith("```")
         fenced ^= fence
-        hidden = fence or fenced or line.lstrip().startswith("|") or line.startswith("<!--")
-        lines.append("" if hidden else re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line))
-    return lines
+        if not (fence or fenced or line.lstrip().startswith("|") or line.startswith("<!--")):
+            yield number, unlinked(line)
 
 
-def python(text: str) -> list[str]:
-    """Returns the comments and docstrings in each line of a module."""
-    lines = [""] * (text.count("\n") + 2)
+def cells(text: str) -> Passages:
+    """Yields the cells of a page's tables."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("|"):
+            yield from ((number, unlinked(cell).strip()) for cell in line.strip().strip("|").split("|"))
+
+
+def unlinked(text: str) -> str:
+    """Returns Markdown with the text of links in place of the links."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+
+
+def python(text: str) -> Passages:
+    """Yields the comments and docstrings of a module."""
+    for token, documents in tokens(text):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("#!: ")
+        elif documents:
+            lines = enumerate(token.string.split("\n"), token.start[0])
+            yield from ((number, line.strip().strip("\"'")) for number, line in lines)
+
+
+def python_strings(text: str) -> Passages:
+    """Yields the strings of a module that are not docstrings."""
+    for token, documents in tokens(text):
+        # Python 3.12 splits f-strings into parts.
+        if not documents and tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
+            yield token.start[0], re.sub(r"^[rbfu]*[\"']+|[\"']+$", "", token.string)
+
+
+def tokens(text: str) -> Iterator[tuple[tokenize.TokenInfo, bool]]:
+    """Yields the tokens of a module. The flag is true if the token is a string that is a statement."""
     statement = True
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        row = token.start[0] - 1
-        if token.type == tokenize.COMMENT:
-            lines[row] = token.string.lstrip("#!: ")
-        elif token.type == tokenize.STRING and statement:
-            for offset, line in enumerate(token.string.split("\n")):
-                lines[row + offset] = line.strip().strip("\"'")
+        yield token, statement and token.type == tokenize.STRING
         if token.type not in (tokenize.NL, tokenize.COMMENT):
             statement = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
-    return lines
 
 
-def slashes(text: str) -> list[str]:
-    """Returns the comments in each line of a Rust or TypeScript file."""
-    lines, fenced, block = [], False, False
-    for line in text.split("\n"):
+def slashes(text: str) -> Passages:
+    """Yields the comments of a Rust or TypeScript file."""
+    fenced, block = False, False
+    for number, line in enumerate(text.split("\n"), 1):
         if block or line.lstrip().startswith("/*"):
             body = re.sub(r"^\s*(?:/\*+|\*+/?)\s?", "", line).split("*/")[0]
             block = "*/" not in line
@@ -99,59 +132,95 @@ def slashes(text: str) -> list[str]:
             body = found[1] if found else ""
         fence = body.startswith("```")
         fenced ^= fence
-        lines.append("" if fence or fenced else body)
-    return lines
+        if not (fence or fenced):
+            yield number, body
 
 
-KINDS = {
-    ".md": ("pages", markdown),
-    ".py": ("Python", python),
-    ".rs": ("Rust", slashes),
-    ".ts": ("TypeScript", slashes),
-    ".tsx": ("TypeScript", slashes),
-}
+def rust_strings(text: str) -> Passages:
+    """Yields the strings of a Rust file."""
+    for found in RUST_STRING.finditer(text):
+        body = re.sub(r"\\\n\s*", "", found[1] or found[2] or "")
+        yield text.count("\n", 0, found.start()) + 1, body.replace("\n", " ")
 
 
-def hits(path: Path) -> tuple[int, list[tuple[int, str, str]]]:
-    """Returns a file's number of words, and the line, pattern and beginning of every hit."""
-    lines = [re.sub(r"`[^`]*`", "X", line) for line in KINDS[path.suffix][1](path.read_text(encoding="utf-8"))]
-    text, starts = "", []
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        starts.append(len(text))
+def test_names(text: str) -> Passages:
+    """Yields the names of tests as sentences."""
+    for found in TEST_NAME.finditer(text):
+        yield text.count("\n", 0, found.end()) + 1, (found[1] or found[2]).replace("_", " ").capitalize()
+
+
+def hashes(text: str) -> Passages:
+    """Yields the comments of a configuration file or script."""
+    for number, line in enumerate(text.split("\n"), 1):
+        found = re.search(r"(?:^|\s)#+ (.*)", line)
+        yield number, found[1] if found and not line.startswith("#!") else ""
+
+
+class Kind(NamedTuple):
+    """A kind of text: the names of its files, its reader, and true if each passage is a text of its own."""
+
+    name: str
+    files: re.Pattern[str]
+    read: Callable[[str], Passages]
+    single: bool = False
+
+
+KINDS = [
+    Kind("pages", re.compile(r"\.md$"), markdown),
+    Kind("table cells", re.compile(r"\.md$"), cells, single=True),
+    Kind("comments in Python", re.compile(r"\.py$"), python),
+    Kind("strings in Python", re.compile(r"^(?!.*\btests/).*\.py$"), python_strings, single=True),
+    Kind("comments in Rust", re.compile(r"\.rs$"), slashes),
+    Kind("strings in Rust", re.compile(r"\.rs$"), rust_strings, single=True),
+    Kind("comments in TypeScript", re.compile(r"\.tsx?$"), slashes),
+    Kind("test names", re.compile(r"\.(?:rs|py)$"), test_names, single=True),
+    Kind("comments in configuration", re.compile(r"\.(?:toml|ya?ml|sh)$|Makefile$|\.ci/run$"), hashes),
+]
+
+
+def hits(kind: Kind, text: str) -> tuple[int, list[tuple[int, str, str]]]:
+    """Returns the number of words of this kind in a file, and the line, pattern and beginning of every hit."""
+    read, starts = "", []
+    for (number, body), (_, following) in itertools.pairwise([*kind.read(text), (0, "")]):
+        if kind.single and not SENTENCE.search(body):
+            continue
+        starts.append((len(read), number))
+        read += re.sub(r"`[^`]*`|\{[^}]*\}" if kind.single else r"`[^`]*`", "X", body)
         # Join the lines of a paragraph, so that patterns match across line breaks.
-        joined = line.strip() and following.strip() and not re.match(r"\s*(?:[-*#>]|\d+\.)", following)
-        text += line + (" " if joined else "\n")
+        joined = body.strip() and following.strip() and not re.match(r"\s*(?:[-*#>]|\d+\.)", following)
+        read += ".\n" if kind.single else " " if joined else "\n"
     found = [
-        (sum(start <= match.start() for start in starts), name, text[match.start() : match.start() + 100].strip())
+        (
+            max(number for start, number in starts if start <= match.start()),
+            name,
+            " ".join(read[match.start() : match.start() + 100].split()),
+        )
         for name, pattern in COMPILED.items()
-        for match in pattern.finditer(text)
+        for match in pattern.finditer(read)
     ]
-    return len(text.split()), sorted(found)
+    return len(read.split()), sorted(found)
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the hits in the given files, or the density of hits in every kind of file of the checkout."""
-    for name in arguments:
-        for line, pattern, excerpt in hits(Path(name))[1]:
-            print(f"{name}:{line}: {pattern}: {excerpt}")
-    if arguments:
-        return 0
+    """Prints the hits in the given files, or the density of hits in every kind of text of the checkout."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    words: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    for name in listed.splitlines():
-        path = ROOT / name
-        if path.suffix in KINDS and path.is_file() and name not in SKIPPED:
-            kind = KINDS[path.suffix][0]
-            size, found = hits(path)
-            words[kind] += size
-            counts[kind] += len(found)
+    names = arguments or [name for name in listed.splitlines() if name not in SKIPPED and (ROOT / name).is_file()]
     worst = 0.0
-    for kind, size in words.items():
-        density = 1000 * counts[kind] / size
-        worst = max(worst, density)
-        if density > LIMIT:
-            print(f"{kind}: {density:.1f} hits in 1,000 words of prose, at most {LIMIT} are allowed", file=sys.stderr)
+    for kind in KINDS:
+        words = count = 0
+        for name in filter(kind.files.search, names):
+            path = Path(name) if arguments else ROOT / name
+            size, found = hits(kind, path.read_text(encoding="utf-8"))
+            words += size
+            count += len(found)
+            for line, pattern, excerpt in found if arguments else ():
+                print(f"{name}:{line}: {kind.name}: {pattern}: {excerpt}")
+        density = 1000 * count / max(words, 1)
+        if not arguments:
+            print(f"{kind.name:25} {density:4.1f} hits in 1,000 words ({count} in {words:,})")
+            worst = max(worst, density)
+    if worst > LIMIT:
+        print(f"At most {LIMIT} hits in 1,000 words are allowed.", file=sys.stderr)
     return 1 if worst > LIMIT else 0
 
 

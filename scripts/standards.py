@@ -52,7 +52,7 @@ def faults(name: str, rule: dict[str, Any], known: dict[str, Path]) -> Iterator[
         yield f"{place}: needs tests, or a reason in differs or not_modelled"
     for test in rule.get("tests", ()):
         if test not in known:
-            yield f"{place}: there is no test {test}"
+            yield f"{place}: the test {test} does not exist"
 
 
 def state(rule: dict[str, Any]) -> str:

@@ -22,11 +22,11 @@ def test_the_measure_of_the_page_compiles_and_passes_its_tests_and_those_for_eve
         "a_port_where_no_cell_arrived_has_no_loss_ratio",
         "cells_that_are_lost_and_those_that_are_discarded_count_alike",
     ]
-    for name in ("no_name_is_twice_in_a_table_and_every_line_says_what_it_is", "the_outline_has_what_the_answer"):
+    for name in ("names_in_a_table_are_unique_and_every_entry_has_a_meaning", "the_outline_has_what_the_answer"):
         assert re.search(rf"^test answer::tests::{name}\w* \.\.\. ok$", output, re.MULTILINE), output
 
 
-def test_an_answer_has_it_and_its_line_on_the_page_of_measures_is_the_one_of_the_table():
+def test_an_answer_has_the_measure_and_the_page_of_measures_lists_it():
     output = build().run("celltrain-run", "adding", "measure::", "--nocapture")
     [described] = re.findall(r"^.*described: (.*)$", output, re.MULTILINE)
     line = json.loads(described)

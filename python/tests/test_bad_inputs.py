@@ -32,19 +32,19 @@ def expect_refusal(celltrain, path: Path, *words: str):
         ct.load(path)
 
 
-def test_a_missing_file(celltrain, tmp_path):
+def test_a_missing_file_is_refused(celltrain, tmp_path):
     expect_refusal(celltrain, tmp_path / "nowhere.toml", "no such file")
 
 
-def test_a_folder(celltrain, tmp_path):
+def test_a_folder_in_place_of_a_file_is_refused(celltrain, tmp_path):
     expect_refusal(celltrain, tmp_path, "is a folder")
 
 
-def test_a_file_as_a_folder(celltrain, small):
+def test_a_file_in_place_of_a_folder_is_refused(celltrain, small):
     expect_refusal(celltrain, small / "inside.toml", "cannot be read")
 
 
-def test_a_file_that_may_not_be_read(celltrain, small, monkeypatch):
+def test_an_unreadable_file_is_refused(celltrain, small, monkeypatch):
     # Root can read everything, so this simulates the refusal.
     def refuse(path, *_):
         raise PermissionError(13, "permission denied", str(path))
@@ -54,13 +54,13 @@ def test_a_file_that_may_not_be_read(celltrain, small, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
-def test_a_pipe_without_a_writer(celltrain, tmp_path):
+def test_a_pipe_without_a_writer_is_refused(celltrain, tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
     expect_refusal(celltrain, tmp_path / "pipe.toml", "not a regular file")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs an endless device")
-def test_an_endless_device(celltrain):
+def test_an_endless_device_is_refused(celltrain):
     expect_refusal(celltrain, Path("/dev/zero"), "not a regular file")
 
 
@@ -73,44 +73,44 @@ def test_a_file_larger_than_any_memory_is_refused_before_it_is_read(celltrain, t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["a = " + "[" * 500_000, "a = " + "{b=" * 150_000, "[" + "a." * 400_000 + "a]"])
-def test_brackets_up_to_the_limit(celltrain, tmp_path, text):
+def test_brackets_up_to_the_limit_are_read(celltrain, tmp_path, text):
     path = tmp_path / "deep.toml"
     path.write_text(text)
     expect_refusal(celltrain, path)
 
 
-def test_an_empty_file(celltrain, tmp_path):
+def test_an_empty_file_is_refused(celltrain, tmp_path):
     path = tmp_path / "empty.toml"
     path.touch()
     expect_refusal(celltrain, path, "duration is missing", "topology is missing")
 
 
-def test_a_binary_file(celltrain, tmp_path):
+def test_a_binary_file_is_refused(celltrain, tmp_path):
     path = tmp_path / "binary.toml"
     path.write_bytes(random.Random(1).randbytes(5000))
     expect_refusal(celltrain, path, "not text in UTF-8")
 
 
-def test_text_in_another_encoding(celltrain, tmp_path):
+def test_text_in_another_encoding_is_refused(celltrain, tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes('# ein Kommentar\nname = "für"\n'.encode("latin-1"))
     expect_refusal(celltrain, path, "byte 0xfc in line 2")
 
 
-def test_text_with_zero_bytes_and_terminal_commands(celltrain, tmp_path):
+def test_text_with_zero_bytes_and_terminal_commands_is_refused(celltrain, tmp_path):
     path = tmp_path / "control.toml"
     path.write_bytes(SMALL.replace("small", "a\\u001b[31mb").encode() + b'"\\u001b[2Jkey" = 1\nx = \x00\x1b[2J\n')
     expect_refusal(celltrain, path)
     assert "\x1b" not in celltrain("check", path).err
 
 
-def test_a_mark_at_the_start_and_line_ends_of_another_system_are_fine(celltrain, small):
+def test_a_byte_order_mark_and_crlf_line_ends_are_accepted(celltrain, small):
     small.write_bytes(b"\xef\xbb\xbf" + SMALL.replace("\n", "\r\n").encode())
     assert celltrain("check", small).code == 0
 
 
 @pytest.mark.parametrize("end", range(0, len(SMALL), 7))
-def test_a_file_cut_off_anywhere(celltrain, tmp_path, end):
+def test_a_truncated_file_is_refused(celltrain, tmp_path, end):
     path = tmp_path / "cut.toml"
     path.write_text(SMALL[:end])
     answer = celltrain("check", path)
@@ -203,7 +203,7 @@ POWERS = "is not a power of two from 1/32768 (0.000030517578125) to 1"
 ALLOCATORS = "efci, equal_share, erica, erica_plus, max_min"
 
 
-def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
+def test_the_scenarios_of_the_next_test_are_valid(celltrain, tmp_path):
     path = tmp_path / "sound.toml"
     for text in (INTERNETWORK, ONE_PORT, NETWORK, MERGE):
         path.write_text(text)
@@ -264,7 +264,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             'pcr = "1kbps"',
             21,
-            'vc.tcp1-3.abr.tcr = "4.24kbps" is the default, and not a positive rate up to pcr = "1kbps"',
+            'vc.tcp1-3.abr.tcr = "4.24kbps" is the default, but is not a positive rate up to pcr = "1kbps"',
         ),
         (
             INTERNETWORK,
@@ -415,7 +415,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
         ),
     ],
 )
-def test_rate_control_that_cannot_be_is_refused_in_words_that_help(celltrain, tmp_path, base, old, new, line, fault):
+def test_impossible_rate_control_is_refused_with_a_helpful_message(celltrain, tmp_path, base, old, new, line, fault):
     assert old in base
     path = tmp_path / "bad.toml"
     path.write_text(base.replace(old, new, 1))
@@ -426,7 +426,7 @@ def test_rate_control_that_cannot_be_is_refused_in_words_that_help(celltrain, tm
     assert line is None or int(place) == line
 
 
-def test_a_range_beyond_the_last_vc_is_warned_of(celltrain, tmp_path):
+def test_a_range_beyond_the_last_vc_gives_a_warning(celltrain, tmp_path):
     path = tmp_path / "beyond.toml"
     path.write_text(INTERNETWORK.replace("tcp1-3", "tcp1-4"))
     answer = celltrain("check", path)
@@ -435,7 +435,7 @@ def test_a_range_beyond_the_last_vc_is_warned_of(celltrain, tmp_path):
 
 
 @pytest.mark.slow
-def test_random_damage_never_surprises(celltrain, tmp_path):
+def test_random_damage_never_gives_a_traceback(celltrain, tmp_path):
     chance = random.Random(20)
     path = tmp_path / "damaged.toml"
     for _ in range(150):
@@ -448,7 +448,7 @@ def test_random_damage_never_surprises(celltrain, tmp_path):
         assert "Traceback" not in answer.err
 
 
-def test_a_file_name_that_is_not_valid_text(celltrain, tmp_path):
+def test_a_file_name_that_is_not_unicode_is_accepted(celltrain, tmp_path):
     if sys.platform != "linux":
         pytest.skip("file names are text here")
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/na\xffme [red]x[bold].toml"))
@@ -469,7 +469,7 @@ def test_several_bad_files_are_all_reported(celltrain, small, tmp_path):
 
 
 @pytest.mark.parametrize("file", [True, False])
-def test_an_output_folder_that_cannot_be_is_refused_before_the_run(celltrain, small, monkeypatch, file):
+def test_an_impossible_output_folder_is_refused_before_the_run(celltrain, small, monkeypatch, file):
     monkeypatch.setattr("celltrain.running.results.run", lambda *_, **__: pytest.fail("it ran"))
     answer = celltrain("run", small, "--out", small if file else small / "below")
     assert answer.code == 2
@@ -483,13 +483,13 @@ def test_a_plot_needs_a_file(celltrain, small):
     assert "--plot" in answer.err
 
 
-def test_a_trace_without_a_folder_says_what_is_missing(celltrain, small):
+def test_a_trace_without_a_folder_names_the_missing_option(celltrain, small):
     answer = celltrain("run", small, "--trace", "queue,cwnd", "--json")
     assert answer.code == 2
     [fault] = answer.json["faults"]
     assert (
         fault["message"]
-        == "--trace = queue,cwnd records series; say where to write them with --out DIR, or to draw them with --plot PICTURE"
+        == "--trace = queue,cwnd records series; name a folder for them with --out DIR, or a picture with --plot PICTURE"
     )
 
 
@@ -502,7 +502,7 @@ def test_a_trace_without_a_folder_says_what_is_missing(celltrain, small):
         ["--trace", "queue", "--port", "x"],
     ],
 )
-def test_options_that_make_no_sense(celltrain, small, tmp_path, arguments):
+def test_invalid_options_exit_with_2(celltrain, small, tmp_path, arguments):
     answer = celltrain("run", small, "--out", tmp_path / "out", *arguments)
     assert answer.code == 2
     assert arguments[-1] in answer.err

@@ -34,7 +34,7 @@ def test_a_new_scenario_may_start_from_a_shipped_one_and_overwrites_nothing(cell
 
 
 @pytest.mark.slow
-def test_why_lists_times_to_ask_about_and_its_command_explains_the_first(celltrain):
+def test_why_lists_episodes_and_the_suggested_command_explains_the_first(celltrain):
     answer = celltrain("why", "lan-tail-drop", "--set", "duration=5s")
     assert answer.code == 0
     rows = [row.split() for row in answer.out.splitlines() if re.match(r"\s*\d+\.\d{6}", row)]

@@ -25,7 +25,7 @@ def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
 
 
-def test_make_campaign_lists_what_pages_and_workflows_name_and_each_script_exists():
+def test_make_campaign_lists_every_campaign_named_in_pages_and_workflows():
     import campaign
 
     listed = subprocess.run([sys.executable, campaign.__file__], capture_output=True, text=True, check=True).stdout
@@ -49,7 +49,7 @@ def test_a_campaign_runs_its_command_with_its_seed_and_further_arguments(monkeyp
     assert ran == ["python scripts/kills.py --kills 7 --seed 3 --only threads"]
 
 
-def test_every_setting_of_linux_over_cells_can_be_made(monkeypatch):
+def test_every_setting_of_linux_over_cells_is_valid(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "peers"))
     import linux_cells
 
@@ -139,7 +139,7 @@ def test_damaged_files_get_messages(scripts, tmp_path, monkeypatch):
     assert codes[0] > 0 < codes[2]
 
 
-def test_every_way_to_change_a_file_changes_it(scripts):
+def test_every_mutation_changes_its_file(scripts):
     import mutated_files
 
     chance = random.Random(5)

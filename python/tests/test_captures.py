@@ -211,7 +211,7 @@ def test_tshark_and_tcptrace_count_what_the_run_counts(name: str, tmp_path: Path
 @needs_tshark
 @pytest.mark.parametrize(("flows", "hosts"), [(None, 3), (["tcp2"], 1)])
 @pytest.mark.parametrize("program", ["tcptrace", "tcpdump"])
-def test_captures_of_one_host_and_of_several_are_read_as_they_are(
+def test_captures_of_one_and_of_several_hosts_are_read_unchanged(
     flows: list[str] | None, hosts: int, program: str, small: Path, tmp_path: Path
 ) -> None:
     if shutil.which(program) is None:
@@ -237,7 +237,7 @@ def test_captures_of_one_host_and_of_several_are_read_as_they_are(
 @needs_tshark
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack", "lan-tahoe", "wan-dfba"])
-def test_at_the_receiver_tcptrace_counts_what_comes_again_and_what_fills_gaps(name: str, tmp_path: Path) -> None:
+def test_at_the_receiver_tcptrace_counts_duplicates_and_filled_gaps(name: str, tmp_path: Path) -> None:
     capture = tmp_path / "run.pcapng"
     ct.run(
         shortened(name, SCENARIOS[name], tmp_path),
@@ -480,7 +480,7 @@ def test_the_command_reports_a_capture_without_packets(celltrain: Command, small
     assert f"wrote {file}: no packets in the window" in answer.out
 
 
-def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_a_port_option_captures_cells(celltrain: Command, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.pcapng"
     options = ["--pcap-kind", "wireshark_cells", "--pcap-at", "both", "--port", "sw2->destination1"]
     answer = celltrain("run", small, "--pcap", file, *options)
@@ -517,7 +517,7 @@ def test_an_impossible_capture_is_refused_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == [small]
 
 
-def test_packets_are_seen_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
+def test_packets_are_captured_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
     with pytest.raises(ct.ScenarioError, match="packets are seen at hosts, so choose flows"):
         ct.run("lan-epd", pcap=ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2"))
     assert not list(tmp_path.iterdir())
@@ -531,7 +531,7 @@ def test_a_choice_without_a_file_is_refused(celltrain: Command, small: Path, opt
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_a_file_that_is_there_is_not_written_over(celltrain: Command, small: Path, tmp_path: Path, link: bool) -> None:
+def test_an_existing_file_is_not_overwritten(celltrain: Command, small: Path, tmp_path: Path, link: bool) -> None:
     there = tmp_path / "mine.pcapng"
     if link:
         there.symlink_to(tmp_path / "nowhere")
@@ -544,7 +544,7 @@ def test_a_file_that_is_there_is_not_written_over(celltrain: Command, small: Pat
     assert sorted(tmp_path.iterdir()) == sorted([small, there])
 
 
-def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
     lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800), duration="60s")
     cancel = ct.Cancel()
 
@@ -560,10 +560,10 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
     blocks = list(lengths(capture))
     assert len(blocks) > 100
     assert capture[-blocks[-1]] == 6, "the last block is a packet"
-    assert raised.value.__notes__ == [f"kept what was captured until then: {file}"]
+    assert raised.value.__notes__ == [f"kept the packets captured until then: {file}"]
 
 
-def test_a_capture_gets_its_folder_and_a_place_of_its_own(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_a_capture_creates_its_folder_and_has_a_distinct_path(celltrain: Command, small: Path, tmp_path: Path) -> None:
     out = tmp_path / "out" / "deep"
     answer = celltrain("run", small, "--events", out, "--kinds", "timers", "--pcap", out / "run.pcapng")
     assert answer.code == 0
@@ -590,7 +590,7 @@ def lengths(capture: bytes) -> Iterator[int]:
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_leaves_nothing(small: Path, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_partial_file(small: Path, tmp_path: Path) -> None:
     file, events = tmp_path / "run.pcapng", tmp_path / "events"
     ended = subprocess.run(
         [sys.executable, "-m", "celltrain", "run", small, "--pcap", file, "--events", events, "--kinds", "timers"],

@@ -9,7 +9,7 @@ from celltrain import _core
 from celltrain.papers.paper import PAPER
 
 
-def test_every_version_of_a_build_is_that_of_stores_with_its_commit(celltrain, small):
+def test_every_version_of_a_build_is_the_version_in_stores_with_its_commit(celltrain, small):
     build = _core.build()
     commit = build["commit"]
     assert build["version"] == _core.__version__ + ("" if commit is None else f"+g{commit}")
@@ -39,7 +39,7 @@ def test_every_paper_has_a_complete_entry(celltrain):
     assert celltrain("cite").out == "".join(entry["bibtex"] + "\n" for entry in entries.values())
 
 
-def test_celltrain_without_git_says_so(celltrain, monkeypatch):
+def test_celltrain_without_git_reports_an_unknown_commit(celltrain, monkeypatch):
     built = {"version": "0.3.0.dev0", "commit": None, "profile": "release"}
     monkeypatch.setattr(_core, "build", lambda: built)
     told = celltrain("cite").out
@@ -48,7 +48,7 @@ def test_celltrain_without_git_says_so(celltrain, monkeypatch):
     assert (found["commit"]["value"], found["commit"]["fine"]) == ("unknown", True)
 
 
-def test_one_paper_or_a_message(celltrain):
+def test_one_paper_is_cited_or_a_message_is_shown(celltrain):
     assert celltrain("cite", "draft-jagan").out.startswith("@techreport{draft-jagan,\n")
     told = celltrain("cite", "nothing")
     assert (told.code, told.err.count("\n")) == (2, 1)

@@ -49,7 +49,7 @@ FAULT_FIELDS = {"file", "line", "key", "value", "problem", "message"}
 COMMANDS = ["run", "reproduce", "study", "report", "check", "list", "explain", "schema", "bench", "doctor"]
 
 
-def test_run_prints_what_matters(celltrain, small):
+def test_run_prints_the_main_results(celltrain, small):
     answer = celltrain("run", small)
     assert answer.code == 0
     assert answer.err == ""
@@ -85,7 +85,7 @@ def test_the_port_plan_is_explained_without_a_run(celltrain, small):
     assert any(set(port["feeds"]) & names for port in ports)
 
 
-def test_run_shows_the_delay_of_files_where_it_is_asked_for(celltrain, small):
+def test_run_shows_the_delay_of_files_on_request(celltrain, small):
     assert "file delay" not in celltrain("run", small).out
     small.write_text(small.read_text() + '\n[measure]\nfile_size = "1kB"\n')
     delay = celltrain("run", small, "--json").json["file_delay_ms"]
@@ -110,7 +110,7 @@ def test_tracing_and_writing_change_nothing_in_the_run(celltrain, small, tmp_pat
 
 
 @pytest.mark.slow
-def test_run_plots(celltrain, small, tmp_path):
+def test_run_writes_a_plot(celltrain, small, tmp_path):
     pytest.importorskip("matplotlib")
     answer = celltrain("run", small, "--plot", tmp_path / "run.png", "--out", tmp_path / "out", "--step", "1ms")
     assert answer.code == 0
@@ -133,7 +133,7 @@ def test_many_flows_are_cut_to_the_extremes(celltrain, small):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", catalog.KINDS)
-def test_list_lists(celltrain, kind):
+def test_list_prints_every_kind(celltrain, kind):
     listed = celltrain("list", kind, "--json").json
     assert listed
     for entry in listed:
@@ -160,7 +160,7 @@ def test_measures_are_listed_by_paths_that_a_run_has(celltrain, small):
     assert compared.code == 0, compared.err
 
 
-def test_a_measure_that_is_nowhere_points_to_the_list(celltrain, small):
+def test_an_unknown_measure_refers_to_the_list(celltrain, small):
     buffers = ["--vary", "port.bottleneck.buffer=100,200"]
     answer = celltrain("compare", small, *buffers, "--measures", "nonsense")
     assert answer.code == 2
@@ -171,7 +171,7 @@ def names_of(celltrain, kind: str) -> set[str]:
     return {entry["name"] for entry in celltrain("list", kind, "--json").json}
 
 
-def test_list_knows_what_the_models_know(celltrain):
+def test_list_names_the_same_models_as_the_package(celltrain):
     assert {"tail_drop", "ppd", "epd", "selective_drop", "fba", "drop_from_front"} <= names_of(celltrain, "policies")
     assert {"fifo", "strict_priority", "guaranteed_rate", "wfq"} <= names_of(celltrain, "schedulers")
     assert {"greedy", "file", "constant_rate", "on_off"} <= names_of(celltrain, "traffic")
@@ -201,7 +201,7 @@ def test_everything_that_has_a_name_is_explained(celltrain, entry):
         assert parameter["name"] in plain.out or parameter["name"] in folded
 
 
-def test_the_explanation_of_a_tcp_has_what_people_change_and_where_the_rest_is(celltrain):
+def test_the_explanation_of_a_tcp_has_common_settings_and_a_link_to_the_rest(celltrain):
     told = celltrain("explain", "vanilla").out
     shown = [one for one in celltrain("explain", "vanilla", "--json").json["parameters"] if one["name"] in told]
     assert {"mss", "receive_window", "timer_granularity", "delayed_acks", "congestion"} <= {
@@ -211,7 +211,7 @@ def test_the_explanation_of_a_tcp_has_what_people_change_and_where_the_rest_is(c
     assert "celltrain explain vanilla --page" in told
 
 
-def test_explain_tells_units_defaults_and_ranges(celltrain):
+def test_explain_gives_units_defaults_and_ranges(celltrain):
     [threshold] = celltrain("explain", "epd", "--json").json["parameters"]
     assert (threshold["unit"], threshold["required"], threshold["type"]) == (
         "",
@@ -222,7 +222,7 @@ def test_explain_tells_units_defaults_and_ranges(celltrain):
     assert (share["default"], share["range"], scale["range"]) == (0.9, "", "0 or more")
 
 
-def test_explain_tells_of_schedulers_and_traffic(celltrain):
+def test_explain_describes_schedulers_and_traffic(celltrain):
     told = celltrain("explain", "guaranteed_rate", "--json").json
     [share] = told["parameters"]
     assert (told["kind"], share["required"], share["range"]) == ("scheduler", True, "0 to 1")
@@ -232,7 +232,7 @@ def test_explain_tells_of_schedulers_and_traffic(celltrain):
     assert "Golestani" in celltrain("explain", "wfq").out
 
 
-def test_explain_tells_of_allocators_and_discard_algorithms(celltrain):
+def test_explain_describes_allocators_and_discard_algorithms(celltrain):
     told = celltrain("explain", "erica", "--json").json
     assert told["kind"] == "allocator"
     assert {p["name"]: p["default"] for p in told["parameters"]}["target_utilisation"] == 0.9
@@ -242,7 +242,7 @@ def test_explain_tells_of_allocators_and_discard_algorithms(celltrain):
     assert "Jagannath" in celltrain("explain", "adaptive_discard").out
 
 
-def test_explain_tells_of_the_services_of_a_vc(celltrain):
+def test_explain_describes_the_services_of_a_vc(celltrain):
     told = celltrain("explain", "abr", "--json").json
     assert told["kind"] == "service of a VC"
     assert {p["name"]: p["default"] for p in told["parameters"]}["nrm"] == 32
@@ -252,7 +252,7 @@ def test_explain_tells_of_the_services_of_a_vc(celltrain):
     assert names_of(celltrain, "services") == {"abr", "gfr"}
 
 
-def test_explain_tells_of_stacks(celltrain):
+def test_explain_describes_stacks(celltrain):
     told = celltrain("explain", "smoltcp", "--json").json
     assert told["kind"] == "transport stack"
     assert {p["name"]: p["default"] for p in told["parameters"]}["congestion"] == "reno"
@@ -268,7 +268,7 @@ def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkey
     assert all(name in told for name in SERIES)
 
 
-def test_of_two_models_of_one_name_the_first_is_explained_and_the_other_named(celltrain):
+def test_if_two_models_share_a_name_the_first_is_explained_and_the_other_named(celltrain):
     assert celltrain("explain", "tail_drop", "--json").json["kind"] == "policy"
     assert "celltrain explain discards/tail_drop" in celltrain("explain", "tail_drop").out
     assert celltrain("explain", "discards/tail_drop", "--json").json["kind"] == "discard algorithm"
@@ -276,7 +276,7 @@ def test_of_two_models_of_one_name_the_first_is_explained_and_the_other_named(ce
     assert celltrain("explain", "policies/erica").code == 2
 
 
-def test_an_example_scenario_is_printed_as_it_is(celltrain):
+def test_an_example_scenario_is_printed_unchanged(celltrain):
     told = celltrain("explain", "lan-epd")
     assert told.out == (ROOT / "scenarios" / "lan-epd.toml").read_text()
 
@@ -291,7 +291,7 @@ def test_an_unknown_name_gets_the_nearest_one(celltrain, wrong, meant):
     assert set(fault) == FAULT_FIELDS
 
 
-def test_check_says_nothing_is_wrong(celltrain, small):
+def test_check_reports_a_valid_scenario(celltrain, small):
     answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
     assert answer.code == 0
     assert answer.out.count("nothing is wrong") == 2
@@ -301,7 +301,7 @@ def test_check_says_nothing_is_wrong(celltrain, small):
     assert (network["file"], network["nodes"], network["links"]) == (str(small), 8, 7)
 
 
-def test_check_says_every_fault_with_file_line_key_and_value(celltrain, small):
+def test_check_reports_every_fault_with_file_line_key_and_value(celltrain, small):
     text = small.read_text().replace("threshold = 60", "threshold = 101").replace("sources = 3", "sources = 0")
     small.write_text(text)
     answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
@@ -314,7 +314,7 @@ def test_check_says_every_fault_with_file_line_key_and_value(celltrain, small):
     assert faults.json["faults"][0]["line"] == 5
 
 
-def test_a_warning_is_on_standard_error_and_the_run_goes_on(celltrain, small):
+def test_a_warning_is_on_standard_error_and_the_run_continues(celltrain, small):
     small.write_text(small.read_text().replace('"5us"', '"4.999999us"\nlink_rate = "155.520001Mbps"'))
     answer = celltrain("run", small, "--json")
     assert answer.code == 0
@@ -346,7 +346,7 @@ def test_plan_and_result_schemas_exclude_each_other(celltrain):
     assert (answer.code, answer.err) == (2, "--plan cannot be combined with --result; give one of them\n")
 
 
-def test_the_schema_is_the_cores(celltrain):
+def test_the_schema_comes_from_the_core(celltrain):
     assert celltrain("schema").json == json.loads(_core.schema())
 
 
@@ -370,7 +370,7 @@ def test_the_json_of_reproduce_has_the_promised_fields(celltrain):
 
 
 @pytest.mark.slow
-def test_reproduce_writes_and_prints(celltrain, tmp_path):
+def test_reproduce_writes_files_and_prints_tables(celltrain, tmp_path):
     answer = celltrain(
         "reproduce", "af-96-1269", "--table", 1, "--network", "LAN", "--seeds", 1, "--out", tmp_path / "out", "--strict"
     )
@@ -432,7 +432,7 @@ def test_bench_refuses_a_debug_build(celltrain, monkeypatch):
     assert celltrain("bench", "--json").json["faults"]
 
 
-def test_doctor_finds_a_sound_installation(celltrain):
+def test_doctor_accepts_a_complete_installation(celltrain):
     answer = celltrain("doctor", "--json")
     found = {finding["name"]: finding for finding in answer.json["findings"]}
     assert found["self test"]["fine"], found["self test"]
@@ -443,7 +443,7 @@ def test_doctor_finds_a_sound_installation(celltrain):
     assert answer.code == (0 if answer.json["fine"] else 1)
 
 
-def test_doctor_says_when_results_differ(celltrain, monkeypatch):
+def test_doctor_reports_results_that_differ(celltrain, monkeypatch):
     monkeypatch.setattr("celltrain.cli.installation.SELF_TEST_FINGERPRINT", "0" * 16)
     answer = celltrain("doctor")
     assert answer.code == 1
@@ -451,7 +451,7 @@ def test_doctor_says_when_results_differ(celltrain, monkeypatch):
     assert "please report it" in answer.out
 
 
-def test_the_version_is_the_cores(celltrain):
+def test_the_version_comes_from_the_core(celltrain):
     assert celltrain("--version").out == f"celltrain {ct.__version__}\n"
 
 
@@ -477,13 +477,13 @@ def test_every_command_has_help_with_three_examples_and_takes_json(celltrain, co
         ["reproduce", "af-96-1269", "--jobs", "0"],
     ],
 )
-def test_a_command_line_that_makes_no_sense_ends_with_2(celltrain, arguments):
+def test_an_invalid_command_line_exits_with_2(celltrain, arguments):
     answer = celltrain(*arguments)
     assert answer.code == 2
     assert "Traceback" not in answer.err
 
 
-def test_a_fault_of_ours_ends_with_3_and_asks_for_a_report(celltrain, small, monkeypatch):
+def test_an_internal_error_exits_with_3_and_asks_for_a_report(celltrain, small, monkeypatch):
     def broken(*_):
         raise RuntimeError("the impossible happened")
 
@@ -505,14 +505,14 @@ def test_the_module_is_the_command_and_is_silent_in_a_pipe(small):
     assert json.loads(done.stdout)["scenario"] == "small"
 
 
-def test_a_reader_that_goes_away_is_no_error(small):
+def test_a_closed_output_pipe_is_not_an_error(small):
     command = f'"{sys.executable}" -m celltrain schema | head -n 1'
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.returncode in {0, 1, 141}
 
 
-def test_every_command_is_known_by_the_module_that_has_it():
+def test_every_command_is_registered_with_its_module():
     for command in cli.COMMANDS:
         group = typer.main.get_command(cli.program([command]))
         assert list(group.commands) == [command]

@@ -161,7 +161,7 @@ def inside():
 def assert_warned_of_lock_step(err: str) -> None:
     """Asserts that a sweep only warned of lock-step: its three connections start together, and all time out."""
     [line] = err.splitlines()
-    assert line.startswith("warning: 4 of 4 points may hinge on lock-step: at point 0 (threshold 50.0)"), line
+    assert line.startswith("warning: 4 of 4 points may depend on lock-step: at point 0 (threshold 50.0)"), line
 
 
 # The campaign `kills` covers this too. The tests below kill a worker and a scheduler; test_campaigns.py kills drivers.
@@ -204,7 +204,7 @@ def test_drivers_and_workers_killed_at_random_lose_nothing_and_store_nothing_twi
     assert rows(store) == rows(tmp_path / "one")
 
 
-def test_any_client_will_do_from_python(tmp_path, client):
+def test_any_dask_client_works_from_python(tmp_path, client):
     told = []
     store = ct.sweep(plan(60), client=client, store=tmp_path / "s", progress=told.append)
     ct.sweep(plan(60), store=tmp_path / "one")
@@ -216,7 +216,7 @@ def test_any_client_will_do_from_python(tmp_path, client):
         ct.sweep(plan(), client=client, jobs=2)
 
 
-def test_a_run_that_kills_its_worker_is_a_row_and_takes_nobody_along(tmp_path, machines, client):
+def test_a_run_that_kills_its_worker_is_a_failed_row_and_others_continue(tmp_path, machines, client):
     one_point = Plan.of_toml(text(9, "5ms").replace("50, 60, 70, 80", "50"))
     client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 1))
     try:
@@ -226,11 +226,11 @@ def test_a_run_that_kills_its_worker_is_a_row_and_takes_nobody_along(tmp_path, m
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
     assert (end.done, end.failed) == (9, 1)
     [row] = Store.open(tmp_path / "s").failures().to_pylist()
-    assert (row["seed"], row["error"]) == (5, "the worker that ran it died, however often it was tried")
+    assert (row["seed"], row["error"]) == (5, "its worker died in every attempt")
     assert Store.open(tmp_path / "s").verify() == []
 
 
-def test_a_run_that_panics_on_a_cluster_is_a_row(tmp_path, machines, client, monkeypatch):
+def test_a_run_that_panics_on_a_cluster_is_a_failed_row(tmp_path, machines, client, monkeypatch):
     alone = Cluster(client)
     alone.chunk_runs = 1
     with machines.panics(seed=4), monkeypatch.context() as patch:
@@ -242,7 +242,7 @@ def test_a_run_that_panics_on_a_cluster_is_a_row(tmp_path, machines, client, mon
     assert {row["error"] for row in failures} == {"panicked: made for a test"}
 
 
-def test_a_run_past_its_time_on_a_cluster_is_a_row(tmp_path, client):
+def test_a_run_past_its_limit_on_a_cluster_is_a_failed_row(tmp_path, client):
     limited = text(1, "5ms").replace("[axes]", '[limits]\ntime = "200ms"\n[axes]\nduration = ["1ms", "100000s"]')
     end = run_plan(Plan.of_toml(limited.replace("50, 60, 70, 80", "50, 60")), tmp_path / "s", Cluster(client))
     assert (end.done, end.failed) == (4, 2)
@@ -250,7 +250,7 @@ def test_a_run_past_its_time_on_a_cluster_is_a_row(tmp_path, client):
     assert set(errors) == {"took longer than 0.2 s of real time"}
 
 
-def test_a_worker_of_another_version_is_named_and_the_rest_is_kept(tmp_path, client):
+def test_a_worker_of_another_version_is_named_and_other_results_are_kept(tmp_path, client):
     def other():
         from celltrain import _core
 
@@ -279,7 +279,7 @@ def test_a_worker_of_another_version_is_named_and_the_rest_is_kept(tmp_path, cli
     assert Store.open(tmp_path / "t").verify() == []
 
 
-def test_a_worker_without_celltrain_says_so(tmp_path, client):
+def test_a_worker_without_celltrain_is_reported(tmp_path, client):
     def hide():
         import sys
 
@@ -300,7 +300,7 @@ def test_a_worker_without_celltrain_says_so(tmp_path, client):
         client.run(show)
 
 
-def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, monkeypatch):
+def test_ctrl_c_cancels_running_chunks_and_keeps_finished_ones(tmp_path, client, monkeypatch):
     monkeypatch.setattr(cluster, "MOST_RUNS", 1)
     # A busy machine may need longer than a user wants to wait.
     monkeypatch.setattr(cluster, "LAST_FETCH", 30.0)
@@ -329,7 +329,7 @@ def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, 
     assert client.submit(sum, [1, 2]).result(timeout=30) == 3
 
 
-def test_ctrl_c_while_a_result_is_released_is_not_lost(tmp_path, client, monkeypatch):
+def test_ctrl_c_during_the_release_of_a_result_is_handled(tmp_path, client, monkeypatch):
     release = Future.__del__
 
     def interrupted(future):
@@ -359,7 +359,7 @@ def test_ctrl_c_on_the_command_line_ends_with_130(tmp_path, machines):
 
 
 @pytest.mark.nightly
-def test_a_scheduler_that_dies_ends_the_sweep_and_another_goes_on(tmp_path):
+def test_a_sweep_ends_with_its_scheduler_and_resumes_on_another(tmp_path):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(120, "300ms"))
     folder = tmp_path / "machines"
@@ -389,7 +389,7 @@ def test_a_scheduler_that_dies_ends_the_sweep_and_another_goes_on(tmp_path):
     assert rows(store) == rows(tmp_path / "one")
 
 
-def test_chunks_that_the_cluster_drops_are_handed_out_again(tmp_path, inside, monkeypatch):
+def test_chunks_dropped_by_the_cluster_are_submitted_again(tmp_path, inside, monkeypatch):
     machines, client = inside
     machines.scale(1)
     monkeypatch.setattr(cluster, "MOST_RUNS", 4)
@@ -409,7 +409,7 @@ def test_chunks_that_the_cluster_drops_are_handed_out_again(tmp_path, inside, mo
     assert rows(tmp_path / "s") == rows(tmp_path / "one")
 
 
-def test_workers_that_come_late_get_work_and_their_absence_is_told(tmp_path, inside, monkeypatch):
+def test_late_workers_get_work_and_their_absence_is_reported(tmp_path, inside, monkeypatch):
     machines, client = inside
     monkeypatch.setattr(cluster, "SILENCE", 0.2)
     told = []
@@ -449,7 +449,7 @@ def test_a_task_takes_one_thread_of_the_core_and_leaves_the_interpreter_to_other
     assert turns > 50
 
 
-def test_the_dry_run_tells_the_size_of_the_cluster(tmp_path, celltrain, machines, client):
+def test_the_dry_run_shows_the_size_of_the_cluster(tmp_path, celltrain, machines, client):
     path = tmp_path / "plan.toml"
     path.write_text(text(6, "5ms"))
     foretold = celltrain("sweep", path, "--dry-run", "--dask", client.scheduler.address, "--json").json
@@ -457,7 +457,7 @@ def test_the_dry_run_tells_the_size_of_the_cluster(tmp_path, celltrain, machines
     assert "2 threads in 2 workers" in celltrain("sweep", path, "--dry-run", "--scheduler-file", machines.file).out
 
 
-def test_what_is_no_scheduler_is_named(tmp_path, celltrain, client):
+def test_an_invalid_scheduler_is_named(tmp_path, celltrain, client):
     path = tmp_path / "plan.toml"
     path.write_text(text(6, "5ms"))
     worker, _ = client.nthreads()
@@ -477,7 +477,7 @@ exec "$@"
 
 
 @pytest.mark.nightly
-def test_the_script_for_slurm_runs_and_goes_on(tmp_path):
+def test_the_slurm_script_runs_and_resumes(tmp_path):
     [script] = [block.text for block in blocks(ROOT / "docs" / "cluster.md") if block.comment == "file: sweep.sbatch"]
     (tmp_path / "sweep.sbatch").write_text(script)
     (tmp_path / "plan.toml").write_text(text(6, "5ms"))
@@ -533,7 +533,7 @@ confirmation = 3
 """
 
 
-def test_a_search_on_a_cluster_finds_what_one_here_does(tmp_path, machines, client):
+def test_a_search_on_a_cluster_equals_a_local_one(tmp_path, machines, client):
     plan = TunePlan.of_toml(TUNE)
     here = run_tune(plan, tmp_path / "here", Local(2)).to_dict()
     assert ct.tune(plan, client=client, out=tmp_path / "there").to_dict() == here
@@ -551,6 +551,6 @@ def test_a_search_on_a_cluster_finds_what_one_here_does(tmp_path, machines, clie
         )
 
 
-def test_a_search_knows_one_place_to_run(client):
+def test_a_search_accepts_one_scheduler_only(client):
     with pytest.raises(ct.PlanError, match="selects where to run, as jobs"):
         ct.tune(TunePlan.of_toml(TUNE), jobs=2, client=client)

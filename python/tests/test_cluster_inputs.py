@@ -62,7 +62,7 @@ def test_a_scheduler_file_with_a_fault_is_named(tmp_path, celltrain, content, pr
     assert not (tmp_path / "s").exists()
 
 
-def test_one_place_to_run_is_enough(tmp_path, celltrain):
+def test_two_schedulers_are_refused(tmp_path, celltrain):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     where = ("--dask", "tcp://h:1", "--scheduler-file", "f", "--jobs", "2")
@@ -78,7 +78,7 @@ def test_one_place_to_run_is_enough(tmp_path, celltrain):
         assert f"--dask-timeout = {wait} is not a time above 0 and up to 86400s (one day)" in told.err
 
 
-def test_without_the_extra_it_says_what_to_install(tmp_path, celltrain, monkeypatch):
+def test_without_the_extra_the_error_names_the_package_to_install(tmp_path, celltrain, monkeypatch):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     monkeypatch.setitem(sys.modules, "distributed", None)

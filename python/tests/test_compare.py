@@ -30,7 +30,7 @@ def compared(lan) -> ct.Compared:
     return ct.compare(lan, vary=POLICIES, seeds=4)
 
 
-def test_the_means_and_differences_are_those_of_the_single_runs(lan, compared):
+def test_the_means_and_differences_match_single_runs(lan, compared):
     """Computes values from individual runs; 3.182446 is the 97.5 % quantile of Student's t for 3 degrees of freedom."""
     assert compared.names == ("tail_drop", "epd", "selective_drop")
     port = lan.port["bottleneck"]
@@ -54,7 +54,7 @@ def test_the_means_and_differences_are_those_of_the_single_runs(lan, compared):
     assert compared.fingerprints[2, 0].tolist() == [run.fingerprint for run in by_hand[2]]
 
 
-def test_pairs_count_what_both_have_and_not_what_the_seeds_share(lan):
+def test_pairs_are_formed_over_common_seeds(lan):
     """Two identical sets of runs have no difference, however wide their spread."""
     with pytest.warns(ct.CelltrainWarning, match="again and lan are the same runs under every seed"):
         twice = ct.compare(lan, lan.replace(name="again"), seeds=4)
@@ -63,7 +63,7 @@ def test_pairs_count_what_both_have_and_not_what_the_seeds_share(lan):
     assert (more["difference"], more["difference_low"], more["difference_high"]) == (0, 0, 0)
 
 
-def test_conditions_are_crossed_and_each_is_compared_by_itself(lan):
+def test_conditions_are_crossed_and_each_is_compared_separately(lan):
     """Compares policies at two buffers and two delays. The axes are in the order of the call."""
     vary = {**POLICIES, "port.bottleneck.buffer": [100, 200], "topology.n_source.link_delay": ["5us", "50us"]}
     with pytest.warns(ct.CelltrainWarning) as said:
@@ -85,7 +85,7 @@ def test_conditions_are_crossed_and_each_is_compared_by_itself(lan):
     assert answer["differences"][0]["settings"] == crossed.settings[0]
 
 
-def test_as_is_stands_for_what_the_scenario_has_with_its_settings(celltrain, tmp_path):
+def test_as_is_means_the_scenarios_own_policy_with_its_settings(celltrain, tmp_path):
     """Regression: a custom formula could not be compared with EPD, because `formula` alone lacks its rule."""
     path = tmp_path / "own.toml"
     formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'
@@ -105,10 +105,10 @@ def test_as_is_stands_for_what_the_scenario_has_with_its_settings(celltrain, tmp
     [mean] = [row["mean"] for row in rows if (row["name"], row["port.bottleneck.buffer"]) == ("as-is", 200)]
     assert said.json["scenarios"][1]["efficiency"]["mean"] == mean
     refused = celltrain("compare", path, "--vary", "port.bottleneck.policy=as-it-is,epd")
-    assert "as-is (what the scenario has)" in refused.err
+    assert "as-is (the scenario's own value)" in refused.err
 
 
-def test_names_are_what_the_table_and_the_figure_call_what_is_compared(lan, celltrain, small, tmp_path):
+def test_names_appear_in_the_table_and_the_figure(lan, celltrain, small, tmp_path):
     options = ("--seeds", 2, "--vary", "duration=5ms")
     policies = ("--vary", "port.bottleneck.policy=tail-drop,Selective Drop")
     picture = tmp_path / "policies.svg"
@@ -126,7 +126,7 @@ def test_names_are_what_the_table_and_the_figure_call_what_is_compared(lan, cell
         assert (refused.code, problem in refused.err) == (2, True), refused.err
 
 
-def test_policies_are_known_as_people_write_them_and_red_is_where_it_is():
+def test_policies_are_found_by_common_spellings_and_red_is_explained():
     said = of_texts(["port.bottleneck.policy=Tail Drop,selective-drop:z=0.8"])["port.bottleneck.policy"]["values"]
     assert said == {"Tail Drop": {"tail_drop": {}}, "selective-drop:z=0.8": {"selective_drop": {"z": 0.8}}}
     with pytest.raises(ct.InputError, match="RED is a formula: compare the scenario lan-formula-red"):
@@ -134,7 +134,7 @@ def test_policies_are_known_as_people_write_them_and_red_is_where_it_is():
 
 
 @pytest.mark.slow
-def test_ticks_stand_only_where_something_was_run(lan):
+def test_ticks_are_only_at_conditions_that_ran(lan):
     """Regression: between 500 and 4000, ticks were at 1000, 2000 and 3000, and none at 500."""
     buffers = [60, 120, 240, 480]
     vary = {"port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()], "port.bottleneck.buffer": buffers}
@@ -145,7 +145,7 @@ def test_ticks_stand_only_where_something_was_run(lan):
             assert len(ticks) >= 3 and set(ticks) <= set(buffers), ticks
 
 
-def test_several_scenarios_take_what_is_varied_as_conditions(lan):
+def test_with_several_scenarios_varied_settings_are_conditions(lan):
     other = lan.replace(name="other", port={"bottleneck": ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())})
     both = ct.compare(lan, other, vary={"port.bottleneck.buffer": [100, 150]}, seeds=2, measures=["fairness"])
     assert both.names == ("lan", "other")
@@ -154,7 +154,7 @@ def test_several_scenarios_take_what_is_varied_as_conditions(lan):
     assert both.runs.column_names == ["name", "port.bottleneck.buffer", "seed", "fingerprint", "fairness"]
 
 
-def test_the_command_says_the_same_as_the_call(celltrain, tmp_path):
+def test_the_command_gives_the_result_of_the_call(celltrain, tmp_path):
     """Uses every output format; the JSON is a stable interface."""
     folder, table, picture = tmp_path / "out", tmp_path / "table.csv", tmp_path / "figure.svg"
     options = ("--seeds", 3, "--vary", "duration=50ms", "--measures", "efficiency,fairness,goodput_mbps")
@@ -186,7 +186,7 @@ def test_the_command_says_the_same_as_the_call(celltrain, tmp_path):
         assert text in re.sub(r"<!--(.*?)-->", r"\1", drawn)
 
 
-def test_the_table_for_people_marks_what_is_beyond_the_spread(celltrain):
+def test_the_printed_table_marks_differences_beyond_the_spread(celltrain):
     answer = celltrain("compare", "lan-tail-drop", "lan-epd", "--seeds", 3, "--vary", "duration=50ms", "--all")
     assert "lan-tail-drop, lan-epd: seeds 1 to 3 each" in answer.out
     assert "difference from lan-tail-drop" in answer.out
@@ -278,7 +278,7 @@ def test_several_seeds_have_their_fingerprints_listed(celltrain, small):
     assert "--fingerprints = on needs --seeds N" in refused.err
 
 
-def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tmp_path):
+def test_options_for_single_runs_are_refused_with_several_seeds(celltrain, small, tmp_path):
     answer = celltrain("run", small, "--seeds", 4, "--trace", "queue", "--out", tmp_path / "out")
     assert answer.code == 2
     assert "--trace applies to a single run; use --seed instead of --seeds 4" in answer.err
@@ -297,7 +297,7 @@ def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tm
             ["lan-epd", "--vary", "port.bottleneck.policy=epd:800"],
             "has '800' as a setting of epd; write epd:KEY=VALUE",
         ),
-        (["lan-epd", "--vary", "port.bottleneck.buffer=500"], '(a share such as "80%" goes with the buffer)'),
+        (["lan-epd", "--vary", "port.bottleneck.buffer=500"], '(a share such as "80%" scales with the buffer)'),
         (
             ["lan-epd", "--vary", "port.bottleneck.policy=formula,epd"],
             "formula:admit=..., or as-is to use the file's value",
@@ -319,7 +319,7 @@ def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tm
         (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),
     ],
 )
-def test_what_is_wrong_is_named_before_anything_runs(celltrain, tmp_path, monkeypatch, arguments, expected):
+def test_faults_are_named_before_anything_runs(celltrain, tmp_path, monkeypatch, arguments, expected):
     monkeypatch.chdir(tmp_path)
     answer = celltrain("compare", *arguments)
     assert answer.code == 2
@@ -328,7 +328,7 @@ def test_what_is_wrong_is_named_before_anything_runs(celltrain, tmp_path, monkey
     assert not list(tmp_path.iterdir())
 
 
-def test_measures_that_do_not_mean_the_same_are_refused(lan):
+def test_measures_with_different_meanings_are_refused(lan):
     """Covers counts and rates over different times, and delays of files of different sizes."""
     policy = ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())
     longer = lan.replace(name="longer", duration="60ms", port={"bottleneck": policy})
@@ -347,7 +347,7 @@ def test_measures_that_do_not_mean_the_same_are_refused(lan):
         ct.compare(small, large, seeds=1, measures=["file_delay_ms.mean"])
 
 
-def test_what_to_look_at_first_is_said(lan):
+def test_the_most_important_difference_is_named_first(lan):
     """Covers different networks, a setting without effect, and a condition without effect on one of the scenarios."""
     wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
     with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
@@ -372,7 +372,7 @@ def test_one_seed_has_a_mean_and_no_interval(lan):
     assert repr(one) == "Compared(lan: 1 seed)"
 
 
-def test_runs_that_fail_are_named_and_count_nowhere(celltrain, small, failing):
+def test_failed_runs_are_named_and_excluded(celltrain, small, failing):
     """The second seed panics; the others are still compared."""
     failing.append(2)
     answer = celltrain("compare", small, "--seeds", 3, "--jobs", 1, "--json")
@@ -382,7 +382,7 @@ def test_runs_that_fail_are_named_and_count_nowhere(celltrain, small, failing):
     assert "small, seed 2:" in answer.err
 
 
-def test_figures_are_as_wide_as_asked_and_hold_their_bars(compared):
+def test_figures_have_the_requested_width_and_contain_their_bars(compared):
     """Error bars lie within their axes, and no label overlaps another."""
     for width, inches in (("column", 3.5), ("page", 7.2)):
         figure = compared.plot(width=width)
@@ -415,7 +415,7 @@ def test_every_condition_has_its_place_in_the_figure(lan):
         crossed.plot(measures=["goodput_mbps"])
 
 
-def test_values_of_the_command_line_are_as_toml_has_them():
+def test_values_on_the_command_line_are_read_as_toml():
     assert of_texts(["port.bottleneck.buffer=1000,infinite"]) == {"port.bottleneck.buffer": [1000, "infinite"]}
     assert of_texts(["topology.n_source.link_delay=5us,5ms"]) == {"topology.n_source.link_delay": ["5us", "5ms"]}
     [axis] = of_texts(["port.bottleneck.policy=selective_drop:threshold=0.9:z=.8"]).values()
@@ -426,7 +426,7 @@ def test_values_of_the_command_line_are_as_toml_has_them():
 LAN = ["lan-tail-drop", "lan-epd", "--vary", "duration=50ms"]
 
 
-def test_the_table_has_the_usual_measures_and_names_what_it_leaves_out(celltrain):
+def test_the_table_has_the_default_measures_and_names_omitted_ones(celltrain):
     answer = celltrain("compare", *LAN, "--seeds", 2)
     assert "goodput (Mb/s)" not in answer.out
     wanted = "Not shown: goodput, cells lost, cells discarded, timeouts of all flows. Choose with --measures, or show all with --all."
@@ -458,7 +458,7 @@ def test_every_tcp_is_named_at_the_head(celltrain):
     assert [own[0].partition(" ")[0] for own in varied.tcp] == ["tahoe", "sack"]
 
 
-def test_few_seeds_whose_intervals_leave_what_is_possible_are_warned_of():
+def test_intervals_of_few_seeds_beyond_possible_values_give_a_warning():
     with pytest.warns(ct.CelltrainWarning, match=r"3 seeds are few: .*\(.*fairness.*\)\. Use 5 seeds or more"):
         ct.compare("lan-epd", seeds=3)
     enough = ct.compare("lan-epd", seeds=5)
@@ -478,7 +478,7 @@ def test_one_form_of_tables_at_a_time(celltrain):
     [
         ("--seeds", "ten", "'ten' is not a whole number from 1 to 1,000,000"),
         ("--seeds", "0", "'0' is not a whole number from 1 to 1,000,000"),
-        ("--seed", "-1", "'-1' is not a whole number (0 or more)"),
+        ("--seed", "-1", "'-1' is not a whole number from 0 to 18,446,744,073,709,551,615"),
         ("--jobs", "2.5", "'2.5' is not a whole number from 1 to"),
     ],
 )
@@ -488,7 +488,7 @@ def test_an_invalid_whole_number_gets_a_message(celltrain, monkeypatch, option, 
 
 
 @pytest.mark.slow
-def test_help_speaks_of_no_int_range(celltrain):
+def test_help_does_not_mention_int_range(celltrain):
     for command in ("run", "compare", "vet", "why", "reproduce", "sweep", "import"):
         told = celltrain(command, "--help").out
         assert "int range" not in told and "<=x" not in told
@@ -537,7 +537,7 @@ def test_a_measure_that_is_undefined_is_marked_in_its_row():
     assert [(text.get_text(), text.get_position()[1]) for text in fairness.texts] == [("undefined", 1)]
 
 
-def test_a_setting_that_no_case_has_a_place_for_is_refused(celltrain):
+def test_a_setting_that_fits_no_case_is_refused(celltrain):
     """Regression: the setting was ignored, although the table heading named it."""
     words = "changes nothing: no case has tcp.tahoe; they have tcp.reno, tcp.sack"
     phase, tcp = "tcp.tahoe.tick_phase", "tcp=reno,sack"
@@ -552,7 +552,7 @@ def test_a_setting_that_no_case_has_a_place_for_is_refused(celltrain):
     assert (fault.key, fault.value, fault.problem) == ("vary", phase, words)
 
 
-def test_a_setting_of_some_cases_says_of_which(celltrain):
+def test_a_setting_of_some_cases_names_them(celltrain):
     options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.reno.tick_phase=random")
     line = "tcp.reno.tick_phase = random (only where tcp is reno)"
     vary = ("--vary", "tcp=vanilla,reno,sack")
@@ -567,7 +567,7 @@ def test_a_setting_of_some_cases_says_of_which(celltrain):
     assert answer["scenarios"][1]["efficiency"] == only["efficiency"]
 
 
-def test_a_setting_of_the_scenarios_own_tcp_is_kept_by_those_that_are_named(celltrain):
+def test_named_tcps_keep_settings_of_the_scenarios_own_tcp(celltrain):
     options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.vanilla.tick_phase=random")
     compared = celltrain("compare", "lan-epd", *options, "--vary", "tcp=reno,sack")
     assert "set: duration = 50 ms, tcp.vanilla.tick_phase = random\n" in compared.out
@@ -620,7 +620,7 @@ def test_whole_numbers_are_whole_in_tables(celltrain):
     assert "11,399 ± 0" in told and "11,401 ± 0" in told
 
 
-def test_a_figure_says_what_was_set(celltrain, tmp_path):
+def test_a_figure_names_its_settings(celltrain, tmp_path):
     celltrain("compare", "lan-epd", "lan-fba", "--seeds", 2, "--set", "duration=5ms", "--plot", tmp_path / "a.svg")
     assert "set: duration = 5 ms" in (tmp_path / "a.svg").read_text()
 

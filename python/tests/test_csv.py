@@ -71,7 +71,7 @@ def check(text: str) -> None:
             float(cell)
 
 
-def test_every_command_that_writes_csv_is_tested_or_has_only_names_of_its_own():
+def test_every_command_that_writes_csv_is_tested_or_writes_fixed_names():
     from celltrain.cli import program
 
     assert set(with_csv(get_command(program()))) == {*CASES, *OWN, "store export"}
@@ -93,7 +93,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("command, arguments", [(name, words) for name, cases in CASES.items() for words in cases])
-def test_no_csv_of_a_command_holds_a_formula_or_a_direction(folder, tmp_path, celltrain, command, arguments):
+def test_no_csv_of_a_command_contains_a_formula_or_a_control_character(folder, tmp_path, celltrain, command, arguments):
     words = [word.replace("{}", str(folder)) for word in arguments]
     answer = celltrain(*command.split(), *words, "--csv", "-")
     assert answer.code == (2 if command == "check" else 0), answer.err
@@ -106,7 +106,7 @@ def test_no_csv_of_a_command_holds_a_formula_or_a_direction(folder, tmp_path, ce
         check(file.read_text())
 
 
-def test_exported_rows_hold_no_formula(folder, tmp_path, celltrain):
+def test_exported_rows_contain_no_formulas(folder, tmp_path, celltrain):
     for wide in ([], ["--wide"]):
         out = tmp_path / "rows.csv"
         assert celltrain("store", "export", folder / "store", "--csv", *wide, "--out", out).code == 0

@@ -176,7 +176,7 @@ def test_a_run_of_a_dead_class_warns_that_it_carried_nothing():
         assert ct.run(lan(Student())).fairness is None
 
 
-def test_a_policy_that_carried_nothing_does_not_make_an_axis_idle():
+def test_a_policy_without_goodput_does_not_make_an_axis_ineffective():
     """All runs of the policy have the same fingerprint, whatever else varies."""
     vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
     found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)
@@ -211,7 +211,7 @@ def test_fairness_of_a_run_that_carried_nothing_is_undefined(dead, engine):
     assert "fairness undefined" in str(result) and "fairness=undefined" in repr(result)
 
 
-def test_run_prints_undefined_and_files_have_nothing_there(dead, celltrain, tmp_path):
+def test_run_prints_undefined_and_files_have_an_empty_value(dead, celltrain, tmp_path):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     told = celltrain("run", file)
@@ -231,7 +231,7 @@ def test_check_warns_and_exits_with_0(dead, celltrain, tmp_path):
     assert "valid, with 1 warning" in told.err + told.out
 
 
-def test_a_comparison_says_first_what_carried_nothing(dead):
+def test_a_comparison_first_names_runs_that_carried_nothing(dead):
     with pytest.warns(ct.CelltrainWarning) as told:
         both = ct.compare(dead, lan(ct.Epd(threshold="80%"), name="epd"), seeds=2, measures=["fairness", "efficiency"])
     first = "dead carried nothing in any of 2 runs: its fairness is undefined, and a comparison with it is meaningless"
@@ -246,7 +246,7 @@ def test_a_comparison_says_first_what_carried_nothing(dead):
     assert "undefined" in str(both)
 
 
-def test_compare_prints_it_in_the_heading(dead, celltrain, tmp_path):
+def test_compare_prints_runs_that_carried_nothing_in_the_heading(dead, celltrain, tmp_path):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     vary = ("--vary", "port.bottleneck.policy=as-is,epd:threshold=80%")
@@ -256,7 +256,7 @@ def test_compare_prints_it_in_the_heading(dead, celltrain, tmp_path):
     assert told.err.startswith("warning: as-is carried nothing in any of 2 runs")
 
 
-def test_a_mean_says_over_how_many_seeds_it_is():
+def test_a_mean_states_its_number_of_seeds():
     """A stream that rarely starts within the run delivers nothing for some seeds."""
     text = {"admit": "lucky > 0.5", "state": {"lucky": 0}, "vc_state": {"seen": 0}}
     text["on_frame"] = {"lucky": "if seen < 1 and lucky == 0 then max(random(), 0.001) else lucky", "seen": "1"}
@@ -310,7 +310,7 @@ def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_comparisons_sweeps_and_reports_say_who_carries_little(celltrain, tmp_path):
+def test_comparisons_sweeps_and_reports_name_policies_that_carry_little(celltrain, tmp_path):
     policies = {"tail": {"tail_drop": {}}, "d16": NEARLY_DEAD}
     over = {"policy": {"path": "port.bottleneck.policy", "values": policies}, "duration": ["100ms", "200ms"]}
     with pytest.warns(ct.CelltrainWarning, match="d16 carries"):
@@ -325,13 +325,13 @@ def test_comparisons_sweeps_and_reports_say_who_carries_little(celltrain, tmp_pa
     assert re.search(r"Pareto-optimal points? .*\. [12] of them carr(y|ies) less than 10 % of what the best", told)
 
 
-def test_networks_and_tcps_are_no_rivals():
+def test_networks_and_tcps_are_not_ranked_against_each_other():
     """A small buffer delivers little over a long round trip, which is not the policy's fault."""
     found = ct.compare(lan("tail_drop"), vary={"port.bottleneck.buffer": [13, 1000]}, seeds=2, measures=["efficiency"])
     assert not [one for one in found.warnings if "ignore its" in one]
 
 
-def test_vet_prints_it_first_and_exits_with_1(celltrain, tmp_path):
+def test_vet_prints_low_goodput_first_and_exits_with_1(celltrain, tmp_path):
     file = tmp_path / "z.toml"
     file.write_text('[policy.formula]\nadmit = "X < 0.8 * K and Y * N < 1.2 * X"\n')
     told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "2", "--beside", "epd")
@@ -343,7 +343,7 @@ def test_vet_prints_it_first_and_exits_with_1(celltrain, tmp_path):
     assert "undefined" in told.out and "*" not in next(x for x in told.out.splitlines() if "fairness" in x)
 
 
-def test_a_report_says_first_which_points_carried_nothing(tmp_path):
+def test_a_report_first_names_points_that_carried_nothing(tmp_path):
     over = {"R": {"path": "port.bottleneck.policy.formula.constants.R", "values": [-0.1, 0.5]}}
     base = lan(ct.Formula(admit="X <= R * K", constants={"R": 0.5}))
     with pytest.warns(ct.CelltrainWarning, match="2 runs of 4 carried nothing"):
@@ -387,7 +387,7 @@ def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_ta
     answer = json.loads((tmp_path / "out" / "report" / "tune.json").read_text())
     assert answer["warnings"] and f"WARNING: {answer['warnings'][0]}" in told.out
     page = (tmp_path / "out" / "report" / "tune.html").read_text()
-    assert page.index("of what tail drop carries") < page.index("What was searched</h2>")
+    assert page.index("of tail drop's goodput") < page.index("What was searched</h2>")
     [search] = answer["searches"]
     # With R below 0 the policy admits nothing, fairness is undefined, and the search rejects the setting.
     assert all((trial["means"] is None) == (trial["parameters"]["R"] < 0) for trial in search["trials"])
@@ -410,6 +410,6 @@ def test_the_search_for_a_formula_cannot_win_with_one_that_carries_nothing():
     tail_drop = np.full((2, 3, 2), 0.6)
     dead = np.stack([np.zeros((2, 3)), np.full((2, 3), np.nan)], axis=-1)
     assert formula_search.score(dead) == 0 < formula_search.score(tail_drop)
-    assert "carries 0% of what tail drop carries" in formula_search.warning(dead, tail_drop)
+    assert "carries 0% of tail drop's goodput" in formula_search.warning(dead, tail_drop)
     assert "carries 40% of" in formula_search.warning(tail_drop * 0.4, tail_drop)
     assert formula_search.warning(tail_drop * 0.6, tail_drop) == ""

@@ -143,7 +143,7 @@ def lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip(" ─")]
 
 
-def test_an_output_is_what_was_printed_but_for_what_is_left_out():
+def test_an_output_matches_except_for_omitted_lines():
     printed = "a  1\n\nb  2 of 3\n ───\nc  3\n"
     for shown in ("a 1\nb 2 of 3\nc 3\n", "...\nc 3\n", "a 1\n...\n", "a 1\nb 2 ...\n c  3\n", "...\nb 2 of 3\n...\n"):
         assert matches(shown, printed), shown
@@ -189,7 +189,7 @@ def test_the_command_line_accepts_every_command_of_a_page(page):
             is_accepted(COMMAND_LINE, "celltrain", arguments)
 
 
-def test_an_option_that_is_not_there_is_not_accepted():
+def test_an_unknown_option_is_not_accepted():
     is_accepted(COMMAND_LINE, "celltrain", ["run", "lan-epd", "--seed", "2"])
     for arguments in (["run", "lan-epd", "--sede", "2"], ["run", "lan-epd", "--step"], ["store", "verify"]):
         with pytest.raises(UsageError):

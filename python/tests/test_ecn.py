@@ -92,7 +92,7 @@ def test_a_seventh_of_the_bandwidth_delay_product_keeps_the_link_of_two_connecti
     assert queue(scenario(2, k="2 cells"))[1].min() == 0
 
 
-def test_with_ecn_nothing_is_lost_and_without_it_packets_are_dropped_at_the_threshold() -> None:
+def test_with_ecn_no_packet_is_lost_and_without_it_packets_are_dropped() -> None:
     reno = {"congestion": "jacobson"}
     marked, dropped = (ct.run(scenario(tcp=reno | {"ecn": ecn})).ports.to_pylist()[0] for ecn in ("on", "off"))
     assert 66 < marked["max_queue_cells"] < 4000 and marked["discarded_cells"] == marked["lost_cells"] == 0
@@ -126,7 +126,7 @@ def test_events_show_marks_echoes_and_reductions(tmp_path: Path) -> None:
         ({"tcp": {"dctcp_gain": 0.0}}, "tcp.newreno.dctcp_gain = 0.0"),
     ],
 )
-def test_marks_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_impossible_marks_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ct.ScenarioError) as refused:
         ct.run(scenario(**changes))
     assert words in str(refused.value)

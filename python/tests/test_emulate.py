@@ -120,13 +120,13 @@ def in_host(host: str, *words: str) -> list[str]:
 
 
 def printed(stderr: str) -> dict[str, float]:
-    """Returns what programs printed. On a loaded machine the warning of late packets stands below it."""
+    """Returns what programs printed. On a loaded machine the warning of late packets follows."""
     return {name: float(value) for name, value in re.findall(r"^(shortest|rate|rtt) ([0-9.]+)$", stderr, re.MULTILINE)}
 
 
 @LINUX
 @pytest.mark.slow
-def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_less(line):
+def test_a_datagram_and_its_answer_take_at_least_the_round_trip_of_the_network(line):
     hosts = [*in_host("destination1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
     # Linux has no IPv6 on devices with so small an MTU.
     words = command(line, "--set", "tcp.vanilla.mss=512B", "--json", *hosts)
@@ -147,7 +147,7 @@ def test_a_datagram_and_its_answer_take_the_round_trip_of_the_network_and_no_les
 
 @LINUX
 @pytest.mark.slow
-def test_a_connection_gets_what_a_slow_line_carries(line):
+def test_a_connection_gets_the_rate_of_a_slow_link(line):
     hosts = [*in_host("destination1", sys.executable, "-c", RECEIVE), *in_host("source1", sys.executable, "-c", SEND)]
     done = subprocess.run(command(line, "--json", *hosts), capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
@@ -167,7 +167,7 @@ def test_a_connection_gets_what_a_slow_line_carries(line):
 @LINUX
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_is_left_of_an_emulation_that_is_ended(line, number):
+def test_an_ended_emulation_leaves_no_interfaces(line, number):
     ready = [*in_host("destination1", "sleep", "1000"), *in_host("source1", "sh", "-c", "echo ready; sleep 1000")]
     emulated = subprocess.Popen(command(line, "--duration", "100s", *ready), stdout=subprocess.PIPE, text=True)
     assert emulated.stdout is not None
@@ -207,7 +207,7 @@ def namespaces() -> set[Path]:
         (["--set", "tcp.vanilla.mss=20B"], ["flow tcp1 carries packets of at most 60 bytes", "larger mss"]),
     ],
 )
-def test_bad_input_is_refused_in_words(celltrain, line, words, refusal):
+def test_bad_input_is_refused_with_a_message(celltrain, line, words, refusal):
     is_refused(celltrain("emulate", line, *words), refusal)
 
 
@@ -217,7 +217,7 @@ def test_a_network_without_tcp_flows_is_refused(celltrain, line):
     is_refused(celltrain("emulate", line), ["the scenario has no TCP flow"])
 
 
-def test_a_machine_that_is_not_suited_is_named(celltrain, line, monkeypatch):
+def test_an_unsuitable_machine_gets_a_message(celltrain, line, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     is_refused(celltrain("emulate", line), ["emulate needs Linux"])
 

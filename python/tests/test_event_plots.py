@@ -49,7 +49,7 @@ def labels(axes) -> list[str]:
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_the_tables_are_read_when_they_are_asked_for(result: ct.RunResult) -> None:
+def test_tables_are_read_on_first_use(result: ct.RunResult) -> None:
     assert list(result.events) == ["segments", "timers", "frames", "cells", "rates", "memories"]
     folder = result.events.folder
     assert folder is not None
@@ -60,7 +60,7 @@ def test_the_tables_are_read_when_they_are_asked_for(result: ct.RunResult) -> No
     assert (metadata[b"scenario"], metadata[b"seed"]) == (b"three", b"1")
 
 
-def test_what_was_not_kept_is_named(result: ct.RunResult, tmp_path: Path) -> None:
+def test_missing_events_are_named(result: ct.RunResult, tmp_path: Path) -> None:
     with pytest.raises(ct.NotTracedError, match=r"the run recorded no events: run it with events=ct.Events"):
         ct.run(scenario(duration="1ms")).events["segments"]
     some = ct.run(scenario(duration="1ms"), events=ct.Events(folder=tmp_path, kinds=["timers"]))
@@ -72,7 +72,7 @@ def test_what_was_not_kept_is_named(result: ct.RunResult, tmp_path: Path) -> Non
         some.plot.sequence("tcp1")
 
 
-def test_a_folder_that_has_no_events_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_events_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ct.InputError, match="there is no such folder"):
         ct.read_events(tmp_path / "nowhere")
     with pytest.raises(ct.InputError, match="has no tables of events; write them with celltrain run FILE --events DIR"):
@@ -83,7 +83,7 @@ def test_a_folder_that_has_no_events_is_refused(tmp_path: Path) -> None:
         log["cells"]
 
 
-def test_time_and_sequence_have_segments_acks_and_losses_with_their_place(result: ct.RunResult) -> None:
+def test_the_time_sequence_plot_has_segments_acks_and_losses_with_their_place(result: ct.RunResult) -> None:
     axes = result.plot.sequence("tcp1")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (ms)", "place in the stream (kB)")
     assert axes.get_title().splitlines()[:2] == ["segments of tcp1", "three, seed 1"]
@@ -95,12 +95,12 @@ def test_time_and_sequence_have_segments_acks_and_losses_with_their_place(result
     assert (np.diff(ack.get_ydata()) >= 0).all()
 
 
-def test_a_window_of_time_and_sequence_is_all_that_is_drawn(result: ct.RunResult) -> None:
+def test_only_the_chosen_window_of_time_and_sequence_is_drawn(result: ct.RunResult) -> None:
     axes = result.plot.sequence("tcp1", window="5ms:8ms")
     assert 4.8 < axes.get_xlim()[0] < axes.get_xlim()[1] < 8.2
 
 
-def test_the_axis_of_time_is_the_window_that_was_asked_for(result: ct.RunResult) -> None:
+def test_the_time_axis_is_the_requested_window(result: ct.RunResult) -> None:
     diagrams = result.plot
     for draw in (
         lambda window: diagrams.sequence("tcp1", window=window),
@@ -128,7 +128,7 @@ def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None
 
 
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
-def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_path: Path) -> None:
+def test_cells_waiting_at_the_start_of_a_window_are_found(policy: models.Policy, tmp_path: Path) -> None:
     """Only cells in the window are read, so cells that were already waiting at its start depart without an arrival."""
     from celltrain.drawing.diagrams import _waiting
 
@@ -144,7 +144,7 @@ def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_pat
             assert waiting[:, np.searchsorted(times, time, side="right") - 1].sum() == cells, (vcs, time)
 
 
-def test_the_anatomy_shows_pauses_as_they_are() -> None:
+def test_the_anatomy_shows_pauses_at_their_times() -> None:
     """Two bursts of thousands of cells with a long pause and an empty buffer between them, then a third burst."""
     from celltrain.drawing.diagrams import _COLUMNS, _drawn
 
@@ -171,7 +171,7 @@ def test_the_anatomy_has_the_threshold_the_buffer_and_marks(result: ct.RunResult
     assert f"cell lost: no room ({len(lost)})" in labels(cut.plot.anatomy("sw1->sw2"))
 
 
-def test_the_ladder_leads_a_frame_from_port_to_port(result: ct.RunResult) -> None:
+def test_the_ladder_follows_a_frame_from_port_to_port(result: ct.RunResult) -> None:
     axes = result.plot.ladder("tcp1", 0)
     assert axes.get_title().endswith(f"\nTCP: {result.tcp}")
     assert [text.get_text() for text in axes.get_xticklabels()] == ["source1", "sw1", "sw2", "destination1"]
@@ -205,7 +205,7 @@ def test_the_ladder_is_of_the_slowest_frame_if_frames_were_lost_as_a_whole(resul
 
 
 @pytest.mark.slow
-def test_without_a_connection_the_one_in_most_trouble_is_drawn(celltrain: Command, tmp_path: Path) -> None:
+def test_by_default_the_connection_with_the_longest_silence_is_drawn(celltrain: Command, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert celltrain("run", "lan-epd", "--set", "duration=50ms", "--events", out).code == 0
     retransmitted = ct.read_events(out)["segments"].to_pylist()
@@ -296,7 +296,7 @@ def test_the_same_run_draws_the_same_files(celltrain: Command, small: Path, tmp_
         (["ladder", "--flow", "tcp1", "--frame", "100000"], "has no recorded cells"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(
+def test_impossible_plots_are_refused(
     celltrain: Command, tmp_path_factory: pytest.TempPathFactory, arguments: list[str], words: str
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "refused"
@@ -309,7 +309,7 @@ def test_what_cannot_be_drawn_is_refused(
     assert words in " ".join(answer.err.split())
 
 
-def test_names_that_command_a_terminal_or_a_typesetter_are_texts(tmp_path: Path) -> None:
+def test_terminal_and_typesetting_commands_in_names_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     path.write_text(SMALL.replace('name = "small"', 'name = "$x^2$ \\u001b[31m"'))
     axes = ct.run(path, events=tmp_path / "events").plot.sequence("tcp1")

@@ -43,7 +43,9 @@ def rows(table: pa.Table, **wanted: Any) -> pa.Table:
     return table
 
 
-def test_a_folder_gets_every_kind_with_units_and_meanings(everything: tuple[ct.RunResult, dict[str, pa.Table]]) -> None:
+def test_an_event_folder_has_every_kind_with_units_and_meanings(
+    everything: tuple[ct.RunResult, dict[str, pa.Table]],
+) -> None:
     _, tables = everything
     for kind, table in tables.items():
         assert table.schema.metadata[b"kind"] == kind.encode()
@@ -120,7 +122,7 @@ def test_a_window_that_ends_early_has_the_rows_and_the_run_of_the_whole(
     assert asked.engine == "reference"
 
 
-def test_segments_alone_come_from_the_fast_engine_and_are_the_same(
+def test_segment_events_of_the_fast_engine_match_the_reference(
     small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
 ) -> None:
     result = ct.run(small, events=ct.Events(tmp_path, kinds=["segments", "timers"]))
@@ -145,7 +147,7 @@ def test_the_command_chooses_kinds_flows_and_a_window(celltrain: Command, small:
         assert 0 <= min(times) <= max(times) < 0.001
 
 
-def test_rates_say_the_rule_that_changed_them(tmp_path: Path) -> None:
+def test_rate_changes_name_their_rule(tmp_path: Path) -> None:
     result = ct.run(
         abr(tmp_path),
         events=ct.Events(tmp_path / "out", kinds=["rates", "cells"]),
@@ -187,7 +189,7 @@ def abr(folder: Path) -> Path:
         (["--engine", "fast"], "does not report frames, cells, rates"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
+def test_impossible_event_options_are_refused_and_leave_no_file(
     celltrain: Command, small: Path, tmp_path: Path, options: list[str], words: str
 ) -> None:
     out = tmp_path / "events"
@@ -200,7 +202,7 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
 @pytest.mark.parametrize(
     "options", [["--window", "1ms:90ms"], ["--port", "sw1->sw3"], ["--vc", "tcp1", "--flow", "tcp2"]]
 )
-def test_what_is_refused_leaves_no_folder(celltrain: Command, small: Path, tmp_path: Path, options: list[str]) -> None:
+def test_refused_options_leave_no_folder(celltrain: Command, small: Path, tmp_path: Path, options: list[str]) -> None:
     (tmp_path / "there").mkdir()
     for out in (tmp_path / "a" / "b", tmp_path / "there"):
         assert celltrain("run", small, "--events", out, *options).code == 2
@@ -316,7 +318,7 @@ def test_a_step_below_a_tick_of_the_clock_is_refused_with_the_tick() -> None:
     assert len(set(times)) == len(times) == 1001
 
 
-def test_a_file_that_is_there_is_not_written_over(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(celltrain: Command, small: Path, tmp_path: Path) -> None:
     there = tmp_path / "timers.parquet"
     there.write_text("mine")
     answer = celltrain("run", small, "--events", tmp_path)
@@ -331,7 +333,7 @@ def test_a_choice_without_a_folder_is_refused(celltrain: Command, small: Path) -
     assert "say where to write them with --events DIR" in answer.err
 
 
-def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
     lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800), duration="60s")
     cancel = ct.Cancel()
 
@@ -353,7 +355,7 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_says_what_was_kept_and_until_when(tmp_path: Path) -> None:
+def test_ctrl_c_reports_the_kept_events_and_their_end(tmp_path: Path) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(SMALL.replace('duration = "20ms"', 'duration = "1000s"'))
     out = tmp_path / "events"
@@ -372,7 +374,7 @@ def test_ctrl_c_says_what_was_kept_and_until_when(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_partial_file(tmp_path: Path) -> None:
     scenario = tmp_path / "small.toml"
     scenario.write_text(SMALL)
     out = tmp_path / "events"

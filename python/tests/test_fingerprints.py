@@ -49,7 +49,7 @@ def scenarios(table) -> dict[str, _core.Scenario]:
         pytest.param("reference", 2, marks=pytest.mark.nightly),
     ],
 )
-def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, jobs):
+def test_many_runs_give_the_saved_fingerprints(table, scenarios, engine, jobs):
     names = list(scenarios)
     runs = [(names.index(name), seed) for name, seed in table]
     found = {}
@@ -65,7 +65,7 @@ def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, 
 # The Rust test covers observers too.
 @pytest.mark.nightly
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_watched_runs_give_the_fingerprints_of_the_table(table, scenarios, jobs):
+def test_traced_runs_give_the_saved_fingerprints(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:
         scenario, seed = run
         # smoltcp does not show its windows.

@@ -80,7 +80,7 @@ def test_a_formula_of_a_megabyte_is_refused_in_a_few_lines(celltrain, tmp_path):
     assert len(told.err) < 3000
 
 
-def test_explain_is_the_page_of_the_language(celltrain):
+def test_explain_shows_the_page_of_the_language(celltrain):
     told = celltrain("explain", "formula").out
     assert "if c then a else b" in told
     assert "random()" in told
@@ -120,7 +120,7 @@ def test_a_comparison_warns_of_results_that_are_not_numbers():
     assert not any("good:" in warning for warning in compared.warnings)
 
 
-def test_values_of_an_axis_are_called_by_what_they_differ_in():
+def test_axis_values_are_labelled_by_their_differences():
     policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold=90)]
     policies.append(ct.Formula(admit="X <= a", constants={"a": 8}))
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=ct.Ppd(), duration="5ms")

@@ -61,7 +61,7 @@ def test_every_word_is_on_the_screen(grid: Grid, width: int) -> None:
                 assert word in text
 
 
-def test_a_table_that_is_too_wide_continues_below_with_its_keys() -> None:
+def test_a_table_that_is_too_wide_continues_below_and_repeats_its_keys() -> None:
     grid = Grid(heads=["port", *(f"sw{number}" for number in range(8))])
     grid.add_row("cells offered", *("1,711,654" for _ in range(8)))
     blocks = grid.text(60).split("\n\n")
@@ -86,7 +86,7 @@ def test_a_long_word_of_a_heading_is_folded_and_costs_no_number_its_place() -> N
     assert heading.count("mss=1460B:") == 8
 
 
-def test_a_label_stands_above_its_rows() -> None:
+def test_a_label_is_above_its_rows() -> None:
     lines = sample().text().splitlines()
     assert lines[2] == "efficiency" and lines[3].startswith("  tail_drop")
 
@@ -137,7 +137,7 @@ def test_latex_prints_the_notes_below_the_last_table() -> None:
 
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "two\nlines"])
-def test_a_name_commands_no_terminal_and_ends_no_comment(text: str) -> None:
+def test_names_are_escaped_for_terminals_and_comments(text: str) -> None:
     grid = Grid(heads=[text])
     grid.add_row(text)
     screen = Console(file=io.StringIO(), width=80)

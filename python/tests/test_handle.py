@@ -41,7 +41,7 @@ def test_the_canonical_form_is_its_own_canonical_form(handle):
     assert ct.Scenario.model_validate(again.scenario).seed == 5
 
 
-def test_a_handle_pickles_as_its_canonical_form_and_runs_elsewhere(handle):
+def test_a_handle_pickles_as_its_canonical_form_and_runs_in_another_process(handle):
     content = pickle.dumps(handle)
     assert handle.json.encode() in content
     assert pickle.loads(content).json == handle.json
@@ -63,14 +63,14 @@ def test_looking_at_the_network_changes_nothing_in_the_run(handle):
     assert fingerprint(handle, 5) == fingerprint(before, 5)
 
 
-def test_several_threads_may_ask_one_handle_that_nobody_has_read(handle):
+def test_several_threads_can_use_one_unread_handle(handle):
     unread = _core.Scenario(handle.json)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda seed: fingerprint(unread, seed), [1, 2] * 4))
     assert found == [fingerprint(handle, 1), fingerprint(handle, 2)] * 4
 
 
-def test_what_is_refused_is_refused_when_it_is_asked_for_and_not_when_it_is_unpickled(handle):
+def test_unpickling_defers_errors_to_the_first_use(handle):
     wrong = handle.json.replace('"sources":2', '"sources":0')
     assert wrong != handle.json
     refused = pickle.loads(pickle.dumps(_core.Scenario(wrong)))
@@ -80,7 +80,7 @@ def test_what_is_refused_is_refused_when_it_is_asked_for_and_not_when_it_is_unpi
     assert refused.json == wrong
 
 
-def test_the_answer_of_many_runs_is_that_of_one(handle):
+def test_the_answer_of_many_runs_equals_single_runs(handle):
     found = {}
     runs = [(0, 5), (1, 6), (0, 6)]
     _core.run_many(

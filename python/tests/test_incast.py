@@ -130,7 +130,7 @@ def test_answers_that_do_not_start_at_once_need_less() -> None:
     assert [round(min(less)), math.ceil(max(less))] == [64, 75]
 
 
-def test_the_table_of_sizes_is_that_of_the_formulas() -> None:
+def test_the_table_of_sizes_follows_from_the_formulas() -> None:
     rows = [
         [float(cell) for cell in line.strip("|").split("|")]
         for line in section(prose(PAGE), "Sizes").splitlines()

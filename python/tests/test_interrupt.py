@@ -45,7 +45,7 @@ def wait_until_the_engine_runs(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
-def test_a_run_ends_with_130_and_a_word(tmp_path, arguments):
+def test_an_interrupted_run_exits_with_130_and_a_message(tmp_path, arguments):
     path = tmp_path / "long.toml"
     path.write_text(LONG)
     command = [sys.executable, "-m", "celltrain", "run", path, *arguments]
@@ -61,7 +61,7 @@ def test_a_run_ends_with_130_and_a_word(tmp_path, arguments):
     assert out == ""
 
 
-def test_in_python_it_is_a_keyboard_interrupt():
+def test_in_python_an_interrupt_is_a_keyboardinterrupt():
     long = ct.n_source(sources=5, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="100000s")
     started = time.monotonic()
     handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
@@ -90,7 +90,7 @@ celltrain.cli.main()
 
 
 @pytest.mark.slow
-def test_a_reproduction_keeps_what_is_done(tmp_path):
+def test_an_interrupted_reproduction_keeps_finished_runs(tmp_path):
     command = [sys.executable, "-c", INTERRUPTED_REPRODUCTION, "--json", "--out", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30 * GENEROUS_SECONDS)
     assert done.returncode == 130
@@ -134,7 +134,7 @@ main()
 
 
 @pytest.mark.parametrize("instant", ["celltrain.cli", "typer", "celltrain.cli.explain", "answered", "over"])
-def test_before_a_command_begins_and_after_it_ended_there_is_no_traceback(instant):
+def test_an_interrupt_before_or_after_a_command_gives_no_traceback(instant):
     command = [sys.executable, "-c", EARLY_OR_LATE, instant, "list", "policies"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=6 * GENEROUS_SECONDS)
     # While the interpreter shuts down, the command has already ended with its own exit code.

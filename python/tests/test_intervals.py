@@ -26,7 +26,7 @@ pytest.importorskip("matplotlib")
         ("efficiency - fairness", (-np.inf, np.inf)),
     ],
 )
-def test_what_is_known_of_a_measure_limits_it(measure: str, limits: tuple[float, float]) -> None:
+def test_known_bounds_of_a_measure_limit_its_interval(measure: str, limits: tuple[float, float]) -> None:
     assert bounds(measure) == limits
 
 
@@ -37,7 +37,7 @@ def test_a_bar_ends_at_the_limit_and_never_on_the_other_side_of_its_mean() -> No
     assert above == pytest.approx([0.3, 0.4, 0, 0])
 
 
-def test_no_bar_of_a_comparison_leaves_its_measure() -> None:
+def test_bars_of_a_comparison_stay_within_the_bounds_of_the_measure() -> None:
     from matplotlib.collections import LineCollection
 
     with pytest.warns(ct.CelltrainWarning, match="3 seeds are few"):

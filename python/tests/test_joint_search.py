@@ -35,7 +35,7 @@ def wan() -> Space:
 
 
 @pytest.mark.nightly
-def test_every_answer_changes_some_row_and_the_core_accepts_it_everywhere(space: Space) -> None:
+def test_every_alternative_changes_some_row_and_is_accepted_in_all(space: Space) -> None:
     rows = sorted({number.configuration for number in space.numbers})[:: 9 if space.paper_id == "af-96-1269" else 1]
     before = space.scenarios(space.default, rows)
     for configuration in space.alone():
@@ -75,7 +75,7 @@ def test_the_best_are_confirmed_with_runs_as_long_as_the_papers() -> None:
     assert {**screened, "duration": "20s"} == whole
 
 
-def test_measuring_from_a_later_instant_counts_what_came_since() -> None:
+def test_a_later_start_of_measuring_counts_only_later_arrivals() -> None:
     flows = [{"delivered_bytes": 300}, {"delivered_bytes": 500}]
     answer = {"flows": flows, "duration_s": 4.0, "efficiency": 0.8}
     series = {"time_s": np.array([0.0, 1.0, 2.0]), "delivered_bytes": np.array([[0, 0], [200, 200], [250, 450]])}
@@ -86,7 +86,7 @@ def test_measuring_from_a_later_instant_counts_what_came_since() -> None:
     assert late["fairness"] == pytest.approx(400**2 / (2 * (100**2 + 300**2)))
 
 
-def test_the_second_half_of_slow_start_has_nearly_all_of_it(wan: Space, tmp_path: Path) -> None:
+def test_nearly_all_losses_are_in_the_second_half_of_slow_start(wan: Space, tmp_path: Path) -> None:
     [row] = {wan.numbers[i].configuration for i in wan.stages[0].numbers if wan.numbers[i].network == "WAN"}
     results = {row: {"efficiency": "efficiency", "fairness": "fairness"}}
     runs = Runs(wan, tmp_path / "store.sqlite")
@@ -100,14 +100,14 @@ def test_the_second_half_of_slow_start_has_nearly_all_of_it(wan: Space, tmp_path
     runs.close()
 
 
-def test_the_likelihood_is_that_of_the_earlier_search(wan: Space) -> None:
+def test_the_likelihood_equals_that_of_the_earlier_search(wan: Space) -> None:
     number = wan.numbers[0]
     scored = Scored(number=number, values=(0.5, 0.6, 0.64), seeds=(1, 2, 3))
     assert number.published is not None
     assert log_likelihood(number.published, scored.mean, scored.sd or 0.0) == wan_search.log_likelihood(scored)
 
 
-def test_what_the_store_holds_is_not_run_again(wan: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_runs_are_not_repeated(wan: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = wan.stages[0].numbers
     first = Runs(wan, tmp_path / "store.sqlite")
     first.run(wan.default, numbers, [1, 2], 1)
@@ -123,7 +123,7 @@ def test_what_the_store_holds_is_not_run_again(wan: Space, tmp_path: Path, monke
     again.close()
 
 
-def test_a_search_asks_the_defaults_first_never_twice_and_stops_the_worse(wan: Space, tmp_path: Path) -> None:
+def test_a_search_tries_the_defaults_first_never_repeats_and_stops_losers_early(wan: Space, tmp_path: Path) -> None:
     wan.stages = wan.stages[:2]
     runs = Runs(wan, tmp_path / "store.sqlite")
     search = Search(runs, "all", 1, 1)
@@ -160,14 +160,14 @@ def test_the_page_matches_the_table_next_to_the_paper(paper: str) -> None:
     assert joint_page.replaced(page, "joint", joint_page.tables(space, rows)).split() == page.split()
 
 
-def test_what_is_outstanding_follows_from_littles_law() -> None:
+def test_outstanding_data_follows_from_littles_law() -> None:
     # R_i = 8.106 Mb/s for 520 ms is 526,890 bytes: a file of 100,000 bytes and 46.7 packets of 9140 bytes.
     assert littles_law.Seen(81.06, 520, 9180).outstanding == pytest.approx(46.7, abs=0.05)
     # If 100,000 bytes at 10 Mb/s take 80 ms, nothing but the file is outstanding.
     assert littles_law.Seen(100, 80, 1500).outstanding == pytest.approx(0)
 
 
-def test_the_page_has_what_every_tcp_has_outstanding() -> None:
+def test_the_page_lists_outstanding_data_of_every_tcp() -> None:
     space = Space("draft-jagan")
     with littles_law.TABLE.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))

@@ -50,7 +50,7 @@ def test_the_command_opens_the_page(celltrain, tmp_path, monkeypatch):
     assert opened == [page.as_uri()], "only the command alone opens it"
 
 
-def test_an_installation_without_the_page_says_how_to_have_it(celltrain, tmp_path, monkeypatch):
+def test_without_the_page_the_command_explains_how_to_get_it(celltrain, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "PAGE", tmp_path / "lab.html")
     answer = celltrain("lab")
     assert answer.code == 2
@@ -70,7 +70,7 @@ def test_wheels_of_a_release_are_not_built_without_the_page(tmp_path, monkeypatc
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
-def test_make_lab_says_all_that_is_missing_and_builds_nothing(tmp_path):
+def test_make_lab_lists_all_missing_tools_and_builds_nothing(tmp_path):
     done = subprocess.run(
         ["make", ".make/lab-tools"], cwd=ROOT, env=without_tools(tmp_path), capture_output=True, text=True
     )

@@ -63,7 +63,7 @@ def test_no_two_measures_of_one_row_have_the_same_label():
         ("timeouts_together", "flows that time out together"),
     ],
 )
-def test_labels_read_as_a_person_would_write_them(path, label):
+def test_labels_use_normal_capitals_and_units(path, label):
     assert words.called(measured(path)) == label
 
 

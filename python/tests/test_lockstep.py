@@ -59,7 +59,7 @@ def test_hosts_in_step_whose_packets_never_fit_are_found() -> None:
     "options",
     [{"host.processing": "523457ns", "host.processing_times": "uniform"}, {"host.clock_offset": "100ms"}],
 )
-def test_what_the_warning_names_breaks_the_step(options: dict[str, Any]) -> None:
+def test_the_suggested_settings_break_lock_step(options: dict[str, Any]) -> None:
     table = scenario({**options, "duration": "10s"})
     for seed in (1, 2):
         in_step_still = scenario({"duration": "10s"})
@@ -70,7 +70,7 @@ def test_what_the_warning_names_breaks_the_step(options: dict[str, Any]) -> None
         assert lock_step_warning(table, {seed: outcome(broken)}) is None
 
 
-def test_in_step_and_nobody_starves_is_no_reason_to_warn() -> None:
+def test_lock_step_without_starvation_gets_no_warning() -> None:
     table = scenario({"tcp.reno.mss": "472B", "port.bottleneck.buffer": 1000})
     found = ran(table)
     assert in_step(table) is not None
@@ -109,7 +109,7 @@ def test_any_randomness_besides_ties_prevents_the_warning(options: dict[str, Any
         {"flow.tcp1-9.start": "1s", "flow.tcp3.start": "0s"},
     ],
 )
-def test_what_leaves_flows_in_step_is_found(options: dict[str, Any]) -> None:
+def test_settings_that_keep_flows_in_step_are_found(options: dict[str, Any]) -> None:
     assert lock_step_warning(scenario(options), NOTHING) is not None
 
 
@@ -137,7 +137,7 @@ def test_starvation_with_another_cause_gets_no_warning(options: dict[str, Any]) 
     assert lock_step_warning(table, NOTHING) is None
 
 
-def test_near_none_and_a_large_share_are_as_said() -> None:
+def test_starvation_thresholds_are_as_documented() -> None:
     table = scenario()
     step = in_step(table)
     assert step is not None
@@ -201,7 +201,7 @@ def about_lock_step(warnings: list[str]) -> list[str]:
     return [one for one in warnings if "lock-step" in one]
 
 
-def test_the_measures_it_needs_are_measured_by_default() -> None:
+def test_the_measures_for_lock_step_are_in_the_defaults() -> None:
     assert {LEAST, TIMEOUTS} <= set(MEASURES)
 
 
@@ -210,7 +210,7 @@ def test_the_measures_it_needs_are_measured_by_default() -> None:
 def test_a_sweep_and_its_report_warn_at_their_end(celltrain: Command, tmp_path: Path) -> None:
     swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")
     assert swept.code == 0
-    assert "warning: 1 of 2 points may hinge on lock-step: at point 0 (spread 0" in swept.err
+    assert "warning: 1 of 2 points may depend on lock-step: at point 0 (spread 0" in swept.err
     assert "in 2 of 2 seeds a flow starves" in swept.err
     told = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "again", "--json")
     # If a flow starves, another warning reports that nothing arrived.
@@ -235,9 +235,9 @@ def test_a_store_without_its_measures_is_not_judged(celltrain: Command, tmp_path
     assert about_lock_step(swept.json["warnings"]) == []
 
 
-def test_python_is_warned_too(tmp_path: Path) -> None:
+def test_python_calls_give_the_warning(tmp_path: Path) -> None:
     base = ct.Scenario.model_validate(scenario())
-    with pytest.warns(CelltrainWarning, match="1 of 1 points may hinge on lock-step: in 2 of 2 seeds"):
+    with pytest.warns(CelltrainWarning, match="1 of 1 points may depend on lock-step: in 2 of 2 seeds"):
         ct.sweep(base, seeds=2, store=tmp_path / "in_step")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

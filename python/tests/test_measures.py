@@ -27,13 +27,13 @@ def answer() -> dict:
     return ct.run(scenario).to_dict()
 
 
-def test_the_tables_of_the_pages_are_those_of_the_core():
+def test_the_tables_of_pages_match_the_core():
     command = [sys.executable, str(ROOT / "scripts" / "page_tables.py"), "--check"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
 
 
-def test_an_answer_has_what_the_tables_say_and_nothing_else(answer):
+def test_an_answer_has_exactly_the_measures_of_the_tables(answer):
     groups = {measure.name.partition(".")[0] for measure in RUN}
     assert set(answer) == {*groups, *ROWS, "build", "format", "tcp"} - {"links"}
     for name in ("flows", "ports"):
@@ -79,7 +79,7 @@ def test_a_plans_measures_are_judged_without_a_run(tmp_path, monkeypatch):
     assert [fault.value for fault in refused.value.faults] == ['"flows.tcp9.timeouts"', '"flows.tcp1.timeout"']
 
 
-def test_percentiles_of_a_memory_are_those_of_its_cell_events(tmp_path):
+def test_percentiles_of_a_memory_match_its_cell_events(tmp_path):
     window = {"duration": "40ms", "measure.from": "10ms", "measure.to": "35ms"}
     scenario = ct.load("memory-dynamic-threshold", settings=window)
     ports = [port["name"] for port in ct.run(scenario).to_dict()["ports"] if port["name"].startswith("sw->")]

@@ -115,7 +115,7 @@ def test_every_citation_in_code_names_a_section_or_choice_of_the_register():
     assert sum(1 for _ in citations()) > 100
 
 
-def test_every_link_of_a_page_that_names_a_section_or_choice_leads_to_it():
+def test_links_to_sections_and_choices_of_the_register_have_the_right_target():
     links = [
         (name, *link)
         for name, text in texts().items()
@@ -162,7 +162,7 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[`*]", "", text)).replace("- ", "-")
 
 
-def test_the_old_name_of_the_register_is_gone():
+def test_the_old_name_of_the_register_is_not_used():
     old = "MECHAN" + "ISMS"
     assert sorted(name for name, text in texts().items() if old in text) == []
     assert old not in PAGE.read_text()

@@ -81,7 +81,7 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_what_does_not_fit_is_refused_by_name(command: str, tmp_path: Path) -> None:
+def test_a_run_that_does_not_fit_names_its_largest_parts(command: str, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(LARGE, "ring", "1ms", EPD))
     done = limited(command, path)
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_refused_by_name(command: str, tmp_path: Path) -> N
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_run_that_outgrows_the_memory_ends_in_words(engine: str, tmp_path: Path) -> None:
+def test_a_run_that_outgrows_the_memory_ends_with_a_message(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(GROWING, "ring", "100ms", EPD))
     command = [sys.executable, "-c", GROWN, "run", str(path), "--engine", engine]
@@ -146,7 +146,10 @@ def test_runs_in_processes_are_the_same_runs(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL, as a system does that runs out of memory"),
+        (
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            "was killed by SIGKILL, possibly because the system ran out of memory",
+        ),
         ("os.abort()", "was killed by SIGABRT"),
         ("raise SystemExit('no room')", "ended without a result, with exit code 1: no room"),
     ],
@@ -162,7 +165,7 @@ def test_a_process_that_dies_is_one_failed_row(
     assert len(rows) == 3 and all(row["fingerprint"] for row in rows if not row["error"])
 
 
-def test_check_tells_what_a_run_takes(celltrain: Command, small: Path) -> None:
+def test_check_estimates_the_memory_of_a_run(celltrain: Command, small: Path) -> None:
     [network] = celltrain("check", small, "--json").json["networks"]
     assert 0 < network["memory_bytes"] < 1 << 20
 
@@ -180,14 +183,14 @@ class NoLonger:
     fault = '{"file": "", "line": null, "key": "", "value": "", "problem": "is too large", "message": "is too large"}'
 
 
-def test_a_scenario_that_fits_no_more_after_its_check_is_refused_in_words() -> None:
+def test_a_scenario_that_no_longer_fits_after_its_check_is_refused_with_a_message() -> None:
     gone: Any = NoLonger()
     for ask in (lambda: outlined(gone, {}), lambda: Network.of_core(gone)):
         with pytest.raises(ct.ScenarioError, match="is too large"):
             ask()
 
 
-def test_a_point_that_fits_no_more_says_nothing_of_measures_and_does_not_end_the_sweep() -> None:
+def test_a_point_that_no_longer_fits_is_a_failed_row_and_the_sweep_continues() -> None:
     gone: Any = NoLonger()
     here = Reading.of_table(ct.load(ROOT / "scenarios/lan-epd.toml").to_dict(), "here")
     there = Reading(handle=gone, faults=[], warnings=[])

@@ -14,7 +14,7 @@ import messages
 FILE = Path(__file__).with_name("messages.txt")
 
 
-def test_the_messages_on_file_are_those_of_the_code():
+def test_saved_messages_match_the_code():
     listed = messages.listed()
     if os.environ.get("CELLTRAIN_BLESS"):
         FILE.write_text(listed, encoding="utf-8")

@@ -168,13 +168,13 @@ def test_a_group_never_gets_more_than_its_alpha_allows():
             assert not fits(limits.share + 1)
 
 
-def test_every_generation_is_found_by_its_names():
+def test_every_chip_generation_is_found_by_each_of_its_names():
     for stem, one in known().items():
         assert generation(stem) == generation(one.name) == generation(one.short) == one
         assert all(of_switch(f"x86_64-{name}-r0") == one for name in one.switches)
 
 
-def test_the_answer_is_a_table_in_words_in_json_and_in_pandas():
+def test_the_answer_is_available_as_text_json_and_pandas():
     found = calculated(tomahawk5(TH5[0]), "th5", in_turn=2)
     text = str(found)
     for words in ("142285", "1/2 of 284,502", "less headroom", "less the queues of 32 ports, 70 each", "12 groups"):
@@ -210,7 +210,7 @@ def test_a_large_switch_has_as_many_rows_as_settings_in_under_a_second():
     assert time.process_time() - start < 1
 
 
-def test_a_file_is_read_as_python_reads_it(tmp_path):
+def test_files_and_python_calls_give_the_same_answer(tmp_path):
     file = tmp_path / "switch.toml"
     loaded = of_table({**tomahawk5(TH5[0]), "generation": "th5"}, Source(file="test"))
     file.write_text(loaded.switch.to_toml(head="A switch."))

@@ -513,7 +513,7 @@ def test_a_fault_in_a_configuration_file_is_named_with_its_line(old, new, words,
         assert answer.code == 0
 
 
-def test_an_unknown_chip_is_refused_with_those_that_are_known(switch, celltrain):
+def test_an_unknown_chip_is_refused_with_the_known_chips(switch, celltrain):
     table = config_db()
     table["DEVICE_METADATA"]["localhost"]["hwsku"] = "Unheard-Of"
     write(switch, table)

@@ -62,7 +62,7 @@ def test_every_choice_of_the_schema_has_a_class():
     assert [key for key, _ in variants()] == keys
 
 
-def test_units_stand_in_the_names():
+def test_names_contain_units():
     assert ct.Epd(threshold=800) == ct.Epd(threshold=800)
     assert ct.Epd(threshold=800).to_dict() == {"threshold": 800}
     assert ct.Vanilla(minimum_rto_ticks=3).to_dict()["minimum_rto"] == 3
@@ -77,7 +77,7 @@ def test_a_choice_takes_an_instance_or_a_table_and_writes_a_table():
     assert by_class.to_dict() == table
 
 
-def test_tcp_variants_share_their_options_and_stay_apart():
+def test_tcp_variants_share_options_but_are_distinct_types():
     assert ct.Vanilla(mss="512B") != ct.Tahoe(mss="512B")
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
@@ -101,7 +101,7 @@ class Half(ct.PythonPolicy):
 
 
 @pytest.mark.parametrize("key, model", list(variants()))
-def test_every_variant_survives_the_core(key, model):
+def test_every_tcp_variant_round_trips_through_the_core(key, model):
     required = {
         "threshold": 50,
         "tagged_threshold": 20,
@@ -204,7 +204,7 @@ def test_numbers_of_other_libraries_are_numbers():
     seed_of_run=st.integers(0, (1 << 64) - 1),
     name=st.text(max_size=20),
 )
-def test_what_python_writes_the_core_reads(buffer, threshold, seed_of_run, name):
+def test_the_core_reads_scenarios_written_by_python(buffer, threshold, seed_of_run, name):
     scenario = lan(buffer_cells=buffer, policy=ct.Epd(threshold=threshold), seed=seed_of_run, name=name)
     reading = Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
     if reading.faults:

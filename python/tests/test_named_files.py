@@ -107,6 +107,6 @@ def test_a_malformed_row_is_refused_with_its_line_and_not_quoted(tmp_path, row):
     assert not any(part in fault.message for part in ("hunter2", "12345", row)), fault.message
 
 
-def test_a_heading_may_be_any_words(tmp_path):
+def test_a_heading_may_have_any_words(tmp_path):
     (tmp_path / "mine.csv").write_text("bytes,probability\n1000,1\n")
     assert size_files.read("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]

@@ -64,7 +64,7 @@ class Words(HTMLParser):
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_an_answer_is_shown_as_html_and_as_text_that_say_the_same(answers, name):
+def test_an_answer_is_shown_as_equivalent_html_and_text(answers, name):
     answer = answers[name]
     html, text = answer._repr_html_(), str(answer)
     words = Words(html)
@@ -78,7 +78,7 @@ def test_an_answer_is_shown_as_html_and_as_text_that_say_the_same(answers, name)
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_names_of_others_are_neither_markup_nor_commands_to_a_terminal(answers, name):
+def test_names_are_escaped_in_html_and_terminals(answers, name):
     html, text = answers[name]._repr_html_(), str(answers[name])
     assert "&lt;script&gt;" in html
     for one in (html, text):
@@ -93,7 +93,7 @@ def test_a_card_has_no_colours_of_its_own(answers):
         assert not re.search(r"(?<!-)color:|background:(?!none)|#[0-9a-f]{3}", styles)
 
 
-def test_a_card_leaves_rows_out_and_says_how_many():
+def test_a_card_omits_rows_and_states_their_number():
     rows = [[f"flow {i}", str(i)] for i in range(MOST_ROWS + 5)]
     card = Card(title="many", grids=[Grid(heads=["flow", "count"], rows=rows, more=2)])
     for text in (card.text(), card.html()):
@@ -101,7 +101,7 @@ def test_a_card_leaves_rows_out_and_says_how_many():
         assert "and 7 more" in text
 
 
-def test_numbers_of_a_card_are_those_of_the_answer(answers):
+def test_numbers_of_a_card_match_the_answer(answers):
     result, compared = answers["RunResult"], answers["Compared"]
     assert f"efficiency {result.efficiency:.4f}, fairness {result.fairness:.4f}" in str(result)
     assert result.fingerprint in str(result)
@@ -159,7 +159,7 @@ def test_a_long_call_shows_a_bar_in_a_notebook(notebook):
     assert percents[-1] == 100
 
 
-def test_who_asks_for_progress_gets_no_bar_besides(notebook):
+def test_a_progress_callback_replaces_the_bar(notebook):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="5ms")
     told = []
     ct.compare(lan, seeds=2, progress=told.append)
@@ -208,7 +208,7 @@ def test_a_notebook_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatc
     assert all(output.name == "stdout" for output in errors), errors
 
 
-def test_there_are_three_of_them():
+def test_there_are_three_notebooks():
     assert len(NOTEBOOKS) >= 3
     text = (ROOT / "docs/notebooks.md").read_text(encoding="utf-8")
     assert all(f"notebooks/{path.stem}" in text for path in NOTEBOOKS)

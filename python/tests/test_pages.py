@@ -28,7 +28,7 @@ def registered() -> dict[str, tuple[str, str]]:
     return {page_of(kind, name): (kind, name) for kind, name in models}
 
 
-def test_every_model_has_a_page_of_its_own_and_every_page_a_model():
+def test_every_model_has_its_own_page_and_every_page_a_model():
     assert len(registered()) == sum(len(entries(kind)) for kind in CHOICES)
     assert sorted(page.stem for page in MODELS.glob("*.md")) == sorted(registered())
 
@@ -60,7 +60,7 @@ def test_a_models_page_shows_a_scenario(name: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in registered() if name not in WITHOUT_TABLE])
-def test_the_parameters_of_a_models_page_are_those_of_the_code(name: str):
+def test_the_parameters_on_a_models_page_match_the_code(name: str):
     kind, own = registered()[name]
     [entry] = [entry for entry in entries(kind) if entry.name == own]
     # The page describes a list of tables by the keys of the tables.
@@ -79,7 +79,7 @@ def test_the_page_of_scenario_files_names_every_key_of_the_schema():
     assert sorted(key for key in keys if f"`{key}`" not in prose(SCENARIOS) and f"[{key}" not in prose(SCENARIOS)) == []
 
 
-def test_the_page_of_scenario_files_and_that_of_vanilla_state_the_same_defaults():
+def test_the_pages_of_scenario_files_and_vanilla_state_the_same_defaults():
     [title] = [title for title in headings(prose(SCENARIOS)) if "[tcp.vanilla]" in title]
     texts = [section(prose(SCENARIOS), title), section(prose(MODELS / "vanilla.md"), "Parameters")]
     first, second = ({row[0]: (row[1], row[2]) for row in table(text)} for text in texts)
@@ -87,7 +87,7 @@ def test_the_page_of_scenario_files_and_that_of_vanilla_state_the_same_defaults(
 
 
 @pytest.mark.parametrize("name", registered())
-def test_what_the_validation_of_a_models_page_names_exists(name: str):
+def test_tests_named_on_a_models_page_exist(name: str):
     text = section(prose(MODELS / f"{name}.md"), "Validation")
     for word in re.findall(r"`([^`\s]+)`", text):
         if "/" in word:

@@ -59,7 +59,7 @@ def groups():
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(groups(), st.integers(1, 4))
-def test_the_points_are_those_of_the_naive_model(made, seeds):
+def test_the_points_match_a_naive_model(made, seeds):
     crossed, paired = made
     document = {"axes": crossed, "seeds": seeds}
     if paired:
@@ -89,7 +89,7 @@ def test_the_points_are_those_of_the_naive_model(made, seeds):
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 999), st.integers(1, 999), st.integers(2, 9), st.sampled_from(["ns", "us", "ms"]), st.booleans())
-def test_a_range_is_exact_where_its_ends_are(low, more, count, unit, by_step):
+def test_a_range_with_exact_ends_is_exact(low, more, count, unit, by_step):
     scale = {"ns": 10**3, "us": 10**6, "ms": 10**9}[unit]
     high = low + more * (count - 1)
     spread = f'step = "{more}{unit}"' if by_step else f"count = {count}"
@@ -118,7 +118,7 @@ def test_a_logarithmic_scale_goes_in_equal_ratios_and_whole_numbers_stay_whole()
     assert (second.unit, first.unit) == ("s", "cells")
 
 
-def test_labels_words_and_units_are_columns():
+def test_columns_contain_labels_words_and_units():
     found = plan(
         '[axes]\n"switch.tie_order" = ["random", "fixed"]\n"topology.n_source.link_rate" = ["155.52Mbps", "1Gbps"]\n'
         'policy = { path = "port.bottleneck.policy", values = { td = { tail_drop = {} }, ppd = { ppd = {} } } }\n'
@@ -297,7 +297,7 @@ def test_ten_million_points_are_not_built():
         ("[axes\n", ["plan.toml:3: is not TOML: "]),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text, messages):
+def test_faults_are_reported_with_their_line(text, messages):
     found = refused(text)
     for message in messages:
         assert any(one.startswith(message) for one in found), "\n".join(found)
@@ -320,12 +320,12 @@ PHASE = '"tcp.vanilla.tick_phase" = ["common", "random"]'
         ),
     ],
 )
-def test_an_axis_that_no_point_has_a_place_for_is_refused_with_its_line(text, line, key):
+def test_an_axis_that_fits_no_point_is_refused_with_its_line(text, line, key):
     [message] = refused(text)
     assert message == f"plan.toml:{line}: {key} changes nothing: no point has tcp.vanilla; they have tcp.reno, tcp.sack"
 
 
-def test_an_axis_that_one_point_has_a_place_for_is_accepted():
+def test_an_axis_that_fits_one_point_is_accepted():
     """An axis is paired with the TCP. The point with Reno ignores the axis, and the point with vanilla uses it."""
     some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
     own = {"rules": "paper", "receive_window": "65535B"}
@@ -334,7 +334,7 @@ def test_an_axis_that_one_point_has_a_place_for_is_accepted():
     assert some.uses["tcp.vanilla.tick_phase"].at == (("vanilla",),)
 
 
-def test_all_faults_come_at_once_in_terms_of_the_file():
+def test_all_faults_are_reported_together_with_lines_of_the_file():
     found = refused('[axes]\nduration = []\n"prt.x" = [1]\n[seedz]\n', base="")
     assert len(found) == 4
     assert (
@@ -343,7 +343,7 @@ def test_all_faults_come_at_once_in_terms_of_the_file():
     )
 
 
-def test_more_runs_than_anybody_waits_for_are_counted_and_refused():
+def test_a_plan_with_too_many_runs_is_counted_and_refused():
     text = "[axes]\n" + "\n".join(
         f'a{i} = {{ path = "{path}", from = 1, to = 10000, step = 1 }}'
         for i, path in enumerate(["port.bottleneck.buffer", "topology.n_source.sources", f"{SD}.z"])
@@ -494,7 +494,7 @@ BUFFER = 'path = "port.bottleneck.buffer"'
         (f'scenario = "{"a" * 10**5}"', 3, "is not a file in the plan's folder, and no shipped scenario"),
     ],
 )
-def test_numbers_beyond_all_sense_are_refused_with_their_line(text, line, words):
+def test_absurd_numbers_are_refused_with_their_line(text, line, words):
     # Regression: Python has no float with 400 digits, so these were internal errors.
     [message] = refused(f"\n{text}", base="\n") if text.startswith("scenario") else refused(text)
     assert message.startswith(f"plan.toml:{line}: ")
@@ -533,7 +533,7 @@ def test_a_path_beyond_a_list_is_refused():
             Plan.of(star, {"axes": {f"{links}.{place}.delay": ["1us", "2us"]}})
 
 
-def test_what_is_far_too_large_is_refused_at_once():
+def test_far_too_large_plans_are_refused_at_once():
     # Regression: comparing every axis and every fault with every other took minutes.
     begun = time.process_time()
     pairs = "\n".join(f"a{i} = {{ {BUFFER}, values = [1, 2] }}" for i in range(1000))

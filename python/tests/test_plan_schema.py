@@ -66,7 +66,7 @@ def plans_of_the_pages():
                     yield pytest.param(text, id=str(block))
 
 
-def test_it_is_a_json_schema_and_describes_every_key():
+def test_the_plan_schema_is_valid_and_describes_every_key():
     Draft202012Validator.check_schema(SCHEMA.schema)
     assert list(SCHEMA.schema["properties"]) == PlanForm.names()
     tables = [SCHEMA.schema, *SCHEMA.schema["$defs"].values()]
@@ -79,11 +79,11 @@ def test_it_is_a_json_schema_and_describes_every_key():
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
-def test_every_shipped_plan_follows_it(path):
+def test_every_shipped_plan_follows_the_schema(path):
     assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(path.read_text()))] == []
 
 
-def test_the_file_is_current():
+def test_the_saved_schema_is_current():
     text = plan_schema.SCHEMA.read_text(encoding="utf-8")
     assert text == plan_schema.written(), "it is stale: run python scripts/plan_schema.py"
 
@@ -92,7 +92,7 @@ PAGES = list(plans_of_the_pages())
 
 
 @pytest.mark.parametrize("text", PAGES)
-def test_every_plan_of_the_pages_follows_it(text):
+def test_every_plan_of_the_pages_follows_the_schema(text):
     assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(text))] == []
 
 
@@ -130,7 +130,7 @@ def test_pages_have_plans_of_both_kinds():
         (TUNED, "[tune]", "[seeds]\n[tune]", "seeds cannot be set here; use [tune.seeds]"),
     ],
 )
-def test_what_has_the_wrong_form_is_refused_by_the_schema_and_by_the_reader(plan, old, new, path):
+def test_malformed_plans_are_refused_by_the_schema_and_by_the_reader(plan, old, new, path):
     kind = TunePlan if plan is TUNED else Plan
     assert kind.of_toml(plan).name == ("x" if plan is IN_FULL else "")
     assert SCHEMA.is_valid(tomllib.loads(plan))
@@ -160,5 +160,5 @@ def _faults(old, new):
     return [fault.message for fault in refused.value.faults]
 
 
-def test_the_command_prints_it(celltrain):
+def test_the_command_prints_the_schema(celltrain):
     assert celltrain("schema", "--plan").json == json.loads(json.dumps(json_schema()))

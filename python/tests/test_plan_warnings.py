@@ -30,7 +30,7 @@ duration = ["500ms"]
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("empty_figures")
-def test_an_axis_that_changes_nothing_is_said_in_dry_run_end_and_report(celltrain, tmp_path):
+def test_an_axis_without_effect_is_reported_in_dry_run_summary_and_report(celltrain, tmp_path):
     """EPD with a threshold of 800 cells never queues more than 1000, so a buffer of 5000 gives identical runs."""
     plan, store = planned(tmp_path, IDLE), tmp_path / "store"
     foretold = celltrain("sweep", plan, "--dry-run")
@@ -84,7 +84,7 @@ def test_a_threshold_above_the_buffer_of_some_points_is_refused_with_the_point(c
 
 
 @pytest.mark.slow
-def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
+def test_a_mean_over_different_networks_gives_a_warning(celltrain, tmp_path):
     """If only the network varies, no mean is taken across networks, and no warning is given."""
     sources = '"topology.n_source.sources" = [3, 5]\n'
     answer = celltrain(
@@ -102,7 +102,7 @@ def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
     assert plan_warnings.of_plan(alone) == []
 
 
-def test_what_moves_together_is_one_axis(celltrain, tmp_path):
+def test_paired_settings_are_one_axis(celltrain, tmp_path):
     """Changing only the buffer would have no effect, but changing the buffer and the threshold together does."""
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
@@ -113,7 +113,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
     assert "changes nothing" not in answer.err
 
 
-def test_pairs_are_counted_by_what_else_is_the_same():
+def test_pairs_are_formed_among_otherwise_equal_points():
     rng = np.random.default_rng(20)
     keys, prints = rng.integers(0, 5, 40), np.zeros(40, np.int64)
     assert plan_warnings.equal_pairs(keys, keys * 7) == 40 - len(np.unique(keys))
@@ -200,7 +200,7 @@ def test_the_warnings_of_the_check_reach_every_command(celltrain, tmp_path):
         assert sum(told in one for one in celltrain(*command, "--json").json["warnings"]) == 1
 
 
-def test_a_warning_of_some_points_names_the_first_and_only_five_are_told():
+def test_a_warning_names_the_first_point_and_at_most_five_are_shown():
     over = {
         "port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "epd": {"epd": {"threshold": 0}}}},
         "duration": ["10ms", "20ms"],
@@ -219,7 +219,7 @@ def test_a_warning_of_some_points_names_the_first_and_only_five_are_told():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_points_that_seeds_hardly_change_are_told_at_the_end_of_a_sweep_and_in_the_report(celltrain, tmp_path):
+def test_points_with_little_spread_are_reported_after_a_sweep_and_in_the_report(celltrain, tmp_path):
     """All flows time out at each common tick, so the seeds agree to three digits; random ticks give another result."""
     formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'
     text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'

@@ -73,7 +73,7 @@ def test_the_series_and_the_table_of_rate_control_are_written(controlled, tmp_pa
     assert (tmp_path / "abr.csv").read_text().count("\n") == 11
 
 
-def test_a_plot_goes_on_axes_one_has(result):
+def test_a_plot_can_use_existing_axes(result):
     from matplotlib.figure import Figure
 
     mine = Figure().add_subplot()
@@ -86,7 +86,7 @@ def test_the_buffers_size_is_within_the_plot(result):
     assert axes.get_ylim()[1] >= 100
 
 
-def test_a_plot_of_what_was_not_traced_says_how_to_trace_it():
+def test_a_plot_of_an_untraced_series_explains_how_to_trace_it():
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1ms")
     with pytest.raises(ct.NotTracedError, match=r'trace=\["queue"\]'):
         ct.run(lan).plot.queue()

@@ -1,47 +1,69 @@
-"""The lint for prose (scripts/prose.py) finds the constructions it looks for, and only in prose."""
+"""The lint for prose (scripts/prose.py) finds the constructions it looks for, and only in their kind of text."""
 
 from __future__ import annotations
+
+import subprocess
 
 import pytest
 
 import prose
 
 SENTENCE = "What came of a run is kept."
+NAME = "what_came_of_a_run_is_kept"
+
+KINDS = {kind.name: kind for kind in prose.KINDS}
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "file", "text", "line"),
     [
-        ("a.md", f"# A page\n\n{SENTENCE}\n"),
-        ("a.py", f'"""{SENTENCE}"""\n'),
-        ("b.py", f"x = 1  # {SENTENCE}\n"),
-        ("a.rs", f"/// {SENTENCE}\nfn f() {{}}\n"),
-        ("a.ts", f"/** {SENTENCE} */\n"),
+        ("pages", "a.md", f"# A page\n\n{SENTENCE}\n", 3),
+        ("table cells", "a.md", f"| a |\n|---|\n| b | {SENTENCE} |\n", 3),
+        ("comments in Python", "a.py", f'"""{SENTENCE}"""\n', 1),
+        ("comments in Python", "a.py", f"x = 1  # {SENTENCE}\n", 1),
+        ("strings in Python", "a.py", f'x = 1\ny = f"{{x}}" "{SENTENCE}"\n', 2),
+        ("comments in Rust", "a.rs", f"/// {SENTENCE}\nfn f() {{}}\n", 1),
+        ("strings in Rust", "a.rs", f'let c = \'"\'; // "\nlet x = "{SENTENCE}";\n', 2),
+        ("strings in Rust", "a.rs", 'let x = "What came \\\n    of a run is kept.";\n', 1),
+        ("comments in TypeScript", "a.ts", f"/** {SENTENCE} */\n", 1),
+        ("test names", "a.rs", f"\n#[test]\nfn {NAME}() {{}}\n", 3),
+        ("test names", "tests/test_a.py", f"def test_{NAME}():\n", 1),
+        ("comments in configuration", ".github/workflows/a.yml", f"a: 1\nb: 2  # {SENTENCE}\n", 2),
+        ("comments in configuration", "Makefile", f"# {SENTENCE}\n", 1),
     ],
 )
-def test_a_hit_is_found_in_prose(tmp_path, name, text):
-    path = tmp_path / name
-    path.write_text(text)
-    words, found = prose.hits(path)
-    assert words >= 6
-    assert [pattern for _, pattern, _ in found] == ["goes on, comes of", "headless clause"]
+def test_a_hit_is_found_in_its_kind_of_text_alone(name, file, text, line):
+    read = [kind for kind in prose.KINDS if kind.files.search(file)]
+    assert KINDS[name] in read
+    for kind in read:
+        found = [(at, pattern) for at, pattern, _ in prose.hits(kind, text)[1]]
+        assert found == ([(line, "goes on, comes of"), (line, "headless clause")] if kind.name == name else [])
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("file", "text"),
     [
-        ("a.md", f"```text\n{SENTENCE}\n```\n| {SENTENCE} |\n"),
-        ("a.py", f'x = "{SENTENCE}"\n'),
-        ("a.rs", f'let x = "{SENTENCE}";\n'),
+        ("a.md", f"```text\n{SENTENCE}\n```\n"),
+        ("tests/a.py", f'x = "{SENTENCE}"\n'),
+        ("a.toml", f'x = "{SENTENCE}"\n'),
+        ("a.rs", f"fn {NAME}() {{}}\n"),
     ],
 )
-def test_code_and_tables_are_not_prose(tmp_path, name, text):
-    path = tmp_path / name
-    path.write_text(text)
-    assert prose.hits(path)[1] == []
+def test_other_text_is_not_read(file, text):
+    assert not any(prose.hits(kind, text)[1] for kind in prose.KINDS if kind.files.search(file))
 
 
-def test_a_hit_across_lines_has_the_line_on_which_it_begins(tmp_path):
-    path = tmp_path / "a.md"
-    path.write_text("A page.\n\nIt is one\nof many. It stands\nin a table.\n")
-    assert [(line, pattern) for line, pattern, _ in prose.hits(path)[1]] == [(4, "stands")]
+def test_a_hit_across_lines_has_the_line_on_which_it_begins():
+    text = "A page.\n\nIt is one\nof many. It stands\nin a table.\n"
+    assert [(line, pattern) for line, pattern, _ in prose.hits(KINDS["pages"], text)[1]] == [(4, "stands")]
+
+
+def test_one_kind_above_the_limit_fails(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.md").write_text("It is a page of many words. " * 200)
+    (tmp_path / "a.toml").write_text(f"# {SENTENCE}\n")
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    for files, status in (["a.md"], 0), (["a.toml"], 1):
+        subprocess.run(["git", "add", *files], cwd=tmp_path, check=True)
+        assert prose.main([]) == status
+    assert capsys.readouterr().out.count("hits in 1,000 words") == 2 * len(KINDS)

@@ -454,7 +454,7 @@ def test_settings_of_a_wrong_type_are_refused_with_our_message(model):
                 assert str(error)
 
 
-def test_a_wrong_type_says_what_would_be_right():
+def test_a_wrong_type_is_refused_with_the_valid_type():
     with pytest.raises(ct.ScenarioError) as refused:
         ct.run(b"x", seed="one", trace=[1], progress=5)
     assert str(refused.value).splitlines() == [
@@ -485,7 +485,7 @@ def test_write_errors_have_our_message_and_are_oserrors(lan):
         assert isinstance(refused.value, OSError)
 
 
-def test_half_a_character_in_a_text_is_refused_before_anything_is_written(lan):
+def test_a_lone_surrogate_in_a_text_is_refused_before_writing(lan):
     lan = lan.replace(tcp=ct.Tahoe())
     broken = lan.replace(name="\ud800")
     policies = {"p": {"path": "tcp", "values": {"\ud800": {"vanilla": {}}}}}
@@ -505,7 +505,7 @@ def test_half_a_character_in_a_text_is_refused_before_anything_is_written(lan):
     assert not Path("broken.toml").exists()
 
 
-def test_half_a_character_in_a_graph_is_a_fault_of_the_graph():
+def test_a_lone_surrogate_in_a_graph_is_an_input_error():
     pytest.importorskip("networkx")
     edge = {"source": "\ud800", "target": "b", "delay": "1ms"}
     Path("net.json").write_text(json.dumps({"nodes": [{"id": "\ud800"}, {"id": "b"}], "links": [edge]}))
@@ -553,7 +553,7 @@ class BytesPath:
         return self.path.encode()
 
 
-def test_anything_with_a_paths_protocol_is_a_path(lan):
+def test_any_os_pathlike_is_a_path(lan):
     pytest.importorskip("networkx")
     assert ct.load(BytesPath("small.toml")) == ct.load("small.toml")
     assert ct.check(BytesPath("small.toml")) == []
@@ -568,7 +568,7 @@ def test_anything_with_a_paths_protocol_is_a_path(lan):
         ct.report(BytesPath("nowhere"))
 
 
-def test_answers_are_made_by_calls_alone(store):
+def test_answers_cannot_be_constructed_directly(store):
     for kind in (ct.Compared, ct.Report, ct.Tuned):
         for given in ((), (5,), ({}, []), (Path("st"), {})):
             with pytest.raises(
@@ -578,12 +578,12 @@ def test_answers_are_made_by_calls_alone(store):
     assert pickle.loads(pickle.dumps(store)).wide() == store.wide()
 
 
-def test_a_measure_named_twice_is_there_once(store):
+def test_a_measure_named_twice_appears_once(store):
     for method in (store.table, store.wide, store.summary):
         assert method(["efficiency", "efficiency"]) == method(["efficiency"])
 
 
-def test_a_store_to_read_refuses_to_be_written(store):
+def test_a_read_only_store_refuses_writes(store):
     for call in (store.drop_failed, lambda: store.database):
         with pytest.raises(ct.StoreError, match="is open for reading"):
             call()
@@ -596,14 +596,14 @@ def test_a_store_to_read_refuses_to_be_written(store):
             call()
 
 
-def test_a_handle_is_of_this_process():
+def test_a_handle_cannot_be_pickled():
     for take in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(ct.InputError, match="Cancel cannot be copied or pickled"):
             take(ct.Cancel())
 
 
 @pytest.mark.slow
-def test_values_in_messages_are_short_and_say_which_option_they_are_of(lan):
+def test_values_in_messages_are_short_and_name_their_option(lan):
     long = "a" * 10**6
     for call, key in (
         (lambda: ct.study("tagging", tables=[long]), ""),
@@ -620,7 +620,7 @@ def test_values_in_messages_are_short_and_say_which_option_they_are_of(lan):
     assert isinstance(pickle.loads(pickle.dumps(ct.PaperError("no table"))), ct.PaperError)
 
 
-def test_every_public_class_says_what_it_is():
+def test_every_public_class_has_a_repr():
     classes = [one for name in ct.__all__ if inspect.isclass(one := getattr(ct, name))]
     assert len(classes) > 90
     assert not [one for one in classes if one.__repr__ is object.__repr__]
@@ -630,7 +630,7 @@ def test_print_names_the_class_of_a_table():
     assert str(ct.TailDrop()) == repr(ct.TailDrop()) == "TailDrop()"
 
 
-def test_plots_and_reasons_say_what_they_are(lan):
+def test_plots_and_reasons_have_a_repr(lan):
     assert repr(ct.run(lan, trace=["queue"], step="1ms").plot) == "<plots of a run: queue()>"
     assert "<plots of a run: none" in repr(ct.run(lan).plot)
     reasons = ct.why("lan-epd", flow="tcp4", at="2.2s", seed=18)

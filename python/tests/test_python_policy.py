@@ -106,7 +106,7 @@ def test_a_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy
     ct.run(lan(Fba()))
 
 
-def test_what_a_class_raised_names_the_file_of_the_scenario(tmp_path, celltrain):
+def test_an_exception_of_a_class_names_the_scenario_file(tmp_path, celltrain):
     path = tmp_path / "mine.toml"
     path.write_text(f'{WITHOUT_POLICY}policy.python.class = "{__name__}:Raises"\n')
     told = celltrain("run", path)
@@ -129,7 +129,7 @@ def test_settings_are_axes_and_a_run_that_raises_costs_its_row_alone(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*are the same runs")
-def test_an_object_stands_for_a_policy_wherever_one_is_taken(tmp_path):
+def test_an_object_is_accepted_wherever_a_policy_is(tmp_path):
     compared = ct.compare(lan(FBA), vary={"port.bottleneck.policy": [FBA, Fba(), Fba(z=0.5)]}, seeds=2)
     assert (compared.fingerprints[0] == compared.fingerprints[1]).all()
     assert (compared.fingerprints[0] != compared.fingerprints[2]).any()
@@ -147,7 +147,7 @@ def test_vetting_finds_a_class_that_answers_differently_each_time():
         ct.vet(Raises(), scenarios=["lan-5"], beside=[], seeds=1)
 
 
-def test_what_is_wrong_with_a_class_is_said():
+def test_faults_of_a_class_are_reported():
     class Empty(ct.PythonPolicy):
         pass
 
@@ -171,7 +171,7 @@ class Losing(Fba):
     when_full = "lose_cell"
 
 
-def test_a_full_buffer_does_what_the_class_says_also_where_a_scenario_names_it():
+def test_the_class_sets_the_action_at_a_full_buffer_in_scenarios_too():
     """Regression: a scenario that names the class ignored its setting."""
     called = f"{__name__}:Losing"
     named = ct.Python(class_=called)
@@ -190,7 +190,7 @@ class Nonsense(Fba):
     when_full = "lose_all"
 
 
-def test_nonsense_for_what_a_full_buffer_does_is_refused():
+def test_an_invalid_action_at_a_full_buffer_is_refused():
     with pytest.raises(
         ct.ScenarioError, match=r"when_full = 'lose_cel' is not an action for a full buffer; did you mean lose_cell"
     ):
@@ -209,7 +209,7 @@ def test_nonsense_for_what_a_full_buffer_does_is_refused():
 
 
 @pytest.mark.slow
-def test_a_module_is_imported_for_a_scenario_only_where_its_user_names_it(tmp_path):
+def test_a_module_is_imported_only_if_the_user_names_it(tmp_path):
     (tmp_path / "elsewhere_mine.py").write_text(
         textwrap.dedent("""
             import celltrain as ct
@@ -270,7 +270,7 @@ def test_a_compiled_function_gives_the_run_of_the_formula_it_expresses(engine):
     assert ct.run(lan(Fast()), seed=3, engine=engine).fingerprint == ct.run(lan(FBA), seed=3).fingerprint
 
 
-def test_what_numba_cannot_compile_is_refused_with_all_that_numba_says():
+def test_a_function_that_numba_refuses_gives_numbas_message():
     pytest.importorskip("numba")
 
     def mine(X, K, Y, N, V, C, now, tagged, draw):
@@ -282,7 +282,7 @@ def test_what_numba_cannot_compile_is_refused_with_all_that_numba_says():
     assert " at 0x" not in raised.value.faults[0].message
 
 
-def test_a_compiled_class_refuses_settings_which_it_would_not_see():
+def test_a_compiled_class_refuses_settings():
     pytest.importorskip("numba")
 
     @ct.compiled

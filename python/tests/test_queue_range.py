@@ -32,7 +32,7 @@ def labels(axes) -> list[str]:
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
-def test_ranges_are_those_of_every_cell_that_enters_and_leaves(policy: ct.Policy, engine: str, tmp_path: Path) -> None:
+def test_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy, engine: str, tmp_path: Path) -> None:
     kept = ct.Events(folder=tmp_path, kinds=["cells"], ports="sw1->sw2")
     result = ct.run(scenario(policy), trace="queue", step="100us", engine=engine)
     events = ct.run(scenario(policy), events=kept).events["cells"].to_pydict()
@@ -53,7 +53,7 @@ def test_ranges_are_those_of_every_cell_that_enters_and_leaves(policy: ct.Policy
     assert max(queue["queue_cells_largest"]) == largest
 
 
-def test_a_port_that_cells_only_pass_has_a_range_too() -> None:
+def test_a_port_without_queue_has_a_range() -> None:
     """The fast engine stores no queue for this port unless the queue's range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)
@@ -93,7 +93,7 @@ def test_the_plot_has_the_band_the_threshold_and_the_buffer() -> None:
     assert max(row["queue_cells_largest"] for row in late) > 800
 
 
-def test_a_port_whose_policy_has_no_threshold_has_its_buffer_alone() -> None:
+def test_a_port_without_a_threshold_is_drawn_with_its_buffer_only() -> None:
     pytest.importorskip("matplotlib")
     axes = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms").plot.queue()
     assert labels(axes) == ["sw1->sw2", "least to largest in each 1 ms", "buffer: 100 cells"]

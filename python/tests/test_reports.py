@@ -124,7 +124,7 @@ class Page(HTMLParser):
                 self.references.append(value)
 
 
-def test_the_means_are_those_of_the_store(grid):
+def test_the_means_match_the_store(grid):
     ours, theirs = ct.report(grid).summary, grid.summary()
     assert ours.column_names == theirs.column_names
     for name in ours.column_names:
@@ -134,7 +134,7 @@ def test_the_means_are_those_of_the_store(grid):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_says_how_much_of_the_plan_is_still_to_be_run(tmp_path):
+def test_a_report_states_the_unfinished_part_of_the_plan(tmp_path):
     plan = Plan.of_toml(
         'scenario = "lan-selective-drop"\nmeasures = ["efficiency"]\nseeds = 2\n[axes]\nduration = ["1ms", "2ms", "3ms"]\nsame = '
         '{ path = "port.bottleneck.policy.selective_drop.z", values = [0.8, 0.9] }'
@@ -157,7 +157,7 @@ def test_a_report_says_how_much_of_the_plan_is_still_to_be_run(tmp_path):
     assert ct.report(tmp_path / "s").to_dict()["missing"] == 0
 
 
-def test_the_page_needs_nothing_else_and_nothing_of_the_store_becomes_markup(written):
+def test_the_page_is_self_contained_and_escapes_the_store(written):
     folder, _ = written
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
@@ -170,7 +170,7 @@ def test_the_page_needs_nothing_else_and_nothing_of_the_store_becomes_markup(wri
     assert len(page.ids) == len(set(page.ids))
 
 
-def test_what_a_page_refers_to_within_itself_is_there(written):
+def test_internal_links_of_a_page_have_targets(written):
     folder, _ = written
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
@@ -180,7 +180,7 @@ def test_what_a_page_refers_to_within_itself_is_there(written):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_axes_and_measures_are_called_in_words_where_they_are_not_set(tmp_path):
+def test_axes_and_measures_have_readable_labels_by_default(tmp_path):
     """Regression: lists, headings and captions were full of paths, and descriptions full of backticks."""
     axes = {
         "port.bottleneck.policy": {"epd": {"epd": {"threshold": "50%"}}, "as it is": "as-is"},
@@ -257,7 +257,7 @@ def test_a_log_axis_is_drawn_as_one_in_the_unit_that_reads_best(grid):
     assert buffer.get_xscale() == "linear"
 
 
-def test_a_map_holds_the_means_and_its_panels_the_third_axis(grid):
+def test_a_map_shows_the_means_and_has_a_panel_per_value_of_the_third_axis(grid):
     report = ct.report(grid, measures=["efficiency"])
     [heat] = [d for d in report.drawings() if d.name == "map-efficiency"]
     panels = [axes for axes in heat.figure.axes if axes.get_title()]
@@ -298,7 +298,7 @@ def test_axes_that_move_together_are_one(tmp_path):
 
 
 @pytest.mark.usefixtures("without_pdf")
-def test_names_of_any_characters_are_shown_as_they_are(tmp_path):
+def test_names_of_any_characters_are_shown_unchanged(tmp_path):
     names = ["$x_{$ and $", "_hidden", "a\x07b", "\u03b1 & <i>"]
     kinds = [{"epd": {"threshold": threshold}} for threshold in (50, 60, 70, 80)]
     policy = {"path": "port.bottleneck.policy", "values": dict(zip(names, kinds, strict=True))}
@@ -311,7 +311,7 @@ def test_names_of_any_characters_are_shown_as_they_are(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_one_point_shows_what_its_seeds_gave(tmp_path):
+def test_one_point_shows_the_values_of_its_seeds(tmp_path):
     report = ct.report(swept(tmp_path / "s", seeds=6), out=tmp_path / "r")
     assert [drawing.name for drawing in report.drawings()] == ["spread"]
     assert "Nothing was varied but the seed" in (tmp_path / "r" / "report.html").read_text()
@@ -326,7 +326,7 @@ def test_one_seed_has_means_and_no_intervals(tmp_path):
     assert "±" not in (tmp_path / "r" / "report.html").read_text().split("<tbody>")[-1].split("</tbody>")[0]
 
 
-def test_the_front_is_that_of_the_means(tmp_path):
+def test_the_front_is_computed_from_the_means(tmp_path):
     means = [(0.9, 0.1), (0.5, 0.5), (0.4, 0.4), (0.1, 0.9), (0.9, 0.05)]
     values = [[(x - 0.01, y), (x + 0.01, y)] for x, y in means]
     store = made(tmp_path / "s", values, seeds=(1, 2))
@@ -341,7 +341,7 @@ def test_the_front_is_that_of_the_means(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_failed_runs_are_named_and_count_nowhere(tmp_path):
+def test_failed_runs_are_named_and_excluded(tmp_path):
     errors = {(0, 2): "the run took longer than <1s>", (1, 1): "it panicked", (1, 3): "it panicked"}
     values = [[(0.5, 0.5)] * 3, [(0.7, 0.7)] * 3]
     store = made(tmp_path / "s", values, seeds=(1, 2, 3), errors=errors)
@@ -439,7 +439,7 @@ def test_points_only_one_store_has_are_named(tmp_path):
     assert comparison["only_second"] == ["buffer 100 cells", "buffer 110 cells"]
 
 
-def test_stores_that_cannot_be_compared_say_why(grid, sampled, tmp_path):
+def test_incomparable_stores_are_refused_with_the_reason(grid, sampled, tmp_path):
     with pytest.raises(ct.StoreError, match=r"their axes differ \(grid alone has delay, policy; sampled alone has mss"):
         ct.report(grid, compare_with=sampled)
     with pytest.raises(ct.StoreError, match="is the same store"):
@@ -455,7 +455,7 @@ def test_stores_that_cannot_be_compared_say_why(grid, sampled, tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_store_of_another_version_is_read_and_says_so(tmp_path):
+def test_a_store_of_another_version_is_read_with_a_warning(tmp_path):
     first, second = (swept(tmp_path / name, axes={"buffer": BUFFER}) for name in "ab")
     plan = {**second.manifest["plan"], "scenario": {**second.manifest["plan"]["scenario"], "gone": True}}
     # A plan from another version may be invalid today.
@@ -467,7 +467,7 @@ def test_a_store_of_another_version_is_read_and_says_so(tmp_path):
     assert comparison["second"] == "b (celltrain 0.0.9)"
 
 
-def test_bad_input_is_named_with_what_would_be_right(celltrain, grid, tmp_path):
+def test_bad_input_is_named_with_valid_alternatives(celltrain, grid, tmp_path):
     empty = tmp_path / "empty"
     Store.create(empty, Plan.of_document({"axes": {"buffer": BUFFER}, "scenario": BASE, "seeds": 2})).close()
     torn = swept(tmp_path / "torn", axes={"buffer": BUFFER})
@@ -535,5 +535,5 @@ def test_without_a_folder_the_report_goes_into_the_store(celltrain, tmp_path):
     "mean, half, text",
     [(0.99, 0.004, "0.9900 ± 0.0040"), (1234.5, 56.0, "1,234 ± 56"), (-3.0, 1.25, "-3.0 ± 1.2"), (0.0, 0.0, "0 ± 0")],
 )
-def test_an_estimate_has_the_digits_its_interval_leaves_sure(mean, half, text):
+def test_an_estimate_has_only_significant_digits(mean, half, text):
     assert words.estimated(mean, half) == text

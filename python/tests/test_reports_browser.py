@@ -84,7 +84,7 @@ def written(tmp_path_factory):
     return page, report
 
 
-def test_the_report_opens_without_a_word_in_the_console_and_every_figure_is_there(written, tmp_path):
+def test_the_report_opens_without_console_messages_and_has_every_figure(written, tmp_path):
     page, report = written
     text, console = opened(page, tmp_path)
     assert console == []
@@ -99,7 +99,7 @@ def test_the_report_opens_without_a_word_in_the_console_and_every_figure_is_ther
                     assert line in content, (name, label)
 
 
-def test_a_complaint_in_the_console_would_be_seen(written, tmp_path):
+def test_a_console_message_would_be_detected(written, tmp_path):
     page, _ = written
     broken = tmp_path / "broken.html"
     broken.write_text(

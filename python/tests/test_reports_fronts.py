@@ -37,7 +37,7 @@ def two(tmp_path_factory):
     return store(tmp_path_factory.mktemp("fronts") / "store", [*LAN, *WAN], {"network": NETWORK, "buffer": BUFFER})
 
 
-def test_every_network_has_a_front_of_its_own(two):
+def test_every_network_has_its_own_front(two):
     report = ct.report(two)
     front = report.trade_off
     assert [part.tolist() for part in front.parts] == [[0], [4, 5, 7]]
@@ -47,7 +47,7 @@ def test_every_network_has_a_front_of_its_own(two):
     assert report.to_dict()["front"]["by"] == ["network"]
 
 
-def test_every_tcp_has_a_front_of_its_own_and_is_named(tmp_path):
+def test_every_tcp_has_its_own_front_with_its_name(tmp_path):
     of_tcp = {"path": "tcp", "values": {"vanilla": {"vanilla": {}}, "sack": {"sack": {}}}}
     report = ct.report(store(tmp_path / "s", [*LAN, *WAN], {"tcp": of_tcp, "buffer": BUFFER}))
     assert report.to_dict()["front"]["by"] == ["tcp"]
@@ -63,7 +63,7 @@ def test_every_tcp_has_a_front_of_its_own_and_is_named(tmp_path):
         assert drawing.name.startswith("map-") or "95 % intervals" in second
 
 
-def test_one_front_over_all_is_there_for_who_asks(two):
+def test_one_front_over_all_points_is_available_on_request(two):
     """The joint front contains no point of the WAN."""
     report = ct.report(two, front_by=[])
     assert report.front["network"].to_pylist() == ["LAN"]
@@ -101,7 +101,7 @@ def test_networks_of_two_axes_are_configurations_together(tmp_path):
     assert [part.tolist() for part in front.parts] == [[0], [4, 5, 7], [11], [15, 14, 12]]
 
 
-def test_where_every_point_is_its_own_network_there_is_one_front(tmp_path):
+def test_if_every_point_is_its_own_network_there_is_one_front(tmp_path):
     report = ct.report(store(tmp_path / "s", LAN[:2], {"network": NETWORK}))
     assert report.trade_off.by is None
     assert report.front.num_rows == 1
@@ -224,7 +224,7 @@ def test_a_label_is_above_to_the_right_if_there_is_space():
     assert text.arrow_patch is None
 
 
-def test_labels_of_one_place_go_around_it_and_those_far_away_have_a_line():
+def test_labels_of_one_point_surround_it_and_distant_labels_have_a_line():
     axes = axes_with([(0, 0), (1, 1), (2, 2)])
     assert points.put(axes, [(1.0, 1.0)] * 12, [f"label {i}" for i in range(12)], np.ones((1, 2))) == 0
     assert not list(overlaps(axes.figure))

@@ -45,7 +45,7 @@ def drawn(report, name, **options):
     return drawing
 
 
-def test_lines_go_over_numbers_with_colours_and_panels_by_what_is_left(store):
+def test_lines_use_numeric_axes_and_colours_and_panels_the_rest(store):
     """Networks become panels, and every mean and error bar is computed from its seeds."""
     report = ct.report(store[0])
     names = [axis.name for axis in (report.layout.over, report.layout.by, report.layout.panel)]
@@ -66,7 +66,7 @@ def test_lines_go_over_numbers_with_colours_and_panels_by_what_is_left(store):
             assert low < ends.min() and ends.max() < high
 
 
-def test_any_axis_may_go_anywhere(store, tmp_path):
+def test_any_axis_can_be_used_for_x_colours_or_panels(store, tmp_path):
     report = ct.report(store[0], lines=["policy", "network"])
     [axes] = drawn(report, "lines-efficiency").figure.axes
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["tail", "fba", "ppd"]
@@ -112,7 +112,7 @@ def test_a_seed_that_one_side_lacks_makes_no_pair(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_value_above_the_baseline_here_and_below_it_there_is_said_with_the_axis(celltrain, tmp_path):
+def test_an_effect_that_changes_sign_is_reported_with_its_axis(celltrain, tmp_path):
     """`fba` is better in the LAN and worse in the WAN; `ppd` changes sign with the buffer and the network."""
     rng = np.random.default_rng(3)
     own = rng.normal(0, 0.002, (2, 3, 4, 4))
@@ -160,7 +160,7 @@ def test_the_table_of_points_is_printed_in_latex_and_markdown(celltrain, store, 
     assert celltrain("report", store[0].path, "--tex", "--json").code == 2
 
 
-def test_a_long_table_is_cut_and_says_so(celltrain, tmp_path):
+def test_a_long_table_is_cut_with_a_note(celltrain, tmp_path):
     buffers = {"path": "port.bottleneck.buffer", "values": list(range(100, 301))}
     values = [[[0.5 + 0.01 * seed, 0.5] for seed in range(4)] for _ in range(201)]
     folder = made(tmp_path / "store", values, axes={"buffer": buffers}).path
@@ -171,7 +171,7 @@ def test_a_long_table_is_cut_and_says_so(celltrain, tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_the_command_says_how_many_points_differ(celltrain, store, tmp_path):
+def test_the_command_prints_the_number_of_points_that_differ(celltrain, store, tmp_path):
     folder = store[0].path
     options = (
         "--baseline",

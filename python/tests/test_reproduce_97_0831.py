@@ -74,12 +74,12 @@ def test_the_simulated_rates_of_a_single_tcp_are_within_two_percent(short: Repro
         assert rate.mean == pytest.approx(rate.printed, rel=0.02)
 
 
-def test_the_simulated_mean_window_is_that_of_the_formula(short: Reproduction) -> None:
+def test_the_simulated_mean_window_matches_the_formula(short: Reproduction) -> None:
     for row in ours(short, "windows", quantity="traced_window_bytes"):
         assert row.mean == pytest.approx(0.75 * float(row.number.keys["drop_window_bytes"]) + 512, rel=0.02)
 
 
-def test_the_thresholds_of_the_runs_are_those_of_the_tables(short: Reproduction) -> None:
+def test_the_thresholds_of_the_runs_match_the_tables(short: Reproduction) -> None:
     for table in ("1", "4"):
         assert all(s.mean == s.printed for s in ours(short, table))
 
@@ -136,7 +136,7 @@ def test_there_are_claims_for_every_numbered_finding(paper: Paper) -> None:
         assert any(name.startswith(f"finding-{finding}-") for name in ids)
 
 
-def test_claims_are_judged_where_their_tables_were_run(short: Reproduction) -> None:
+def test_claims_are_judged_if_their_tables_were_run(short: Reproduction) -> None:
     verdicts = {claim.id: claim for claim in short.claims}
     assert verdicts["finding-1-thresholds-control-throughput"].holds
     assert verdicts["dfba-over-95-percent"].holds
@@ -161,7 +161,7 @@ def test_the_figures_are_drawn(short: Reproduction, tmp_path: Path) -> None:
         assert {f"{AF_97_0831}-{figure}.png", f"{AF_97_0831}-{figure}.svg"} <= names
 
 
-def test_a_rule_that_judges_by_nothing_known_is_refused() -> None:
+def test_an_unknown_rule_of_judgement_is_refused() -> None:
     def read(path: str) -> str | None:
         text = _core.data(path)
         return text.replace('judged_by = "either"', 'judged_by = "luck"') if text and path.endswith(".toml") else text

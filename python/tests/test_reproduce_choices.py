@@ -48,7 +48,7 @@ def test_a_setting_and_the_first_seed_change_the_runs(celltrain):
     assert (wrong.code, "nothing" in wrong.err) == (2, True)
 
 
-def test_an_estimate_counts_runs_and_runs_only_beginnings(celltrain):
+def test_an_estimate_counts_runs_and_times_short_ones(celltrain):
     answer = celltrain("reproduce", AF_96_1269, "--table", "2", "--set", "duration=50ms", "--dry-run", "--json").json
     assert (answer["scenarios"], answer["runs"]) == (48, 48 * 30)
     assert answer["simulated_seconds"] == pytest.approx(48 * 30 * 0.05)
@@ -67,7 +67,7 @@ def test_printed_and_written_csv_are_one_format(celltrain, tmp_path):
     assert {"network", "sources"} <= set(names)
 
 
-def test_an_interrupted_reproduction_goes_on_with_what_is_done(celltrain, tmp_path, monkeypatch):
+def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_path, monkeypatch):
     words = (*ROW, "--set", "duration=20ms", "--jobs", "1", "--out", tmp_path, "--csv", "-", "--seeds")
     whole = celltrain(*words, "6").out
     (tmp_path / "runs.json").unlink()

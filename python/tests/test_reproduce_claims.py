@@ -261,7 +261,7 @@ def test_ratios_without_a_value_are_refused(rows: list[Point], words: str) -> No
         },
     ],
 )
-def test_a_test_that_makes_no_sense_is_refused(test: dict[str, Any]) -> None:
+def test_an_invalid_test_of_a_claim_is_refused(test: dict[str, Any]) -> None:
     with pytest.raises(PaperError):
         claims.apply(test, POLICIES)
 
@@ -274,7 +274,7 @@ def as_printed(paper: Paper, tables: list[str] | None = None) -> list[Scored]:
     ]
 
 
-def test_every_claim_is_told_apart_quoted_and_tested(paper: Paper) -> None:
+def test_every_claim_has_a_unique_name_a_quotation_and_a_test(paper: Paper) -> None:
     assert len(paper.claims) >= 20
     assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
     for claim in paper.claims:
@@ -313,7 +313,7 @@ def test_the_same_tests_apply_to_the_printed_numbers(paper: Paper) -> None:
     ]
 
 
-def test_a_claim_whose_rows_were_not_all_run_is_left_out(paper: Paper) -> None:
+def test_a_claim_with_missing_rows_is_left_out(paper: Paper) -> None:
     scored = [s for s in as_printed(paper, ["2"]) if s.number.network == "LAN"]
     judged, left_out = claims.judge(paper, scored)
     assert [claim.id for claim in judged] == [
@@ -326,7 +326,7 @@ def test_a_claim_whose_rows_were_not_all_run_is_left_out(paper: Paper) -> None:
     assert "ubr-lan-efficiency-below-half" in {claim.id for claim in judged}, "the missing row is FBA's"
 
 
-def test_a_claim_is_put_to_each_seed_alone(paper: Paper) -> None:
+def test_a_claim_is_judged_for_each_seed_separately(paper: Paper) -> None:
     """Eight seeds support the claim and two do not; an eleventh was run for only some of its rows."""
     name = "selective-drop-fairness-falls-with-sources"
     scored = []

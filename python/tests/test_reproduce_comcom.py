@@ -37,7 +37,7 @@ def scenario(paper: Paper, table: str, **keys: Any) -> dict[str, Any]:
     return paper.configurations[configuration].scenario
 
 
-def test_nothing_is_printed(paper: Paper) -> None:
+def test_the_paper_has_no_printed_numbers(paper: Paper) -> None:
     assert all(table.experiment for table in paper.tables)
     assert all(n.published is None and not n.scored for n in paper.numbers())
     assert {n.network for n in paper.numbers()} == {"peer_to_peer", "chain", "unequal_rtts", "bursty"}
@@ -60,7 +60,7 @@ def test_every_key_makes_a_difference(paper: Paper) -> None:
             assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
 
 
-def test_a_part_of_the_threshold_holds_the_packets_it_should(paper: Paper) -> None:
+def test_the_threshold_per_vc_holds_the_stated_number_of_packets(paper: Paper) -> None:
     for part in (1, 2, 3, 4):
         port = scenario(paper, "peer-to-peer", part_packets=part, mechanism="epd")["port"]["sw*->sw*"]
         # Ten VCs with packets of 192 cells; Th = 0.8 K.

@@ -108,7 +108,7 @@ def test_sizes_are_packets_and_the_tcp_is_the_tables(paper: Paper) -> None:
         assert [port["buffer"] for port in ran["port"].values()] == [n.keys["switch_buffer_cells"]]
 
 
-def test_data_both_ways_is_a_network_of_its_own(paper: Paper) -> None:
+def test_bidirectional_data_has_its_own_network(paper: Paper) -> None:
     both = scenario(paper, "both-ways-1", service="abr-er")
     one = scenario(paper, "1", service="abr-er")
     assert (one["topology"]["internetwork"]["bidirectional"], both["topology"]["internetwork"]["bidirectional"]) == (
@@ -120,7 +120,7 @@ def test_data_both_ways_is_a_network_of_its_own(paper: Paper) -> None:
     assert "vc" not in scenario(paper, "both-ways-1", service="ubr")
 
 
-def test_a_choice_leaves_alone_what_it_is_not_about(paper: Paper) -> None:
+def test_a_choice_changes_only_its_own_settings(paper: Paper) -> None:
     texts = {choice.text: choice.overrides for choice in paper.choices}
     [before] = [text for text in texts if text.startswith("ICR of a tenth of the link")]
     icr = load(DRAFT_JAGAN, overrides=texts[before])

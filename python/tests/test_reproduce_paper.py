@@ -32,7 +32,7 @@ def test_every_folder_of_papers_with_a_description_is_known() -> None:
     assert PAPER.ids() == sorted(path.parent.name for path in PAPERS.glob("*/paper.toml"))
 
 
-def test_papers_hold_code_only_for_searches() -> None:
+def test_papers_contain_code_only_for_searches() -> None:
     """Only scripts that search a paper's open choices are allowed, in a separate folder."""
     files = [path for path in PAPERS.rglob("*") if path.is_file() and "search" not in path.relative_to(PAPERS).parts]
     assert {path.suffix for path in files} <= {".toml", ".csv", ".md"}
@@ -54,7 +54,7 @@ def test_a_scenario_that_several_tables_need_is_listed_once(paper: Paper) -> Non
     assert len(paper.configurations) == len(published) + 12 + 12
 
 
-def test_tables_that_print_the_same_run_share_it(paper: Paper) -> None:
+def test_a_run_printed_in_several_tables_is_shared(paper: Paper) -> None:
     place = {"sources": 15, "network": "WAN", "buffer_cells": 24000}
     selective_drop = {
         find(paper, "2", policy="selective_drop", **place).configuration,
@@ -81,9 +81,7 @@ def test_tables_that_print_the_same_run_share_it(paper: Paper) -> None:
         ("6", {"sources": 5, "z": 0.2, "r": 0.1, "buffer_cells": 12000, "quantity": "efficiency"}, 0.78),
     ],
 )
-def test_numbers_are_where_the_paper_prints_them(
-    paper: Paper, table: str, keys: dict[str, Any], published: float
-) -> None:
+def test_numbers_have_the_places_of_the_paper(paper: Paper, table: str, keys: dict[str, Any], published: float) -> None:
     assert find(paper, table, **keys).published == published
 
 
@@ -165,9 +163,7 @@ def test_rows_that_contradict_the_paper_itself_are_shown_and_not_scored(paper: P
         ({"sources": 5, "network": "WAN", "quantity": "fairness"}, 0.01),
     ],
 )
-def test_the_points_of_table_1_have_tolerances_of_their_own(
-    paper: Paper, keys: dict[str, Any], tolerance: float
-) -> None:
+def test_the_points_of_table_1_have_their_own_tolerances(paper: Paper, keys: dict[str, Any], tolerance: float) -> None:
     number = find(paper, "1", **keys)
     assert number.point
     assert number.tolerance == pytest.approx(tolerance)

@@ -129,7 +129,7 @@ def test_the_number_of_threads_changes_nothing(table1: Reproduction) -> None:
     assert [n.values for n in alone.numbers] == [n.values for n in table1.numbers]
 
 
-def test_progress_tells_how_far_and_how_long_still() -> None:
+def test_progress_shows_the_done_share_and_the_remaining_time() -> None:
     seen: list[Progress] = []
     reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, progress=seen.append)
     assert [(p.done, p.total) for p in seen] == [(1, 2), (2, 2)]
@@ -138,7 +138,7 @@ def test_progress_tells_how_far_and_how_long_still() -> None:
     assert seen[-1].elapsed_seconds >= seen[0].elapsed_seconds > 0
 
 
-def test_an_interrupt_keeps_what_is_done() -> None:
+def test_an_interrupt_keeps_finished_runs() -> None:
     def stop(progress: Progress) -> None:
         if progress.done == 2:
             raise KeyboardInterrupt
@@ -182,7 +182,7 @@ def test_long_runs_start_first_and_every_seed_is_a_whole_set() -> None:
         {"networks": ["MAN"]},
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
+def test_an_invalid_request_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises((PaperError, celltrain.PlanError)):
         reproduce(AF_96_1269, **options)
 
@@ -199,7 +199,7 @@ def test_overrides_are_reported_in_the_answer_and_in_the_comparison() -> None:
     assert "1 seed LAN;" in text_of(fixed)
 
 
-def test_the_comparison_shows_every_table_and_says_what_is_not_scored(as_printed: Reproduction) -> None:
+def test_the_comparison_shows_every_table_and_names_unscored_numbers(as_printed: Reproduction) -> None:
     text = text_of(as_printed)
     for table in as_printed.paper.tables:
         assert table.title in text
@@ -261,7 +261,7 @@ def test_figures_are_the_same_file_every_time(as_printed: Reproduction, tmp_path
         assert any(label in text for label in ("cwnd (segments)", "efficiency", "fairness")), name
 
 
-def test_a_paper_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_an_unknown_paper_is_refused_with_the_available_ones() -> None:
     with pytest.raises(celltrain.CelltrainError, match="af-96-1269"):
         celltrain.reproduce("af-96-1268")
 
@@ -275,7 +275,7 @@ def test_a_result_is_entered_by_names() -> None:
     assert follow(answer, ["ports", "sw1->sw2", "max_queue_cells"]) == 2.0
 
 
-def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traced_runs_use_the_batch_runner(monkeypatch: pytest.MonkeyPatch) -> None:
     # Regression: the runs were executed one after the other, ignoring the requested threads.
     handed: list[tuple[int, int]] = []
     run_records = local.run_records
@@ -292,7 +292,7 @@ def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_large_runs_of_a_paper_have_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_runs_of_a_paper_have_separate_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Chunk] = []
     run = local.Children.run
 

@@ -68,7 +68,7 @@ def test_ranks_of_equal_values_are_shared() -> None:
     assert ranks([30.0, 10.0, 30.0, 20.0]).tolist() == [3.5, 1.0, 3.5, 2.0]
 
 
-def test_spearman_by_hand() -> None:
+def test_spearman_matches_a_hand_calculation() -> None:
     assert spearman([1, 2, 3], [1, 2, 3]) == pytest.approx(1.0)
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
     # d = 0, 1, 1: 1 - 6 * 2 / (3 * 8).
@@ -102,7 +102,7 @@ def test_one_seed_has_no_self_error() -> None:
         (0.20, 2.0 / 4),  # above one, printed like one
     ],
 )
-def test_rank_among_seeds_by_hand(printed: float, rank: float) -> None:
+def test_rank_among_seeds_matches_a_hand_calculation(printed: float, rank: float) -> None:
     assert score.rank_among_seeds(printed, [0.1, 0.2, 0.3], 0.005) == pytest.approx(rank)
 
 
@@ -112,7 +112,7 @@ def test_a_seed_that_would_be_printed_the_same_counts_half() -> None:
     assert score.rank_among_seeds(0.2, [0.194, 0.195], 0.005) == pytest.approx(2.0 / 3)
 
 
-def test_ks_by_hand() -> None:
+def test_ks_matches_a_hand_calculation() -> None:
     assert ks([0.5]) == pytest.approx(0.5)
     assert ks([0.25, 0.75]) == pytest.approx(0.25 * math.sqrt(2))
     # All values are at the far end: the distance is 1 - 0.1.
@@ -160,7 +160,7 @@ def test_the_summary_groups_by_table_network_and_quantity() -> None:
     assert everywhere["mean_relative_error"] == pytest.approx((0.0 + 0.4 / 0.9) / 2)
 
 
-def test_nothing_scored_gives_no_share() -> None:
+def test_without_scored_numbers_there_is_no_share() -> None:
     assert score.summary([])["share_inside"] is None
     scores = score.group_scores([])
     nothing = "mean_abs_error mean_relative_error self_error rank_correlation ks ks_p ks_p_seeds"
@@ -168,7 +168,7 @@ def test_nothing_scored_gives_no_share() -> None:
     assert set(scores.values()) == {0}
 
 
-def test_the_range_is_judged_alike_for_every_number() -> None:
+def test_the_range_is_judged_by_the_same_rule_for_every_number() -> None:
     # The paper's file uses the mean; the range is also computed, within a unit of the last digit.
     wide = scored(0.47, [0.48, 0.90], judged_by="mean", tolerance=0.2, tolerance_stated=True)
     assert (wide.inside, wide.inside_range, wide.inside_tolerance) == (False, True, False)
@@ -178,12 +178,12 @@ def test_the_range_is_judged_alike_for_every_number() -> None:
     assert (either.inside, either.inside_range, either.inside_tolerance) == (True, False, True)
 
 
-def test_no_tolerance_stated_is_no_verdict_on_the_mean() -> None:
+def test_without_a_tolerance_the_mean_has_no_verdict() -> None:
     assert scored(0.5, [0.5, 0.5]).inside_tolerance is None
     assert scored(0.5, [0.5, 0.5]).inside is True
 
 
-def test_where_theory_gives_one_value_the_range_is_as_wide_as_the_tolerance() -> None:
+def test_if_theory_gives_one_value_the_range_is_the_tolerance() -> None:
     point = {"point": True, "tolerance": 28.0, "tolerance_stated": True}
     assert scored(59211.0, [59239.0, 59239.0], **point).inside_range is True
     assert scored(59210.0, [59239.0, 59239.0], **point).inside_range is False
@@ -201,7 +201,7 @@ def test_the_middle_nine_tenths_leave_out_as_many_places_as_fit() -> None:
     assert [score.in_the_middle(k) for k in (0.049, 0.05, 0.95, 0.951)] == [False, True, True, False]
 
 
-def test_verdicts_of_a_group_by_hand() -> None:
+def test_verdicts_of_a_group_match_a_hand_calculation() -> None:
     seeds = [k / 10 for k in range(1, 11)]
     counted = [
         scored(0.55, seeds),  # in the middle, the mean itself
@@ -220,7 +220,7 @@ def test_verdicts_of_a_group_by_hand() -> None:
     assert verdicts["ks"] == pytest.approx(ks([0.5, 10 / 11, 10.5 / 11]))
 
 
-def test_the_p_of_seeds_keeps_numbers_of_one_run_together() -> None:
+def test_the_p_value_of_seeds_keeps_numbers_of_one_run_together() -> None:
     # Twenty identical quantities of a run are in fact one number. If they were independent, twenty printed values at
     # the edge would be almost impossible. However, for some of the seeds all twenty values are at an edge, too.
     seed = 18_3
@@ -235,7 +235,7 @@ def test_the_p_of_seeds_keeps_numbers_of_one_run_together() -> None:
     assert verdicts["ks_p_seeds"] > 0.1, f"seed {seed}"
 
 
-def test_the_p_of_seeds_is_as_often_small_as_it_says_when_the_printed_values_are_draws() -> None:
+def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws() -> None:
     seed = 18_4
     rng = np.random.default_rng(seed)
     trials, small = 60, 0
@@ -247,7 +247,7 @@ def test_the_p_of_seeds_is_as_often_small_as_it_says_when_the_printed_values_are
     assert 0.1 <= small / trials <= 0.42, f"seed {seed}"
 
 
-def test_too_few_seeds_in_common_give_no_p_of_seeds() -> None:
+def test_too_few_common_seeds_give_no_p_value() -> None:
     one = scored(0.5, [k / 10 for k in range(10)])
     late = replace(one, seeds=tuple(range(5, 15)))
     assert score.verdicts([one])["ks_p_seeds"] is not None

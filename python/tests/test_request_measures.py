@@ -111,14 +111,14 @@ def test_a_sweep_stores_null_and_the_reason_for_a_percentile_of_too_few_requests
             assert row["error"] is None
 
 
-def test_a_sweep_says_how_many_requests_a_percentile_needs(celltrain, short, tmp_path):
+def test_a_sweep_states_how_many_requests_a_percentile_needs(celltrain, short, tmp_path):
     (tmp_path / "plan.toml").write_text(SWEEP)
     answer = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
     assert answer.code == 0
     assert answer.err.count(f"{reason(short(60, 1)['completed'])}; it has no value in 4 runs of 4") == 1
 
 
-def test_a_report_says_how_many_requests_a_percentile_needs(celltrain, swept, short, tmp_path):
+def test_a_report_states_how_many_requests_a_percentile_needs(celltrain, swept, short, tmp_path):
     report = celltrain("report", swept, "--out", tmp_path / "report", "--json")
     assert report.code == 0
     assert f"{reason(short(60, 1)['completed'])}; it has no value in 4 runs of 4" in report.json["warnings"]
@@ -148,7 +148,7 @@ def test_a_search_minimizes_measures_of_requests(tmp_path):
         assert timeouts[left.parameters["T"]] <= timeouts[{"low": 2, "high": 290}[left.reference]]
 
 
-def test_a_search_says_how_many_requests_an_objective_needs(tmp_path):
+def test_a_search_states_how_many_requests_an_objective_needs(tmp_path):
     tuned = searched(tmp_path / "search", P95, P999)
     trials = tuned.searches[0].trials
     assert [trial.means for trial in trials] == [None] * 3

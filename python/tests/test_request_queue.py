@@ -35,7 +35,7 @@ def requests(request, tmp_path):
     return done[done.completed_s.notna()].sort_values("opened_s")
 
 
-def test_every_request_waits_as_long_as_lindleys_recursion_says(requests):
+def test_waiting_times_of_requests_match_lindleys_recursion(requests):
     service = requests.segments_sent.to_numpy() * SEGMENT_S
     opened = requests.opened_s.to_numpy()
     waiting = np.zeros(len(requests))

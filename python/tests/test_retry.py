@@ -83,7 +83,7 @@ def test_a_kill_in_the_middle_of_a_retry_loses_nothing(tmp_path, failing, monkey
     assert rows(folder) == rows(tmp_path / "one")
 
 
-def test_it_goes_with_resume(tmp_path, celltrain):
+def test_retry_works_with_resume(tmp_path, celltrain):
     (tmp_path / "plan.toml").write_text(PLAN)
     told = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "s", "--retry-failed")
     assert told.code == 2

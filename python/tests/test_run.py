@@ -86,7 +86,7 @@ def test_goodput_is_the_sum_over_the_flows(traced):
     assert traced.goodput_mbps == pytest.approx(sum(traced.flows["goodput_mbps"].to_pylist()))
 
 
-def test_the_delay_of_files_is_measured_where_it_is_asked_for(traced):
+def test_the_delay_of_files_is_measured_on_request(traced):
     scenario = lan(duration="500ms", buffer_cells=1000, policy=ct.Epd(threshold=900), tcp=ct.Sack())
     without = ct.run(scenario)
     assert (without.file_delay_ms, traced.flows["file_delay_ms_mean"].null_count) == (None, 3)
@@ -114,7 +114,7 @@ def measured(result):
     return {name: answer[name] for name in ("engine", "timing")}
 
 
-def test_percentiles_are_those_of_numpy():
+def test_percentiles_match_numpy():
     # The first of two files is slower, because of slow start; their mean determines the second delay.
     one = lan(sources=1, buffer_cells="infinite", policy=ct.TailDrop(), duration="3s")
     halves = [ct.run(with_files(one.replace(duration=length), "400kB")).file_delay_ms for length in ("50ms", "60ms")]
@@ -182,7 +182,7 @@ def test_a_series_that_no_connection_has_is_refused(name, why):
         ct.run(lan, trace=["queue", name])
 
 
-def test_connections_through_edge_devices_have_the_series_of_edges_without_abr_too():
+def test_connections_through_edge_devices_have_the_edge_series_even_without_abr():
     ubr = ct.load(ROOT / "scenarios" / "internetwork-ubr-epd.toml").replace(duration="200ms")
     packets = ct.run(ubr, trace=["edge"], step="1ms").series["edge"]["edge_packets"].to_pylist()
     assert max(packets) > 0
@@ -219,14 +219,14 @@ def test_the_engines_agree(policy):
     assert (fast.to_dict()["engine"], reference.to_dict()["engine"]) == ("fast", "reference")
 
 
-def test_the_seed_decides_and_the_scenarios_own_is_the_default():
+def test_the_seed_determines_the_run_and_defaults_to_the_scenarios():
     scenario = lan(policy=ct.TailDrop(), seed=7)
     assert ct.run(scenario).fingerprint == ct.run(scenario.replace(seed=1), seed=7).fingerprint
     assert ct.run(scenario).fingerprint != ct.run(scenario, seed=8).fingerprint
     assert ct.run(scenario, seed=(1 << 64) - 1).seed == (1 << 64) - 1
 
 
-def test_a_file_and_the_scenario_loaded_from_it_run_alike(small):
+def test_a_file_and_the_scenario_loaded_from_it_give_the_same_run(small):
     loaded = ct.load(small)
     assert loaded.port["bottleneck"].policy == ct.Epd(threshold=60)
     assert ct.run(small).fingerprint == ct.run(str(small)).fingerprint == ct.run(loaded).fingerprint
@@ -239,7 +239,7 @@ def test_every_example_scenario_loads_and_writes_itself(path):
     assert ct.Scenario.model_validate(scenario.to_dict()) == scenario
 
 
-def test_a_scenario_that_is_refused_says_everything_that_is_wrong():
+def test_a_refused_scenario_lists_all_faults():
     scenario = lan(policy=ct.Epd(threshold=101), link_delay="5 parsecs")
     with pytest.raises(ct.ScenarioError) as caught:
         ct.run(scenario)
@@ -262,7 +262,7 @@ def test_a_scenario_that_is_refused_says_everything_that_is_wrong():
         ({"trace": ["queue"], "ports": ["nowhere"]}, "ports"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, key):
+def test_invalid_options_are_refused(options, key):
     with pytest.raises(ct.ScenarioError) as caught:
         ct.run(lan(), **options)
     assert [fault.key for fault in caught.value.faults] == [key]
@@ -273,7 +273,7 @@ def test_an_object_that_is_not_a_scenario_is_refused():
         ct.run(3)
 
 
-def test_a_series_that_was_not_traced_says_how_to_get_it():
+def test_an_untraced_series_explains_how_to_record_it():
     result = ct.run(lan(), trace=["queue"])
     with pytest.raises(ct.NotTracedError, match=r'trace=\["cwnd"\]'):
         result.series["cwnd"]
@@ -282,7 +282,7 @@ def test_a_series_that_was_not_traced_says_how_to_get_it():
     assert "occupancy" not in result.series
 
 
-def test_clocks_that_must_round_are_warned_of():
+def test_clocks_that_round_give_a_warning():
     odd = lan(link_rate="155.520001Mbps", link_delay="4.999999us")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -318,7 +318,7 @@ def test_a_result_can_be_sent_to_another_process(traced):
     assert copy.series["cwnd"].equals(traced.series["cwnd"])
 
 
-def test_what_is_written_is_read_back(traced, tmp_path):
+def test_written_values_are_read_back(traced, tmp_path):
     files = traced.write(tmp_path / "deep" / "out")
     assert {file.name for file in files} == {
         "result.json",
@@ -333,7 +333,7 @@ def test_what_is_written_is_read_back(traced, tmp_path):
             assert pa.csv.read_csv(file.with_suffix(".csv")).num_rows == table.num_rows
 
 
-def test_the_large_calls_are_functions_whose_help_shows_their_parameters():
+def test_help_shows_the_parameters_of_the_main_functions():
     # Importing modules of the package must not replace its functions of the same name.
 
     for call in (ct.reproduce, ct.study, ct.sweep, ct.tune, ct.report):
@@ -367,14 +367,14 @@ def test_series_that_would_not_fit_are_refused_before_the_run():
         ct.run(lan, trace=["cwnd"], step="1us")
 
 
-def test_samples_fall_on_whole_steps_whatever_the_clock():
+def test_samples_are_at_whole_steps_for_any_clock():
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="10ms")
     times = ct.run(lan, trace=["queue"], step="1us").series["queue"]["time_s"].to_pylist()
     assert len(times) == 10_001
     assert max(abs(time - i * 1e-6) for i, time in enumerate(times)) < 1e-8
 
 
-def test_where_measuring_begins_late_the_cells_add_up_too(celltrain, small):
+def test_cells_add_up_if_measuring_starts_late(celltrain, small):
     """Regression: the line omitted the cells in flight at the start of measurement, so its numbers did not add up."""
     whole = ct.run(ct.load(small).replace(duration="100us"), seed=3)
     small.write_text(small.read_text() + '\n[measure]\nfrom = "100us"\n')

@@ -55,21 +55,21 @@ def test_commas_inside_brackets_and_quotes_separate_nothing(text: str, parts: li
 
 
 @given(st.text(alphabet="ab,:=\"'()[]{} ", max_size=20))
-def test_any_text_is_split_or_refused_in_words(text: str) -> None:
+def test_any_text_is_split_or_refused_with_a_message(text: str) -> None:
     try:
         assert grammar.split(text)
     except ValueError as error:
         assert "has no closing" in str(error)
 
 
-def test_a_text_stands_for_a_table_with_settings_at_any_depth() -> None:
+def test_a_text_is_read_as_a_table_with_settings_at_any_depth() -> None:
     text = "formula:admit=Y < Z * X / max(N, 1):constants.Z=0.8"
     assert grammar.choice(text, ["formula"], "policy") == {
         "formula": {"admit": "Y < Z * X / max(N, 1)", "constants": {"Z": 0.8}}
     }
 
 
-def test_a_scenario_is_read_with_settings_and_its_name_tells_them() -> None:
+def test_a_scenario_is_read_with_settings_and_its_name_lists_them() -> None:
     lan = ct.load("small.toml", settings={"port.bottleneck.buffer": 200, "tcp": "reno"})
     assert lan.port["bottleneck"].buffer_cells == 200
     assert isinstance(lan.tcp, ct.Reno)
@@ -106,7 +106,7 @@ def test_a_setting_that_is_refused_is_named(settings: dict[str, object], words: 
         assert word in str(refused.value)
 
 
-def test_a_port_that_only_a_setting_names_is_answered_with_the_default_port(celltrain: Command) -> None:
+def test_a_port_named_only_by_a_setting_gets_the_default_port_as_suggestion(celltrain: Command) -> None:
     wanted = (
         "port.bottleneck.policy is missing, as the scenario has no port.bottleneck; did you mean port.default.buffer?"
     )
@@ -123,7 +123,7 @@ def test_a_policy_may_be_a_text_in_python() -> None:
         ct.Port(buffer_cells=100, policy="edp")  # type: ignore[arg-type]
 
 
-def test_a_policy_file_goes_wherever_a_policy_goes() -> None:
+def test_a_policy_file_is_accepted_wherever_a_policy_is() -> None:
     policy = ct.Policy.read("sah.toml")
     assert policy.name == "SAH"
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=policy, duration="5ms")  # type: ignore[arg-type]
@@ -202,7 +202,7 @@ def test_a_tcp_that_a_text_names_keeps_the_settings_of_the_scenarios_own(celltra
     "values",
     ['["as-is", "reno", "sack:mss=2kB"]', '{ as-is = "as-is", reno = "reno", "sack:mss=2kB" = "sack:mss=2kB" }'],
 )
-def test_the_tcps_of_an_axis_keep_the_settings_of_the_scenarios_own_in_the_store_too(values: str) -> None:
+def test_the_tcps_of_an_axis_keep_the_scenarios_settings_in_the_store(values: str) -> None:
     Path("own.toml").write_text(SMALL + OWN_TCP)
     Path("plan.toml").write_text(f'scenario = "own.toml"\n[axes.tcp]\npath = "tcp"\nvalues = {values}\n')
     plan = Plan.load("plan.toml")
@@ -379,7 +379,7 @@ def test_a_run_is_drawn_into_a_file(celltrain: Command) -> None:
 
 
 @pytest.mark.slow
-def test_check_tells_a_policy_file_from_a_scenario(celltrain: Command) -> None:
+def test_check_distinguishes_policy_files_from_scenarios(celltrain: Command) -> None:
     answer = celltrain("check", "sah.toml", "small.toml")
     assert answer.code == 0
     assert answer.out == "sah.toml: the policy SAH; nothing is wrong\nsmall.toml: nothing is wrong\n"
@@ -470,7 +470,7 @@ def test_several_files_are_compared_with_each_other_unless_policies_vary(celltra
     assert answer["scenarios"][0]["settings"] == {"port.bottleneck.buffer": 100}
 
 
-def test_python_takes_scenarios_in_a_list_and_says_what_to_call() -> None:
+def test_python_accepts_lists_of_scenarios_and_names_the_right_call() -> None:
     options = {"vary": {"duration": ["5ms"]}, "seeds": 2}
     assert (
         ct.compare(["small.toml", "lan-fba"], **options).names == ct.compare("small.toml", "lan-fba", **options).names
@@ -547,7 +547,7 @@ def test_a_comparison_has_no_points_with_numbers(celltrain: Command) -> None:
         (["new"], "NAME is missing: celltrain new mine writes mine.toml"),
     ],
 )
-def test_a_slip_is_answered_with_what_to_write(celltrain: Command, arguments: list[str], said: str) -> None:
+def test_a_common_mistake_gets_the_correct_form(celltrain: Command, arguments: list[str], said: str) -> None:
     Path("two.toml").write_text("[policy]\nepd = {}\nfba = {}\n")
     Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 2\n[axes]\nduration = ["1ms"]\n')
     Path("red.toml").write_text(SMALL + "\n[port.other]\nbuffer = 100\n[port.other.policy.red]\n")
@@ -556,12 +556,12 @@ def test_a_slip_is_answered_with_what_to_write(celltrain: Command, arguments: li
     assert said in answer.err
 
 
-def test_a_run_with_a_policy_says_what_to_call() -> None:
+def test_a_run_with_a_policy_names_the_right_call() -> None:
     with pytest.raises(ct.ScenarioError, match=r'celltrain.load\(.*settings=.*"port.bottleneck.policy": .epd.'):
         ct.run("lan-epd", policy="epd")
 
 
-def test_a_value_in_quotes_is_refused_with_what_to_write(celltrain: Command) -> None:
+def test_a_value_in_quotes_is_refused_with_the_correct_form(celltrain: Command) -> None:
     for command, text in (("run", 'host.start_spread="100ms"'), ("compare", "host.start_spread='100ms'")):
         told = celltrain(command, "small.toml", "--set", text)
         is_refused(told, [f"--set {text} has quotes; write it without quotes: host.start_spread=100ms"])
@@ -580,7 +580,7 @@ def test_a_port_that_is_nearly_one_of_the_scenario_is_named(celltrain: Command) 
     is_refused(celltrain("run", "small.toml", "--set", "port.xx.buffer=500"), ["port.xx.policy is missing"])
 
 
-def test_a_sweep_of_a_policy_file_says_what_takes_it(celltrain: Command) -> None:
+def test_a_sweep_of_a_policy_file_names_the_right_command(celltrain: Command) -> None:
     for command in ("sweep", "tune"):
         told = celltrain(command, "sah.toml", "--store", "out")
         is_refused(told, ["sah.toml: is a policy, not a plan", "celltrain vet sah.toml"])

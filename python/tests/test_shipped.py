@@ -19,7 +19,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_shipped_scenario_goes_by_its_name_wherever_a_file_does(celltrain):
+def test_a_shipped_scenario_is_accepted_by_name_wherever_a_file_is(celltrain):
     """The name gives the same result as the file in the repository."""
     file = Path(__file__).parents[2] / "scenarios" / "lan-epd.toml"
     assert ct.load("lan-epd") == ct.load(file) == ct.load("lan-epd.toml")
@@ -31,7 +31,7 @@ def test_a_shipped_scenario_goes_by_its_name_wherever_a_file_does(celltrain):
     assert celltrain("run", "lan-reno", "--json").json["scenario"] == ct.load("lan-reno").name
 
 
-def test_every_shipped_scenario_and_plan_has_a_name_that_leads_to_it():
+def test_every_shipped_scenario_and_plan_is_found_by_its_name():
     """The plans' scenarios are found too, although they are not in this folder."""
     assert set(shipped.names("scenario")) >= {"lan-tail-drop", "lan-epd", "wan-dfba"}
     for name in shipped.names("scenario"):
@@ -40,7 +40,7 @@ def test_every_shipped_scenario_and_plan_has_a_name_that_leads_to_it():
         assert (TunePlan if name.startswith("tune-") else Plan).load(name).name
 
 
-def test_a_file_goes_before_a_shipped_scenario_of_its_name():
+def test_a_file_overrides_a_shipped_scenario_of_its_name():
     """A folder with the name of a shipped scenario does not take precedence."""
     Path("lan-epd").mkdir()
     assert ct.load("lan-epd").topology.sources == 5

@@ -10,7 +10,7 @@ import site_pages
 from celltrain.cli.catalog import CHOICES, entries
 
 
-def test_the_pages_of_lists_are_those_of_the_code():
+def test_generated_lists_of_pages_match_the_code():
     """To update them: .venv/bin/python scripts/site_pages.py."""
     for path, text in site_pages.PAGES.items():
         assert path.read_text(encoding="utf-8") == text(), path.name

@@ -46,13 +46,13 @@ def test_a_store_opens_by_its_folder(lan, tmp_path):
         (lambda: ct.run(ct.n_source(**LAN), step=1e-3), 'step = 0.001 is not a time with its unit, such as "5us"'),
     ],
 )
-def test_a_plain_number_gets_a_message_with_what_to_write(call, expected):
+def test_a_plain_number_gets_a_message_with_the_correct_form(call, expected):
     with pytest.raises(ct.ScenarioError) as refused:
         call()
     assert expected in str(refused.value)
 
 
-def test_a_congestion_control_is_no_tcp_but_a_setting_of_one(celltrain, tmp_path, small):
+def test_a_congestion_control_is_a_setting_of_a_tcp(celltrain, tmp_path, small):
     path = tmp_path / "cubic.toml"
     path.write_text(f"{small.read_text()}\n[tcp.cubic]\n")
     answer = celltrain("check", path)
@@ -91,7 +91,7 @@ def test_an_unknown_port_gets_the_list_of_ports(celltrain, lan, tmp_path):
     assert "and 14 more" in answer.err
 
 
-def test_what_our_own_checks_say_comes_without_pydantics_word():
+def test_messages_of_our_checks_omit_pydantics_prefix():
     """pydantic prefixes the message of a ValueError with "Value error, "."""
 
     class Even(Model):
@@ -108,7 +108,7 @@ def test_what_our_own_checks_say_comes_without_pydantics_word():
         Even(cells=3)
 
 
-def test_the_titles_of_plots_say_what_is_plotted(lan):
+def test_the_titles_of_plots_name_the_plotted_quantity(lan):
     pytest.importorskip("matplotlib")
     plot = ct.run(lan.replace(name="two"), trace=["queue", "occupancy", "cwnd", "delivered"]).plot
     titles = [getattr(plot, name)().get_title().splitlines() for name in ("queue", "occupancy", "cwnd", "delivered")]
@@ -142,13 +142,13 @@ def test_help_shows_options_and_an_example():
         (["lan-epd", "--measures", "ports.bottleneck.max_queue"], "did you mean max_queue_cells?"),
     ],
 )
-def test_a_first_comparison_with_a_mistake_gets_a_message_with_what_to_write(celltrain, arguments, expected):
+def test_common_mistakes_of_a_first_comparison_get_the_correct_form(celltrain, arguments, expected):
     answer = celltrain("compare", *arguments, "--seeds", 1)
     assert answer.code == 2
     assert expected in " ".join(answer.err.split())
 
 
-def test_explain_says_what_a_measure_is_and_where_red_is(celltrain):
+def test_explain_defines_measures_and_refers_to_red(celltrain):
     """Regression: `explain` suggested file for fairness, and greedy for RED."""
     assert "fairness is a measure: Jain's index" in celltrain("explain", "fairness").out
     assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"

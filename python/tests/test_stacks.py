@@ -145,7 +145,7 @@ def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixe
         ('receive_window = "1kB"', ["receive_window", "is outside two packets (3000B)"]),
     ],
 )
-def test_what_quic_cannot_have_is_refused_in_words(tmp_path, celltrain, setting, words):
+def test_impossible_settings_of_quic_are_refused_with_a_message(tmp_path, celltrain, setting, words):
     path = tmp_path / "mine.toml"
     path.write_text(f"{WITHOUT_POLICY}policy.epd = {{}}\n[stack.quic]\n{setting}\n")
     is_refused(celltrain("run", path), [f"{path}:12: stack.quic.{setting.split()[0]}", *words])
@@ -160,7 +160,7 @@ def test_what_quic_cannot_have_is_refused_in_words(tmp_path, celltrain, setting,
         ("[stack.quick]", ["stack.quick is unknown"]),
     ],
 )
-def test_what_a_stack_cannot_have_is_refused_in_words(tmp_path, celltrain, stack, words):
+def test_impossible_settings_of_a_stack_are_refused_with_a_message(tmp_path, celltrain, stack, words):
     path, out = tmp_path / "mine.toml", tmp_path / "mine.pcapng"
     table = stack if stack.startswith("[") else f"[stack.smoltcp]\n{stack}"
     path.write_text(f"{WITHOUT_POLICY}policy.epd = {{}}\n{table}\n")
@@ -371,7 +371,7 @@ def test_a_setting_has_the_kind_of_its_default(setting, words):
         Dice(**setting)
 
 
-def test_check_finds_a_stack_whose_runs_differ():
+def test_check_reports_a_stack_that_is_not_deterministic():
     assert ct.check(hosting(Windowed())) == []
     [fault] = ct.check(hosting(Dice()))
     assert (fault.key, fault.value) == ("stack.python.class", f'"{__name__}:Dice"')
@@ -402,7 +402,7 @@ def test_the_traceback_of_a_python_stack_begins_at_the_users_code(stack, method)
     assert __file__ in frame and frame.endswith(f"in {method}")
 
 
-def test_a_class_in_place_of_an_object_is_refused_in_words():
+def test_a_class_in_place_of_an_object_is_refused_with_a_message():
     with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Windowed\(\)"):
         hosting(Windowed)
     with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Quic\(\)"):
@@ -430,7 +430,7 @@ def test_a_class_in_place_of_an_object_is_refused_in_words():
         ({"stack": {"quic": {}}, "flow": {"tcp1-2": {"tcp": {"reno": {}}}}}, ["", "", "quic"]),
     ],
 )
-def test_a_network_tells_the_stack_of_each_flow(settings, stacks):
+def test_a_network_names_the_stack_of_each_flow(settings, stacks):
     assert [flow.stack for flow in network(MIXED.replace(flow={}).replace(**settings)).flows] == stacks
 
 

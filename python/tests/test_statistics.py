@@ -21,7 +21,7 @@ def sample(*values: float) -> statistics.Means:
 
 
 @given(st.lists(st.tuples(COARSE | st.just(math.nan), COARSE), max_size=40))
-def test_the_front_is_that_of_every_pair_compared(pairs):
+def test_the_front_matches_a_comparison_of_all_pairs(pairs):
     def beats(q, p):
         return q[0] >= p[0] and q[1] >= p[1] and q != p
 
@@ -43,7 +43,7 @@ def test_a_point_off_the_front_is_beaten_by_the_whole_interval_of_another(rows):
 
 
 @given(st.lists(VALUES, min_size=2, max_size=20))
-def test_a_mean_and_its_interval_are_scipys(values):
+def test_means_and_intervals_match_scipy(values):
     ours = sample(*values)
     assert ours.mean[0] == pytest.approx(np.mean(values), rel=1e-12, abs=1e-9)
     assert ours.sd[0] == pytest.approx(np.std(values, ddof=1), rel=1e-9, abs=1e-9)
@@ -54,7 +54,7 @@ def test_a_mean_and_its_interval_are_scipys(values):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), VALUES), max_size=40))
-def test_means_by_group_are_those_of_each_group_alone(rows):
+def test_means_by_group_equal_the_mean_of_each_group(rows):
     groups = np.array([group for group, _ in rows], dtype=np.int64)
     values = np.array([value for _, value in rows], dtype=float)
     together = statistics.means(groups, values, 5)
@@ -68,7 +68,7 @@ def test_means_by_group_are_those_of_each_group_alone(rows):
         assert math.isnan(together.half[group]) == (len(alone) < 2)
 
 
-def test_equal_values_have_no_spread_whatever_the_sum_is_rounded_to():
+def test_equal_values_have_no_spread_despite_rounding():
     ours = sample(0.1, 0.1, 0.1)
     assert (ours.mean[0], ours.sd[0], ours.half[0]) == (0.1, 0.0, 0.0)
 
@@ -78,7 +78,7 @@ def test_large_values_that_differ_little_keep_their_spread():
 
 
 @pytest.mark.parametrize("freedom", [1, 1.001, 1.5, 2, 3, 4.7, 10, 30, 31, 199, 999.9, 1000.1, 1e6, 1e12])
-def test_students_quantile_is_scipys(freedom):
+def test_students_quantile_matches_scipy(freedom):
     assert statistics.student(freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom), rel=1e-12)
 
 
@@ -90,7 +90,7 @@ def test_students_quantiles_keep_their_shape_and_are_undefined_below_one_degree_
 
 @pytest.mark.slow
 @given(st.lists(VALUES, min_size=2, max_size=12), st.lists(VALUES, min_size=2, max_size=12))
-def test_the_difference_of_independent_means_is_welchs(first, second):
+def test_the_difference_of_independent_means_matches_welch(first, second):
     ours = statistics.welch(sample(*first), sample(*second))
     assert ours.mean[0] == pytest.approx(np.mean(second) - np.mean(first), rel=1e-9, abs=1e-6)
     if np.std(first) > 1e-3 and np.std(second) > 1e-3:
@@ -98,14 +98,14 @@ def test_the_difference_of_independent_means_is_welchs(first, second):
         assert ours.half[0] == pytest.approx((high - low) / 2, rel=1e-6)
 
 
-def test_without_spread_any_difference_is_beyond_it():
+def test_without_spread_any_difference_is_significant():
     same, moved = sample(1, 1, 1), sample(2, 2)
     assert statistics.welch(same, moved).beyond[0]
     assert not statistics.welch(same, same).beyond[0]
     assert not statistics.welch(sample(1), sample(2)).beyond[0]
 
 
-def test_pairs_see_through_what_both_share():
+def test_pairing_removes_variation_common_to_both_sides():
     rng = np.random.default_rng(7)
     shared = rng.normal(0, 100, 20)
     first, second = shared + rng.normal(0, 1, 20), shared + 3 + rng.normal(0, 1, 20)
@@ -137,7 +137,7 @@ def test_an_effects_interval_counts_seeds_that_move_all_points_together_once():
 
 
 @pytest.mark.slow
-def test_an_effects_interval_covers_the_truth_as_often_as_it_says():
+def test_an_effects_interval_covers_the_true_value_with_its_stated_probability():
     rng = np.random.default_rng(5)
     point, seed = runs(4, 6)
     uneven = np.delete(np.arange(24), [3, 17])
@@ -151,7 +151,7 @@ def test_an_effects_interval_covers_the_truth_as_often_as_it_says():
         assert 0.93 <= hits[whole] / 2000 <= 0.97, whole
 
 
-def test_the_share_an_axis_explains_is_one_where_it_is_all_there_is():
+def test_the_share_of_a_lone_effective_axis_is_one():
     levels = np.array([0, 0, 1, 1, 2, 2])
     assert statistics.explained(levels, levels * 3.0, 3) == pytest.approx(1)
     assert statistics.explained(levels, np.array([0.0, 1, 0, 1, 0, 1]), 3) == pytest.approx(0)
@@ -159,7 +159,7 @@ def test_the_share_an_axis_explains_is_one_where_it_is_all_there_is():
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 54])
-def test_the_probability_of_a_ks_distance_is_scipys(n):
+def test_the_probability_of_a_ks_distance_matches_scipy(n):
     for scaled in np.linspace(0.05, math.sqrt(n), 200):
         exact = scipy_stats.kstwo.sf(scaled / math.sqrt(n), n)
         assert statistics.ks_probability(scaled, n) == pytest.approx(exact, abs=0.005 if exact < 0.2 else 0.04)
@@ -172,6 +172,6 @@ def test_the_probability_of_a_large_ks_distance_is_exact(n):
         assert statistics.ks_probability(distance * math.sqrt(n), n) == pytest.approx(exact, rel=1e-9, abs=1e-300)
 
 
-def test_one_draw_is_half_a_line_away_at_least():
+def test_the_ks_distance_of_one_draw_is_at_least_one_half():
     assert statistics.ks_probability(0.5, 1) == pytest.approx(1.0)
     assert statistics.ks_probability(0.95, 1) == pytest.approx(0.1)

@@ -18,14 +18,14 @@ def climbing(seed, warm=100, rest=900):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_climb_is_left_out_and_what_follows_is_not(seed):
+def test_a_transient_is_omitted_and_the_rest_is_kept(seed):
     assert 80 <= steady.mser(climbing(seed)) <= 150
     found = steady.steady(np.arange(1, 1001) / 100, climbing(seed))
     assert 0.8 <= found.from_s <= 1.5
     assert found.mean == pytest.approx(10, abs=0.1)
 
 
-def test_it_is_the_rule_written_out():
+def test_the_cut_matches_a_naive_implementation_of_the_rule():
     """Evaluates the source's formula term by term, for every possible number of omitted means."""
     rng = np.random.default_rng(7)
     for _ in range(20):
@@ -36,7 +36,7 @@ def test_it_is_the_rule_written_out():
         assert steady.mser(values) == (5 * d if d <= 20 else None)
 
 
-def test_a_series_that_never_settles_says_so():
+def test_a_series_that_never_settles_is_reported():
     values = np.linspace(0, 1, 1000)
     assert steady.mser(values) is None
     found = steady.steady(np.arange(1, 1001) / 100, values)
@@ -44,14 +44,14 @@ def test_a_series_that_never_settles_says_so():
     assert "run it for longer" in str(found)
 
 
-def test_nothing_is_left_out_of_equal_values():
+def test_nothing_is_omitted_from_equal_values():
     assert steady.mser(np.ones(500)) == 0
     mean, half, correlation = steady.batch_means(np.ones(500))
     assert (mean, half) == (1, 0)
     assert math.isnan(correlation)
 
 
-def test_the_interval_covers_the_mean_as_often_as_it_says():
+def test_the_interval_covers_the_mean_with_its_stated_probability():
     rng = np.random.default_rng(11)
     hits = 0
     for _ in range(2000):
@@ -73,7 +73,7 @@ def lan(duration="2s"):
     return ct.n_source(sources=3, link_delay="5us", buffer_cells=300, duration=duration, policy=ct.SelectiveDrop())
 
 
-def test_of_a_run_the_mean_of_all_is_its_goodput_and_flows_add_up():
+def test_the_mean_of_a_run_is_its_goodput_and_flows_add_up():
     result = ct.run(lan(), trace=["delivered"], step="1ms")
     of_all = result.steady()
     if of_all.from_s == 0:

@@ -135,7 +135,7 @@ def test_a_run_in_asyncio_ends_with_its_task():
 
 
 @pytest.mark.slow
-def test_a_sweep_keeps_what_is_done_and_goes_on(tmp_path):
+def test_a_stopped_sweep_keeps_finished_runs_and_resumes(tmp_path):
     handle, reports = ct.Cancel(), []
     plan = {"base": LAN.replace(duration="5ms"), "over": {"port.bottleneck.buffer": [900, 1000]}, "seeds": 1000}
 
@@ -162,7 +162,7 @@ def test_a_sweep_of_runs_without_end_is_ended_on_another_thread(tmp_path):
     assert len(ct.Store.open(tmp_path / "store").wide()) == 0
 
 
-def test_a_search_keeps_what_is_done(tmp_path):
+def test_a_stopped_search_keeps_finished_trials(tmp_path):
     pytest.importorskip("optuna")
     handle = ct.Cancel()
     with pytest.raises(ct.CancelledError):
@@ -179,7 +179,7 @@ def test_a_search_keeps_what_is_done(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_reproduction_returns_what_is_done():
+def test_a_stopped_reproduction_returns_finished_runs():
     handle = ct.Cancel()
     found = ct.reproduce(
         "af-96-1269",
@@ -206,7 +206,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_handle_that_was_cancelled_before_ends_a_call_before_it_does_anything(call, tmp_path, monkeypatch):
+def test_an_already_cancelled_handle_ends_a_call_at_once(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     handle = ct.Cancel()
     handle.cancel()
@@ -223,7 +223,7 @@ def test_an_object_that_is_not_a_handle_is_refused(call, value, tmp_path, monkey
         CALLS[call](value)
 
 
-def test_a_call_within_a_call_ends_with_it_and_an_independent_one_does_not():
+def test_cancellation_ends_nested_calls_but_not_independent_ones():
     handle, inside = ct.Cancel(), []
 
     def progress(_):

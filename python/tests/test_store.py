@@ -61,7 +61,7 @@ def messages(folder):
     return [fault.message for fault in Store.open(folder).verify()]
 
 
-def test_a_table_says_what_its_columns_are(made):
+def test_a_table_describes_its_columns(made):
     table = Store.open(made).table()
     about = {f.name: {k.decode(): v.decode() for k, v in f.metadata.items()} for f in table.schema}
     assert list(about) == [
@@ -78,7 +78,7 @@ def test_a_table_says_what_its_columns_are(made):
     assert [column["name"] for column in manifest["columns"]] == list(about)
 
 
-def test_the_summary_is_that_of_the_rows(made):
+def test_the_summary_matches_the_rows(made):
     store = Store.open(made)
     by_point: dict[tuple[int, str], list[float]] = {}
     for row in store.table().to_pylist():
@@ -106,7 +106,7 @@ def test_an_empty_store_has_tables_without_rows(tmp_path):
     assert store.verify() == []
 
 
-def test_a_store_is_one_file_that_sql_can_ask(made):
+def test_a_store_is_one_file_that_sql_can_query(made):
     assert sorted(path.name for path in made.iterdir()) == ["lock", "store.sqlite"]
     with edited(made) as connection:
         asked = connection.execute(
@@ -119,14 +119,14 @@ def test_a_store_is_one_file_that_sql_can_ask(made):
     assert prints == {row["fingerprint"] for row in wide}
 
 
-def test_failures_are_a_view_too(tmp_path, failing):
+def test_failures_are_a_view_of_the_store(tmp_path, failing):
     run_plan(plan(), tmp_path / "s", Local(2))
     with edited(tmp_path / "s") as connection:
         found = connection.execute("SELECT point, seed, measure, error FROM failures").fetchall()
     assert found == [(point, 4, None, "panicked: made for a test") for point in range(6)]
 
 
-def test_rows_go_to_files_and_frames(made, tmp_path, celltrain):
+def test_rows_are_exported_to_files_and_frames(made, tmp_path, celltrain):
     store = Store.open(made)
     for kind, read in (("parquet", pa.parquet.read_table), ("csv", pa.csv.read_csv)):
         out = tmp_path / f"rows.{kind}"
@@ -254,7 +254,7 @@ def test_changed_rows_are_not_accepted_as_results(store, change, celltrain):
     "content", [b"", b"this is no database, but it is long enough to be looked at" * 200, b"SQLite format 3\0"]
 )
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])
-def test_a_file_that_is_no_database_is_said(store, tmp_path, celltrain, content, command):
+def test_a_file_that_is_not_a_database_is_reported(store, tmp_path, celltrain, content, command):
     (store / "store.sqlite").write_bytes(content)
     (tmp_path / "plan.toml").write_text(PLAN)
     resume = ("sweep", tmp_path / "plan.toml", "--store", store, "--resume")
@@ -265,7 +265,7 @@ def test_a_file_that_is_no_database_is_said(store, tmp_path, celltrain, content,
     assert (store / "store.sqlite").read_bytes() == content
 
 
-def test_whatever_bits_are_flipped_no_other_row_is_read(made, tmp_path):
+def test_flipped_bits_never_give_a_wrong_row(made, tmp_path):
     chance = random.Random(20)
     before = Store.open(made).table()
     found = 0
@@ -284,7 +284,7 @@ def test_whatever_bits_are_flipped_no_other_row_is_read(made, tmp_path):
     assert found > 50
 
 
-def test_repeats_alone_are_stored_too(store):
+def test_a_store_can_consist_of_repeated_points_only(store):
     key = Store.open(store).wide()["run_key"][0].as_py()
     with Store.resume(store, plan()) as writing:
         writing.write([], [Repeat(9, 3, key)])
@@ -332,7 +332,7 @@ def test_a_damaged_store_of_celltrain_0_2_is_not_imported(old, tmp_path, celltra
     assert not (tmp_path / "new" / "store.sqlite").exists()
 
 
-def test_a_name_or_a_limit_is_no_other_plan(store):
+def test_a_name_or_a_limit_does_not_change_the_plan(store):
     other = plan('name = "other"\nlimits = { time = "60s" }\n' + PLAN)
     assert run_plan(other, store, Local(2), resume=True).done == 24
 
@@ -392,12 +392,12 @@ def test_a_store_that_cannot_be_resumed_gets_one_sentence(store, tmp_path, cellt
     assert run_plan(plan(), store, Local(2), resume=True).done == 24
 
 
-def test_reading_goes_on_while_another_writes(store):
+def test_reading_continues_while_another_process_writes(store):
     with Store.resume(store, plan()):
         assert len(Store.open(store).table()) == 192
 
 
-def test_a_reader_sees_whole_writes_while_a_sweep_goes_on(tmp_path):
+def test_a_reader_sees_complete_writes_during_a_sweep(tmp_path):
     text = PLAN.replace("count = 4", "count = 60").replace('"5ms"', '"2ms"')
     sweeping = threading.Thread(target=run_plan, args=(plan(text), tmp_path / "s", Local(1)))
     sweeping.start()
@@ -413,7 +413,7 @@ def test_a_reader_sees_whole_writes_while_a_sweep_goes_on(tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_reader_that_takes_long_does_not_stop_a_sweep(store, failing):
+def test_a_slow_reader_does_not_stop_a_sweep(store, failing):
     with contextlib.closing(Database(store / "store.sqlite")) as reader, reader.snapshot() as query:
         assert query("SELECT count(*) FROM runs").fetchone() == (24,)
         with Store.resume(store, plan()) as writing:
@@ -486,7 +486,7 @@ def test_a_full_disk_is_reported_and_loses_no_stored_run(tmp_path):
 
 @POSIX
 @pytest.mark.parametrize("limit", [0, pytest.param(5_000, marks=pytest.mark.nightly), 20_000])
-def test_a_disk_that_is_full_from_the_first_is_reported_and_can_be_resumed(tmp_path, limit):
+def test_a_disk_that_is_full_at_the_start_is_reported_and_the_sweep_resumes(tmp_path, limit):
     (tmp_path / "plan.toml").write_text(PLAN)
     ends = []
     for size, more in ((limit, []), (-1, ["--resume"])):
@@ -520,7 +520,7 @@ def somebody():
 
 @POSIX
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_store_that_may_not_be_written_is_said_and_still_read(store, tmp_path, celltrain, killed):
+def test_a_write_protected_store_is_reported_and_readable(store, tmp_path, celltrain, killed):
     (tmp_path / "plan.toml").write_text(PLAN)
     if killed:
         # A killed process leaves its log, which a process with write permission merges.

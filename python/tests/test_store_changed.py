@@ -127,7 +127,7 @@ def test_the_series_of_another_run_is_not_read(tmp_path, whole):
         connection.execute(
             "UPDATE series SET parquet = (SELECT parquet FROM series ORDER BY run DESC) WHERE run = (SELECT min(run) FROM series)"
         )
-    with pytest.raises(ct.StoreError, match="is not what was written"):
+    with pytest.raises(ct.StoreError, match="has a wrong checksum"):
         Store.open(tmp_path / "s").series(key)
 
 
@@ -163,9 +163,7 @@ def test_the_limits_of_waiting_are_2_and_10_seconds():
 
 
 @pytest.mark.parametrize("command", ["store show", "store verify", "report", "sweep", "store export"])
-def test_a_locked_store_is_waited_for_briefly_and_never_read_without_its_lock(
-    whole, tmp_path, celltrain, impatient, command
-):
+def test_a_locked_store_is_retried_briefly_and_never_read_unlocked(whole, tmp_path, celltrain, impatient, command):
     shutil.copytree(whole, tmp_path / "s")
     (tmp_path / "plan.toml").write_text(SMALL)
     words = {
@@ -185,7 +183,7 @@ def test_a_locked_store_is_waited_for_briefly_and_never_read_without_its_lock(
     assert took < 8
 
 
-def test_a_lock_that_is_released_in_time_is_only_said(whole, tmp_path, monkeypatch, impatient):
+def test_a_lock_that_is_released_in_time_gives_a_notice(whole, tmp_path, monkeypatch, impatient):
     shutil.copytree(whole, tmp_path / "s")
     with locked(tmp_path / "s") as connection:
         monkeypatch.setattr(database, "warn", lambda messages: connection.execute("ROLLBACK"))

@@ -39,7 +39,7 @@ def put_other(path: Path, kind: str) -> None:
     ],
     ids=" ".join,
 )
-def test_no_file_of_any_command_is_waited_for_or_read_without_end(tmp_path, celltrain, kind, command):
+def test_no_command_blocks_on_a_special_file(tmp_path, celltrain, kind, command):
     from test_sweep import PLAN
 
     path = tmp_path / "other.json"

@@ -50,11 +50,11 @@ def test_every_folder_of_studies_with_a_description_is_known() -> None:
     assert {"packet-discard", "shared-memory-edge", "shared-memory-policies", "tagging"} <= set(STUDY.ids())
 
 
-def test_studies_hold_no_code() -> None:
+def test_studies_contain_no_code() -> None:
     assert {path.suffix for path in STUDIES.rglob("*") if path.is_file()} <= {".toml", ".md"}
 
 
-def test_a_study_says_what_it_asks_and_prints_nothing(study: Paper) -> None:
+def test_a_study_states_its_question_and_has_no_printed_numbers(study: Paper) -> None:
     assert study.question.endswith("?")
     assert study.kind is STUDY
     assert all(table.experiment for table in study.tables)
@@ -149,7 +149,7 @@ def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_study_is_printed_in_words(celltrain: Command) -> None:
+def test_a_study_is_printed_as_text(celltrain: Command) -> None:
     told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "20ms")
     assert told.code == 0
     for words in ("Guaranteed frame rates", "Not the study as it stands: duration = '20ms'", "utilisation"):
@@ -175,7 +175,7 @@ def test_the_python_call_gives_the_same_as_the_command(celltrain: Command, short
         ("reproduce", "nope", "there is no paper 'nope'; choose from af-96-1269, af-97-0831"),
     ],
 )
-def test_an_id_that_is_not_one_says_what_to_type(celltrain: Command, command: str, named: str, says: str) -> None:
+def test_an_unknown_id_gets_the_valid_ids(celltrain: Command, command: str, named: str, says: str) -> None:
     answer = celltrain(command, named)
     assert answer.code == 2
     assert says in answer.err
@@ -191,7 +191,7 @@ def test_an_id_that_is_not_one_says_what_to_type(celltrain: Command, command: st
         (["--jobs", "0"], "--jobs"),
     ],
 )
-def test_a_study_refuses_what_makes_no_sense(celltrain: Command, arguments: list[str], says: str) -> None:
+def test_a_study_refuses_invalid_options(celltrain: Command, arguments: list[str], says: str) -> None:
     answer = celltrain("study", "different-rtts", *arguments)
     assert answer.code == 2
     assert says in answer.err
@@ -262,7 +262,7 @@ def test_the_interval_of_a_mean_is_students() -> None:
         assert half_width(n, math.sqrt(n)) == pytest.approx(quantile, abs=5e-4)
 
 
-def test_the_interval_is_that_of_the_seeds() -> None:
+def test_the_interval_is_computed_over_the_seeds() -> None:
     run = ct.study("tagging", tables=["link"], seeds=3, overrides={"duration": "20ms"})
     one = max(run.numbers, key=lambda number: number.sd or 0)
     assert one.sd

@@ -62,7 +62,7 @@ def test_scenarios_that_differ_in_a_tcps_rules_differ_in_its_summary(tmp_path: P
             assert "rules of the papers" in of_papers[:80], "a figure cuts off the rest"
 
 
-def test_flows_with_a_tcp_of_their_own_are_named_if_it_differs(tmp_path: Path) -> None:
+def test_flows_with_a_different_tcp_are_named(tmp_path: Path) -> None:
     text = '[flow.tcp1.tcp.vanilla]\ndelayed_acks = "200ms"\n[flow.tcp2.tcp.reno]\n[flow.tcp3.traffic.constant_rate]\nrate = "1Mbps"\n'
     vanilla, reno = "vanilla (no fast retransmit, 100 ms ticks)", "reno (fast retransmit and recovery, 100 ms ticks)"
     assert tcp_summary(with_tcp(tmp_path, text)) == f"{vanilla}; tcp2: {reno}; tcp3 without TCP"

@@ -33,7 +33,7 @@ def plan(text=PLAN):
     return Plan.of_toml(text)
 
 
-def test_every_run_is_there_once_and_is_what_run_gives(tmp_path):
+def test_every_row_appears_once_and_equals_a_single_run(tmp_path):
     run_plan(plan(), tmp_path / "s", Local(2))
     wide = Store.open(tmp_path / "s").wide().to_pylist()
     assert [(r["point"], r["seed"]) for r in wide] == [(p, s) for p in range(6) for s in range(3, 7)]
@@ -107,7 +107,7 @@ def test_results_that_arrive_twice_or_in_any_order_are_stored_once(tmp_path):
     assert Store.open(tmp_path / "twice").verify() == []
 
 
-def test_a_worker_of_another_version_is_refused_and_nothing_of_it_is_stored(tmp_path):
+def test_results_of_a_worker_of_another_version_are_refused(tmp_path):
     class Other:
         chunk_runs = 4
 
@@ -119,7 +119,7 @@ def test_a_worker_of_another_version_is_refused_and_nothing_of_it_is_stored(tmp_
     assert len(Store.open(tmp_path / "s").table()) == 0
 
 
-def test_what_others_did_before_a_worker_of_another_version_is_kept(tmp_path):
+def test_earlier_results_of_other_workers_are_kept(tmp_path):
     class Mixed:
         chunk_runs = 4
 
@@ -150,7 +150,7 @@ def test_points_with_one_scenario_are_run_once(tmp_path):
     assert run_plan(plan(same), tmp_path / "s", Local(2), resume=True).done == 24
 
 
-def test_a_run_that_panics_is_a_row_and_takes_nobody_along(tmp_path, failing):
+def test_a_run_that_panics_is_a_failed_row_and_others_continue(tmp_path, failing):
     end = run_plan(plan(), tmp_path / "s", Local(2))
     assert (end.done, end.failed) == (24, 6)
     failures = Store.open(tmp_path / "s").failures().to_pylist()
@@ -198,7 +198,7 @@ def test_a_point_refused_late_is_a_row_with_its_error(tmp_path):
     assert Store.open(tmp_path / "t").verify() == []
 
 
-def test_a_plan_is_looked_at_in_pieces_and_none_is_left_out(tmp_path, monkeypatch):
+def test_a_plan_is_checked_in_pieces_without_gaps(tmp_path, monkeypatch):
     run_plan(plan(), tmp_path / "one", Local(1))
     monkeypatch.setattr(coordinator, "BLOCK_RUNS", 5)
     monkeypatch.setattr(coordinator, "BLOCK", 2)
@@ -206,7 +206,7 @@ def test_a_plan_is_looked_at_in_pieces_and_none_is_left_out(tmp_path, monkeypatc
     assert rows(tmp_path / "pieces") == rows(tmp_path / "one")
 
 
-def test_points_that_stay_wide_with_all_their_seeds_are_counted(tmp_path):
+def test_points_with_wide_intervals_after_all_seeds_are_counted(tmp_path):
     narrow = 'seeds = { until = { measure = "efficiency", interval = INTERVAL, at_least = 2, at_most = 3 } }'
     text = PLAN.replace("seeds = { first = 3, count = 4 }", narrow)
     text = text.replace('"5ms"', '"80ms"').replace("sources = 3", "sources = 5")
@@ -215,7 +215,7 @@ def test_points_that_stay_wide_with_all_their_seeds_are_counted(tmp_path):
     assert run_plan(plan(text.replace("INTERVAL", "1.0")), tmp_path / "narrow", Local(1)).wide == 0
 
 
-def test_what_python_is_given_is_judged_too():
+def test_plans_in_python_are_checked():
     with pytest.raises(ct.PlanError, match="base = 42 is not a Scenario or a Plan or a path"):
         ct.sweep(42)
     with pytest.raises(ct.PlanError, match="measures"):
@@ -257,14 +257,14 @@ def test_seeds_are_added_until_the_interval_is_narrow(tmp_path):
     assert rows(tmp_path / "one") == rows(tmp_path / "two")
 
 
-def test_how_many_seeds_are_needed_follows_from_the_spread():
+def test_the_required_number_of_seeds_follows_from_the_spread():
     assert seeds_needed([1.0, 1.0], 0.001, 100) == 2
     few, many = seeds_needed([1.0, 1.2, 1.1], 0.2, 1000), seeds_needed([1.0, 1.2, 1.1], 0.02, 1000)
     assert 3 <= few < many < 1000
     assert seeds_needed([0.0, 1.0], 1e-6, 77) == 77
 
 
-def test_series_are_kept_where_the_plan_asks_for_them(tmp_path):
+def test_series_are_kept_if_the_plan_requests_them(tmp_path):
     text = PLAN.replace("[axes]", '[series]\nrecord = ["queue", "cwnd"]\nstep = "1ms"\n[axes]')
     run_plan(plan(text), tmp_path / "s", Local(2))
     store = Store.open(tmp_path / "s")
@@ -301,7 +301,7 @@ def test_a_series_of_rates_needs_a_connection_that_has_one(tmp_path):
     assert [sorted({row["flow"] for row in series}) for series in rows] == [["tcp1"]]
 
 
-def test_measures_without_a_value_are_null_and_those_that_lead_nowhere_say_so(tmp_path):
+def test_measures_without_a_value_are_null_and_unknown_measures_are_reported(tmp_path):
     text = PLAN.replace(
         "[axes]", 'measures = ["file_delay_ms.mean", "flows.tcp5.timeouts", "efficiency"]\n[axes]'
     ).replace("[axes]", '[axes]\nsources = { path = "topology.n_source.sources", values = [3, 5] }')
@@ -317,7 +317,7 @@ def test_measures_without_a_value_are_null_and_those_that_lead_nowhere_say_so(tm
             assert row["value"] is not None
 
 
-def test_a_chunk_goes_through_a_pickle_and_gives_rows():
+def test_a_chunk_can_be_pickled_and_gives_rows():
     text = canonical(plan().points[0].scenario)
     tasks = (
         Task(run_key="a", point=0, seed=1, configuration=0),
@@ -330,7 +330,7 @@ def test_a_chunk_goes_through_a_pickle_and_gives_rows():
     assert "duration is missing" in by_key["b"].error
 
 
-def test_from_python_with_scenario_classes(tmp_path):
+def test_scenario_classes_work_from_python(tmp_path):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     store = ct.sweep(
         lan,
@@ -353,7 +353,7 @@ def test_from_python_with_scenario_classes(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_line(tmp_path, celltrain):
+def test_the_command_line_gives_the_result_of_python(tmp_path, celltrain):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
     foretold = celltrain("sweep", path, "--dry-run", "--json").json
@@ -377,7 +377,7 @@ def test_the_command_line(tmp_path, celltrain):
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(6, 0), (18, 2)])
-def test_the_command_prints_every_measure_or_names_it(count, hidden, tmp_path, celltrain, monkeypatch):
+def test_the_command_prints_or_names_every_measure(count, hidden, tmp_path, celltrain, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     measures = [f"efficiency * {number}" for number in range(1, count + 1)]
     plan = f'measures = {json.dumps(measures)}\nseeds = 1\nscenario = "lan-epd"\n[axes]\nduration = ["5ms", "6ms"]\n'
@@ -415,7 +415,7 @@ def test_a_driver_killed_again_and_again_loses_nothing(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
-def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
+def test_ctrl_c_keeps_finished_work_and_reports_it(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(MANY.replace("count = 400", "count = 100000"))
     command = [sys.executable, "-m", "celltrain", "sweep", path, "--store", tmp_path / "s", "--json"]
@@ -431,12 +431,12 @@ def test_a_result_too_large_for_the_screen_names_the_report(celltrain, tmp_path)
     values = ", ".join(str(100 + one) for one in range(25))
     axes = f'[axes]\n"port.bottleneck.buffer" = [{values}]\nduration = ["1ms"]\n'
     plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')
-    assert f"too much for a screen: celltrain report {store} writes a page; docs/sweeps.md" in (
+    assert f"too much for the screen: celltrain report {store} writes a page; docs/sweeps.md" in (
         celltrain("sweep", plan, "--store", store).out
     )
 
 
-def test_the_end_of_a_sweep_says_at_which_points_a_setting_takes_effect(celltrain, tmp_path):
+def test_the_summary_of_a_sweep_names_points_at_which_a_setting_has_an_effect(celltrain, tmp_path):
     plan = tmp_path / "plan.toml"
     axes = '[axes]\ntcp = ["vanilla", "reno"]\n"tcp.reno.tick_phase" = ["random"]\nduration = ["5ms"]\n'
     plan.write_text(f'scenario = "lan-tail-drop"\nseeds = 1\n{axes}')

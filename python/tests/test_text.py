@@ -54,7 +54,7 @@ def odd(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_scenario_file_of_ours_holds_no_command_to_a_terminal_and_reads_back(odd):
+def test_written_scenarios_contain_no_terminal_commands_and_read_back(odd):
     assert commands_no_terminal(odd.read_text())
     assert ct.load(odd).name == ODD
 
@@ -122,7 +122,7 @@ def test_a_megabyte_in_a_message_is_shortened(celltrain, tmp_path):
         assert len(str(refused.value)) < 5000
 
 
-def test_cells_that_begin_a_formula_are_marked_in_csv_and_come_back(tmp_path):
+def test_cells_that_look_like_formulas_are_escaped_in_csv_and_read_back(tmp_path):
     names = FORMULAS
     result = ct.run(network(*names), trace=["queue"], step="10ms")
     result.write(tmp_path)
@@ -137,7 +137,7 @@ def test_cells_that_begin_a_formula_are_marked_in_csv_and_come_back(tmp_path):
     assert "'=HYPERLINK(1)->+1+1" in found
 
 
-def test_csv_holds_no_command_to_a_terminal(tmp_path):
+def test_csv_contains_no_terminal_commands(tmp_path):
     odd = ODD.replace("\n", "").replace("\r", "")
     ct.run(network(ODD, "sw2"), trace=["queue"], step="10ms").write(tmp_path)
     for file in ("ports.csv", "queue.csv", "flows.csv"):
@@ -236,7 +236,7 @@ def test_pages_of_reports_escape_names(tmp_path):
     assert f"<script>{ODD[0]}" not in page
 
 
-def test_errors_survive_pickling_whatever_they_hold():
+def test_errors_with_any_content_survive_pickling():
     class Unwilling:
         def __repr__(self) -> str:
             raise RuntimeError("no")
@@ -267,7 +267,7 @@ def test_describing_a_value_never_fails_and_is_short():
     "arguments",
     [["list", "policies"], ["schema"], ["explain", "lan-epd"], ["run", "scenarios/lan-epd.toml", "--json"]],
 )
-def test_a_reader_that_has_seen_enough_ends_a_command_without_a_word(arguments):
+def test_a_closed_output_pipe_ends_a_command_without_a_message(arguments):
     reader, writer = os.pipe()
     os.close(reader)
     try:

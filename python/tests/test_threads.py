@@ -31,7 +31,7 @@ def test_a_partitioned_network_has_the_same_result_on_any_number_of_threads(thre
     assert alone == shared
 
 
-def test_measures_of_a_window_are_the_same_too() -> None:
+def test_measures_of_a_window_are_the_same_on_any_number_of_threads() -> None:
     """The runs up to the start and up to the end of the window are partitioned like the whole run."""
     windowed = FAR.replace(measure={"from": "500ms", "to": "1500ms"})
     assert ct.run(windowed, threads=2).goodput_mbps == ct.run(windowed).goodput_mbps
@@ -55,14 +55,14 @@ def test_a_network_that_cannot_be_partitioned_runs_on_one_thread_with_a_warning(
         ({"threads": "2"}, "threads"),
     ],
 )
-def test_threads_that_cannot_be_are_refused(options: dict[str, object], problem: str) -> None:
+def test_invalid_numbers_of_threads_are_refused(options: dict[str, object], problem: str) -> None:
     """The message says what would be valid."""
     with pytest.raises(ct.InputError) as refused:
         ct.run(NEAR, **options)  # type: ignore[arg-type]
     assert problem in str(refused.value)
 
 
-def test_the_command_says_the_same(celltrain: Command) -> None:
+def test_the_command_gives_the_same_message(celltrain: Command) -> None:
     """The exit code is 2, and the message is one line."""
     refused = celltrain("run", "lan-epd", "--threads", "5")
     assert refused.code == 2
@@ -102,7 +102,7 @@ def at_once(sources: int = 6) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_port_that_takes_cells_at_once_is_not_asked_in_between(tmp_path: Path) -> None:
+def test_a_port_that_admits_batches_skips_single_decisions(tmp_path: Path) -> None:
     """The port's queue is trimmed when frames end, which may be after the end of a window."""
     (path := tmp_path / "at-once.toml").write_text(at_once())
     assert ct.run(path, threads=2).fingerprint == ct.run(path).fingerprint

@@ -62,7 +62,7 @@ def fingerprint(policy, buffer=BUFFER, seed=3):
     return ct.run(ct.Scenario.model_validate(scenario(policy, buffer)), seed=seed).fingerprint
 
 
-def test_these_are_all_policies_with_a_threshold():
+def test_the_list_has_all_policies_with_a_threshold():
     found = {
         entry.name
         for entry in entries("policies")
@@ -90,7 +90,7 @@ def test_every_form_marks_the_same_cells():
     assert {marked(threshold) for threshold in forms} == {marked(250)} != {marked("1 cell")}
 
 
-def test_what_0_and_1_mean_at_the_corners_of_a_buffer():
+def test_thresholds_0_and_1_at_the_smallest_and_largest_buffer():
     def of(threshold):
         return fingerprint({"epd": {"threshold": threshold}})
 
@@ -123,7 +123,7 @@ def test_epd_has_the_default_threshold_that_vet_uses(celltrain, tmp_path):
         assert f"epd:threshold={threshold} and epd are the same runs under every seed" in answer.err
 
 
-def test_cells_go_with_an_infinite_buffer_and_shares_do_not():
+def test_cells_work_with_an_infinite_buffer_and_shares_do_not():
     def refused(policy, threshold):
         table = scenario({policy: {"threshold": threshold}}, buffer="infinite")
         return [fault.problem for fault in ct.check(ct.Scenario.model_validate(table))]
@@ -135,7 +135,7 @@ def test_cells_go_with_an_infinite_buffer_and_shares_do_not():
     assert "belongs to a formula that needs the buffer's size" in refused("fba", "60 cells")[0]
 
 
-def test_a_share_goes_with_the_buffer():
+def test_a_share_scales_with_the_buffer():
     def prints(threshold, buffer):
         table = scenario({"epd": {"threshold": threshold}}, buffer)
         return ct.run(ct.Scenario.model_validate(table), seed=1).fingerprint
@@ -157,7 +157,7 @@ def test_python_takes_texts_and_writes_them_again():
     ("policy", "value", "buffer", "said"),
     [
         ("epd", '"90 percent"', "80", "is not a threshold: a share of the buffer (0 to 1)"),
-        ("epd", '"60"', "80", 'does not say of what; write "60 cells", or a number without quotes'),
+        ("epd", '"60"', "80", 'lacks a unit; write "60 cells", or a number without quotes'),
         ("epd", '"101%"', "80", 'is more than the buffer; a share is at most "100%"'),
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
         ("epd", '"buffer - 81 cells"', "80", "is below an empty buffer; the buffer has 80 cells"),
@@ -236,7 +236,7 @@ def test_texts_are_values_of_an_axis_and_of_a_comparison(celltrain):
 
 
 @pytest.mark.slow
-def test_a_small_plain_threshold_asks_whether_per_cent_was_meant(celltrain, tmp_path):
+def test_a_small_plain_threshold_suggests_per_cent(celltrain, tmp_path):
     question = '80 cells are 8 % of the buffer; did you mean 80%? Write "80 cells" if not'
 
     def said(*arguments):

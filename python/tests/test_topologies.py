@@ -46,7 +46,7 @@ def refusal(path, **options) -> str:
     return text
 
 
-def test_the_shares_of_a_check_are_those_of_a_run(celltrain):
+def test_check_and_run_give_the_same_shares(celltrain):
     checked = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--json").json
     chain, star = checked["networks"]
     assert (checked["faults"], chain["file"], chain["bottleneck"], chain["links"]) == ([], str(CHAIN), "sw1->sw2", 38)
@@ -64,7 +64,7 @@ def test_the_shares_of_a_check_are_those_of_a_run(celltrain):
     assert result.flows.field("max_min_mbps").metadata[b"unit"] == b"Mb/s"
 
 
-def test_a_run_shows_shares_where_they_differ(celltrain, tmp_path):
+def test_a_run_shows_shares_if_they_differ(celltrain, tmp_path):
     short = tmp_path / "star.toml"
     short.write_text((SCENARIOS / "star-incast.toml").read_text().replace('"5s"', '"50ms"'))
     assert "max-min Mb/s" in celltrain("run", short).out
@@ -73,7 +73,7 @@ def test_a_run_shows_shares_where_they_differ(celltrain, tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_shipped_network_has_a_picture_whose_nodes_lie_apart(path):
+def test_nodes_do_not_overlap_in_the_picture_of_any_shipped_network(path):
     np = pytest.importorskip("numpy")
     layout = laid_out(network(path))
     places = np.delete(layout.places, [host for hosts in layout.groups for host in hosts[1:]], axis=0)
@@ -129,7 +129,7 @@ def test_check_draws_a_network_the_same_each_time(celltrain, tmp_path, ending):
         assert picture.read_bytes() == first
 
 
-def test_a_picture_says_what_the_network_is(tmp_path):
+def test_a_picture_describes_the_network(tmp_path):
     pytest.importorskip("matplotlib")
     axes = ct.draw(SCENARIOS / "star-incast.toml")
     texts = [text.get_text() for text in axes.texts]
@@ -154,13 +154,13 @@ def test_many_hosts_of_a_switch_are_drawn_as_one(tmp_path):
         ("no/where.png", "cannot be written"),
     ],
 )
-def test_a_picture_that_cannot_be_is_refused(celltrain, tmp_path, plot, word):
+def test_an_impossible_picture_is_refused(celltrain, tmp_path, plot, word):
     answer = celltrain("check", CHAIN, "--plot", tmp_path / plot)
     assert answer.code == 2
     assert word in answer.err
 
 
-def test_one_picture_is_of_one_scenario(celltrain, tmp_path):
+def test_a_picture_shows_one_scenario(celltrain, tmp_path):
     answer = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--plot", tmp_path / "two.png")
     assert (answer.code, "draws one scenario, not 2: name one" in answer.err) == (2, True)
 
@@ -184,7 +184,7 @@ def test_a_graph_becomes_a_scenario_of_switches_with_a_host_for_each_end_of_a_fl
     assert ct.run(scenario.replace(duration="5ms")).cells["delivered"] > 0
 
 
-def test_hosts_and_flows_may_be_those_of_the_graph(line):
+def test_hosts_and_flows_can_come_from_the_graph(line):
     nodes = [{"id": "a", "kind": "host", "flow_to": "c"}, {"id": "b"}, {"id": "c", "kind": "host", "flow_to": ["a"]}]
     topology = ct.import_graph(line(nodes=nodes)).topology
     assert (topology.hosts, topology.switches, len(topology.links)) == (("a", "c"), ("b",), 2)
@@ -278,7 +278,7 @@ def edges(*ends: str, **values: object) -> list[dict[str, object]]:
         ),
     ],
 )
-def test_a_graph_that_is_no_network_is_refused(line, changes, words):
+def test_a_graph_that_is_not_a_network_is_refused(line, changes, words):
     assert words in refusal(line(**changes))
 
 
@@ -317,7 +317,7 @@ def test_more_links_than_a_scenario_has_are_counted_not_shown(line):
     assert len(str(refused.value)) < 400
 
 
-def test_numbers_without_a_unit_are_taken_with_the_one_that_is_said(line):
+def test_numbers_without_a_unit_use_the_given_unit(line):
     links = ct.import_graph(line(links=edges("ab", "bc", delay=2.5e-3)), flows=1, delay_unit="ms").topology.links
     assert links[0].delay == "2.5us"
     assert "it is negative" in refusal(line(links=edges("ab", "bc", delay=-5)), delay_unit="ms")
@@ -325,7 +325,7 @@ def test_numbers_without_a_unit_are_taken_with_the_one_that_is_said(line):
     assert 'delay = "nan" is not a time' in refusal(line(links=edges("ab", "bc", delay="nan")), delay_unit="ms")
 
 
-def test_all_faults_of_a_graph_are_told_at_once(line):
+def test_all_faults_of_a_graph_are_reported_together(line):
     faulty = line(links=edges("ab", "bc", "aa", delay="-1s"))
     text = refusal(faulty)
     assert len(text.splitlines()) == 3
@@ -349,7 +349,7 @@ def test_all_faults_of_a_graph_are_told_at_once(line):
         ("x.json", b"\xff\xfe", "is not text in UTF-8"),
     ],
 )
-def test_a_file_that_is_no_graph_is_refused(celltrain, tmp_path, name, content, words):
+def test_a_file_that_is_not_a_graph_is_refused(celltrain, tmp_path, name, content, words):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     answer = celltrain("import", path, "--flows", 1)
@@ -383,7 +383,7 @@ def test_graphml_that_declares_entities_is_refused_before_they_are_read(celltrai
     assert "has a document type" in answer.err and "secret" not in answer.err.replace(str(path), "")
 
 
-def test_a_graph_that_is_not_there_or_too_large_is_refused(celltrain, tmp_path):
+def test_a_missing_or_too_large_graph_is_refused(celltrain, tmp_path):
     assert "no such file" in celltrain("import", tmp_path / "nowhere.json", "--flows", 1).err
     assert "is a folder, not a graph file" in refusal(_folder(tmp_path / "folder.json"))
     large = tmp_path / "large.json"
@@ -396,7 +396,7 @@ def _folder(path):
     return path
 
 
-def test_a_graph_without_flows_asks_for_some(celltrain, line):
+def test_a_graph_without_flows_is_refused_with_the_option_for_them(celltrain, line):
     assert "ask for some (--flows N)" in celltrain("import", line()).err
 
 

@@ -41,7 +41,7 @@ def same(folder, other):
     return True
 
 
-def test_a_search_has_its_trials_its_front_and_what_the_reference_left(undisturbed):
+def test_a_search_returns_its_trials_its_front_and_the_reference(undisturbed):
     tuned, _ = undisturbed
     assert [one.title for one in tuned.searches] == ["buffer 60 cells", "buffer 100 cells"]
     for searched in tuned.searches:
@@ -129,7 +129,7 @@ class Stops(Local):
 
 
 @pytest.mark.slow
-def test_interrupted_again_and_again_and_resumed_it_equals_the_undisturbed(undisturbed, tmp_path):
+def test_a_search_interrupted_repeatedly_equals_an_uninterrupted_one(undisturbed, tmp_path):
     tuned, whole = undisturbed
     folder = tmp_path / "stopped"
     stops = 0
@@ -147,7 +147,7 @@ def test_interrupted_again_and_again_and_resumed_it_equals_the_undisturbed(undis
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 @pytest.mark.nightly
-def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed, tmp_path):
+def test_a_search_killed_at_any_moment_resumes_to_the_same_result(undisturbed, tmp_path):
     tuned, whole = undisturbed
     (tmp_path / "plan.toml").write_text(PLAN)
     # Write as often as possible, with runs slow enough to be killed between writes.
@@ -208,7 +208,7 @@ def test_a_failing_trial_is_reported_and_the_search_continues(tmp_path):
     assert Tuned._of_dict(json.loads(tuned.to_json())).to_json() == tuned.to_json()
 
 
-def test_asking_is_a_pure_function_and_knows_what_is_better():
+def test_suggestions_are_a_pure_function_of_earlier_trials():
     made = plan(PLAN.replace("[60, 100]", "[100]").replace('"cells.lost" = "minimize"', 'fairness = "maximize"'))
     history = []
     for generation in range(6):
@@ -223,7 +223,7 @@ def test_asking_is_a_pure_function_and_knows_what_is_better():
     assert by_hand.median(far[-16:]) < 0.6 * by_hand.median(far[:16])
 
 
-def test_optuna_is_quiet_and_keeps_its_own_loudness(capfd):
+def test_optuna_is_quiet_and_its_log_level_is_restored(capfd):
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -233,7 +233,7 @@ def test_optuna_is_quiet_and_keeps_its_own_loudness(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_parameters_take_what_their_units_and_steps_allow():
+def test_parameters_take_values_allowed_by_units_and_steps():
     text = PLAN.replace(
         "[tune.references]",
         """
@@ -308,7 +308,7 @@ def test_paired_intervals_match_the_naive_model(pairs):
     assert one.beyond == (abs(one.mean) > one.half)
 
 
-def test_from_python_with_scenario_classes():
+def test_scenario_classes_work_from_python():
     lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.SelectiveDrop(), duration="4ms")
     z = {"path": "port.bottleneck.policy.selective_drop.z", "from": 0.2, "to": 2.0}
     seeds = {"search": 2, "selection": 2, "confirmation": 2}
@@ -330,7 +330,7 @@ def test_from_python_with_scenario_classes():
         ct.tune(plan(), resume=True)
 
 
-def test_a_configuration_is_named_without_what_follows_from_it():
+def test_the_name_of_a_configuration_omits_derived_settings():
     rows = """[points]
 axes.network = { path = "topology.n_source.link_delay", values = { LAN = "5us", WAN = "5ms" } }
 axes.duration = "duration"

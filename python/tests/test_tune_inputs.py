@@ -22,7 +22,7 @@ from celltrain.running import Local
         (
             PLAN[PLAN.index("[tune]") :],
             "",
-            ["plan:1: lacks a table [tune], which says what to search; without one, use celltrain sweep"],
+            ["plan:1: lacks a table [tune] with the settings to search; without one, use celltrain sweep"],
         ),
         (
             "selective_drop.z",
@@ -94,7 +94,7 @@ from celltrain.running import Local
         ("search = 2", "search = 90000000", ["plan:13: tune asks for ", "at most 100,000,000 are possible"]),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(old, new, messages):
+def test_faults_are_reported_with_their_line(old, new, messages):
     assert old in PLAN
     with pytest.raises(PlanError) as refused:
         plan(PLAN.replace(old, new))

@@ -27,7 +27,7 @@ STUDIES = ROOT / "docs" / "studies"
 # The command line.
 
 
-def test_the_command_line(tmp_path, celltrain, monkeypatch):
+def test_the_command_line_gives_the_result_of_python(tmp_path, celltrain, monkeypatch):
     path = tmp_path / "tiny.toml"
     path.write_text(PLAN)
     foretold = celltrain("tune", path, "--dry-run", "--json", "--threads", 2).json
@@ -59,7 +59,7 @@ def test_the_command_line(tmp_path, celltrain, monkeypatch):
     assert "is already a search" in refused.json["faults"][0]["message"]
 
 
-def test_the_page_opens_in_a_browser_without_a_word_in_its_console(undisturbed, tmp_path):
+def test_the_page_opens_in_a_browser_without_console_messages(undisturbed, tmp_path):
     from test_reports_browser import BROWSER, opened
 
     if BROWSER is None:
@@ -111,7 +111,7 @@ def test_a_number_that_rounds_to_zero_has_no_minus_on_the_page_of_the_study(monk
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
-def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
+def test_ctrl_c_keeps_finished_work_and_reports_it(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("search = 2", "search = 20000"))
     command = [sys.executable, "-m", "celltrain", "tune", path, "--out", tmp_path / "s", "--json"]

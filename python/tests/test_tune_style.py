@@ -28,7 +28,7 @@ def coloured(text):
     return {one for one in re.findall(r"#[0-9a-f]{6}", text.lower()) if len({one[1:3], one[3:5], one[5:]}) > 1}
 
 
-def test_in_a_style_of_greys_no_colour_is_left_and_references_differ_by_their_marks(tuned, tmp_path):
+def test_a_grey_style_has_no_colours_and_distinct_markers(tuned, tmp_path):
     tuned.write(tmp_path / "ours")
     tuned.write(tmp_path / "grey", style="grayscale")
     for suffix in ("", "-column"):

@@ -130,7 +130,7 @@ def test_columns_are_distinct_and_names_do_nothing_to_the_table(tmp_path, celltr
     assert "a|b [x](y): seed 1 in lan-5" in told.out
 
 
-def test_a_fault_that_depends_on_the_scenario_says_which_it_is(tmp_path, celltrain):
+def test_a_fault_that_depends_on_the_scenario_names_it(tmp_path, celltrain):
     path = file(tmp_path, "[policy.epd]\nthreshold = 5000\n")
     told = celltrain("vet", path)
     is_refused(told, ["mine.toml:2: policy.epd.threshold", "(in lan-5, lan-15, lan-5-sack, lan-5-random, unequal-rtt)"])
@@ -163,7 +163,7 @@ def test_a_wrong_policy_gets_a_message_with_its_place(tmp_path, celltrain, text,
     is_refused(celltrain("vet", file(tmp_path, text), *QUICK), words)
 
 
-def test_options_that_make_no_sense_are_refused():
+def test_invalid_options_are_refused():
     with pytest.raises(ct.InputError, match="lan-6 is unknown; did you mean lan-5"):
         ct.vet({"fba": {}}, scenarios=["lan-6"])
     with pytest.raises(ct.InputError, match="no-policy"):
@@ -212,7 +212,7 @@ def test_a_ranking_that_another_tcp_reverses_is_named_in_a_text_for_each_measure
     ]
 
 
-def test_a_ranking_that_no_tcp_reverses_needs_no_word():
+def test_a_ranking_that_no_tcp_reverses_is_not_mentioned():
     same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
     assert reversals("mine", SET, same, standard.PAIRS) == []
     # The difference is significant with one TCP but not with the other. This does not show that the TCPs differ.
@@ -241,7 +241,7 @@ def test_a_ranking_that_random_clocks_reverse_is_named():
     assert f"The ranking depends on the clocks: {text}." in said
 
 
-def test_the_sentence_about_the_tcp_counts_those_that_are_in_json():
+def test_the_sentence_about_the_tcp_gives_the_count_of_the_json():
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2)
     for found, said in (
         ([], None),

@@ -69,7 +69,7 @@ def test_a_fault_in_a_file_has_its_line_also_if_a_setting_changes_the_scenario(
         ("vegas", "is refused: input should be 'new_reno' or 'cubic'"),
     ],
 )
-def test_quic_gives_the_reason_for_a_control_that_it_cannot_have(name: str, words: str) -> None:
+def test_a_control_that_quic_lacks_is_refused_with_the_reason(name: str, words: str) -> None:
     with pytest.raises(ct.ScenarioError) as error:
         ct.Quic(congestion=name)  # type: ignore[arg-type]
     assert words in str(error.value)
@@ -109,7 +109,7 @@ def test_a_name_that_is_nearly_right_gets_a_suggestion(
     [
         (
             ["compare", "lan-epd", "--seed", "-1"],
-            "--seed '-1' is not a whole number (0 or more); see celltrain compare -h",
+            "--seed '-1' is not a whole number from 0 to 18,446,744,073,709,551,615; see celltrain compare -h",
         ),
         (["run"], "FILE is missing; see celltrain run -h"),
         (["run", "lan-epd", "--nope"], "--nope is not an option of celltrain run"),
@@ -182,7 +182,7 @@ def test_networks_without_flows_have_no_efficiency_of_one_of_their_links(celltra
     assert "efficiency" in defaults({"topology": {"n_source": {}}})
 
 
-def test_a_mean_over_some_of_the_runs_says_how_many_have_a_value() -> None:
+def test_a_mean_over_some_of_the_runs_states_the_number_of_values() -> None:
     class Runs(SimpleNamespace):
         def __len__(self) -> int:
             return len(self.case)

@@ -104,7 +104,7 @@ def test_from_pip_install_to_a_first_comparison_figure(environment):
 
 
 @needs_wheel
-def test_the_installed_package_says_how_long_its_import_takes(environment):
+def test_the_installed_package_reports_its_import_time(environment):
     code = "from celltrain.cli.installation import import_seconds as s; print(min(s() for _ in range(5)))"
     seconds = float(environment.run("python", "-c", code).stdout)
     sys.stdout.write(f"import celltrain: {seconds:.3f} s\n")
@@ -112,7 +112,7 @@ def test_the_installed_package_says_how_long_its_import_takes(environment):
 
 
 @needs_wheel
-def test_what_an_extra_brings_is_named_where_it_is_missing(environment):
+def test_a_missing_extra_is_named(environment):
     answer = environment.run("celltrain", "compare", "lan-epd", "lan-tail-drop", "--seeds", "2", "--json")
     assert "efficiency" in answer.stdout
     (environment.folder / "graph.graphml").write_text("<graphml/>")

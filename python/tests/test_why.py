@@ -36,7 +36,7 @@ def vanilla() -> ct.Why:
 
 
 @pytest.mark.slow
-def test_a_refused_frame_is_told_with_the_numbers_the_policy_judged_by(
+def test_a_refused_frame_is_explained_with_the_numbers_of_the_decision(
     everything: ct.RunResult, vanilla: ct.Why
 ) -> None:
     refused = [r for r in everything.events["frames"].to_pylist() if r["event"] == "refused" and r["vc"] == "tcp1"]
@@ -65,7 +65,7 @@ def test_every_sentence_has_rows_that_are_events_of_the_run(everything: ct.RunRe
             assert str(sorted(row.items())) in tables[kind], sentence.text
 
 
-def test_the_timeout_the_repair_and_the_cost_are_those_of_the_tables(everything: ct.RunResult, vanilla: ct.Why) -> None:
+def test_timeout_repair_and_cost_match_the_event_tables(everything: ct.RunResult, vanilla: ct.Why) -> None:
     segments = [row for row in everything.events["segments"].to_pylist() if row["flow"] == "tcp1"]
     arrived = {row["frame"] for row in segments if row["event"] == "arrived"}
     lost = [r for r in segments if r["event"] in ("sent", "retransmitted") and r["frame"] not in arrived]
@@ -91,7 +91,7 @@ def test_the_timeout_the_repair_and_the_cost_are_those_of_the_tables(everything:
 
 
 @pytest.mark.slow
-def test_a_doubled_timeout_and_a_threshold_that_is_set_again_are_told() -> None:
+def test_doubled_timeouts_and_threshold_changes_are_reported() -> None:
     answer = ct.why("lan-epd", flow="tcp4", at="5.805s")
     told = text_of(answer)
     assert "ssthresh was set to 45.2 (half of cwnd 90.4)." in told
@@ -111,7 +111,7 @@ def test_a_doubled_timeout_and_a_threshold_that_is_set_again_are_told() -> None:
         (ct.Vanilla(), "because of the timeout"),
     ],
 )
-def test_what_the_sender_did_is_told_with_its_reason(tcp: ct.Tcp, words: str) -> None:
+def test_actions_of_the_sender_are_reported_with_their_reason(tcp: ct.Tcp, words: str) -> None:
     result = text_of(ct.why(scenario(tcp=tcp), flow="tcp2", at="2ms"))
     assert words in result
     notice = "the retransmission timer ran out" if isinstance(tcp, ct.Vanilla) else "the third duplicate ACK reached"
@@ -131,7 +131,7 @@ def test_what_the_sender_did_is_told_with_its_reason(tcp: ct.Tcp, words: str) ->
         (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and its share was"),
     ],
 )
-def test_each_way_of_losing_a_frame_has_its_words(policy: models.Policy, at: str, words: str) -> None:
+def test_each_cause_of_a_lost_frame_has_its_sentence(policy: models.Policy, at: str, words: str) -> None:
     assert re.search(words, text_of(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
@@ -161,7 +161,7 @@ def test_an_edge_device_that_drops_a_packet_is_named() -> None:
 
 
 @pytest.mark.slow
-def test_without_losses_it_says_so_and_names_the_nearest_ones() -> None:
+def test_without_losses_the_nearest_ones_are_named() -> None:
     calm = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     answer = ct.why(calm, flow="tcp1", at="2ms")
     assert answer.is_well and answer.from_s is None
@@ -179,7 +179,7 @@ def test_without_losses_it_says_so_and_names_the_nearest_ones() -> None:
 
 
 @pytest.mark.slow
-def test_an_instant_is_as_exact_as_it_is_written() -> None:
+def test_an_instant_has_the_precision_of_its_text() -> None:
     first = ct.why(scenario(), flow="tcp1", at="2ms").from_s
     assert first is not None
     before = f"{first * 1e3 - 0.2:.6f}ms"
@@ -196,7 +196,7 @@ def test_packets_without_tcp_are_lost_and_not_sent_again(flows: str) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
+def test_an_explanation_is_cut_to_twelve_lines_with_a_note() -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s"), flow="tcp1", at="1s")
     assert len(str(answer).splitlines()) <= 12 or "left out" not in str(answer)
     if len(answer.sentences) > 12:
@@ -206,7 +206,7 @@ def test_it_is_cut_to_twelve_lines_and_says_so() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [ct.Epd(threshold=60), ct.Ppd()])
-def test_the_first_cause_stays_and_nothing_refers_to_what_is_left_out(policy: models.Policy) -> None:
+def test_a_shortened_explanation_keeps_the_first_cause_and_no_dangling_reference(policy: models.Policy) -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s", policy=policy), flow="tcp1", at="1900ms")
     texts = [sentence.text for sentence in answer.sentences]
     causes = [text for text in texts if " refused frame " in text or " had no room for a cell of " in text]
@@ -223,7 +223,7 @@ def test_the_first_cause_stays_and_nothing_refers_to_what_is_left_out(policy: mo
                 assert before[-1] in lines, line
 
 
-def test_the_command_prints_it_and_json_has_the_rows(celltrain: Command, small: Path) -> None:
+def test_the_command_prints_the_explanation_and_json_has_the_rows(celltrain: Command, small: Path) -> None:
     answer = celltrain("why", small, "--flow", "tcp1", "--at", "2ms")
     assert (answer.code, answer.err) == (0, "")
     assert "the port sw1->sw2 refused frame" in answer.out
@@ -245,15 +245,13 @@ def test_the_command_prints_it_and_json_has_the_rows(celltrain: Command, small: 
         (["--flow", "tcp1", "--at", "soon"], "at = soon is not a time such as"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(
-    celltrain: Command, small: Path, arguments: list[str], words: str
-) -> None:
+def test_an_invalid_question_is_refused(celltrain: Command, small: Path, arguments: list[str], words: str) -> None:
     answer = celltrain("why", small, *arguments)
     assert answer.code == 2
     assert words in " ".join(answer.err.split())
 
 
-def test_it_ends_when_its_handle_is_cancelled() -> None:
+def test_an_explanation_ends_if_its_handle_is_cancelled() -> None:
     handle = ct.Cancel()
     threading.Timer(0.3, handle.cancel).start()
     with pytest.raises(ct.CancelledError):
@@ -261,7 +259,7 @@ def test_it_ends_when_its_handle_is_cancelled() -> None:
 
 
 @pytest.mark.slow
-def test_episodes_are_listed_longest_silence_first_and_each_can_be_asked_about() -> None:
+def test_episodes_are_listed_by_silence_and_each_can_be_explained() -> None:
     found = ct.episodes(scenario())
     assert found.flow in {"tcp1", "tcp2", "tcp3"} and len(found) > 1
     silences = [one.silent_s for one in found]
@@ -298,7 +296,7 @@ ONCE = models.Formula(admit="seen < 0.5", vc_state={"seen": 0}, on_admission={"s
 @pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
 @pytest.mark.parametrize(("policy", "lost"), [(NEVER, 1), (ONCE, 2)])
 @pytest.mark.parametrize("duration", ["100ms", "4s"])
-def test_a_flow_whose_frames_are_refused_to_the_last_has_lost_them(
+def test_a_flow_whose_frames_are_all_refused_has_lost_them(
     policy: models.Formula, lost: int, duration: str, tmp_path: Path
 ) -> None:
     dead = scenario(policy=policy, tcp=ct.Vanilla(), duration=duration)
@@ -317,7 +315,7 @@ def test_a_flow_whose_frames_are_refused_to_the_last_has_lost_them(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
-def test_a_run_that_carried_nothing_is_said_first(celltrain: Command, tmp_path: Path) -> None:
+def test_a_run_that_carried_nothing_is_reported_first(celltrain: Command, tmp_path: Path) -> None:
     dead = scenario(policy=NEVER, duration="100ms")
     assert text_of(ct.why(dead, flow="tcp2", at="50ms")).startswith("tcp2 delivered nothing in the whole run: ")
     assert ct.episodes(dead).to_dict()["delivered_nothing"] == ["tcp1", "tcp2", "tcp3"]
@@ -327,7 +325,7 @@ def test_a_run_that_carried_nothing_is_said_first(celltrain: Command, tmp_path: 
     assert ct.episodes(scenario(), flow="tcp1").to_dict()["delivered_nothing"] == []
 
 
-def test_an_interrupted_question_does_not_say_that_it_kept_its_files() -> None:
+def test_an_interrupted_explanation_does_not_mention_kept_files() -> None:
     # Regression: the message named the events folder, which `why` deletes.
     def interrupt(_share: float) -> None:
         raise KeyboardInterrupt
@@ -375,7 +373,7 @@ def test_a_frame_that_a_shared_memory_refuses_whole_is_explained_by_the_memory_a
     assert not any(one.startswith("The port refuses a frame if") for one in sentences)
 
 
-def test_a_deadlock_comes_first_and_is_not_well() -> None:
+def test_a_deadlock_is_reported_first_and_is_not_a_recovery() -> None:
     answer = ct.why("memory-deadlock", flow="tcp1", at="10ms")
     assert not answer.is_well
     assert "for ever" in answer.sentences[0].text

@@ -25,7 +25,7 @@ def judged(schema, *files) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_workflows_are_what_github_reads(tmp_path):
+def test_workflows_have_the_format_of_github(tmp_path):
     answer = judged("vendor.github-workflows", *RELEASE.parent.glob("*.yml"))
     assert answer.returncode == 0, answer.stdout + answer.stderr
     wrong = tmp_path / "wrong.yml"
@@ -33,7 +33,7 @@ def test_workflows_are_what_github_reads(tmp_path):
     assert judged("vendor.github-workflows", wrong).returncode == 1
 
 
-def test_the_release_runs_programs_that_are_there():
+def test_the_release_runs_existing_programs():
     text = RELEASE.read_text()
     paths = re.findall(r"(?:scripts|requirements|python)/[\w./]+", text)
     assert len(paths) >= 3
@@ -92,7 +92,7 @@ def test_a_workspace_after_a_release_has_the_next_version_as_a_development_versi
     assert version == (f"{major}.{int(minor) + 1}.0-dev0" if has_changes else release)
 
 
-def test_the_version_of_the_workspace_is_the_same_wherever_a_person_reads_it():
+def test_the_version_of_the_workspace_is_the_same_everywhere():
     """All copies of the version must be equal, so a change in one place fails until the others follow."""
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     release, version = released()

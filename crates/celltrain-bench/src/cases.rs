@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_is_a_good_scenario_under_a_name_of_its_own() {
+    fn every_case_is_a_valid_scenario_with_a_unique_name() {
         let mut names = BTreeSet::new();
         for case in all() {
             let reading = read_toml(&case.toml(), &case.name);
@@ -411,7 +411,7 @@ mod tests {
 
     /// Both engines assert that no cell appears or vanishes.
     #[test]
-    fn a_random_network_of_a_hundred_switches_is_the_same_run_on_both_engines() {
+    fn both_engines_agree_on_a_random_network_of_a_hundred_switches() {
         let short = Case::whole("short", "", || Mesh::USUAL.toml("10ms"));
         let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| engine.run_to_end(&short.network()));
         assert!(fast == reference, "{:?} {:?}", fast.cells, reference.cells);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn the_idle_network_is_idle_because_of_its_window_and_not_of_its_timer() {
+    fn the_idle_network_is_limited_by_its_window_not_by_its_timer() {
         let result = run(&named("idle").unwrap());
         assert_eq!(result.flows[FlowIndex::new(0)].timeouts, 0);
         assert!(result.ports.iter().all(|port| port.utilisation < 1e-3));

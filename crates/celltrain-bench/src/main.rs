@@ -99,24 +99,26 @@ impl Asked {
                     let number = words.next().and_then(|word| word.parse().ok()).filter(|&number| number > 0);
                     threads = number.ok_or("--threads needs a number, 1 or more")?;
                 }
-                other => return Err(format!("{other} is no option")),
+                other => return Err(format!("{other} is not an option")),
             }
         }
         let engine = match engine {
-            Some(name) => Engine::named(&name).ok_or_else(|| format!("{name} is no engine; say fast or reference"))?,
+            Some(name) => {
+                Engine::named(&name).ok_or_else(|| format!("{name} is not an engine; use fast or reference"))?
+            }
             None => Engine::default(),
         };
         let what = match (what, scenario) {
             (Some(what), None) => what,
             (None, Some(name)) => {
-                let mut case = named(&name).ok_or_else(|| format!("{name} is no scenario; --list names them"))?;
+                let mut case = named(&name).ok_or_else(|| format!("{name} is not a scenario; see --list"))?;
                 if let Some(duration) = duration {
                     case = case.lasting(&duration);
                 }
                 case.delays = delays;
                 What::Run { case: Box::new(case), engine, mode, threads }
             }
-            _ => return Err("say one of --list, --scenario NAME, --scaling".into()),
+            _ => return Err("use one of --list, --scenario NAME, --scaling".into()),
         };
         Ok(Self { what, as_json })
     }

@@ -44,11 +44,11 @@ pub fn measure(case: &Case, engine: Engine, (mode, threads): (PortMode, usize), 
             1 => engine.run_by(mode, &network, &mut Nothing, |_| true),
             threads => engine.run_parallel(ParallelOptions::up_to(threads), &network, |_| true),
         };
-        let result = outcome.expect("nobody interrupts a benchmark");
+        let result = outcome.expect("a benchmark is not interrupted");
         (begun.elapsed().as_secs_f64(), result)
     };
     let (engine_seconds, result) =
-        (0..times).map(run).min_by(|a, b| a.0.total_cmp(&b.0)).expect("a case is run at least once");
+        (0..times).map(run).min_by(|a, b| a.0.total_cmp(&b.0)).expect("a case runs at least once");
     Measured {
         scenario: case.name.clone(),
         engine: engine.name().into(),

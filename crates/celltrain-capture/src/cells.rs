@@ -165,7 +165,7 @@ impl Cells {
             return (self.tracker.hop(vc, event.link), Some(CellKind::Rm(rm)));
         }
         let Some(Followed { index, hop, is_gone }) = self.tracker.follow(event) else { return (0, None) };
-        let on_the_way = self.frames.get_mut(&(vc, frame)).expect("a frame is sent before its cells come");
+        let on_the_way = self.frames.get_mut(&(vc, frame)).expect("a frame is sent before its cells arrive");
         let of = CellKind::User { frame: on_the_way.frame, index, clp: tagged, efci, damaged: on_the_way.is_damaged };
         if event.step == CellStep::Arrived && hop == 0 {
             on_the_way.cells += 1;

@@ -268,7 +268,7 @@ impl<W: Write> Capture<W> {
         for Connection { name, sender, receiver, .. } in &wire.connections {
             for interface in [sender, receiver].into_iter().filter_map(|end| end.interface) {
                 if interface as usize >= interfaces.len() {
-                    let problem = format!("{name}: there is no interface {interface} in this capture");
+                    let problem = format!("{name}: this capture has no interface {interface}");
                     return Err(CaptureError::Refused(problem));
                 }
             }
@@ -376,7 +376,7 @@ impl<W: Write> Capture<W> {
             return Err(CaptureError::Refused("a capture of packets at hosts has no place for cells".to_owned()));
         }
         if interface as usize >= self.interfaces {
-            return Err(CaptureError::Refused(format!("there is no interface {interface} in this capture")));
+            return Err(CaptureError::Refused(format!("this capture has no interface {interface}")));
         }
         let Circuit { vpi, vci } = circuit;
         let bytes = match cell {

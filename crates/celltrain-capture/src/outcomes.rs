@@ -65,7 +65,7 @@ impl FrameOutcomes {
     /// Records the outcome of a frame. `comment` describes a loss, and is called only if a packet is waiting for it.
     pub(crate) fn settle(&mut self, frame: (VcIndex, FrameNumber), comment: impl FnOnce() -> Option<String>) {
         let Some(number) = self.open.remove(&frame) else { return };
-        let place = usize::try_from(number - self.first).expect("what waits is in memory");
+        let place = usize::try_from(number - self.first).expect("waiting packets are in memory");
         let packet = &mut self.waiting[place];
         packet.open = None;
         packet.comment = comment().map(String::into_boxed_str);
@@ -128,7 +128,7 @@ impl Names {
         }
         let mut text = format!("lost at {}: {how}{reason}", self.ports[link]);
         if let Some(occupancy) = event.step.occupancy() {
-            write!(text, " (X = {occupancy} cells").expect("a text takes all that is written");
+            write!(text, " (X = {occupancy} cells").expect("writing to a string cannot fail");
         }
         if let FrameStep::Refused(judged) = event.step {
             write_numbers(&mut text, &judged);
@@ -137,7 +137,7 @@ impl Names {
             let MemoryRefusal { memory, queue, shared, used, threshold, .. } = refusal;
             let (pool, cells) = &self.pools[memory][queue];
             write!(text, ", pool {pool}: Q = {used} of {cells} cells, q_i = {shared} cells")
-                .expect("a text takes all that is written");
+                .expect("writing to a string cannot fail");
             write_number(&mut text, "threshold ", threshold, " cells");
         }
         text.push(')');
@@ -165,7 +165,7 @@ fn write_numbers(text: &mut String, judged: &Judged) {
 fn write_number(text: &mut String, name: &str, number: Option<f64>, unit: &str) {
     if let Some(number) = number {
         let digits = if number.fract() == 0.0 { 0 } else { 3 };
-        write!(text, ", {name}{number:.digits$}{unit}").expect("a text takes all that is written");
+        write!(text, ", {name}{number:.digits$}{unit}").expect("writing to a string cannot fail");
     }
 }
 
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_packets_wait_than_may() {
+    fn the_number_of_waiting_packets_is_bounded() {
         let mut outcomes = FrameOutcomes { most: 2, ..FrameOutcomes::default() };
         (1..=3).for_each(|number| outcomes.push(packet(number), Some(of(number))));
         assert_eq!(ready(&mut outcomes), [(1, None)]);

@@ -145,9 +145,9 @@ impl Wrong {
         let guess = near.filter(|near| strsim::damerau_levenshtein(near, value) <= value.chars().count().max(3) / 2);
         let mut problem = problem.to_owned();
         if let Some(guess) = guess {
-            write!(problem, "; did you mean {guess}?").expect("a text takes all that is written");
+            write!(problem, "; did you mean {guess}?").expect("writing to a string cannot fail");
         }
-        write!(problem, " (choose from {})", listed(known)).expect("a text takes all that is written");
+        write!(problem, " (choose from {})", listed(known)).expect("writing to a string cannot fail");
         Self { option, value: value.to_owned(), problem }
     }
 }

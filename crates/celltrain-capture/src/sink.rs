@@ -21,7 +21,7 @@ pub(crate) struct Handing<'a> {
 impl Write for Handing<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.has_failed = self.has_failed || !(self.sink)(bytes);
-        if self.has_failed { Err(io::Error::other("nobody takes it")) } else { Ok(bytes.len()) }
+        if self.has_failed { Err(io::Error::other("the packet has no receiver")) } else { Ok(bytes.len()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -73,27 +73,27 @@ impl CellTracker {
                     let index = std::mem::replace(next, if last { 0 } else { *next + 1 });
                     (frame, index)
                 } else {
-                    on_the_way.pop_front().expect("what comes to a port has left the one before")
+                    on_the_way.pop_front().expect("a cell leaves one port before it arrives at the next")
                 };
                 debug_assert_eq!(place.0, frame, "cells of a VC do not overtake each other");
                 came.push_back(place);
                 (place, false)
             }
             CellStep::Admitted => {
-                let place = came.pop_front().expect("a cell comes before it waits");
+                let place = came.pop_front().expect("a cell arrives before it waits");
                 waiting.push_back(place);
                 (place, false)
             }
             CellStep::Lost(_) => {
-                let place = came.pop_front().expect("what is lost came");
-                debug_assert_eq!(place.0, frame, "what comes is judged at once");
+                let place = came.pop_front().expect("a lost cell has arrived");
+                debug_assert_eq!(place.0, frame, "an arriving cell is judged at once");
                 (place, true)
             }
             CellStep::PushedOut | CellStep::Dropped => {
-                (take_of(waiting, frame).expect("what is pushed out or dropped waited"), true)
+                (take_of(waiting, frame).expect("a removed cell was waiting"), true)
             }
             CellStep::Departed => {
-                let place = waiting.pop_front().expect("what leaves a port waited there");
+                let place = waiting.pop_front().expect("a departing cell was waiting");
                 debug_assert_eq!(place.0, frame, "cells of a VC do not overtake each other");
                 let behind = hops.get_mut(hop + 1);
                 let is_gone = behind.is_none();
@@ -105,7 +105,7 @@ impl CellTracker {
             CellStep::LostOnLink(_) => {
                 // After the last port, the cell is already gone.
                 let behind = hops.get_mut(hop + 1)?;
-                (behind.on_the_way.pop_front().expect("what is lost on a link has left the port"), true)
+                (behind.on_the_way.pop_front().expect("a cell lost on a link has left the port"), true)
             }
             CellStep::Marked | CellStep::Tagged => return None,
         };
@@ -172,11 +172,15 @@ mod tests {
         let last = [(1, 7, true, Arrived), (1, 7, true, Admitted), (1, 7, false, Departed), (1, 7, true, Marked)];
         assert_eq!(followed(&mut tracker, &last), [(2, false), (2, false), (0, true), (9, false)]);
         assert_eq!(followed(&mut tracker, &[(1, 7, true, Departed)]), [(2, true)]);
-        assert_eq!(followed(&mut tracker, &[(0, 8, true, Arrived)]), [(0, false)], "the next frame begins anew");
+        assert_eq!(
+            followed(&mut tracker, &[(0, 8, true, Arrived)]),
+            [(0, false)],
+            "the next frame starts from the beginning"
+        );
     }
 
     #[test]
-    fn waiting_cells_are_pushed_out_or_dropped_while_others_come() {
+    fn waiting_cells_can_be_pushed_out_while_others_arrive() {
         let mut tracker = tracker();
         let waits = [(0, 1, false), (0, 1, true), (0, 2, false)].into_iter();
         let waits: Vec<_> = waits

@@ -57,7 +57,7 @@ enum Looks {
 }
 
 struct Packets {
-    /// Whether senders and receivers are observed.
+    /// True for each end, sender and receiver, that is observed.
     ends: [bool; 2],
     chosen: Box<Selected>,
     /// Waiting packets, if the engine reports the outcome of frames.
@@ -303,7 +303,7 @@ fn refuse_silent_ports(network: &Network, chosen: &Selected) -> Result<(), Strin
         network.links.iter().zip(links).filter(|(_, is_in)| **is_in).map(|(link, _)| link.name.as_str()).collect()
     };
     Err(format!(
-        "the capture would be empty: no chosen cells cross {}; choose among {}",
+        "the capture would be empty: no chosen cells cross {}; choose from {}",
         listed(&names(&chosen.cells)),
         listed(&names(&crossed))
     ))

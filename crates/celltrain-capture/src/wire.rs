@@ -217,7 +217,7 @@ impl Wire {
             }
             Carries::Syn | Carries::SynAck => Ok(self.handshake(frame, tcp)),
             Carries::Packet { .. } | Carries::Own { .. } => {
-                Err(CaptureError::Refused(format!("{}: is TCP and sends no other packets", connection.name)))
+                Err(CaptureError::Refused(format!("{}: is TCP and sends no packets of another kind", connection.name)))
             }
         }
     }
@@ -264,7 +264,7 @@ impl Wire {
     /// (`Aal5Options::packet_cells`).
     fn udp(&self, frame: &Frame, connection: &Connection) -> Result<Vec<u8>, CaptureError> {
         let Carries::Packet { number, bytes } = frame.carries else {
-            let problem = format!("{}: sends packets that nothing answers, and no TCP", connection.name);
+            let problem = format!("{}: sends packets without acknowledgements, not TCP", connection.name);
             return Err(CaptureError::Refused(problem));
         };
         self.fits(connection, bytes.saturating_add(UdpHeader::LEN as u64))?;
@@ -319,7 +319,8 @@ impl Wire {
         };
         usize::try_from(packet).ok().filter(|&packet| packet <= most).ok_or_else(|| {
             let name = &connection.name;
-            let problem = format!("{name}: its packets of {packet} bytes do not fit an AAL5 frame, which holds {most}");
+            let problem =
+                format!("{name}: its packets of {packet} bytes do not fit an AAL5 frame, which holds at most {most}");
             CaptureError::Refused(problem)
         })
     }

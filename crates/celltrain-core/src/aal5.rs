@@ -337,7 +337,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn cell_counts_are_those_of_the_published_table() {
+    fn cell_counts_match_the_published_table() {
         let aal5 = Aal5Options::default();
         let table = [(512, 12), (536, 13), (1024, 23), (1460, 32), (1500, 33), (9140, 192), (9180, 193), (0, 2)];
         for (payload, cells) in table {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_has_the_headers_of_udp_where_a_segment_has_those_of_tcp() {
+    fn packets_have_udp_headers_and_segments_have_tcp_headers() {
         // 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer leave room for 4 bytes of payload in one cell, 52 in two
         // cells and 532 in twelve. Without LLC/SNAP, there is room for 12, 60 and 540 bytes.
         let llc = Aal5Options::default();
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_cell_kills_one_frame_and_a_lost_last_cell_two() {
+    fn a_lost_cell_destroys_one_frame_and_a_lost_last_cell_two() {
         assert_eq!(delivered(4, &[4]), [0, 2, 3]);
         assert_eq!(delivered(4, &[5]), [0, 3]);
         // Frame 1 arrives without its last two cells, frame 2 without its first cell. Together they have three cells,
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlong_frame_is_given_up_before_its_last_cell() {
+    fn an_overlong_frame_is_abandoned_before_its_last_cell() {
         let mut receiver = Reassembler::default();
         let of_frame = |last| cell(0, 0, last);
         assert_eq!(receiver.on_cell(of_frame(false), 2, |_| 5), Reassembled::Incomplete);
@@ -403,7 +403,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(2))]
 
         #[test]
-        fn a_run_of_cells_is_as_many_single_ones(
+        fn a_run_of_cells_equals_the_same_single_cells(
             runs in prop::collection::vec((0u32..3, 1u32..5, any::<bool>()), 1..30),
             max_cells in 4u32..12,
         ) {

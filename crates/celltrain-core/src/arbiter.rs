@@ -242,8 +242,7 @@ pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     if sum <= 1.0 + 1e-9 || !check_shares(shares).is_empty() {
         return Vec::new();
     }
-    let problem =
-        format!("is what the shares of the {} VCs that cross a port add up to, which is more than the link", vcs.len());
+    let problem = format!("is the sum of the shares of the {} VCs that cross a port; it must be at most 1", vcs.len());
     vec![Fault::new(MINIMUM_SHARE, (sum * 1e6).round() / 1e6, problem)]
 }
 
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_joins_comes_last_and_whoever_was_served_too() {
+    fn a_vc_that_joins_or_was_served_goes_to_the_end_of_the_queue() {
         let mut ring = RoundRobin::new(4);
         let mut cells = [2, 2, 1, 1];
         ring.join(2);
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn without_shares_it_is_round_robin() {
+    fn without_shares_the_arbiter_is_round_robin() {
         let (mut ring, mut arbiter) = (RoundRobin::new(3), MinimumShares::new(&[0.0; 3]));
         for vc in [1, 0, 2] {
             ring.join(vc);
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_cells_gets_its_share_within_a_cell_for_each_vc() {
+    fn a_backlogged_vc_gets_its_share_within_one_cell_per_vc() {
         for shares in [&[0.1, 0.2, 0.3, 0.4][..], &[0.01, 0.0, 0.62, 1.0 / 3.0], &[0.999, 0.0005, 0.0]] {
             let mut arbiter = MinimumShares::new(shares);
             (0..shares.len()).for_each(|vc| arbiter.join(vc));
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_no_cells_has_saved_up_nothing() {
+    fn an_idle_vc_accumulates_no_credit() {
         let mut arbiter = MinimumShares::new(&[0.5, 0.0]);
         let mut cells = [100, 1000];
         arbiter.join(1);
@@ -330,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_to_nobody_who_has_cells_is_shared_equally() {
+    fn the_unreserved_rate_is_shared_equally_by_backlogged_vcs() {
         let mut arbiter = MinimumShares::new(&[0.5, 0.2, 0.0]);
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} is {b}");
         arbiter.join(2);

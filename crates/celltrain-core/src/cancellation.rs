@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_question_comes_before_the_first_piece_of_work_and_then_once_in_so_many() {
+    fn the_callback_runs_before_the_first_item_and_then_at_a_fixed_interval() {
         let asked = Cell::new(0);
         let count = || {
             asked.set(asked.get() + 1);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn work_ends_at_the_question_that_is_answered_with_no() {
+    fn work_ends_when_the_callback_returns_stop() {
         let asked = Cell::new(0);
         let twice = || {
             asked.set(asked.get() + 1);

@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_situation_counts_for_all_threads_and_is_in_the_set_of_its_own() {
+    fn a_situation_is_counted_globally_and_in_the_set_of_its_thread() {
         let count_of = |name: &str| counts().find(|&(other, _)| other == name).unwrap().1;
         let before = count_of("PoolFull");
         take_reached_here();

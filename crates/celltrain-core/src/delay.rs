@@ -419,7 +419,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn percentiles_and_means_are_those_of_the_list_of_delays(
+        fn percentiles_and_means_match_the_list_of_delays(
             delays in prop::collection::vec(0_u64..40, 0..200),
             share in 1_u16..=1000,
         ) {

@@ -342,7 +342,7 @@ impl EndSystems {
             Body::Packet { flow, number: packet } => {
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Packet, now, packet);
-                let packets = connection.packets.as_mut().expect("who sends packets counts them");
+                let packets = connection.packets.as_mut().expect("a sender of packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
                 if let Some(delays) = &mut self.delays {
@@ -567,7 +567,7 @@ impl EndSystems {
     /// Sends a packet and schedules the next one.
     fn emit(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         let connection = &mut self.connections[flow];
-        let packets = connection.packets.as_mut().expect("who is due sends packets");
+        let packets = connection.packets.as_mut().expect("a due sender sends packets");
         let number = packets.counters.sent;
         let frame = Frame::new(connection.data_cells, Body::Packet { flow, number });
         packets.counters.sent += 1;

@@ -94,7 +94,7 @@ pub struct EcnBits {
     pub reduced: bool,
 }
 
-/// What happens to a segment.
+/// Events of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SegmentStep {
     /// TCP passes the segment to its host's port for the first time. Also covers packets without TCP.
@@ -156,7 +156,7 @@ pub enum HandshakeStep {
     SynAckArrived,
 }
 
-/// Whether a segment brings new data to its receiver.
+/// Kinds of segments at a receiver: with or without new data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalKind {
     /// The bytes that the receiver expects next.
@@ -200,7 +200,7 @@ pub enum Timer {
     DelayedAck,
 }
 
-/// What happens to a timer.
+/// Events of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerStep {
     /// The timer starts.
@@ -230,7 +230,7 @@ pub struct FrameEvent {
     pub step: FrameStep,
 }
 
-/// What happens to a frame.
+/// Events of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FrameStep {
     /// The frame's first cell arrived at a port that admits the frame.
@@ -383,7 +383,7 @@ pub struct CellEvent {
     pub step: CellStep,
 }
 
-/// What happens to a cell at a port.
+/// Events of a cell at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellStep {
     /// The cell arrives.

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_byte_that_is_sent_again_does_not_start_the_clock_again() {
+    fn a_retransmitted_first_byte_does_not_restart_the_delay() {
         // The first byte is sent again at 3005. Then a second file begins and ends.
         let found = delays(&[(0, 1, 5), (0, 1, 3005), (1, 3, 3010), (2, 4, 3020), (4, 6, 3030)]);
         let from_the_first_time = [&[][..], &[], &[], &[3015], &[3015, 20]].map(spans);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_byte_decides_and_not_the_one_before() {
+    fn a_file_ends_with_its_last_byte() {
         let mut files = Files::of(100);
         files.on_progress(0, 250, Time(7));
         files.on_progress(99, 250, Time(8));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_lie_on_the_line_between_two_places() {
+    fn percentiles_are_interpolated_linearly() {
         // numpy.percentile([1, 2, 4, 8, 16, 100], [50, 95]) gives 6 and 79.
         let delay = FileDelay::of(spans(&[16, 1, 100, 2, 8, 4]), CLOCK);
         let close = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-9;

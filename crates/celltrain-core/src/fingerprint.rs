@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_of_what_is_folded_matters() {
+    fn the_fingerprint_depends_on_the_order_of_values() {
         let of = |values: [u64; 2]| {
             let mut print = Fingerprint::default();
             print.fold_all(values);

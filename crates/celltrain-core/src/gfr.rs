@@ -36,7 +36,7 @@ pub struct Gfr {
     /// CDVT: tolerance for cells that arrive too early.
     #[serde(default)]
     pub cdvt: Duration,
-    /// Whether the network tags ineligible frames (GFR.2) or only counts them (GFR.1).
+    /// True if the network tags ineligible frames (GFR.2), false if it only counts them (GFR.1).
     #[serde(default = "tags")]
     pub tagging: bool,
 }
@@ -127,7 +127,7 @@ impl Bucket {
         Self { rate: u128::from(rate.bits_per_second), cell, level: 0, at: Time::default() }
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "what is earlier is subtracted")]
+    #[expect(clippy::arithmetic_side_effects, reason = "the earlier time is subtracted")]
     fn level(&self, now: Time) -> u128 {
         self.level.saturating_sub(self.of(now - self.at))
     }
@@ -296,7 +296,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn of_a_source_at_twice_mcr_half_of_the_frames_are_tagged_whole() {
+    fn half_of_the_frames_of_a_source_at_twice_mcr_are_tagged() {
         let mut policer = policer(&contract(31_104_000));
         let tagged = send(&mut policer, 100_000, 30);
         assert_eq!(tagged % u64::from(FRAME), 0, "whole frames only");
@@ -305,7 +305,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_burst_of_mbs_at_pcr_is_eligible_and_what_follows_is_not() {
+    fn a_burst_of_mbs_at_pcr_is_eligible_and_later_cells_are_not() {
         // MCR is a quarter of the link's rate and PCR half of it: a cell drains from the bucket in four cell times, and
         // tau is 23 (4 - 2) = 46 cell times. Cells arrive every second cell time, so a frame of 12 cells adds 48 cell
         // times to the level, of which 24 drain meanwhile. The second frame finds a level of 24 and the third a level
@@ -348,7 +348,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn contracts_that_cannot_hold_are_refused() {
+    fn contracts_that_cannot_be_met_are_refused() {
         let keys =
             |contract: Gfr| contract.check(LINK, FRAME).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(contract(31_104_000)).is_empty());

@@ -19,7 +19,7 @@ pub struct HostOptions {
     /// Time a host takes to process each packet it sends, one packet at a time, before the packet joins the queue of
     /// its link.
     pub processing: Duration,
-    /// Whether the processing time is always the same, or drawn for each packet.
+    /// Distribution of the processing time: constant, or drawn for each packet.
     pub processing_times: ProcessingTimes,
     /// Largest offset of a host's clock: each host's ticks are delayed by a time drawn between 0 and this value.
     pub clock_offset: Duration,
@@ -31,7 +31,7 @@ pub struct HostOptions {
     pub start_spread: Duration,
 }
 
-/// Whether a host's processing time is the same for every packet or drawn.
+/// Distribution of a host's processing time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessingTimes {
@@ -92,7 +92,7 @@ impl HostOptions {
 /// Draws a time uniformly from 0 to `most`, both included.
 pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     let units = (u128::from(rng.next_u64()) * (u128::from(most.0) + 1)) >> 64;
-    Span(u64::try_from(units).expect("a product of 64 bits and a share"))
+    Span(u64::try_from(units).expect("a 64-bit number times a share"))
 }
 
 /// The errors of a host's clock.
@@ -121,7 +121,7 @@ mod tests {
     const CLOCK: Clock = Clock::exact(1_000_000);
 
     #[test]
-    fn the_defaults_are_sound_and_change_nothing() {
+    fn the_defaults_are_valid_and_change_nothing() {
         let host = HostOptions::default();
         assert_eq!(host.check(), []);
         assert!(!host.process());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_out_of_its_range_is_refused() {
+    fn each_value_out_of_range_is_refused() {
         let long = Duration::from_milliseconds(2_000_000);
         let host = HostOptions {
             processing: long,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_even_and_reach_both_ends() {
+    fn draws_are_uniform_and_include_both_ends() {
         let mut rng = Stream::new(1, "test");
         let drawn: Vec<u64> = (0..10_000).map(|_| up_to(Span(4), &mut rng).0).collect();
         let seen = [0, 1, 2, 3, 4].map(|units| drawn.iter().filter(|&&one| one == units).count());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_have_clocks_of_their_own() {
+    fn each_host_has_its_own_clock() {
         let clock_offset = Duration::from_milliseconds(50);
         let host = HostOptions { clock_offset, clock_skew: 0.01, ..Default::default() };
         let rates: Vec<_> = ["a", "b"].map(|name| host.host_clock(1, name, CLOCK)).into();

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn at_departure_it_counts_the_cells_that_stay() {
+    fn marking_at_departure_counts_the_cells_left_in_the_queue() {
         let mut marker = marker(&MarkingConfig { at: MarkedAt::Dequeue, ..MarkingConfig::step(65.into()) });
         assert!(!marker.on_arrival(last(), 66).efci());
         assert!(marker.on_departure(last(), 66).efci() && !marker.on_departure(last(), 65).efci());

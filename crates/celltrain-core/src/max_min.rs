@@ -31,7 +31,7 @@ pub struct Terms<'a> {
 /// weights w from [`Terms`], a VC above its minimum crosses a full link on which no rate above its own minimum has a
 /// larger r / w. On a link overloaded by the minimums alone, every VC gets its minimum and no more.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
-    filled(capacities, paths, terms, &CancellationToken::never()).expect("nobody stops it")
+    filled(capacities, paths, terms, &CancellationToken::never()).expect("no test stops it")
 }
 
 /// Computes [`shares`], unless cancelled.
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_parking_lot_the_long_vc_has_what_the_worst_link_leaves_it() {
+    fn on_a_parking_lot_the_long_vc_gets_its_share_of_the_worst_link() {
         // The links have capacities of 100, 60 and 100. VC 0 crosses all of them, and VCs 1 and 2 also cross the
         // second, so each of the three gets 20. VC 3 gets the rest of the first link; VCs 4 and 5 share the rest of the
         // third.
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_divide_and_a_minimum_comes_before_a_share() {
+    fn rates_follow_weights_after_minimum_rates() {
         let paths = vec![vec![0]; 3];
         let weighted = |weights: &[f64]| shares_of(&[90.0], &paths, Terms { weights, ..Terms::default() });
         assert_eq!(weighted(&[1.0, 2.0, 6.0]), [10.0, 20.0, 60.0]);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_on_no_link_has_no_bound_and_a_link_without_vcs_none_to_give() {
+    fn a_vc_without_links_is_unbounded_and_a_link_without_vcs_bounds_nothing() {
         assert_eq!(shares_of(&[5.0, 7.0], &[vec![], vec![1]], Terms::default()), [f64::INFINITY, 7.0]);
         assert!(shares_of(&[5.0], &[], Terms::default()).is_empty());
     }
@@ -347,7 +347,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, ..crate::rng::proptest_seeded(23) })]
 
         #[test]
-        fn every_vc_has_a_bottleneck_link_where_nobody_has_more((capacities, paths, minimums, weights) in networks()) {
+        fn every_vc_has_the_largest_rate_at_its_bottleneck_link((capacities, paths, minimums, weights) in networks()) {
             for minimums in [&[], &minimums[..]] {
                 for weights in [&[], &weights[..]] {
                     let terms = Terms { minimums, weights };
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_share_a_vc_want_what_they_want_together() {
+    fn the_demand_of_a_vc_is_the_sum_over_its_flows() {
         let mut network = simple_network(3, "1ms");
         let packets = |rate: &str| {
             let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
@@ -385,7 +385,7 @@ mod tests {
             let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
             assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
-        // If one of the VC's two flows wants the whole link, so does the VC, and each of the two VCs gets half.
+        // If one of the VC's two flows wants the whole link, the VC wants it too, and each of the two VCs gets half.
         for greedy in [FIRST, SECOND] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();

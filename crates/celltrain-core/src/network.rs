@@ -55,7 +55,7 @@ pub struct Network {
     pub bottleneck: LinkIndex,
     /// Order of cells that reach a port at the same instant.
     pub tie_order: TieOrder,
-    /// Whether a departure from a port precedes or follows the arrivals at the same instant.
+    /// Order of a departure from a port and arrivals at the same instant.
     pub service_order: ServiceOrder,
     /// Properties of hosts other than their TCP.
     pub host: HostOptions,

@@ -250,7 +250,7 @@ impl Probe for Recorder {
             self.delivered_bytes.extend(view.end_systems.connections().iter().map(Connection::delivered_bytes));
         }
         let place = |vc: VcIndex| {
-            let place = view.rate_control.place(vc).expect("what is traced of it is shaped");
+            let place = view.rate_control.place(vc).expect("only shaped VCs are traced");
             (view.rate_control.port(place.link).expect("a VC is shaped at a shaped port"), place.label)
         };
         let mbps = |rate: f64| rate * CELL_BITS as f64 / 1e6;

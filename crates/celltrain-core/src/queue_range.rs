@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_starts_with_the_length_at_the_sample_and_the_largest_of_the_run_remains() {
+    fn a_range_starts_at_the_sampled_length_and_keeps_the_maximum_of_the_run() {
         let mut tracker = QueueTracker::default();
         tracker.rise(7);
         assert_eq!(tracker.range(4), QueueRange { least: 0, largest: 7 });

@@ -102,7 +102,7 @@ pub enum Arrivals {
     Incast {
         /// Time between two queries, and from the start of the run to the first.
         interval: Duration,
-        /// Whether the intervals are constant or random.
+        /// Distribution of the intervals: constant or random.
         times: QueryTimes,
         /// Bytes of all answers to a query together. Each sender sends an equal share, rounded up.
         bytes: Bytes,

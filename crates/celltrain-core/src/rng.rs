@@ -71,7 +71,7 @@ impl Stream {
     /// draw in ten million would be longer.
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "64 random bits by a mean of 64 bits; runs and rejections are a few dozen"
+        reason = "64 random bits times a 64-bit mean; runs and rejections are a few dozen"
     )]
     pub fn exponential(&mut self, mean: Span) -> Span {
         let mut rejected = 0u128;
@@ -137,14 +137,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_the_same_for_ever() {
+    fn a_random_stream_never_changes_between_versions() {
         let mut stream = Stream::new(1, "port/bottleneck/ties");
         let drawn: Vec<u64> = (0..3).map(|_| stream.next_u64()).collect();
         assert_eq!(drawn, PINNED);
     }
 
     #[test]
-    fn it_is_xoshiro256_starstar() {
+    fn the_generator_is_xoshiro256_starstar() {
         // The first outputs of Blackman and Vigna's generator from the state 1, 2, 3, 4.
         let mut stream = Stream { state: [1, 2, 3, 4] };
         let known = [
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_other_names_and_seeds_differ() {
+    fn streams_with_different_names_or_seeds_differ() {
         let first = |seed, name| Stream::new(seed, name).next_u64();
         assert_ne!(first(1, "a"), first(1, "b"));
         assert_ne!(first(1, "a"), first(2, "a"));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_times_have_mean_and_deviation_of_one_mean_and_their_tail() {
+    fn exponential_times_have_the_right_mean_deviation_and_tail() {
         let mut stream = Stream::new(9, "exponential");
         let draws: Vec<f64> = (0..100_000).map(|_| stream.exponential(Span(1_000_000)).0 as f64 / 1e6).collect();
         let mean = draws.iter().sum::<f64>() / 1e5;
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_exponential_times_are_cut_where_times_end() {
+    fn exponential_times_are_limited_to_the_longest_time() {
         // With a mean of 2^61 units one draw in seven is above 2^62, and three in ten thousand do not fit in 64 bits.
         // Such draws once caused a panic.
         let mut stream = Stream::new(11, "exponential");

@@ -21,7 +21,11 @@ pub(crate) trait Player {
 
     /// Fails if something was sent that the script does not list before the next event.
     fn expect_silence(&self) -> Result<(), String> {
-        if self.unexpected().is_empty() { Ok(()) } else { Err(format!("{:?} were sent unasked", self.unexpected())) }
+        if self.unexpected().is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{:?} were sent unexpectedly", self.unexpected()))
+        }
     }
 }
 
@@ -33,7 +37,7 @@ pub(crate) fn play<P: Player>(text: &str, begin: impl Fn(Settings) -> Result<P, 
         let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
         let outcome = match (words.as_slice(), &mut player) {
             ([], _) => Ok(()),
-            (["set", ..], Some(_)) => Err("settings stand before the first event".into()),
+            (["set", ..], Some(_)) => Err("settings precede the first event".into()),
             (["set", key, value], None) => {
                 let value = serde_json::from_str(value).unwrap_or_else(|_| (*value).into());
                 settings.insert((*key).to_string(), value);

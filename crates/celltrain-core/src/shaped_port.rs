@@ -46,7 +46,7 @@ enum Pace {
     Line(Time),
 }
 
-/// Data cells that were handed out before their start.
+/// Data cells that left the port's queue before their start.
 #[derive(Clone, Copy)]
 struct Ahead {
     label: Label,
@@ -68,7 +68,7 @@ impl Ahead {
             return 0;
         }
         let started = ((now - first).0).div_ceil(period.0);
-        cells - u32::try_from(started).expect("fewer than there are")
+        cells - u32::try_from(started).expect("fewer than the existing ones")
     }
 }
 
@@ -101,12 +101,12 @@ impl ShapedPort {
 
     /// Offers a complete packet to the buffer, which may drop it.
     pub fn on_packet(&mut self, label: Label, packet: Packet) {
-        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        debug_assert!(self.ahead.is_none(), "cells not started are taken back first");
         let acr = self.acr(label);
         self.buffer.offer(label, packet, acr);
     }
 
-    /// Offers a packet at `now` without taking back the cells of that VC that were handed out ahead. Returns whether
+    /// Offers a packet at `now` without taking back the cells of that VC that left the queue early. Returns whether
     /// there are any such cells. They belong to a packet that is sent first in any case. The buffer counts cells that
     /// have not started as waiting.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
@@ -131,7 +131,7 @@ impl ShapedPort {
 
     /// Handles a backward RM cell that has returned to its source.
     pub fn on_backward_rm(&mut self, label: Label, rm: &RmCell, now: Time) {
-        debug_assert!(self.ahead.is_none() || self.keeps_rate(label, rm), "what has not started is taken back first");
+        debug_assert!(self.ahead.is_none() || self.keeps_rate(label, rm), "cells not started are taken back first");
         let source = self.source_mut(label);
         let before = source.acr();
         source.on_backward_rm(rm, now);
@@ -143,7 +143,7 @@ impl ShapedPort {
 
     /// Queues `rm`, a turned-around forward RM cell of the other direction, until this VC may send it.
     pub fn turn_around(&mut self, label: Label, rm: RmCell) {
-        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        debug_assert!(self.ahead.is_none(), "cells not started are taken back first");
         self.source_mut(label).turn_around(rm);
     }
 
@@ -194,7 +194,7 @@ impl ShapedPort {
     /// same packet that follow at equal intervals and start no later than `ahead`, assuming that nothing arrives in
     /// between. Returns the cells and the interval.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
-        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        debug_assert!(self.ahead.is_none(), "cells not started are taken back first");
         let (time, label) = self.first()?;
         if time.max(self.free) > now {
             return None;
@@ -338,7 +338,7 @@ impl ShapedPort {
 
     /// Starts a new range of the queue at a sample.
     pub fn start_range(&mut self) {
-        debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
+        debug_assert!(self.ahead.is_none(), "cells not started are taken back first");
         self.buffer.start_range();
     }
 
@@ -367,7 +367,7 @@ mod tests {
     use crate::edge_device::{DiscardConfig, EdgeConfig, Memory, tail_drop};
 
     #[test]
-    fn its_occupancy_is_the_cells_of_whole_packets_that_wait() {
+    fn the_occupancy_is_the_cells_of_waiting_whole_packets() {
         let discard = DiscardConfig::TailDrop(tail_drop::Config {});
         let config = EdgeConfig { buffer: None, memory: Memory::PerVc, discard };
         let mut port = ShapedPort::new(Span(10), 100.0, EdgeBuffer::new(&config, 2, &[12; 2]), vec![None, None]);

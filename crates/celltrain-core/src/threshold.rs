@@ -135,7 +135,7 @@ impl FromStr for Threshold {
         match (below, bare) {
             (true, _) => Ok(Threshold::Below(cells)),
             (false, Some(_)) => Ok(Threshold::Cells(cells)),
-            (false, None) => Err(format!("does not say of what; write \"{cells} cells\", or a number without quotes")),
+            (false, None) => Err(format!("lacks a unit; write \"{cells} cells\", or a number without quotes")),
         }
     }
 }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_of_a_threshold_is_the_same_number_of_cells() {
+    fn every_form_of_a_threshold_gives_the_same_number_of_cells() {
         for value in each(json!([0.8, "80%", 800, 800.0, "800 cells", "buffer - 200 cells"])) {
             assert_eq!(cells(value.clone()), 800.0, "{value}");
             assert_eq!(read(value.clone()).unwrap().whole_cells(1000), 800, "{value}");
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_writes_itself_as_it_was_read() {
+    fn a_threshold_is_written_as_it_was_read() {
         for value in each(json!([0, 1, 0.9, 1.0, 800, "12.5%", "1 cell", "buffer - 1 cell"])) {
             assert_eq!(serde_json::to_value(read(value.clone()).unwrap()).unwrap(), value);
         }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_and_numbers_are_refused() {
+    fn invalid_texts_and_numbers_are_refused() {
         for text in ["", "90", "ninety%", "-1%", "1e1%", "NaN%", "800 frames", "cells", "buffer", "buffer + 1 cells"] {
             assert!(text.parse::<Threshold>().is_err(), "{text}");
         }

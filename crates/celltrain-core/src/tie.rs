@@ -22,7 +22,7 @@ pub enum TieOrder {
     Fixed,
 }
 
-/// Whether a port sends a cell before or after it admits the cells that arrive at the same instant.
+/// Order in which a port sends a cell and admits the arrivals of the same instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceOrder {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_passed_over_leaves_the_next_as_one_put_into_order_does() {
+    fn skipping_a_tie_gives_the_same_state_as_ordering_it() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {

@@ -54,7 +54,7 @@ impl AddAssign<Span> for Time {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: what is earlier is subtracted")]
+#[expect(clippy::arithmetic_side_effects, reason = "cell path: the earlier time is subtracted")]
 impl Sub for Time {
     type Output = Span;
     fn sub(self, earlier: Time) -> Span {
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_without_a_common_unit_are_rounded_and_say_so() {
+    fn rates_without_a_common_unit_are_rounded_with_a_warning() {
         let rates = [1_000_000_007, 998_244_353].map(BitRate::from_bits_per_second);
         let clock = Clock::covering(CELL_BITS, rates, []);
         assert!(!clock.exact);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantity_without_a_unit_says_what_would_be_right() {
+    fn a_quantity_without_a_unit_is_refused_with_an_example() {
         let error = "5".parse::<Duration>().unwrap_err();
         assert_eq!(error, "a time (no unit); write a number and one of s, ms, us, ns, ps, for example \"5us\"");
         assert!("-5us".parse::<Duration>().unwrap_err().contains("negative"));
@@ -411,7 +411,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(1))]
 
         #[test]
-        fn what_is_written_is_read_back(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
+        fn written_values_are_read_back(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
             let duration = Duration { picoseconds };
             prop_assert_eq!(duration.to_string().parse::<Duration>().unwrap(), duration);
             let rate = BitRate { bits_per_second };
@@ -419,7 +419,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics_the_reader(text in ".{0,40}") {
+        fn the_reader_never_panics_on_any_text(text in ".{0,40}") {
             let _ = text.parse::<Duration>();
             let _ = text.parse::<BitRate>();
             let _ = text.parse::<Bytes>();

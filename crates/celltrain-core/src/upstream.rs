@@ -51,7 +51,7 @@ impl UpstreamLinks {
     /// Returns the number of the upstream link `from` among the inputs of a port.
     pub(crate) fn input(&self, link: LinkIndex, from: LinkIndex) -> u32 {
         let place = self.of(link).binary_search(&from);
-        index(place.expect("a VC goes from the one to the other"))
+        index(place.expect("the VC crosses both links"))
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use crate::network::tests::{N_SOURCE_BOTTLENECK, ring_network, simple_network};
 
     #[test]
-    fn a_ports_inputs_are_the_links_its_vcs_come_from_in_the_order_of_the_nodes_inputs() {
+    fn the_inputs_of_a_port_are_the_links_of_its_vcs_in_the_order_of_the_node() {
         let network = simple_network(3, "1ms");
         let (upstream, routing) = (UpstreamLinks::new(&network), network.routing());
         // The links are the bottleneck in both directions, then pairs that begin with links 2, 4 and 6 for the sources

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_has_sequence_numbers_of_its_own() {
+    fn each_connection_has_its_own_sequence_numbers() {
         let (mut traffic, mut counters) = (Traffic::default(), OutsideCounters::default());
         for packet in [tcp(1, 5000, 100), tcp(9, 0, 100), tcp(1, 5100, 100), tcp(1, 5000, 100), tcp(9, 100, 0)] {
             traffic.on_sent(VcIndex::new(0), &packet, &mut counters);

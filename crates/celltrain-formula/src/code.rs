@@ -72,7 +72,7 @@ impl Program {
                 Instruction::Return(a) => return r[usize::from(a)],
             }
         }
-        unreachable!("every way through a program ends with a return")
+        unreachable!("every path through a program ends with a return")
     }
 
     /// Returns whether the program draws random numbers.

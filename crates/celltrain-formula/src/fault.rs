@@ -97,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn carets_stand_under_the_place_on_its_line() {
+    fn carets_are_below_the_place_in_its_line() {
         let text = "X <= R or\n  Q <= 3";
         let shown = Fault::new(12..13, "does not know \"Q\"").shown(text);
         assert_eq!(shown, "does not know \"Q\"\n      Q <= 3\n      ^");
     }
 
     #[test]
-    fn of_a_long_line_the_surroundings_are_shown() {
+    fn a_long_line_is_shortened_to_the_text_around_the_fault() {
         let text = format!("{}Q{}", "X + ".repeat(100), " + X".repeat(100));
         let shown = Fault::new(400..401, "x").shown(&text);
         let lines: Vec<&str> = shown.lines().collect();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_at_the_end_is_marked_behind_the_text() {
+    fn a_fault_at_the_end_is_marked_after_the_text() {
         assert_eq!(Fault::new(3..3, "ends").shown("X <"), "ends\n    X <\n       ^");
     }
 

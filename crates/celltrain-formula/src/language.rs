@@ -62,7 +62,7 @@ pub const FUNCTIONS: &[FunctionWord] = &[
         Function::One(OfOne::Root),
         "sqrt",
         "sqrt(a)",
-        "the square root, in the root of the unit; of less than 0 it is 0, counted",
+        "square root, in the root of the unit; 0 and counted for a negative number",
         (1, 1),
     ),
     word(Function::One(OfOne::Exponential), "exp", "exp(a)", "e to the power of a, which has no unit", (1, 1)),
@@ -70,7 +70,7 @@ pub const FUNCTIONS: &[FunctionWord] = &[
         Function::One(OfOne::Logarithm),
         "log",
         "log(a)",
-        "the natural logarithm of a, which has no unit; of 0 or less it is the smallest number, counted",
+        "natural logarithm of a, without unit; the smallest number and counted for 0 or less",
         (1, 1),
     ),
     word(Function::One(OfOne::Floor), "floor", "floor(a)", "a rounded down to a whole number of its unit", (1, 1)),
@@ -81,13 +81,7 @@ pub const FUNCTIONS: &[FunctionWord] = &[
         "a number from 0 to below 1, drawn afresh from the port's own stream",
         (0, 0),
     ),
-    word(
-        Function::Sum,
-        "sum",
-        "sum(W)",
-        "of a constant that is a table by VC: the sum over all VCs that cross the port",
-        (1, 1),
-    ),
+    word(Function::Sum, "sum", "sum(W)", "sum of a constant by VC over all VCs that cross the port", (1, 1)),
 ];
 
 /// Unit words, as in `300 cells`: the word, its unit, and its size in that unit.
@@ -106,13 +100,13 @@ pub const RESERVED: &[&str] = &["if", "then", "else", "and", "or", "not", "let",
 
 /// Operators in order of precedence, loosest first, each with its meaning.
 pub const OPERATORS: &[(&str, &str)] = &[
-    ("let v = a; b", "b, with v for the value of a, which is worked out once"),
-    ("if c then a else b", "a where c holds, b where it does not; the other is not worked out"),
-    ("a or b", "whether one holds; b is asked only where a does not hold"),
-    ("a and b", "whether both hold; b is asked only where a holds"),
-    ("not a", "whether a does not hold"),
+    ("let v = a; b", "b, in which v is the value of a, evaluated once"),
+    ("if c then a else b", "a if c is true, otherwise b; the other is not evaluated"),
+    ("a or b", "true if a or b is true; b is evaluated only if a is false"),
+    ("a and b", "true if a and b are true; b is evaluated only if a is true"),
+    ("not a", "true if a is false"),
     ("a < b, <=, >, >=, ==, !=", "a comparison of numbers of the same unit"),
     ("a + b, a - b", "sum and difference of numbers of the same unit"),
-    ("a * b, a / b", "product and quotient, of units too"),
+    ("a * b, a / b", "product and quotient, also of units"),
     ("-a", "the negative"),
 ];

@@ -14,7 +14,7 @@ use crate::names::{by_name, is_in_range};
 #[serde(untagged)]
 #[schemars(extend("x-expect" = "a number, or a table of numbers by the VC's name"))]
 pub enum PerVc {
-    /// The same for all.
+    /// One value for all.
     Same(f64),
     /// By name.
     ByName(BTreeMap<String, f64>),
@@ -81,14 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_goes_before_a_range_and_a_range_before_the_default() {
+    fn a_name_overrides_a_range_and_a_range_the_default() {
         let setting = PerVc::from([("tcp2", 7.0), ("tcp1-3", 5.0), ("default", 1.0)]);
         assert_eq!(setting.resolve(&["tcp1", "tcp2", "tcp3", "tcp4", "tcp1-acks"]), [5.0, 7.0, 5.0, 1.0, 1.0]);
         assert_eq!(PerVc::Same(2.0).resolve(&["x", "y"]), [2.0, 2.0]);
     }
 
     #[test]
-    fn a_value_that_is_not_right_is_told_with_the_name_it_stands_under() {
+    fn an_invalid_value_is_reported_with_its_key() {
         let faults = PerVc::from([("tcp1", 1.0), ("tcp2-3", 0.0), ("default", f64::NAN)]).check_weights();
         let told: Vec<_> = faults.iter().map(|fault| (fault.key.as_str(), fault.value.as_str())).collect();
         assert_eq!(told, [("weights.default", "NaN"), ("weights.tcp2-3", "0")]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_name_no_vc_are_told() {
+    fn keys_that_match_no_vc_are_reported() {
         let names: Vec<String> = ["tcp1", "tcp2"].map(String::from).into();
         let setting = PerVc::from([("tcp1-9", 1.0), ("tpc2", 2.0), ("default", 1.0), ("tcp3", 1.0)]);
         assert_eq!(setting.unknown(&names).collect::<Vec<_>>(), ["tcp3", "tpc2"]);

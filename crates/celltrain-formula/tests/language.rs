@@ -68,7 +68,7 @@ fn operators_bind_as_in_arithmetic_and_go_from_left_to_right() {
 }
 
 #[test]
-fn names_stand_for_their_values() {
+fn names_have_their_values() {
     assert_eq!(value("X - R"), 50.0);
     assert_eq!(value("N * W / sum(W)"), 1.25);
     assert_eq!(value("X <= R or tagged"), 1.0);
@@ -89,7 +89,7 @@ fn every_comparison_decides_below_at_and_above() {
 }
 
 #[test]
-fn only_what_is_needed_is_worked_out() {
+fn evaluation_stops_once_the_result_is_known() {
     assert_eq!(run("X > R or random() < 0.5").unwrap(), (1.0, 0, 0));
     assert_eq!(run("X < R and random() < 0.5").unwrap(), (0.0, 0, 0));
     assert_eq!(run("if tagged then 1 else random()").unwrap(), (1.0, 0, 0));
@@ -98,7 +98,7 @@ fn only_what_is_needed_is_worked_out() {
 }
 
 #[test]
-fn a_named_value_is_seen_where_it_is_made_and_nowhere_else() {
+fn a_let_binding_is_visible_only_in_its_body() {
     assert_eq!(value("let a = 2; let b = a * 3; a + b"), 8.0);
     assert_eq!(value("(let a = X; a - R) / (let a = K; a - R)"), 0.5);
     assert_eq!(value("if tagged then (let a = 1; a) else (let b = 2; b)"), 1.0);
@@ -108,7 +108,7 @@ fn a_named_value_is_seen_where_it_is_made_and_nowhere_else() {
 }
 
 #[test]
-fn functions_give_what_they_say() {
+fn functions_return_the_documented_values() {
     assert_eq!(value("min(3, 1, 2) + max(3, 1, 2)"), 4.0);
     assert_eq!(value("max(X, K, R) - min(X, K, R)"), 100.0);
     assert_eq!(value("abs(R - X)"), 50.0);
@@ -118,7 +118,7 @@ fn functions_give_what_they_say() {
 }
 
 #[test]
-fn what_is_no_number_has_a_value_and_is_counted() {
+fn a_non_numeric_result_gets_a_value_and_is_counted() {
     assert_eq!(run("X / (X - X) > 1e300").unwrap(), (1.0, 1, 0));
     assert_eq!(run("(X - X) / (X - X)").unwrap(), (0.0, 1, 0));
     assert_eq!(run("sqrt((0 - X) * X)").unwrap(), (0.0, 1, 0));
@@ -127,7 +127,7 @@ fn what_is_no_number_has_a_value_and_is_counted() {
 }
 
 #[test]
-fn a_fault_has_its_place_and_what_would_be_right() {
+fn a_fault_has_its_place_and_a_correction() {
     let faults = [
         ("X <= Q", "does not know Q; choose from X, K, N, tagged, now, R, W, Y\n    X <= Q\n         ^"),
         ("X <= k", "does not know k; did you mean K?\n    X <= k\n         ^"),
@@ -183,7 +183,7 @@ fn a_fault_has_its_place_and_what_would_be_right() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn formulas_beyond_the_limits_are_refused() {
     let sum = vec!["X"; 200].join(" + ");
     // The message suggests parentheses for a long chain, but not for an expression that already has too many.
     let chain = fault(&format!("{sum} < K"));
@@ -209,7 +209,7 @@ fn what_is_too_large_is_refused() {
 }
 
 #[test]
-fn a_product_of_units_past_all_use_is_refused() {
+fn a_product_of_too_many_units_is_refused() {
     let power = vec!["X"; 20].join(" * ");
     assert!(fault(&power).contains("a unit of too high a power"));
 }

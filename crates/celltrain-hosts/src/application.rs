@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_of_a_stream_says_where_it_is() {
+    fn the_data_of_a_stream_contains_its_offset() {
         let mut bytes = [0; 40];
         payload(0, &mut bytes);
         assert_eq!(&bytes, b"000000000000000\n000000000000010\n00000000");

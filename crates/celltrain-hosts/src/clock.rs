@@ -1,4 +1,4 @@
-//! The time that a stack is told.
+//! The time that a stack sees.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ impl StackClock {
         Self { units_per_second: u128::from(clock.units_per_second), unit_ns: unit.as_nanos().max(1) }
     }
 
-    /// Returns the time that the stack is told at an instant.
+    /// Returns the time that the stack sees at an instant.
     pub(crate) fn told(self, now: Time) -> Duration {
         let nanoseconds = self.units(now) * self.unit_ns;
         Duration::from_nanos(u64::try_from(nanoseconds).expect("a run is shorter than 584 years"))
     }
 
-    /// Returns the first instant after `now` at which the stack is told `timeout` or later.
+    /// Returns the first instant after `now` at which the stack sees `timeout` or later.
     pub(crate) fn first(self, timeout: Duration, now: Time) -> Time {
         let timeout = timeout.as_nanos().min(u128::from(u64::MAX)).div_ceil(self.unit_ns);
         let units = timeout.max(self.units(now) + 1);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_is_the_first_instant_at_which_its_time_is_told() {
+    fn a_timeout_is_the_first_instant_at_which_the_clock_shows_its_time() {
         for unit in [1, 1_000, 250_000] {
             let clock = StackClock::new(CLOCK, Duration::from_nanos(unit));
             for timeout in [0, 1, 999, 1_000, 123_456, 249_999, 250_000, 250_001] {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_beyond_all_times_never_comes() {
+    fn a_timeout_beyond_the_longest_time_never_expires() {
         let clock = StackClock::new(Clock::exact(1 << 40), Duration::from_nanos(1));
         assert_eq!(clock.first(Duration::MAX, Time(0)), Time::NEVER);
     }

@@ -239,7 +239,7 @@ impl Quic {
                     Ok(Some(chunk)) => {
                         expected.resize(chunk.bytes.len(), 0);
                         payload(self.received, &mut expected);
-                        assert!(chunk.bytes == expected, "QUIC delivers what was sent");
+                        assert!(chunk.bytes == expected, "QUIC delivers the sent bytes");
                         self.received += chunk.bytes.len() as u64;
                     }
                     Ok(None) => break true,
@@ -291,9 +291,9 @@ impl Stack for Quic {
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 let accepted = self.endpoint.accept(incoming, now, &mut answer, None);
-                self.connection = Some(accepted.expect("the sender's first packet is right"));
+                self.connection = Some(accepted.expect("the sender's first packet is valid"));
             }
-            Some(DatagramEvent::Response(_)) => panic!("the peer sends nothing to refuse"),
+            Some(DatagramEvent::Response(_)) => panic!("the peer sends only valid packets"),
             None => {}
         }
     }
@@ -302,7 +302,7 @@ impl Stack for Quic {
         let time = self.start + now;
         if let Some(client) = self.client.take() {
             let connected = self.endpoint.connect(time, client, self.remote(), "receiver");
-            self.connection = Some(connected.expect("the settings are right"));
+            self.connection = Some(connected.expect("the settings are valid"));
         }
         if let Some((_, connection)) = &mut self.connection
             && connection.poll_timeout().is_some_and(|timeout| timeout <= time)

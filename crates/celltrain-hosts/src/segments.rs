@@ -146,7 +146,7 @@ impl Segments {
 
 const LAP: u64 = 1 << 32;
 
-#[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+#[expect(clippy::cast_possible_truncation, reason = "only the low half is used")]
 fn low(position: u64) -> u32 {
     position as u32
 }
@@ -190,7 +190,7 @@ mod tests {
             segments.on_sent(&tcp(sequence, bytes), &mut counters);
             assert_eq!(counters.retransmitted_segments, retransmitted, "{sequence}");
         }
-        assert_eq!(counters.segments_sent, 6, "an acknowledgement is no data segment");
+        assert_eq!(counters.segments_sent, 6, "an acknowledgement is not a data segment");
     }
 
     #[test]

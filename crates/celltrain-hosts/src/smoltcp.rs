@@ -31,7 +31,7 @@ pub struct Config {
     pub send_buffer: usize,
     /// Longest delay of an acknowledgement; `None` to acknowledge each segment at once.
     pub ack_delay: Option<Duration>,
-    /// Whether a segment that is not full waits for the acknowledgement of earlier data.
+    /// True if a segment that is not full waits for the acknowledgement of earlier data.
     pub nagle: bool,
     /// When the receiving application reads.
     pub reads: Reads,
@@ -178,7 +178,7 @@ impl Smoltcp {
             let read = socket.recv(|bytes| {
                 expected.resize(bytes.len(), 0);
                 payload(self.received, &mut expected);
-                assert!(*bytes == *expected, "smoltcp delivers what was sent");
+                assert!(*bytes == *expected, "smoltcp delivers the sent bytes");
                 (bytes.len(), bytes.len())
             });
             self.received += read.expect("it can receive") as u64;

@@ -93,8 +93,8 @@ impl Trial {
         Self { seed, ..self }
     }
 
-    /// Sets the payload of a full packet in bytes, with headers of 40 bytes. The efficiency is the share of this
-    /// payload in what the link can carry.
+    /// Sets the payload of a full packet in bytes, with headers of 40 bytes. The efficiency is the
+    /// share of this payload in the capacity of the link.
     #[must_use]
     pub fn mss(self, bytes: u64) -> Self {
         Self { mss: bytes, ..self }
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_that_is_met_leaves_no_capture() {
+    fn a_passed_trial_writes_no_capture() {
         let check = |path: &Path| {
             trial().check(path, flood(1), |result| assert!(result.efficiency > 0.8, "{}", result.efficiency));
         };
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_that_is_not_met_leaves_captures_of_both_ends_that_say_why_packets_are_lost() {
+    fn a_failed_trial_writes_captures_of_both_ends_with_the_reasons_of_losses() {
         let check = |path: &Path| {
             trial().check(path, flood(1), |result| assert!(result.cells.discarded == 0, "frames were discarded"));
         };
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_are_chosen_are_lost() {
+    fn chosen_packets_are_lost() {
         let run = |trial: Trial| trial.run(flood(1));
         let (without, with) = (run(trial().buffer(100_000)), run(trial().buffer(100_000).lose(0, [40, 3, 40, 7])));
         assert_eq!(with.losses.iter().map(|link| link.counters.cut_frames).sum::<u64>(), 3);
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_tests_nothing_is_refused_in_words() {
+    fn a_trial_without_a_requirement_is_refused_with_a_message() {
         let cases = [
             (Trial::new(0), "a trial has no senders; it needs at least one"),
             (trial().link_rate(0), "the links of a trial have a rate of 0 bit/s; choose a positive rate"),
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_the_network_that_it_describes() {
+    fn a_trial_runs_the_network_it_describes() {
         let network = trial().link_rate(8_000_000).round_trip(Duration::from_millis(30)).buffer(200).network();
         let round_trip: u64 = network.links.iter().take(6).map(|link| link.delay.picoseconds).sum();
         assert_eq!(round_trip, 30_000_000_000);

@@ -79,7 +79,7 @@ pub(crate) fn emulate(
     interpreter::detach(py, || threads::over((1, 1), work, on))?;
     match done.into_inner().expect("no thread panicked") {
         Some(ended) => Ok(ended.map_err(Failure)?),
-        None => Err(PyRuntimeError::new_err("the emulation was given up without a signal; please report this")),
+        None => Err(PyRuntimeError::new_err("the emulation was aborted without a signal; please report this")),
     }
 }
 

@@ -248,7 +248,7 @@ type Function = extern "C" fn(f64, f64, f64, f64, f64, f64, f64, f64, f64) -> u8
 /// Returns the function at an address from `celltrain.model.python_policy.made`.
 #[allow(
     unsafe_code,
-    reason = "docs/design/formulas.md, Compiled functions: why an address is all there is, and what keeps it"
+    reason = "docs/design/formulas.md, Compiled functions: the reason for an address, and its lifetime"
 )]
 fn function(address: usize) -> Function {
     // SAFETY: the address belongs to a function that numba compiled with this signature, which only

@@ -139,8 +139,7 @@ impl Scenario {
             .collect::<Result<_, Failure>>()?;
         let events_sink = on_events.as_ref().map(Sink::new);
         let captures: Vec<_> = captures.iter().map(|(choice, call)| (choice, Sink::new(call))).collect();
-        let how =
-            How { trace: trace.as_ref(), engine, threads, most_records: most_requests, delays, ..How::default() };
+        let how = How { trace: trace.as_ref(), engine, threads, most_records: most_requests, delays, ..How::default() };
         let events = choice.as_ref().zip(events_sink.as_ref());
         let finished = self.run_on_a_thread(py, (seed, how, told_by), events, &captures, on_progress.as_ref(), cancel);
         let sinks = captures.into_iter().map(|(_, sink)| sink).chain(events_sink);
@@ -220,7 +219,7 @@ impl Scenario {
         interpreter::detach(py, || threads::over((1, 1), work, on))?;
         match finished {
             Some(done) => Ok(done.map_err(Failure)?),
-            None => Err(PyRuntimeError::new_err("the run was given up without a signal; please report this")),
+            None => Err(PyRuntimeError::new_err("the run was aborted without a signal; please report this")),
         }
     }
 }

@@ -211,7 +211,7 @@ impl<T> Serialize for Rows<'_, T> {
         };
         for item in &self.items {
             // Writing a row takes as long as about ten ticks of other work.
-            self.token.tick(10).map_err(|_| S::Error::custom("told to stop"))?;
+            self.token.tick(10).map_err(|_| S::Error::custom("stopped on request"))?;
             rows.serialize_element(&object(self.measures, *item, kept))?;
         }
         rows.end()
@@ -262,16 +262,16 @@ mod tests {
     }
 
     fn answer(run: &EndedRun, wanted: Option<&Wanted>) -> Value {
-        let text = Answer { run, wanted, token: &CancellationToken::never() }.text().expect("nobody stops it");
+        let text = Answer { run, wanted, token: &CancellationToken::never() }.text().expect("no test stops it");
         serde_json::from_str(&text).expect("it is JSON")
     }
 
     #[test]
-    fn an_answer_is_written_with_its_keys_in_order_until_it_is_told_to_stop() {
+    fn an_answer_is_written_in_key_order_until_it_is_cancelled() {
         let network = network();
         let record = record(&network);
         let text =
-            Answer { run: &record, wanted: None, token: &CancellationToken::never() }.text().expect("nobody stops it");
+            Answer { run: &record, wanted: None, token: &CancellationToken::never() }.text().expect("no test stops it");
         assert_eq!(text, serde_json::from_str::<Value>(&text).expect("it is JSON").to_string());
         let no = || false;
         assert!(Answer { run: &record, wanted: None, token: &CancellationToken::every(1, &no) }.text().is_err());
@@ -292,11 +292,11 @@ mod tests {
     }
 
     #[test]
-    fn the_outline_has_what_the_answer_of_a_run_has() {
+    fn the_outline_has_the_keys_of_an_answer() {
         let network = Network { delays: DelayChoice::All, ..network() };
         let (mut found, mut outlined_paths) = (Vec::new(), Vec::new());
         let mut answer = answer(&record(&network), None);
-        let answer_keys = answer.as_object_mut().expect("an answer is an object");
+        let answer_keys = answer.as_object_mut().expect("an answer is a JSON object");
         assert_eq!(answer_keys.remove("format"), Some(json!(FORMAT)));
         answer_keys.remove("build");
         paths(&answer, "", &mut found);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_lists_only_what_is_wanted_is_there() {
+    fn only_the_requested_lists_are_in_the_answer() {
         let network = network();
         let record = record(&network);
         let all = answer(&record, None);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_twice_in_a_table_and_every_line_says_what_it_is() {
+    fn names_in_a_table_are_unique_and_every_entry_has_a_meaning() {
         fn check<T>(measures: &[Measure<T>]) {
             for (place, measure) in measures.iter().enumerate() {
                 assert!(

@@ -12,7 +12,7 @@ pub use provided::{Instant, provide};
 #[cfg(any(test, all(target_arch = "wasm32", target_os = "unknown")))]
 #[cfg_attr(
     not(target_arch = "wasm32"),
-    expect(unreachable_pub, reason = "where there is a clock, tests alone reach it")
+    expect(unreachable_pub, reason = "on platforms with a clock, only tests reach it")
 )]
 mod provided {
     use std::ops::Add;
@@ -61,7 +61,7 @@ mod tests {
     static SECONDS: AtomicU64 = AtomicU64::new(0);
 
     #[test]
-    fn time_passes_as_the_provided_clock_says_and_not_before_there_is_one() {
+    fn time_follows_the_provided_clock_and_is_zero_without_one() {
         let before = Instant::now();
         assert_eq!(before.elapsed(), Duration::ZERO);
         provide(|| Duration::from_secs(SECONDS.load(Ordering::Relaxed)));

@@ -1,6 +1,6 @@
 //! Results with a single source of truth: every measure is one line of a table, from which all output is derived.
 //!
-//! Each kind of row in an answer has a table ([`tables`]), and so do the recorded series ([`series`]). These tables
+//! Each kind of row in an answer and each recorded series has a table ([`tables`], [`series`]). These tables
 //! define the JSON answer ([`answer`]), the columns of the Arrow tables with their units and meanings, the measures
 //! available to sweeps, tune plans and claims, the printed tables, and the page `docs/measures.md`.
 //!

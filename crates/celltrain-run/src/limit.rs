@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_that_was_found_passed_stays_passed() {
+    fn an_expired_limit_stays_expired() {
         let limit = Limit::new(Some(Duration::ZERO));
         assert_eq!(limit.found_passed(), None, "nobody asked");
         std::thread::sleep(Duration::from_millis(1));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_memory_takes_no_time_and_no_limit_never_passes() {
+    fn waiting_for_memory_does_not_count_and_an_absent_limit_never_expires() {
         let limit = Limit::new(Some(Duration::ZERO));
         limit.put_off(Duration::from_hours(1));
         assert!(!limit.has_passed());

@@ -120,7 +120,7 @@ impl Watch {
 }
 
 impl Drop for Watch {
-    #[expect(clippy::arithmetic_side_effects, reason = "what was reserved is given back")]
+    #[expect(clippy::arithmetic_side_effects, reason = "reserved memory is released")]
     fn drop(&mut self) {
         if let Some(estimate) = self.reserved.get() {
             let mut reservations = reservations();
@@ -169,24 +169,24 @@ mod tests {
     }
 
     #[test]
-    fn a_run_waits_for_what_others_have_and_one_that_never_fits_is_refused() {
+    fn a_run_waits_for_memory_in_use_and_one_that_never_fits_is_refused() {
         let Machine { memory: Some(memory) } = machine() else { return };
         let stopped = AtomicBool::new(false);
         let reserve = |watch: &Watch, bytes| watch.reserve(of(bytes), &stopped);
         let half = Watch::default();
-        assert_eq!(reserve(&half, memory / 2), Ok(true), "nobody else has any");
+        assert_eq!(reserve(&half, memory / 2), Ok(true), "no other run has reserved memory");
         assert!(half.suffices());
         assert!(reserve(&Watch::default(), memory).is_err_and(|words| words.contains("does not fit")));
         stopped.store(true, Ordering::Relaxed);
-        assert_eq!(reserve(&Watch::default(), memory / 2), Ok(false), "two halves are more than three quarters");
+        assert_eq!(reserve(&Watch::default(), memory / 2), Ok(false), "two halves exceed three quarters");
         assert_eq!(reserve(&Watch::default(), memory / 8), Ok(true));
         drop(half);
         assert_eq!(reserve(&Watch::default(), memory / 2), Ok(true));
-        assert!(reservations().bytes < memory / 8, "other tests have little, and this one nothing");
+        assert!(reservations().bytes < memory / 8, "other tests reserve little, and this one nothing");
     }
 
     #[test]
-    fn runs_that_take_more_than_three_quarters_of_what_was_free_are_told_so() {
+    fn runs_over_three_quarters_of_the_free_memory_are_reported() {
         let machine = Machine { memory: Some(4 << 30) };
         let mut reservations = Reservations { runs: 1, bytes: 0, machine, used: Some(1 << 30), looked: None };
         let run = MemoryEstimate { nodes: 3, vcs: 2, hops: 4, ..MemoryEstimate::default() };

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_thing_that_went_wrong_is_kept_until_it_is_taken_by_its_thread() {
+    fn the_first_error_is_kept_until_its_thread_takes_it() {
         assert!(!has_failed());
         fail("first".into());
         fail("second".into());

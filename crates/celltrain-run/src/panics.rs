@@ -23,7 +23,7 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 /// Returns the message of a panic.
 fn words_of(payload: &dyn Any) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }
 
 fn print_no_caught_panic() {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error_with_its_words_and_place_and_the_thread_goes_on() {
+    fn a_panic_becomes_an_error_with_message_and_place_and_the_thread_continues() {
         let seed = 4;
         let error = caught::<()>(|| panic!("seed {seed} fails")).unwrap_err();
         assert!(error.starts_with("seed 4 fails ("), "{error}");
@@ -62,8 +62,8 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_outside_ends_its_thread_as_before() {
-        let thread = std::thread::spawn(|| assert_eq!(caught(|| 1), Ok(2), "outside of what is caught"));
+    fn a_panic_elsewhere_ends_its_thread_as_usual() {
+        let thread = std::thread::spawn(|| assert_eq!(caught(|| 1), Ok(2), "outside the caught closure"));
         assert!(thread.join().is_err());
     }
 }

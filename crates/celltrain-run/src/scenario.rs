@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn checked(handle: &Handle) -> Arc<Checked> {
-        handle.checked(&CancellationToken::never()).expect("it has no faults, and nobody stops it")
+        handle.checked(&CancellationToken::never()).expect("it has no faults, and no test stops it")
     }
 
     #[test]
@@ -186,18 +186,18 @@ mod tests {
     }
 
     #[test]
-    fn the_network_of_the_checks_is_run_first_and_differs_from_one_built_anew_in_nothing() {
+    fn the_checked_network_is_run_first_and_equals_a_rebuilt_one() {
         let checked = checked(&handle());
         assert!(checked.holds_a_network());
-        let first = checked.network(3, &CancellationToken::never()).expect("nobody stops it");
+        let first = checked.network(3, &CancellationToken::never()).expect("no test stops it");
         assert!(!checked.holds_a_network(), "who runs it has it");
-        let second = checked.network(3, &CancellationToken::never()).expect("nobody stops it");
+        let second = checked.network(3, &CancellationToken::never()).expect("no test stops it");
         assert_eq!(format!("{first:?}"), format!("{second:?}"));
         assert_eq!(first.seed, 3);
     }
 
     #[test]
-    fn who_only_looks_at_the_network_leaves_it_for_the_run() {
+    fn inspecting_the_network_leaves_it_for_the_run() {
         let checked = checked(&handle());
         checked.forget_network();
         let seen = checked.with_network(&CancellationToken::never(), |network| {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_that_is_told_to_stop_is_begun_anew() {
+    fn a_cancelled_reading_starts_again() {
         let handle = Handle::of_text(handle().json());
         let asked = Cell::new(0);
         let twice = || {

@@ -149,16 +149,16 @@ pub const SERIES: &[Series] = &[
         over: Over::Ports,
         columns: columns! {
             Counts queue_cells, "cells", "cells waiting, the one in service not counted";
-            Counts queue_cells_least, "cells", "fewest cells waiting since the sample before";
-            Counts queue_cells_largest, "cells", "most cells waiting since the sample before";
+            Counts queue_cells_least, "cells", "fewest cells waiting since the previous sample";
+            Counts queue_cells_largest, "cells", "most cells waiting since the previous sample";
         },
         choose: |choice| choice.queue = true,
     },
     Series {
         name: "occupancy",
-        meaning: "cells of each connection waiting there",
+        meaning: "cells of each connection waiting at the chosen ports",
         over: Over::PortFlows,
-        columns: columns! { Counts occupancy_cells, "cells", "the connection's cells waiting there"; },
+        columns: columns! { Counts occupancy_cells, "cells", "the connection's cells waiting at the port"; },
         choose: |choice| choice.occupancy = true,
     },
     Series {
@@ -173,10 +173,10 @@ pub const SERIES: &[Series] = &[
     },
     Series {
         name: "delivered",
-        meaning: "bytes of each connection handed to its application since the start",
+        meaning: "bytes of each connection delivered to its application since the start",
         over: Over::Flows,
         columns: columns! {
-            Bytes delivered_bytes, "bytes", "handed to the application since the start, each once";
+            Bytes delivered_bytes, "bytes", "delivered to the application since the start, without duplicates";
         },
         choose: |choice| choice.delivered = true,
     },
@@ -189,8 +189,7 @@ pub const SERIES: &[Series] = &[
     },
     Series {
         name: "edge",
-        meaning: "packets of each connection at its edge device or ABR source, and what the discard algorithm there keeps \
-                  of it",
+        meaning: "packets of each connection at its edge device or ABR source, and the state of its discard algorithm",
         over: Over::EdgeFlows,
         columns: columns! {
             Counts edge_packets, "packets", "QL: packets at the edge device, or at the ABR source";
@@ -202,12 +201,12 @@ pub const SERIES: &[Series] = &[
     },
     Series {
         name: "memory",
-        meaning: "cells and threshold of each queue of the memories that ports share",
+        meaning: "cells and threshold of each queue in a shared memory",
         over: Over::Queues,
         columns: columns! {
-            Counts memory_cells, "cells", "cells that the queue holds, in its reserve, pool and headroom";
-            Counts memory_shared_cells, "cells", "q_i: cells of the pool's shared part among them";
-            Numbers memory_threshold_cells, "cells", "cells of the shared part that the queue may hold";
+            Counts memory_cells, "cells", "cells of the queue, in its reserve, pool and headroom";
+            Counts memory_shared_cells, "cells", "q_i: the queue's cells in the shared part of the pool";
+            Numbers memory_threshold_cells, "cells", "threshold of the queue in the shared part";
         },
         choose: |choice| choice.memories = true,
     },
@@ -482,7 +481,7 @@ mod tests {
         let all: Vec<&str> = SERIES.iter().map(|series| series.name).collect();
         let trace = trace(&network, &all, "100us").expect("it is right").expect("it names series");
         let mut recorder = trace.recorder(&network).expect("it is right");
-        Engine::Fast.run(&network, &mut recorder, |_| true).expect("nobody stops it");
+        Engine::Fast.run(&network, &mut recorder, |_| true).expect("no test stops it");
         let widths: Vec<usize> = SERIES
             .iter()
             .flat_map(|series| series.columns.iter().map(|_| series.over.width(&recorder, &network)))
@@ -510,7 +509,7 @@ mod tests {
         let trace = trace(&network, &["memory"], "10us").expect("it is right").expect("it names series");
         let [recorded, by_reference] = [Engine::Fast, Engine::Reference].map(|engine| {
             let mut recorder = trace.recorder(&network).expect("it is right");
-            engine.run(&network, &mut recorder, |_| true).expect("nobody stops it");
+            engine.run(&network, &mut recorder, |_| true).expect("no test stops it");
             Recorded::of(&network, &trace, recorder)
         });
         assert_eq!(recorded, by_reference);
@@ -530,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_recorded_is_refused_in_words() {
+    fn a_series_that_cannot_be_recorded_is_refused_with_a_message() {
         let network = network("");
         let refusal = |series: &[&str], step: &str| match trace(&network, series, step) {
             Err(problem) => problem,

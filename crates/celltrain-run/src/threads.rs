@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_piece_is_done_once_and_handed_over_on_this_thread() {
+    fn every_item_is_processed_once_and_delivered_on_this_thread() {
         let (here, mut done) = (thread::current().id(), Vec::new());
         let on = |event| {
             assert_eq!(thread::current().id(), here);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_done_at_once_on_as_many_threads_as_are_asked_for() {
+    fn items_are_processed_concurrently_on_the_requested_number_of_threads() {
         let all = Barrier::new(3);
         // With fewer threads, the first thread would wait forever.
         let on = |_| Ok::<_, io::Error>(());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_this_thread_stops_work_that_would_not_end_and_begins_no_more() {
+    fn an_error_on_this_thread_stops_running_work_and_starts_no_more() {
         let begun = AtomicUsize::new(0);
         let work = |index, stop: &AtomicBool| {
             begun.fetch_add(1, Ordering::Relaxed);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn this_thread_looks_before_the_work_and_while_it_lasts() {
+    fn this_thread_polls_before_and_during_the_work() {
         let mut looks = 0;
         let on = |event| {
             assert_eq!(event, Event::Look);
@@ -172,12 +172,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "piece 1 is bad")]
-    fn a_panic_of_a_piece_is_a_panic_of_the_caller() {
+    fn a_panic_of_an_item_is_a_panic_of_the_caller() {
         let _ = over((3, 2), |index, _| assert_ne!(index, 1, "piece 1 is bad"), |_| Ok::<_, io::Error>(()));
     }
 
     #[test]
-    fn work_on_this_thread_ends_with_the_first_error_of_a_look() {
+    fn work_on_this_thread_ends_with_the_first_error_of_a_poll() {
         let looks = Cell::new(0);
         let check = || {
             looks.set(looks.get() + 1);

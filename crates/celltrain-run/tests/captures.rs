@@ -264,7 +264,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn captures_of_random_networks_are_read_without_a_fault_or_refused_in_words() {
+fn captures_of_random_networks_are_readable_or_refused_with_a_message() {
     let asked = number("CELLTRAIN_CAPTURES");
     let (first, count) = (number("CELLTRAIN_CAPTURES_SEED").unwrap_or(1), asked.unwrap_or(24));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures");

@@ -26,7 +26,7 @@ const NETWORKS: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
+fn the_memory_of_a_run_is_between_the_lower_bound_and_the_likely_amount() {
     // Create the objects that exist only once per process.
     network(NETWORKS[0]);
     for large in NETWORKS {

@@ -170,7 +170,7 @@ fn unused_tcp(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Warns of constants and state that no formula uses, as they are probably misspelt.
+/// Warns of constants and state that no formula uses. They are probably misspelt.
 fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let of_ports = scenario.port.iter().flat_map(|(name, port)| {
         let at = |kind: &str, which: &str| join(&join(&join("port", name), kind), which);

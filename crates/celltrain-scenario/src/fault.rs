@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_long_keeps_its_ends_and_says_how_long_it_is() {
+    fn a_long_value_keeps_both_ends_and_states_its_length() {
         assert_eq!(shortened(&"ä".repeat(40), 40), "ä".repeat(40));
         let value = format!("{}Mbps", "9".repeat(1_000_000));
         assert_eq!(shortened(&value, 40), "99999999... (1000004 in all) ...9999Mbps");

@@ -81,12 +81,12 @@ pub type Fits<'a> = dyn Fn(Candidate<'_>) -> Result<(), String> + 'a;
 
 /// Reads a scenario in TOML. `source` is the name used in faults, usually the file name.
 pub fn read_toml(text: &str, source: &str) -> Reading {
-    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.toml(text).expect("nobody stops it")
+    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.toml(text).expect("no test stops it")
 }
 
 /// Reads a scenario in JSON, with the same keys as in TOML. Its faults have no line numbers.
 pub fn read_json(text: &str, source: &str) -> Reading {
-    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.json(text).expect("nobody stops it")
+    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.json(text).expect("no test stops it")
 }
 
 /// Reader of scenarios: a source name, a size check, and a cancellation check. Large scenarios take seconds to read.
@@ -145,7 +145,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     }
     // Searches for hints may have ended early because of a cancellation.
     token.check()?;
-    assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
+    assert!(scenario.is_some() || !faults.is_empty(), "a document accepted by the schema deserializes");
     let more = faults.more();
     let mut faults: Vec<Fault> = faults.iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();
     faults.sort_by_key(|fault| fault.line);

@@ -82,7 +82,7 @@ pub struct QueueOptions {
     /// The threshold of a queue in cells, if the policy has one.
     #[schemars(extend("x-unit" = "cells"))]
     pub threshold: Option<u32>,
-    /// Whether the link that feeds a priority group is paused instead of losing cells.
+    /// True if the link that feeds a priority group is paused instead of losing cells.
     pub lossless: bool,
     /// Cells of a lossless group that are still admitted after its threshold is reached.
     #[schemars(extend("x-unit" = "cells"))]

@@ -31,7 +31,7 @@ pub struct Scenario {
     /// Description, shown in results and figures.
     #[serde(default)]
     pub name: String,
-    /// How long to simulate.
+    /// Simulated time.
     #[schemars(example = "10s")]
     pub duration: Duration,
     /// Seed for all random choices; the same seed gives the same run.
@@ -127,7 +127,7 @@ pub struct PortConfig {
     /// K: places for waiting cells, without the one in service; or "infinite"; or "shared" if the port is in a memory of
     /// its switch.
     pub buffer: Buffer,
-    /// Policy that decides which frames it admits, and what it does when full.
+    /// Policy that admits or refuses frames, and its action at a full buffer.
     pub policy: PolicyConfig,
     /// Scheduler that selects the next cell to send.
     #[serde(default)]
@@ -303,7 +303,7 @@ impl Buffer {
 pub struct SwitchOptions {
     /// Order of cells that arrive at a port at the same instant.
     pub tie_order: TieOrder,
-    /// Whether a port sends a cell before or after it admits the arrivals of the same instant.
+    /// Order in which a port sends a cell and admits the arrivals of the same instant.
     pub service_order: ServiceOrder,
     /// Settings for individual switches, by the switch's name or a pattern of names.
     #[serde(flatten)]

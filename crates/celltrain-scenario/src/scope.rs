@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_has_the_path_that_was_taken_to_it() {
+    fn a_fault_has_the_path_of_its_key() {
         let (mut found, token) = (Faults::default(), CancellationToken::never());
         let mut root = Scope::root(&mut found, &[], &token);
         root.at("topology").at("network").at("flows").item(3).at("to").refuse_text("x", "is not a host");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_knows_the_faults_in_it_and_not_those_beside_it() {
+    fn a_scope_contains_its_own_faults_only() {
         let malformed = [KeyFault::of_key("vc.tcp12.gfr.mcr", "is missing")];
         let (mut found, token) = (Faults::default(), CancellationToken::never());
         let mut root = Scope::root(&mut found, &malformed, &token);

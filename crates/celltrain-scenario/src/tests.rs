@@ -75,7 +75,7 @@ fn messages(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_good_file_is_read_with_its_defaults() {
+fn a_valid_file_is_read_with_its_defaults() {
     let reading = read(GOOD);
     assert_eq!(reading.faults, []);
     let scenario = reading.scenario.unwrap();
@@ -121,7 +121,7 @@ port.bottleneck = { buffer = 1000, policy.tail_drop = {} }
 }
 
 #[test]
-fn every_policy_is_named_where_there_is_none() {
+fn a_missing_policy_is_reported_with_all_policy_names() {
     let policies = PolicyConfig::NAMES.join(", ");
     let misspelt = format!("is unknown; did you mean epd? It must be one of {policies}");
     let found = messages(&GOOD.replace("policy.epd]", "policy.edp]"));
@@ -202,7 +202,7 @@ fn a_star_sends_to_one_around_or_to_all() {
 }
 
 #[test]
-fn sources_and_hosts_may_have_links_of_their_own() {
+fn sources_and_hosts_can_have_individual_links() {
     let tables = "access_delays = { source1 = \"1ms\", source2-3 = \"2ms\", default = \"3ms\" }\n\
                   access_rates = { source5 = \"34.368Mbps\" }";
     let text = GOOD.replace("sources = 5", &format!("sources = 5\n{tables}"));
@@ -246,7 +246,7 @@ fn near(found: &[f64], expected: &[f64]) -> bool {
 const PAYLOAD: f64 = 512.0 / 636.0;
 
 #[test]
-fn the_shares_of_a_chain_are_those_of_its_formula() {
+fn the_shares_of_a_chain_match_the_formula() {
     for (long, cross) in [(1u8, 1u8), (1, 4), (2, 3), (3, 0)] {
         let text = CHAIN.replace("long = 2\ncross = 2", &format!("long = {long}\ncross = {cross}"));
         let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
@@ -294,7 +294,7 @@ fn fairness_by_max_min_shares_compares_parts_of_them() {
     assert!(near(&fair, &goodputs_mbps(&network)) && (fair[0] - 5.0 * PAYLOAD).abs() < 1e-9);
     assert_eq!(result.fairness_max_min, jain(&parts));
     assert_eq!(result.fairness, jain(&goodputs));
-    assert!(result.fairness_max_min.unwrap() > result.fairness.unwrap() + 0.1, "slow lines are no unfairness");
+    assert!(result.fairness_max_min.unwrap() > result.fairness.unwrap() + 0.1, "slow lines are not unfairness");
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn networks_beyond_a_stated_size_are_refused_before_anything_is_laid_out() {
 }
 
 #[test]
-fn a_network_with_thousands_of_faults_is_answered_with_the_first() {
+fn a_network_with_thousands_of_faults_reports_the_first() {
     let mut links = String::new();
     for i in 0..5_000 {
         writeln!(links, r#"{{ between = ["x{i}", "y{i}"] }},"#).unwrap();
@@ -334,7 +334,7 @@ fn a_network_with_thousands_of_faults_is_answered_with_the_first() {
 }
 
 #[test]
-fn of_a_text_broken_in_a_great_many_places_the_first_are_told() {
+fn only_the_first_of_very_many_faults_are_reported() {
     // Finding the line number of each error would take minutes.
     let text = format!("{GOOD}\n{}", "<a>\n".repeat(100_000));
     let faults = messages(&text);
@@ -350,7 +350,7 @@ fn a_truncated_file_is_not_toml() {
 }
 
 #[test]
-fn brackets_without_end_are_answered_and_not_followed() {
+fn unclosed_nested_brackets_are_an_error_not_a_stack_overflow() {
     for open in ["[", "{", "a=[", "[["] {
         let deep = open.repeat(200_000);
         assert!(!read(&deep).faults.is_empty());
@@ -385,7 +385,7 @@ policy.ppd = {}
 
 /// Checks the reader's messages for the changes in `readings.txt`, whose format is explained there.
 #[test]
-fn the_readings_written_down_are_those_of_today() {
+fn the_saved_readings_match_the_reader() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/readings.txt");
     let written = std::fs::read_to_string(path).unwrap();
     let bases =
@@ -411,7 +411,7 @@ fn the_readings_written_down_are_those_of_today() {
         return;
     }
     let first = found.lines().zip(written.lines()).find(|(now, then)| now != then);
-    assert!(found.lines().eq(written.lines()), "{path}: what is said now, and was then: {first:?}");
+    assert!(found.lines().eq(written.lines()), "{path}: the message now and before: {first:?}");
 }
 
 /// Applies the changes in a line of `readings.txt`.
@@ -424,13 +424,13 @@ fn changed(base: &str, line: &str) -> String {
                 assert!(text.contains(from), "{line}");
                 text.replacen(from, to.strip_prefix(' ').unwrap_or(to), 1)
             }
-            (None, None) => panic!("{line} is no change"),
+            (None, None) => panic!("{line} is not a change"),
         }
     })
 }
 
 #[test]
-fn a_rule_for_a_flow_is_for_its_data_on_the_way_there_and_for_its_acknowledgements_on_the_way_back() {
+fn a_loss_rule_of_a_flow_applies_to_data_forward_and_acknowledgements_back() {
     let text = format!(
         r#"{GOOD}
 [link."sw1->sw2"]
@@ -452,7 +452,7 @@ lose = [{{ flow = "tcp2", every = {{ cells = 100 }} }}, {{ vc = "tcp1-acks", eve
 }
 
 #[test]
-fn a_size_of_files_is_that_of_the_network() {
+fn a_file_size_applies_to_the_whole_network() {
     for (size, bytes) in [("file_size = \"100kB\"", Some(100_000)), ("file_size = \"512B\"", Some(512)), ("", None)] {
         let scenario = read(&format!("{GOOD}\n[measure]\n{size}")).scenario.unwrap();
         assert_eq!(build::network(&scenario, 1).file_size.map(|size| size.bytes), bytes);
@@ -505,13 +505,13 @@ proptest! {
     })]
 
     #[test]
-    fn no_text_panics_the_reader(text in ".{0,200}") {
+    fn the_reader_never_panics_on_any_text(text in ".{0,200}") {
         read(&text);
         read_json(&text, "x");
     }
 
     #[test]
-    fn no_damage_to_a_good_file_panics_the_reader(
+    fn no_damage_to_a_valid_file_panics_the_reader(
         good in prop_oneof![Just(GENERAL), Just(GOOD), Just(REQUESTS)],
         at in any::<prop::sample::Index>(),
         length in 0usize..12,
@@ -529,7 +529,7 @@ proptest! {
 }
 
 #[test]
-fn a_megabyte_in_any_place_gives_a_line_a_person_can_read() {
+fn a_megabyte_in_any_value_gives_a_short_message() {
     // Regression: the value of a quantity, a name and an unknown key were quoted in full.
     let long = "9".repeat(1_000_000);
     for (from, to) in [

@@ -25,7 +25,7 @@ fn read(text: &str, token: &CancellationToken<'_>) -> Result<Reading, Interrupte
 }
 
 #[test]
-fn reading_ends_at_whichever_question_is_answered_with_no() {
+fn reading_ends_at_any_callback_that_returns_stop() {
     // Together they contain every topology, policy, scheduler, allocator and kind of traffic.
     let all = crate::scenarios_in("scenarios");
     assert!(all.len() > 20);
@@ -36,13 +36,13 @@ fn reading_ends_at_whichever_question_is_answered_with_no() {
         for most in (0..questions).step_by(1 + questions / 100) {
             let (told, outcome) = asked(most, |token| read(&text, token));
             assert!(outcome.is_err(), "{name}: question {most} of {questions}");
-            assert_eq!(told, most + 1, "{name}: nobody asks again");
+            assert_eq!(told, most + 1, "{name}: no further call");
         }
     }
 }
 
 #[test]
-fn so_does_reading_what_is_refused() {
+fn reading_a_refused_scenario_ends_at_any_callback_that_returns_stop() {
     let faulty = r#"
         duration = "1s"
         [topology.network]

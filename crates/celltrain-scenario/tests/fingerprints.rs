@@ -23,7 +23,7 @@ use crate::scenarios_in;
 const DURATION: &str = "1s";
 
 #[test]
-fn every_shipped_scenario_is_the_same_run_as_last_time() {
+fn the_fingerprint_of_every_shipped_scenario_is_unchanged() {
     let mut runs = runs();
     runs.retain(|run| run.engine == Engine::Fast && !run.is_watched);
     is_the_same_as_last_time(&runs, &on_threads(2, &runs));
@@ -31,7 +31,7 @@ fn every_shipped_scenario_is_the_same_run_as_last_time() {
 
 #[test]
 #[ignore = "long: the nightly job runs it"]
-fn every_shipped_scenario_is_the_same_run_on_both_engines_watched_or_not() {
+fn both_engines_agree_on_every_shipped_scenario_with_and_without_tracing() {
     // The runs of the reference engine come last and are not repeated.
     let runs = runs();
     let found = on_threads(2, &runs);

@@ -139,7 +139,7 @@ fn stopped_by_marks(out_of_rate: &str) -> Network {
 }
 
 #[test]
-fn a_source_stopped_at_an_mcr_of_nothing_comes_back_by_rm_cells_out_of_rate() {
+fn a_source_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
     let (rates_without, without) = rates(&stopped_by_marks(""));
     let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
     // In the results, each data VC is followed by its acknowledgement VC.
@@ -159,7 +159,7 @@ fn a_source_stopped_at_an_mcr_of_nothing_comes_back_by_rm_cells_out_of_rate() {
 }
 
 #[test]
-fn where_both_directions_are_too_slow_to_answer_rm_cells_out_of_rate_start_both() {
+fn if_both_directions_are_stopped_out_of_rate_rm_cells_restart_both() {
     // ICR is one cell per second in both directions, so an in-rate answer would take a second.
     let network = |out_of_rate: bool| {
         network(&format!(
@@ -181,7 +181,7 @@ fn where_both_directions_are_too_slow_to_answer_rm_cells_out_of_rate_start_both(
 }
 
 #[test]
-fn marks_and_rates_conserve_cells_on_both_engines_alike() {
+fn cells_are_conserved_with_marks_and_rates_on_both_engines() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]
     {
         let network = network(&format!(
@@ -222,7 +222,7 @@ fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
 /// UBR at the link's rate used to leave nothing for ABR during an averaging interval. With MCR = 0, the ABR sources
 /// then stopped for good.
 #[test]
-fn ubr_that_comes_and_goes_does_not_stop_abr() {
+fn intermittent_ubr_does_not_stop_abr() {
     for allocator in ["erica = { delta = 0.0 }", "erica_plus = {}"] {
         let network = beside_bursts(allocator, "ubr", "155Mbps");
         let (rates, fast) = rates(&network);
@@ -237,7 +237,7 @@ fn ubr_that_comes_and_goes_does_not_stop_abr() {
 }
 
 #[test]
-fn vbr_has_its_rate_taken_from_abrs() {
+fn the_rate_of_vbr_is_subtracted_from_the_rate_for_abr() {
     let network = beside_bursts("erica = { delta = 0.0 }", "vbr", "77.76Mbps");
     let (rates, fast) = rates(&network);
     let mean = |from: usize| rates[from..from + 20].iter().map(|now| now[0] + now[1]).sum::<f64>() / 20.0;

@@ -103,7 +103,7 @@ pub fn answer(request: &[u8], on_progress: fn(f64)) -> Answer {
     let mut columns = Columns::default();
     let answered = match serde_json::from_slice(request) {
         Ok(request) => answered(request, on_progress, &mut columns),
-        Err(error) => Err(Refusal::new("broken", format!("the request is not one: {error}"))),
+        Err(error) => Err(Refusal::new("broken", format!("the request is not valid: {error}"))),
     };
     let text = match answered {
         Ok(ok) => json!({"ok": ok}).to_string(),
@@ -173,7 +173,7 @@ fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Re
                 history = observers.buffer.map(Buffer::history);
                 Ok(())
             })?;
-            Ok(buffer::json(history.expect("it was watched"), columns))
+            Ok(buffer::json(history.expect("the run was recorded"), columns))
         }
     }
 }
@@ -274,7 +274,7 @@ fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
     let Recorded { time_s, names, occupancy_columns, arrays } = recorded;
     let over = |measure: &str| {
         let of = SERIES.iter().find(|series| series.columns.iter().any(|column| column.name == measure));
-        of.expect("what is recorded is in the table").over
+        of.expect("recorded series are in the table").over
     };
     let mut measures = Map::new();
     for (name, array) in arrays {

@@ -30,7 +30,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
             .entry(parent)
             .or_insert_with(new)
             .as_table_like_mut()
-            .ok_or_else(|| refused(format!("{} is no table", place())))?;
+            .ok_or_else(|| refused(format!("{} is not a table", place())))?;
     }
     let Some(value) = value else {
         at.remove(key);
@@ -136,7 +136,7 @@ buffer = 7
     }
 
     #[test]
-    fn a_value_is_replaced_where_it_stands_and_comments_stay() {
+    fn a_value_is_replaced_in_place_and_comments_stay() {
         assert_eq!(
             set("port.bottleneck.policy.epd.threshold", &json!(90)),
             TEXT.replace("threshold = 80   # cells", "threshold = 90   # cells")
@@ -157,7 +157,7 @@ buffer = 7
     }
 
     #[test]
-    fn a_key_that_is_not_there_comes_to_its_table_and_one_taken_out_leaves_the_rest() {
+    fn a_missing_key_is_added_to_its_table_and_a_removed_key_leaves_the_rest() {
         assert_eq!(
             set("topology.n_source.link_delay", &json!("5us")),
             TEXT.replace("sources = 2\n", "sources = 2\nlink_delay = \"5us\"\n")
@@ -168,7 +168,7 @@ buffer = 7
     }
 
     #[test]
-    fn what_is_no_toml_or_no_table_is_refused() {
+    fn invalid_toml_and_non_tables_are_refused() {
         let path = ["name", "first"].map(str::to_owned);
         assert!(edited(TEXT, &path, Some(&json!(1))).is_err());
         assert!(edited("name = ", &path[..1], Some(&json!(1))).is_err());

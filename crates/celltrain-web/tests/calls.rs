@@ -27,7 +27,7 @@ fn ask(request: &Value) -> (Value, Vec<Column>) {
 }
 
 #[test]
-fn what_is_no_request_is_told_and_not_a_panic() {
+fn a_malformed_request_is_an_error_not_a_panic() {
     for request in [&b"{"[..], b"\xff", br#"{"call": "fly"}"#, br#"{"call": "check", "toml": 1}"#] {
         let answered = answer(request, |_| ());
         assert!(answered.text.contains(r#""kind":"broken""#), "{}", answered.text);
@@ -35,7 +35,7 @@ fn what_is_no_request_is_told_and_not_a_panic() {
 }
 
 #[test]
-fn a_run_is_the_run_of_the_command_line_and_tells_how_far_it_is() {
+fn a_run_equals_the_command_lines_run_and_reports_progress() {
     static TOLD: AtomicU64 = AtomicU64::new(0);
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": null, "series": null, "limits": limits()});
@@ -50,7 +50,7 @@ fn a_run_is_the_run_of_the_command_line_and_tells_how_far_it_is() {
 }
 
 #[test]
-fn series_are_columns_that_the_answer_refers_to() {
+fn series_are_columns_referenced_by_the_answer() {
     let series = json!({"names": ["queue", "occupancy"], "ports": "all", "step": "10ms"});
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": "fast", "series": series, "limits": limits()});
@@ -109,7 +109,7 @@ fn a_run_returns_a_row_for_each_request_if_asked() {
 }
 
 #[test]
-fn time_that_is_up_is_told_by_every_call_that_takes_any() {
+fn every_call_with_a_time_limit_reports_its_expiry() {
     let none = json!({"seconds": 0.0, "memory": 1_u64 << 30});
     let chosen = json!({"kinds": ["cells"], "from": null, "to": null, "ports": null, "flows": null, "most_rows": 10});
     let requests = [
@@ -126,7 +126,7 @@ fn time_that_is_up_is_told_by_every_call_that_takes_any() {
 }
 
 #[test]
-fn the_network_of_a_check_has_what_there_is_to_draw() {
+fn a_check_returns_all_parts_of_the_network_for_drawing() {
     let (answer, _) = ask(&json!({"call": "check", "toml": SCENARIO, "limits": limits()}));
     let network = &answer["ok"]["network"];
     let bottleneck = &network["links"][usize::try_from(network["bottleneck"].as_u64().unwrap()).unwrap()];

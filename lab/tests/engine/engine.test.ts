@@ -264,6 +264,28 @@ test("in_order tells whether cells leave a port in order of arrival", async () =
   }
 });
 
+test("the shortest intervals neither hang a run nor delay its limit", async () => {
+  const star = (rest: string) => `duration = "1000000s"\ntopology.star = { hosts = 3, link_delay = "5us" }\n${rest}`;
+  const memory = 'port.default = { buffer = "shared", policy.tail_drop = {} }\nswitch.sw.memory.cells = 30\n';
+  const abm = `${memory}[switch.sw.memory.pool.main.policy.abm]\ninterval = "1ps"\n`;
+  const late = 'flow."tcp1-2".start = "999999s"\n';
+  const shortest = [
+    star(`tcp.newreno = {}\n${abm}`),
+    star(`tcp.newreno = {}\n${late}${abm}`),
+    star('tcp.newreno.timer_granularity = "1us"\nport.default = { buffer = 30, policy.epd.threshold = 20 }'),
+  ];
+  for (const toml of shortest) {
+    assert.deepEqual((await engine.check(toml)).faults, [], toml);
+    const began = performance.now();
+    const ended = await engine.run(toml, 1, { limits: { seconds: 0.5 } }).then(
+      () => "end",
+      (error: Error) => error.message,
+    );
+    assert.match(ended, /^end$|longer than 0.5 s/, toml);
+    assert.ok(performance.now() - began < 10_000, `${toml}: ${ended}`);
+  }
+});
+
 test("a run that exceeds its limit leaves the instance usable", async () => {
   const before = (await engine.run(short, 1)).answer.fingerprint;
   await assert.rejects(engine.run(epd.replace("10s", "1000s"), 1, { limits: { seconds: 0.05 } }), /longer than 0.05 s/);

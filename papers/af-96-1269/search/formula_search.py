@@ -115,7 +115,7 @@ def warning(found: np.ndarray, tail_drop: np.ndarray) -> str:
     if own >= 0.5 * of_tail_drop:
         return ""
     return (
-        f"**Warning:** what was found carries {own / of_tail_drop:.0%} of what tail drop carries: a mean efficiency of "
+        f"**Warning:** the found policy carries {own / of_tail_drop:.0%} of the goodput of tail drop: a mean efficiency of "
         f"{own:.3f} against {of_tail_drop:.3f}. Ignore its fairness.\n\n"
     )
 

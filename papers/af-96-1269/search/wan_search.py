@@ -191,7 +191,7 @@ def main() -> int:
     parser.add_argument("--screen-seeds", type=int, default=3, help="seeds of the stages screen and combine (3)")
     parser.add_argument("--confirm-seeds", type=int, default=4, help="seeds of the stage confirm (4)")
     parser.add_argument("--promising", type=int, default=3, help="settings that are combined (3)")
-    parser.add_argument("--confirmed", type=int, default=1, help="settings confirmed beside the defaults (1)")
+    parser.add_argument("--confirmed", type=int, default=1, help="settings confirmed next to the defaults (1)")
     parser.add_argument(
         "--confirm",
         action="append",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 #: Column headings in the tables of `list`, by field.
-HEADS = {"name": "name", "unit": "unit", "summary": "what it is"}
+HEADS = {"name": "name", "unit": "unit", "summary": "meaning"}
 #: The columns of a table of parameters.
 PARAMETER: tuple[str, ...] = ("parameter", "type", "unit", "default", "range", "meaning")
 #: The TCP parameters that are changed most often.
@@ -40,7 +40,7 @@ EXPLAINED = (
 )
 
 
-_WHAT = f"What to list: {', '.join(LISTED)}. Without it, the kinds."
+_WHAT = f"Kind to list: {', '.join(LISTED)}. Without it, lists the kinds."
 _KIND = typer.Argument(metavar="KIND", help=_WHAT, autocompletion=options.complete_kinds)
 
 

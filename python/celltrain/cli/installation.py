@@ -77,7 +77,7 @@ def bench(output: shell.Table, quick: bool = False) -> None:
             "" if memory is None else f"{memory:.0f}",
             "" if ratio is None else f"{ratio:.1f}",
         )
-    note = "Seconds of wall-clock time. Memory is the most the process ever had, Python's included."
+    note = "Seconds of wall-clock time. Memory is the peak of the process, including Python."
     output.show(measured, [grid, Line(text=note)], lambda: measured)
     output.wrote()
 
@@ -224,7 +224,7 @@ def lab(output: shell.Answer, out: Path | None = None) -> None:
         page = PAGE.read_bytes()
     except FileNotFoundError:
         raise CelltrainError(
-            "this installation came without the page of the lab, which is built before a wheel is: in a checkout, "
+            "this installation lacks the page of the lab, which is built before a wheel: in a checkout, "
             "type make lab, which needs node 20 or later, npm, cargo and Rust's wasm target "
             "(rustup target add wasm32-unknown-unknown)"
         ) from None

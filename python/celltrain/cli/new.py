@@ -140,7 +140,7 @@ def import_(
         access_rate: Rate of the links of hosts made for flows. [default: --rate]
         access_delay: Delay of these links.
         buffer_cells (CELLS): Buffer of every port of a switch.
-        duration: How long to simulate.
+        duration: Simulated time.
 
     Output:
         out (SCENARIO): TOML file to write. [default: standard output]

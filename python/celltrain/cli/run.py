@@ -115,17 +115,17 @@ def run(
     series = listed(trace) or []
     _refuse({"--fingerprints": fingerprints}, "needs --seeds N; a single run prints its fingerprint anyway")
     if not (out or plot):
-        where = "say where to write them with --out DIR, or to draw them with --plot PICTURE"
+        where = "name a folder for them with --out DIR, or a picture with --plot PICTURE"
         _refuse({"--trace": series}, f"records series; {where}")
     if not (series or plot or events or pcap):
         problem = "selects where queues, events and cells are recorded: add --trace, --events or --pcap"
         _refuse({"--port": port}, problem)
-    of_events = "selects events; say where to write them with --events DIR"
+    of_events = "selects events; name a folder for them with --events DIR"
     if not events:
         _refuse({"--kinds": kinds}, of_events)
         _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
     if not pcap:
-        _refuse(of_capture, "selects what to capture; say where to write it with --pcap FILE")
+        _refuse(of_capture, "selects packets or cells; name a file for them with --pcap FILE")
     if threads is not None and threads > 1:
         problem = f"needs a single thread; leave out --threads {threads}"
         _refuse({"--plot": plot, "--warm-up": warm_up, "--delays": delays}, problem)
@@ -298,7 +298,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("queue", QUEUES, queues, answer["queues"])
     if (deadlock := answer["deadlock_s"]) is not None:
         yield Line(
-            text=f"deadlock    links paused each other for ever at {deadlock:.6g} s: celltrain why names the cycle"
+            text=f"deadlock    links were deadlocked by pauses at {deadlock:.6g} s: celltrain why names the cycle"
         )
     yield Line(text=f"cells: {balance(answer)}")
     yield Line(

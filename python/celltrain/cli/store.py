@@ -66,7 +66,7 @@ def verify(output: shell.Answer, folder: Folder) -> int:
     faults = store.verify()
     shell.report(faults, as_json=output.form == "json")
     if not faults and output.form != "json":
-        shell.say(f"{shown(folder)}: nothing is wrong; {store.totals().runs:,} runs, each once")
+        shell.say(f"{shown(folder)}: no fault found; {store.totals().runs:,} runs, each once")
     return shell.NO if faults else shell.DONE
 
 
@@ -95,7 +95,7 @@ def export(
     from celltrain.ensemble.store import Store
 
     if parquet == csv:
-        raise InputError.saying("say how the rows are written: --parquet or --csv")
+        raise InputError.saying("choose a format for the rows: --parquet or --csv")
     if out is None:
         raise InputError.of_option("--out", "", "is missing: name the file to write")
     store = Store.open(folder)
@@ -196,7 +196,7 @@ def report(
     if output.form != "json":
         for warning in report.warnings:
             shell.complain(f"warning: {warning}")
-    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files next to it")
     output.wrote()
 
 

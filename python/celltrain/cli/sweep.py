@@ -85,7 +85,7 @@ _WHERE = {
     "jobs": (options.Jobs, None),
     "dask": (_option(str | None, "ADDRESS", "Run on the Dask cluster of this scheduler: tcp://host:8786."), None),
     "scheduler_file": (_option(Path | None, "FILE", "Run on the Dask cluster whose scheduler wrote this file."), None),
-    "dask_timeout": (_option(str, "TIME", "How long to wait for the scheduler, such as 60s; a day at most."), "5s"),
+    "dask_timeout": (_option(str, "TIME", "Longest wait for the scheduler, such as 60s; at most a day."), "5s"),
 }
 #: Worker for the runs: threads of this machine, or a cluster.
 Where = Annotated[AbstractContextManager[Any], options.Several(_worker, _WHERE)]
@@ -112,7 +112,7 @@ def sweep(
 
     Ensemble:
         resume: Run only what is missing in the store.
-        retry_failed: With --resume: run again all that failed, for whatever reason.
+        retry_failed: With --resume: run all failed runs again.
         dry_run: Print how many runs there are, and estimate their time and disk.
 
     Output:
@@ -195,11 +195,11 @@ def tune(
     files = {"files": [shown(path) for path in written]}
     answer = {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files}
     output.show(answer, tuned.blocks(), tuned.rows)
-    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files next to it")
     output.wrote()
     failed = tuned.facts["failed"]
     if failed:
-        shell.complain(f"{failed:,} runs failed, and the trials they are of; the page says why")
+        shell.complain(f"{failed:,} runs failed, and so did their trials; the page gives the reasons")
     return shell.NO if failed else shell.DONE
 
 
@@ -242,7 +242,7 @@ def _estimated(plan: Plan, worker: Local | Cluster, what: str) -> tuple[Estimate
     if machines is None:
         return expected, {"threads": threads}, f"{threads} threads"
     where = f"the cluster's {threads} threads in {machines} workers"
-    where = where if threads else "one thread (there are no workers yet)"
+    where = where if threads else "one thread (no workers yet)"
     return expected, {"threads": threads, "workers": machines}, where
 
 
@@ -266,7 +266,7 @@ def _estimate_sweep(plan: Plan, worker: Local | Cluster, output: shell.Output) -
     for warning in warnings:
         shell.complain(f"warning: {warning}")
     most = "at most " if expected.least_runs < expected.runs else ""
-    cost = "no point of those probed can be run, so nothing is known of time and disk"
+    cost = "no sampled point can be run, so time and disk cannot be estimated"
     if expected.probes:
         runs = "run" if expected.probes == 1 else "runs"
         cost = (
@@ -299,7 +299,7 @@ def _estimate_search(plan: TunePlan, worker: Local | Cluster, output: shell.Outp
         f"about {words.in_words(seconds)} on {where}: an estimate, from {expected.probes} runs of "
         f"{words.in_words(expected.seconds_per_run)} each"
         if expected.probes
-        else "none of the settings probed can be run, so nothing is known of the time",
+        else "no sampled setting can be run, so the time cannot be estimated",
     )
     return shell.DONE
 
@@ -313,7 +313,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
     doubts = plan_warnings.of_store(store)
     if output.form == "text":
         repeated = f", {last.repeated:,} of them as runs of earlier points" if last.repeated else ""
-        did = f"{last.done:,} runs done" if last.rate else f"nothing was missing: {last.done:,} runs are there"
+        did = f"{last.done:,} runs done" if last.rate else f"nothing to run: all {last.done:,} runs are in the store"
         took = f", in {words.in_words(last.elapsed_seconds)}" if last.rate else ""
         shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
     answer = {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts}
@@ -322,7 +322,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
     for doubt in doubts:
         shell.complain(f"warning: {doubt}")
     if last.wide:
-        shell.complain(f"{last.wide:,} points have all the seeds they may have, and a wider interval than asked for")
+        shell.complain(f"{last.wide:,} points have the maximum number of seeds, but a wider interval than requested")
     if last.failed:
         shell.complain(f"{last.failed:,} runs failed; their rows in the store say why")
     return shell.NO if last.failed else shell.DONE
@@ -336,7 +336,7 @@ def blocks(store: Store) -> Iterator[Block]:
     plan = store.plan
     if len(plan.points) > MOST_POINTS or plan.runs > MOST_RUNS:
         yield Line(
-            text=f"too much for a screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how "
+            text=f"too much for the screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how "
             "to ask the store in Python and SQL"
         )
         return

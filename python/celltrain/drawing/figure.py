@@ -337,7 +337,7 @@ def panelled(
         extra: Inches below the panels, for a legend.
         most: Maximum number of panels in a row of a page.
         marks: Meaning of bars, for the subtitle.
-        shared: Whether panels share axes, as in `Figure.subplots`.
+        shared: Axes shared by panels, as in `Figure.subplots`.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 

@@ -134,7 +134,7 @@ _CALLED = {
     "acr": "ACR",
     "rm_share": "share of RM cells",
     "retransmitted_per_request": "retransmitted segments per request",
-    "lost_overflow_cells": "lost cells for want of room",
+    "lost_overflow_cells": "cells lost in full buffers",
     "lost_pushed_out_cells": "cells pushed out",
     "pushed_out_cells": "cells pushed out",
     "discarded_frame_cells": "cells of refused frames",
@@ -162,7 +162,7 @@ def called(measure: Measure, *, unit: bool = True) -> str:
     """Returns the label of a measure: the user's own, or one made of its path, by default with its unit.
 
     >>> from celltrain.model.measures import Measure
-    >>> goodput = Measure("goodput_mbps", "float64", "Mb/s", "sum of the goodputs")
+    >>> goodput = Measure("goodput_mbps", "float64", "Mb/s", "total goodput of all flows")
     >>> called(goodput), called(goodput, unit=False)
     ('goodput (Mb/s)', 'goodput')
     """

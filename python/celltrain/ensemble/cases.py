@@ -103,7 +103,7 @@ def execute(
 
     Args:
         runs: The runs. A worker may iterate over them on another thread.
-        worker: Where to run: threads and processes of this machine, or a cluster.
+        worker: Place of the runs: threads and processes of this machine, or a cluster.
         take: Called with rows, in any order. Rows of a run may arrive twice.
         measures: Measures of runs that do not define their own.
         limit_s: Real time that a run may take.
@@ -288,17 +288,17 @@ def axis_columns(axes: Sequence[Axis], text: str = "name") -> list[Column]:
 def store_columns(axes: Sequence[Axis]) -> list[Column]:
     """Returns the columns of the long table of a store."""
     return [
-        Column("run_key", "name", "", "hash of canonical scenario, seed and version: this run alone has it"),
+        Column("run_key", "name", "", "unique hash of canonical scenario, seed and version"),
         Column("point", "int32", "1", "index of the point in the plan"),
         *axis_columns(axes),
         Column("seed", "uint64", "1", "seed of every random choice of the run"),
-        Column("measure", "name", "", "what was measured; null where the run failed"),
-        Column("value", "float64", "", "its value, in the unit of the measure; null where it has none"),
-        Column("error", "name", "", "why the run, or the measure, has no value"),
-        Column("fingerprint", "name", "", "16 hex digits that change with any segment's instant"),
-        Column("configuration", "name", "", "the scenario as JSON, every default filled in"),
+        Column("measure", "name", "", "name of the measure; null if the run failed"),
+        Column("value", "float64", "", "value, in the unit of the measure; null if it has none"),
+        Column("error", "name", "", "reason for which the run or the measure has no value"),
+        Column("fingerprint", "name", "", "16 hexadecimal digits that identify the exact times of all segments"),
+        Column("configuration", "name", "", "scenario as JSON with all defaults"),
         Column("version", "name", "", "of celltrain"),
-        Column("profile", "name", "", "of its build: release or debug"),
+        Column("profile", "name", "", "profile of the build: release or debug"),
     ]
 
 

@@ -89,7 +89,7 @@ class LockStepWarning:
         differ = "seeds differ in nothing but ties" if step.ties_drawn else "seeds do not differ"
         return (
             f"in {runs} a flow starves ({self.least_mbps:.3g} of a fair {step.fair_mbps:.3g} Mb/s), and {differ}: "
-            f"{step.together} flows start together and hosts draw no times. The result may hinge on this lock-step. See "
+            f"{step.together} flows start together and hosts draw no times. The result may depend on this lock-step. See "
             f'whether it stays with [host] processing = "{step.processing}", processing_times = "uniform", '
             f'or with clock_offset = "{step.tick}"'
         )

@@ -115,7 +115,7 @@ def tried(plan: Plan) -> list[str]:
             tries = len(outcomes)
             found.append(
                 f"{_group_name(group)} seems to change nothing: its first and its last value gave the same run, in "
-                f"{tries} of {tries} {'tries' if tries > 1 else 'try'}; look whether the scenario uses what it sets"
+                f"{tries} of {tries} {'tries' if tries > 1 else 'try'}; check that the scenario uses this setting"
             )
     return found
 
@@ -154,7 +154,7 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) 
             yield (
                 f"{path} stays {value:,} cells while the buffer goes from {small:,} to {large:,}: {value / small:.0%} of the "
                 f"smallest, {value / large:.0%} of the largest. Write "
-                f'"{value / small:.0%}" or "buffer - {small - value} cells", which go with the buffer{otherwise}'
+                f'"{value / small:.0%}" or "buffer - {small - value} cells", which scale with the buffer{otherwise}'
             )
 
 
@@ -235,7 +235,7 @@ def _lock_step(store: Store, plan: Plan) -> Iterator[str]:
         first, warning = next(iter(found.items()))
         setting = ", ".join(f"{name} {value}" for name, value in plan.points[first].values.items())
         where = f"at point {first} ({setting}), the first of them, " if setting else ""
-        yield f"{len(found):,} of {len(plan.points):,} points may hinge on lock-step: {where}{warning}"
+        yield f"{len(found):,} of {len(plan.points):,} points may depend on lock-step: {where}{warning}"
 
 
 def _carried(runs: StoredRuns) -> NDArray[np.float64]:
@@ -416,9 +416,9 @@ def carries_little(name: str, share: float, best: str, where: str = "") -> str:
     """Returns the warning about a policy that carries only this fraction of the best policy's traffic.
 
     >>> carries_little("mine", 0.00161, "tail_drop", " in lan-5")
-    'mine carries 0.16 % of what tail_drop carries in lan-5; ignore its other measures'
+    'mine carries 0.16 % of the goodput of tail_drop in lan-5; ignore its other measures'
     """
-    return f"{name} carries {percent(share)} of what {best} carries{where}; ignore its other measures"
+    return f"{name} carries {percent(share)} of the goodput of {best}{where}; ignore its other measures"
 
 
 def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Iterable[str], what: str = "cases") -> str:
@@ -442,7 +442,7 @@ def without_effect(name: str, pairs: int) -> str:
         return f"{name} changes nothing in the one pair of runs that differ in it alone"
     return (
         f"{name} changes nothing: all {pairs:,} pairs of runs that differ in it alone have the same fingerprint; look "
-        "whether the scenario uses what it sets"
+        "whether the scenario uses this setting"
     )
 
 

@@ -16,7 +16,7 @@ from celltrain.text import shown
 #: Fates of frames in words, by the event in the table of frames.
 DONE = {
     "refused": "refused",
-    "cut": "lost for want of room",
+    "cut": "lost in a full buffer",
     "joined": "lost with the frame before",
     "dropped": "dropped by the edge device",
     "lost": "lost to rules of the link",
@@ -26,8 +26,8 @@ DONE = {
 _LOSSES = {
     "refused": "the port {port} refused {what}.",
     "dropped": "the edge device dropped {what} at {port}, because the rate had fallen.",
-    "joined": "{port} took {what} for a part of the frame before, whose last cell was lost, and lost a cell of it.",
-    "cut": "{port} threw a waiting cell of {what} away to make room for another: {waiting}.",
+    "joined": "{port} joined {what} to the previous frame, whose last cell was lost, and lost a cell of it.",
+    "cut": "{port} dropped a waiting cell of {what} to make room for another: {waiting}.",
     "cut: the packet made room for another": "the edge device dropped {what} at {port}, to make room for another.",
     "cut: no room for the packet": "the edge device had no room for {what} at {port}: {waiting}.",
     "lost": "the link {port} lost a cell of {what} to a loss rule: it was cell {number} of its VC there.",
@@ -74,9 +74,9 @@ def loss(row: Mapping[str, Any], what: str) -> str:
     """Returns a sentence that explains how a frame was lost."""
     reason = row["reason"] or ""
     if reason.startswith("joined"):
-        end = "{what} reached its host, but was joined with the frame before, whose last cell was lost."
+        end = "{what} reached its host, but was joined to the previous frame, whose last cell was lost."
     elif reason.startswith("a bit"):
-        end = "{what} reached its host with a bit that was changed on purpose."
+        end = "{what} reached its host with a bit changed by the scenario."
     elif row.get("pool_used_cells") is not None:
         end = "the shared memory had no place at {port} for a cell of {what}."
     else:
@@ -106,7 +106,7 @@ def deadlock(rows: Sequence[Mapping[str, Any]]) -> str:
     """Returns a sentence on the links of a deadlock, in the order in which each waits for the next."""
     cycle = [f"{shown(row['port'])} (priority {row['priority']})" for row in rows]
     ways = ", ".join(f"{one} waits for {other}" for one, other in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
-    return f"At {instant(rows[0]['time_s'])} links had paused each other for ever: {ways}. Nothing can leave them."
+    return f"At {instant(rows[0]['time_s'])} links were deadlocked by pauses: {ways}. No cell can leave them."
 
 
 def rule(row: Mapping[str, Any]) -> str | None:
@@ -202,7 +202,7 @@ def sentences_without_episode(history: History, at: float, end: float) -> list[S
     flow, times = shown(history.flow), history.time[history.sent]
     before, after = history.sent[times <= at], history.sent[times > at]
     if len(before):
-        text = f"All was well with {flow} at {instant(at)}: all that it had sent had arrived or was on its way."
+        text = f"{flow} had no losses at {instant(at)}: all sent data had arrived or was in flight."
     else:
         first = f" Its first segment is sent at {instant(history.time[after[0]])}." if len(after) else ""
         text = f"{flow} had sent nothing by {instant(at)}.{first}"
@@ -512,7 +512,7 @@ class _Story:
         elif not len(self.lost):
             later = history.acknowledged[history.time[history.acknowledged] >= self.episode.end]
             end = int(later[0]) if len(later) else int(self.lost_acks[-1])
-            text = f"Nothing was retransmitted: a later ACK, which came at {instant(history.time[end])}, said as much."
+            text = f"Nothing was retransmitted: a later ACK, at {instant(history.time[end])}, covered it."
             yield self._on_episode(text, history.rows([end]))
 
     def _repair(self) -> Sentence:
@@ -520,7 +520,7 @@ class _Story:
         history = self.history
         ack = history.acknowledging(history.last[self.lost].max())
         if ack is None:
-            text = "Not all that was lost was acknowledged before the end of the run."
+            text = "Some lost data was not acknowledged before the end of the run."
             return self._on_episode(text, history.rows(self.lost))
         first, time = self._when(self.lost[0]), float(history.time[ack])
         text = f"By {instant(time)} all lost bytes were acknowledged, {span(time - first)} after the first loss."
@@ -535,7 +535,7 @@ class _Story:
         gaps = np.diff(history.time[sent])
         first, last = sent[gaps.argmax()], sent[gaps.argmax() + 1]
         times = f"from {instant(history.time[first])} to {instant(history.time[last])}"
-        text = f"The longest time in which it sent nothing was {span(gaps.max())}, {times}."
+        text = f"The longest time without sending was {span(gaps.max())}, {times}."
         yield self._on_episode(text, history.rows([first, last]))
 
     def _needless(self) -> Sentence:

@@ -32,7 +32,7 @@ HEADS = ["from (s)", "to (s)", "silent (ms)", "lost segments", "retransmitted"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Why:
-    """An explanation of what happened to a flow around an instant. The text contains the most important sentences.
+    """An explanation of losses and retransmissions of a flow around an instant. The text contains the most important sentences.
 
     Attributes:
         is_well: True if nothing was lost or retransmitted at the instant, and no deadlock had stopped links.

@@ -257,7 +257,7 @@ class Thresholds(Carded):
         if limits.partial is not None and limits.filling is not None:
             yield (
                 f"  {limits.partial:>9,}  headroom partial: {limits.shared.headroom:,} for {limits.filling - 1} groups of"
-                f" {limits.headroom:,} and a last one"
+                f" {limits.headroom:,} plus one more"
             )
 
     def _static_in_words(self, row: Row) -> Iterator[str]:

@@ -134,9 +134,7 @@ class Loaded:
                 raise InputError([self.source.fault("generation", problem, self.switch.generation)]) from None
         found = of_switch(self.switch.name)
         if found is None:
-            problem = (
-                "does not say which generation of chips the switch has; add --generation NAME, or a line generation"
-            )
+            problem = "lacks the switch's chip generation; add --generation NAME, or a line generation"
             raise InputError.of_file(self.source.file, problem)
         return found
 

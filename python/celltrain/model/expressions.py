@@ -168,7 +168,7 @@ def needs_series(text: str) -> bool:
 
 def _number_of(answer: Any) -> float:
     if answer is None:
-        raise NoValueError("there is no value")
+        raise NoValueError("it has no value")
     if isinstance(answer, Mapping | list):
         raise MeasureError("it is a table or a list, not a number: continue the path")
     try:

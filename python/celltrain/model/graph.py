@@ -179,7 +179,7 @@ def _of_graph(fault: Fault, links: Sequence[Mapping[str, Any]], flows: Sequence[
     if problem.startswith("is missing"):
         problem += f"; give every edge a {option}, or one for all without (--{option})"
     elif "(no unit)" in problem:
-        problem += f", or say the unit of all (--{option}-unit)"
+        problem += f", or give the unit of all (--{option}-unit)"
     return fault.changed(key=f"{key}, {inner}", problem=problem)
 
 
@@ -201,7 +201,7 @@ def _links(
     if alone and not both_ways:
         problem = (
             f"is directed, and no edge leads back from {_some([_edge(*ends, way='->') for ends in alone])}; "
-            "acknowledgements return the way data came: add the edges, or use each in both directions (--both-ways)"
+            "acknowledgements take the reverse path: add the edges, or use each in both directions (--both-ways)"
         )
         raise InputError.of_file(file, problem)
     return links

@@ -133,7 +133,7 @@ def result_schema() -> dict[str, Any]:
         "profile": {"enum": ["release", "debug"]},
     }
     tcp = "the TCP of the flows, such as: vanilla (no fast retransmit, 100 ms ticks)"
-    shape = "version of this shape; it grows when a key moves or changes its meaning"
+    shape = "version of this format; increases if a key moves or changes its meaning"
     whole["properties"] |= lists | {
         "build": {"type": "object", "properties": build},
         "tcp": {"type": "string", "description": tcp},

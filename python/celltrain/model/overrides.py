@@ -24,7 +24,7 @@ from celltrain.text import BROKEN, described, is_text, nearest, shortened
 FORMS = {
     "--vary": (
         "PATH=VALUE,VALUE,...: port.bottleneck.buffer=1000,2000, or port.bottleneck.policy=tail_drop,epd:threshold=800 "
-        f"where the settings of a table follow its name, and {AS_IS} is what the scenario has there"
+        f"where the settings of a table follow its name, and {AS_IS} means the scenario's own value"
     ),
     "--set": "PATH=VALUE: port.bottleneck.buffer=2000, or port.bottleneck.policy=epd:threshold=80%",
 }
@@ -106,7 +106,7 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
     if given == AS_IS:
         return AS_IS, AS_IS
     kind = path.rpartition(".")[2]
-    also = [f"{AS_IS} (what the scenario has)"]
+    also = [f"{AS_IS} (the scenario's own value)"]
     if kind == "policy":
         if policy_files.is_file(given):
             policy = policy_files.read(given, folder)
@@ -252,7 +252,7 @@ def _parsed(texts: Sequence[str], option: str) -> dict[str, list[Setting]]:
                 raise ValueError(f"is not {FORMS[option]}")
             if path in parsed:
                 once = "write its values in one" if option == "--vary" else "give it once"
-                raise ValueError(f"sets {path}, as another one does: {once}")
+                raise ValueError(f"sets {path}, which another one also sets: {once}")
             parsed[path] = [Setting(label, value, written) for label, value in _labelled(path, values)]
             labels = [one.label for one in parsed[path]]
             if again := next((label for label in labels if labels.count(label) > 1), None):

@@ -301,7 +301,7 @@ EdgeDiscard: TypeAlias = Annotated[
 """The discard algorithm of an edge device in a scenario: a table with one key, the algorithm's name."""
 
 EdgeMemory: TypeAlias = Literal["per_vc", "shared"]
-"""Whether the VCs of an edge device share its buffer."""
+"""Division of an edge device's buffer among VCs."""
 
 
 class Edge(Model):
@@ -318,7 +318,7 @@ class Edge(Model):
         ),
     )
     discard: EdgeDiscard = Field(default_factory=EdgeTailDrop, description="Which packets are dropped.")
-    memory: EdgeMemory = Field(default="per_vc", description="Whether VCs share the buffer.")
+    memory: EdgeMemory = Field(default="per_vc", description="Buffer of each VC, or one for all.")
 
 
 SmoltcpCongestion: TypeAlias = Literal["none", "reno", "cubic"]
@@ -344,7 +344,7 @@ class Smoltcp(Model):
         default="512B", description="Payload of a full segment. The MTU is 40 bytes more.", examples=["512B"]
     )
     nagle: bool = Field(
-        default=True, description="Whether a segment that is not full waits until all earlier data is acknowledged."
+        default=True, description="True if a segment that is not full waits until all earlier data is acknowledged."
     )
     reads: SmoltcpReads = Field(
         default="before_acks", description="When the receiving application reads what has arrived."
@@ -423,7 +423,7 @@ AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
 """Effect on cwnd of a pause in which nothing is outstanding (A-48). Only `bursts` traffic pauses."""
 
 Backoff: TypeAlias = Literal["double", "none"]
-"""Whether a timeout doubles the next one."""
+"""Backoff of the timeout."""
 
 Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "formula"]
 """Growth of cwnd in congestion avoidance, and its reduction after congestion."""
@@ -435,7 +435,7 @@ DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
 """Effect of a duplicate acknowledgement on cwnd."""
 
 Ecn: TypeAlias = Literal["off", "on"]
-"""Whether marked packets reduce cwnd (explicit congestion notification)."""
+"""Reaction to marked packets (explicit congestion notification)."""
 
 EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
 """When timeouts make the sender forget its estimate of the round-trip time (A-63)."""
@@ -523,7 +523,7 @@ RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "integers_f
 """Arithmetic of the round-trip time estimate (A-46)."""
 
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
-"""Whether retransmitted segments give round-trip time samples."""
+"""Round-trip time samples of retransmitted segments."""
 
 Rules: TypeAlias = Literal["rfc", "paper"]
 """A profile of behaviours, which gives the defaults of six options. An option that is set wins."""
@@ -540,7 +540,7 @@ SsthreshRule: TypeAlias = Literal[
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
 TickPhase: TypeAlias = Literal["common", "random"]
-"""Whether the timer ticks of all connections coincide (A-20)."""
+"""Phases of the timer ticks of all connections (A-20)."""
 
 TimerExpiry: TypeAlias = Literal["at_tick", "after_rto"]
 """Earliest expiry of a retransmission or persist timer of n ticks."""
@@ -555,7 +555,7 @@ WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes", "whole_bytes_a
 """Arithmetic of the growth of cwnd in congestion avoidance (A-45)."""
 
 WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
-"""Whether cwnd grows beyond the receive window (A-24). The usable window never does."""
+"""Growth of cwnd beyond the receive window (A-24). The usable window never does."""
 
 
 class TcpOptions(Model):
@@ -565,7 +565,7 @@ class TcpOptions(Model):
         default=None,
         description="Effect on cwnd of a pause in which nothing is outstanding (A-48). By `rules` if absent.",
     )
-    backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
+    backoff: Backoff = Field(default="double", description="Backoff of the timeout.")
     congestion: Congestion = Field(
         default="jacobson", description="Growth of cwnd in congestion avoidance, and its reduction after congestion."
     )
@@ -584,9 +584,7 @@ class TcpOptions(Model):
     duplicate_acks: DuplicateAcks = Field(
         default="ignored", description="Effect of a duplicate acknowledgement on cwnd."
     )
-    ecn: Ecn = Field(
-        default="off", description="Whether marked packets reduce cwnd (explicit congestion notification)."
-    )
+    ecn: Ecn = Field(default="off", description="Reaction to marked packets (explicit congestion notification).")
     estimate_forgotten: EstimateForgotten = Field(
         default="never", description="When timeouts make the sender forget its estimate of the round-trip time (A-63)."
     )
@@ -707,9 +705,7 @@ class TcpOptions(Model):
     rtt_arithmetic: RttArithmetic = Field(
         default="bsd_integers", description="Arithmetic of the round-trip time estimate (A-46)."
     )
-    rtt_sampling: RttSampling = Field(
-        default="karn", description="Whether retransmitted segments give round-trip time samples."
-    )
+    rtt_sampling: RttSampling = Field(default="karn", description="Round-trip time samples of retransmitted segments.")
     rules: Rules = Field(
         default="rfc", description="Profile that gives the values of the keys that are absent and depend on it."
     )
@@ -722,7 +718,7 @@ class TcpOptions(Model):
     ssthresh_rule: SsthreshRule | None = Field(
         default=None, description="ssthresh after a timeout (A-23). By `rules` if absent."
     )
-    tick_phase: TickPhase = Field(default="common", description="Whether the ticks of all connections coincide (A-20).")
+    tick_phase: TickPhase = Field(default="common", description="Phases of the ticks of all connections (A-20).")
     timer_expiry: TimerExpiry | None = Field(
         default=None, description="Earliest expiry of a retransmission timer of n ticks. By `rules` if absent."
     )
@@ -751,7 +747,7 @@ class TcpOptions(Model):
         default="fractions", description="Arithmetic of the growth of cwnd in congestion avoidance (A-45)."
     )
     window_growth: WindowGrowth | None = Field(
-        default=None, description="Whether cwnd grows beyond the receive window (A-24). By `rules` if absent."
+        default=None, description="Growth of cwnd beyond the receive window (A-24). By `rules` if absent."
     )
 
 
@@ -805,7 +801,7 @@ class File(Model):
 
 
 Times: TypeAlias = Literal["fixed", "exponential"]
-"""Whether the times of bursts and pauses are always the same or drawn."""
+"""Distribution of the times of bursts and pauses."""
 
 
 class Bursts(Model):
@@ -818,7 +814,7 @@ class Bursts(Model):
         description="Time from the acknowledgement of a burst's last byte to the next burst; the mean if times are drawn.",
         examples=["300ms"],
     )
-    times: Times = Field(default="fixed", description="Whether the pause is always the same or drawn.")
+    times: Times = Field(default="fixed", description="Distribution of the pause: constant or random.")
 
 
 class ConstantRate(Model):
@@ -851,7 +847,7 @@ class OnOff(Model):
         description="Rate of the packets' cells on the line during a burst, cell headers included.",
         examples=["155.52Mbps"],
     )
-    times: Times = Field(default="fixed", description="Whether these times are always the same or drawn.")
+    times: Times = Field(default="fixed", description="Distribution of these times: constant or random.")
 
 
 Traffic: TypeAlias = Annotated[
@@ -880,7 +876,7 @@ class FlowOptions(Model):
 
 
 ProcessingTimes: TypeAlias = Literal["fixed", "uniform"]
-"""Whether a host's processing time is the same for every packet or drawn."""
+"""Distribution of a host's processing time."""
 
 
 class HostOptions(Model):
@@ -912,7 +908,7 @@ class HostOptions(Model):
         examples=["5us"],
     )
     processing_times: ProcessingTimes = Field(
-        default="fixed", description="Whether the processing time is always the same, or drawn for each packet."
+        default="fixed", description="Distribution of the processing time: constant, or drawn for each packet."
     )
     start_spread: str = Field(
         default="0s",
@@ -1258,7 +1254,7 @@ class Ppd(Model):
 
     keep_last_cell: bool = Field(
         default=True,
-        description="Whether the last cell of a damaged frame is still admitted when there is room (A-04).",
+        description="True if the last cell of a damaged frame is still admitted when there is room (A-04).",
     )
 
 
@@ -1832,7 +1828,7 @@ class Port(Model):
         default=None,
         description='When it marks packets as a sign of congestion, for TCPs with `ecn = "on"`; no marks when absent.',
     )
-    policy: Policy = Field(description="Policy that decides which frames it admits, and what it does when full.")
+    policy: Policy = Field(description="Policy that admits or refuses frames, and its action at a full buffer.")
     scheduler: Scheduler = Field(default_factory=Fifo, description="Scheduler that selects the next cell to send.")
 
 
@@ -2081,7 +2077,7 @@ class QueueOptions(Model):
         description="Cells of a lossless group that are still admitted after its threshold is reached.",
     )
     lossless: bool = Field(
-        default=False, description="Whether the link that feeds a priority group is paused instead of losing cells."
+        default=False, description="True if the link that feeds a priority group is paused instead of losing cells."
     )
     pause_at: PauseAt | None = Field(default=None, description="The cell that starts a pause.")
     pool: str | None = Field(default=None, description="Their pool; may be absent if the memory has one.")
@@ -2163,7 +2159,7 @@ class OwnSwitch(Model):
 
 
 ServiceOrder: TypeAlias = Literal["after_arrivals", "before_arrivals"]
-"""Whether a port sends a cell before or after it admits the cells that arrive at the same instant."""
+"""Order in which a port sends a cell and admits the arrivals of the same instant."""
 
 TieOrder: TypeAlias = Literal["random", "rotating", "fixed"]
 """The order of cells that arrive at a port in the same instant (A-03)."""
@@ -2176,7 +2172,7 @@ class SwitchOptions(Model):
     __pydantic_extra__: dict[str, OwnSwitch]
     service_order: ServiceOrder = Field(
         default="after_arrivals",
-        description="Whether a port sends a cell before or after it admits the arrivals of the same instant.",
+        description="Order in which a port sends a cell and admits the arrivals of the same instant.",
     )
     tie_order: TieOrder = Field(
         default="random", description="Order of cells that arrive at a port at the same instant (A-03)."
@@ -2255,7 +2251,7 @@ class Internetwork(Model):
         ),
         examples=["5us"],
     )
-    bidirectional: bool = Field(default=False, description="Whether every destination also sends to its source.")
+    bidirectional: bool = Field(default=False, description="True if every destination also sends to its source.")
     ip_delay: str = Field(
         description="Propagation delay between a host and its edge device, one way.", examples=["5us"]
     )
@@ -2524,8 +2520,8 @@ class Abr(Model):
     out_of_rate: bool = Field(
         default=False,
         description=(
-            "Whether a source that has something to send sends forward RM cells out of rate while its ACR is "
-            "below TCR. They are turned around out of rate too."
+            "True if a source with data to send sends forward RM cells out of rate while its ACR is below TCR. "
+            "They are turned around out of rate too."
         ),
     )
     pcr: str | None = Field(
@@ -2602,7 +2598,8 @@ class Gfr(Model):
         examples=["155.52Mbps"],
     )
     tagging: bool = Field(
-        default=True, description="Whether the network tags ineligible frames (GFR.2) or only counts them (GFR.1)."
+        default=True,
+        description="True if the network tags ineligible frames (GFR.2), false if it only counts them (GFR.1).",
     )
 
 
@@ -2631,7 +2628,7 @@ class Scenario(Experiment):
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
     cell: CellOptions = Field(default_factory=CellOptions, description="The cells of all links and buffers.")
-    duration: str = Field(description="How long to simulate.", examples=["10s"])
+    duration: str = Field(description="Simulated time.", examples=["10s"])
     edge: dict[str, Edge] = Field(
         default_factory=dict,
         description=(

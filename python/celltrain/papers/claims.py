@@ -157,7 +157,7 @@ def apply(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 def _form(entry: Entry) -> Callable[[Entry, Sequence[Point]], Verdict]:
     if entry["form"] not in FORMS:
-        raise PaperError(f"there is no form {entry['form']!r}; choose from {', '.join(FORMS)}")
+        raise PaperError(f"{entry['form']!r} is not a form; choose from {', '.join(FORMS)}")
     return FORMS[entry["form"]]
 
 

@@ -249,9 +249,9 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
         text = f"{seed_count(fewest)}: the range means little; {USUAL_SEEDS} is the default"
         yield Line(text=text, style=warning)
     for path, value in paper.overrides.items():
-        yield Line(text=f"Not the {paper.kind.word} as it stands: {path} = {value!r}", style=warning)
+        yield Line(text=f"Changed from the {paper.kind.word}: {path} = {value!r}", style=warning)
     if reproduction.interrupted:
-        yield Line(text="Interrupted: what follows holds only the runs that had ended.", style=warning)
+        yield Line(text="Interrupted: the following results cover finished runs only.", style=warning)
     yield Line(text="")
 
 
@@ -445,7 +445,7 @@ def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     text = "" if reproduction.paper.kind is STUDY else "of the text "
     yield Line(text=f"{held} of {len(reproduction.claims)} claims {text}hold", style="bold")
     in_print = ["in print"] if reproduction.paper.has_print else []
-    heads = ["holds", "seeds", *in_print, "claim, and what the runs show"]
+    heads = ["holds", "seeds", *in_print, "claim, and evidence of the runs"]
     grid = Grid(heads=heads, left=[place for place, head in enumerate(heads) if head != "seeds"])
     for claim in reproduction.claims:
         if not (brief and claim.holds):

@@ -311,5 +311,5 @@ def doubts(report: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"1 % of the packets were {late:.3g} us late or more, and the shortest round trip is {shortest:.3g} us: "
-        "do not trust what depends on delays as short as that"
+        "do not trust results that depend on delays this short"
     ]

@@ -276,7 +276,7 @@ class EventLog(Mapping[str, "pa.Table"]):
 
     def __getitem__(self, kind: str) -> pa.Table:
         if not isinstance(kind, str) or kind not in EVENTS:
-            raise NotTracedError(f"there is no kind of event {described(kind)}; choose from {', '.join(EVENTS)}")
+            raise NotTracedError(f"{described(kind)} is not a kind of event; choose from {', '.join(EVENTS)}")
         if self.folder is None:
             problem = f'the run recorded no events: run it with events=ct.Events(folder=..., kinds=["{kind}"])'
             raise NotTracedError(problem)
@@ -427,5 +427,5 @@ class Capture:
             try:
                 yield take
             except INTERRUPTS as error:
-                add_note(error, f"kept what was captured until then: {shown(self.path)}")
+                add_note(error, f"kept the packets captured until then: {shown(self.path)}")
                 raise

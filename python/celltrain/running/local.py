@@ -180,7 +180,7 @@ class Children:
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         with self._lock:
             if self._killed:
-                return chunk.record(task, error="was given up")
+                return chunk.record(task, error="was aborted")
             child = subprocess.Popen(command(), env=_environment(), **pipes)
             self._running.add(child)
         output, errors = child.communicate(pickle.dumps(chunk))
@@ -201,13 +201,13 @@ class Children:
 
 
 def _cause_of_death(code: int, output: bytes, needed: int) -> str:
-    size = f"it was to take about {needed / (1 << 30):.1f} GiB of memory"
+    size = f"it was expected to need about {needed / (1 << 30):.1f} GiB of memory"
     if code < 0:
         try:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        reason = ", as a system does that runs out of memory" if name in ("SIGKILL", "SIGABRT") else ""
+        reason = ", possibly because the system ran out of memory" if name in ("SIGKILL", "SIGABRT") else ""
         return f"its process was killed by {name}{reason}; {size}"
     lines = output.decode("utf-8", "replace").strip().splitlines()
     last = f": {lines[-1][:COMPLAINT]}" if lines else ""

@@ -23,7 +23,7 @@ TIME = Column(
     name="time_s",
     kind="float64",
     unit="s",
-    meaning="time since the start of the run: a multiple of the step, rounded to the clock of the run, and exact as it stands",
+    meaning="time since the start of the run: a multiple of the step, rounded to the run's clock",
 )
 PORT = Column("port", "name", "", "the output port, named after its link")
 FLOW = Column("flow", "name", "", "the connection")
@@ -44,18 +44,18 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Ta
 REQUESTS = (
     Column("group", "name", "", "the group"),
     Column("number", "int64", "1", "number of the request within its group, from 0"),
-    Column("query", "int64", "1", "number of the query that it answers, from 0; null unless the group is an incast"),
-    Column("from", "name", "", "the host that sends"),
-    Column("to", "name", "", "the host that receives"),
+    Column("query", "int64", "1", "number of the query it answers, from 0; null unless the group is an incast"),
+    Column("from", "name", "", "sending host"),
+    Column("to", "name", "", "receiving host"),
     Column("data_vc", "name", "", "the VC of its data"),
     Column("ack_vc", "name", "", "the VC of its acknowledgements"),
     Column("bytes", "int64", "B", "bytes requested"),
-    Column("opened_s", "float64", "s", "when its connection opened"),
-    Column("completed_s", "float64", "s", "when the receiver had the last byte; null if it had not at the end"),
-    Column("slowdown", "float64", "1", "its completion time over that of the same request alone on its path"),
+    Column("opened_s", "float64", "s", "time at which its connection opened"),
+    Column("completed_s", "float64", "s", "time at which the receiver had the last byte; null if incomplete"),
+    Column("slowdown", "float64", "1", "completion time relative to the same request alone on its path"),
     Column("segments_sent", "int64", "segments", "data segments sent, retransmissions included"),
-    Column("retransmitted_segments", "int64", "segments", "data segments sent again"),
-    Column("timeouts", "int64", "1", "times its retransmission timer ran out"),
+    Column("retransmitted_segments", "int64", "segments", "data segments retransmitted"),
+    Column("timeouts", "int64", "1", "expiries of its retransmission timer"),
 )
 #: For each column of names, the list that has them.
 _NAMES = {"group": "groups", "from": "nodes", "to": "nodes", "data_vc": "vcs", "ack_vc": "vcs"}
@@ -144,7 +144,7 @@ class Series(Mapping[str, "pa.Table"]):
     def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
         """Returns the times, the names of the series, and for each measure an array of times by series."""
         if not isinstance(name, str) or name not in SERIES:
-            raise NotTracedError(f"there is no series {described(name)}; choose from {', '.join(SERIES)}")
+            raise NotTracedError(f"{described(name)} is not a series; choose from {', '.join(SERIES)}")
         if name not in list(self):
             raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
         arrays = [self._recorded[column.name] for column in SERIES[name].columns]

@@ -71,7 +71,7 @@ pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     }
     let needed = cells_for(usize::from(length));
     if needed != cells {
-        return refuse!("frame of {cells} cells says it carries {length} bytes, which take {needed} cells");
+        return refuse!("frame of {cells} cells has a length of {length} bytes, which need {needed} cells");
     }
     if cpi != CPI_ALIGNMENT_ONLY {
         return refuse!("common part indicator is {cpi:#04x}, only 0 is defined");
@@ -148,7 +148,7 @@ impl Reassembler {
 }
 
 fn too_long() -> ParseError {
-    ParseError(format!("frame runs past {MAX_FRAME_CELLS} cells, the most that {MAX_SDU_BYTES} bytes need"))
+    ParseError(format!("frame has more than {MAX_FRAME_CELLS} cells, the number that {MAX_SDU_BYTES} bytes need"))
 }
 
 /// Maximum payload of a frame in bytes, from the 16-bit length field (ITU-T I.363.5).
@@ -202,7 +202,7 @@ mod tests {
         }
 
         #[test]
-        fn any_trailer_behind_a_right_crc_never_panics(
+        fn any_trailer_after_a_correct_crc_never_panics(
             cells in 1_usize..5,
             // Half of the trailers have small bytes, because random ones rarely have a CPI of 0 and a length that fits.
             trailer in prop_oneof![
@@ -230,7 +230,7 @@ mod tests {
         }
 
         #[test]
-        fn frames_sent_one_after_another_come_out_one_after_another(
+        fn consecutive_frames_are_reassembled_in_order(
             payloads in vec(any_payload(), 0..6),
         ) {
             let mut reassembler = Reassembler::new();
@@ -244,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn a_lost_last_cell_kills_its_frame_and_the_next_one_but_no_third(
+        fn a_lost_last_cell_destroys_its_frame_and_the_next_but_no_third(
             first in vec(any::<u8>(), 41..400),
             second in any_payload(),
             third in any_payload(),
@@ -261,7 +261,7 @@ mod tests {
         }
 
         #[test]
-        fn any_lost_cell_but_the_last_kills_its_own_frame_only(
+        fn any_lost_cell_except_the_last_destroys_only_its_own_frame(
             first in vec(any::<u8>(), 41..400),
             lost in any::<prop::sample::Index>(),
             second in any_payload(),
@@ -277,7 +277,7 @@ mod tests {
         }
 
         #[test]
-        fn any_two_cells_swapped_are_noticed_unless_alike(
+        fn swapping_two_different_cells_is_detected(
             payload in vec(any::<u8>(), 41..400),
             indices in any::<[prop::sample::Index; 2]>(),
         ) {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_refused_in_words_and_a_frame_too_long_before_its_crc_is_asked() {
+    fn each_fault_has_a_message_and_length_is_checked_before_the_crc() {
         let refused = |at: usize, bytes: &[u8]| {
             let mut pdu = encode(&[1; 41], 0);
             pdu[at..at + bytes.len()].copy_from_slice(bytes);
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "at most 65535 bytes, not 65536")]
-    fn a_payload_beyond_the_length_field_is_not_cut_in_silence() {
+    fn a_payload_longer_than_the_length_field_is_refused() {
         let _ = encode(&vec![0; 65_536], 0);
     }
 

@@ -59,8 +59,8 @@ impl CellHeader {
     /// # Panics
     /// If `gfc` does not fit in 4 bits or `pti` in 3: truncating them would encode a different header.
     pub fn encode(self) -> [u8; HEADER_BYTES] {
-        assert!(self.gfc <= GFC_MAX, "the generic flow control has 4 bits, not room for {}", self.gfc);
-        assert!(self.pti <= PTI_MAX, "the payload type has 3 bits, not room for {}", self.pti);
+        assert!(self.gfc <= GFC_MAX, "the generic flow control has 4 bits, which cannot hold {}", self.gfc);
+        assert!(self.pti <= PTI_MAX, "the payload type has 3 bits, which cannot hold {}", self.pti);
         let [vci_high, vci_low] = self.vci.to_be_bytes();
         let first_four = [
             self.gfc << 4 | self.vpi >> 4,
@@ -160,7 +160,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn four_bytes_with_their_error_control_always_are_a_header(first_four in any::<[u8; 4]>()) {
+        fn four_bytes_with_a_matching_hec_are_always_a_header(first_four in any::<[u8; 4]>()) {
             let mut bytes = [0; HEADER_BYTES];
             bytes[..4].copy_from_slice(&first_four);
             bytes[4] = header_error_control(first_four);
@@ -169,7 +169,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn the_error_control_is_the_remainder_of_long_division_plus_the_coset(header in any_header()) {
+        fn the_hec_is_the_remainder_of_long_division_plus_the_coset(header in any_header()) {
             prop_assert!(hec_is_right(&header.encode()));
         }
     }
@@ -182,7 +182,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_field_stands_in_its_place() {
+    fn every_field_is_at_its_offset() {
         let header = CellHeader { gfc: 0xa, vpi: 0xbc, vci: 0xdef1, pti: 0b010, clp: true };
         assert_eq!(header.encode()[..4], [0xab, 0xcd, 0xef, 0x15]);
     }
@@ -201,7 +201,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_user_data_header_says_so_and_whether_it_is_the_last() {
+    fn a_header_distinguishes_user_data_and_the_last_cell() {
         for last in [false, true] {
             let header = CellHeader::user_data(1, 32, last);
             assert!(header.carries_user_data());
@@ -212,14 +212,14 @@ pub(super) mod tests {
 
     #[test]
     #[should_panic(expected = "the generic flow control has 4 bits")]
-    fn a_flow_control_of_five_bits_is_not_cut_in_silence() {
+    fn a_flow_control_field_of_five_bits_is_refused() {
         let header = CellHeader { gfc: 16, ..CellHeader::default() };
         let _ = header.encode();
     }
 
     #[test]
     #[should_panic(expected = "the payload type has 3 bits")]
-    fn a_payload_type_of_four_bits_is_not_cut_in_silence() {
+    fn a_payload_type_of_four_bits_is_refused() {
         let header = CellHeader { pti: 8, ..CellHeader::default() };
         let _ = header.encode();
     }

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_of_the_header_is_refused_in_words() {
+    fn each_wrong_part_of_the_header_is_refused_with_a_message() {
         for (header, expected) in [
             (&ROUTED_IPV4[..7], "an LLC/SNAP header has 8 bytes, there are only 7"),
             (&[0xfe, 0xfe, 0x03, 0, 0, 0, 8, 0], "LLC header is FE-FE-03, SNAP would be AA-AA-03"),

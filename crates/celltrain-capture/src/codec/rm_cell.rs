@@ -218,7 +218,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_field_stands_in_its_place() {
+    fn every_field_is_at_its_offset() {
         let cell = RmCell {
             vpi: 1,
             vci: 0x0203,
@@ -246,7 +246,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_crc_of_one_bit_is_worked_by_hand() {
+    fn the_crc_of_a_single_bit_matches_a_hand_calculation() {
         // If only the lowest covered bit, x^10, is set in the payload, the remainder is the generator's lower terms:
         // 1000110011.
         let mut payload = [0; PAYLOAD_BYTES];
@@ -259,7 +259,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_an_rm_cell_says_is_read_from_what_was_written() {
+    fn a_written_rm_cell_is_read_back() {
         let content = abr::RmCell {
             backward: true,
             bn: true,
@@ -278,7 +278,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn reserved_bits_are_not_looked_at() {
+    fn reserved_bits_are_ignored() {
         let cell = RmCell { er: Rate::from_bits(0x4001), ..RmCell::default() };
         let mut bytes = cell.encode();
         bytes[6] |= 0b111;
@@ -293,7 +293,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn other_cells_are_refused_in_words() {
+    fn other_cells_are_refused_with_a_message() {
         let mut data = RmCell::default().encode();
         data[..5].copy_from_slice(&CellHeader::user_data(0, 0, false).encode());
         assert_eq!(refusal(RmCell::parse(&data)), "an RM cell has payload type 0b110, not 0b000");

@@ -53,7 +53,7 @@ fn ip() -> Capture<Vec<u8>> {
 
 /// Returns the packets written, without the handshake.
 fn written(capture: Capture<Vec<u8>>) -> Vec<Packet> {
-    let packets = read(&capture.finish().expect("memory takes it")).packets;
+    let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
     packets.into_iter().filter(|packet| !packet.comment.as_ref().is_some_and(|text| text.contains("made up"))).collect()
 }
 
@@ -95,8 +95,8 @@ fn refusal<T>(result: Result<T, CaptureError>) -> String {
 }
 
 #[test]
-fn a_file_says_what_made_it_and_what_its_interfaces_are() {
-    let file = read(&ip().finish().expect("memory takes it"));
+fn a_file_names_its_program_and_its_interfaces() {
+    let file = read(&ip().finish().expect("writing to memory cannot fail"));
     assert_eq!(file.section.0, [(1, b"a test".to_vec()), (4, b"celltrain".to_vec())]);
     let options = |name: &str| {
         Options(vec![(2, name.as_bytes().to_vec()), (3, format!("the host {name}").into_bytes()), (9, vec![9])])
@@ -106,13 +106,14 @@ fn a_file_says_what_made_it_and_what_its_interfaces_are() {
 
 /// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
 #[test]
-fn ipv4_packets_of_one_host_are_raw_and_those_of_several_say_that_they_are_ipv4() {
+fn one_host_writes_raw_ip_and_several_write_ipv4_link_types() {
     let about = About::default();
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.interfaces.truncate(1);
     setting.connections[0].receiver.interface = None;
-    let one = Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("memory takes it");
-    let (one, several) = (read(&one), read(&ip().finish().expect("memory takes it")));
+    let one =
+        Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("writing to memory cannot fail");
+    let (one, several) = (read(&one), read(&ip().finish().expect("writing to memory cannot fail")));
     assert_eq!(one.interfaces[0].0, 101);
     assert_eq!(several.interfaces[0].0, 0);
     // The SYN as it leaves.
@@ -125,7 +126,8 @@ fn the_first_blocks_are_these_bytes() {
     let interfaces = vec![Interface { name: "p".to_owned(), description: "q".to_owned() }];
     let framing = Aal5Options::default();
     let setting = Setting { kind: CaptureKind::Cells, framing, interfaces, connections: vec![] };
-    let bytes = Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("memory takes it");
+    let bytes =
+        Capture::new(Vec::new(), &about, setting).and_then(Capture::finish).expect("writing to memory cannot fail");
     #[rustfmt::skip]
     let expected: &[u8] = &[
         0x0a, 0x0d, 0x0d, 0x0a, 48, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0,
@@ -138,8 +140,8 @@ fn the_first_blocks_are_these_bytes() {
 }
 
 #[test]
-fn a_handshake_tells_segment_size_scale_and_selective_acknowledgements_and_says_it_is_made_up() {
-    let packets = read(&ip().finish().expect("memory takes it")).packets;
+fn a_handshake_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
+    let packets = read(&ip().finish().expect("writing to memory cannot fail")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     // SYN, SYN-ACK, ACK: each leaves at one end and arrives at the other.
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
@@ -159,7 +161,7 @@ fn a_handshake_tells_segment_size_scale_and_selective_acknowledgements_and_says_
 fn a_handshake_offers_only_what_the_connection_has() {
     let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false, ecn: false });
     let capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { tcp, ..connection() });
-    let packets = read(&capture.finish().expect("memory takes it")).packets;
+    let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
     assert_eq!(transport(&packets[0].bytes)[20..], [2, 4, 2, 0]);
 }
 
@@ -170,11 +172,11 @@ fn headers_carry_the_bits_of_explicit_congestion_notification() {
     let capable = EcnBits { capable: true, ..EcnBits::default() };
     for ecn in [capable, EcnBits { marked: true, ..capable }, EcnBits { reduced: true, ..capable }] {
         let frame = Frame { ecn, ..data(0, 0, 512) };
-        capture.frame(&seen(5, Place::Sender, frame)).expect("memory takes it");
+        capture.frame(&seen(5, Place::Sender, frame)).expect("writing to memory cannot fail");
     }
     let echo = Frame { ecn: EcnBits { echo: true, ..EcnBits::default() }, ..ack(0, 512, &[]) };
-    capture.frame(&seen(6, Place::Receiver, echo)).expect("memory takes it");
-    let packets = read(&capture.finish().expect("memory takes it")).packets;
+    capture.frame(&seen(6, Place::Receiver, echo)).expect("writing to memory cannot fail");
+    let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
     // The codepoint of the IP header, and the flags CWR, ECE and ACK, SYN and PSH of TCP's.
     let bits: Vec<_> = packets.iter().map(|packet| (packet.bytes[1] & 3, transport(&packet.bytes)[13])).collect();
     assert_eq!([bits[0], bits[2], bits[4]], [(0, 0xc2), (0, 0x52), (0, 0x10)], "the handshake");
@@ -182,23 +184,25 @@ fn headers_carry_the_bits_of_explicit_congestion_notification() {
 }
 
 #[test]
-fn captures_of_cells_and_packets_that_nothing_answers_begin_without_a_handshake() {
+fn captures_of_cells_and_of_unacknowledged_packets_have_no_handshake() {
     let cells = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let udp = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
     for capture in [cells, udp] {
-        assert_eq!(read(&capture.finish().expect("memory takes it")).packets, []);
+        assert_eq!(read(&capture.finish().expect("writing to memory cannot fail")).packets, []);
     }
 }
 
 #[test]
-fn data_leaves_its_sender_and_arrives_at_its_receiver_at_the_times_it_was_seen() {
+fn data_has_the_times_at_which_it_left_and_arrived() {
     let mut capture = ip();
     let late = 10_000_000_000;
     let comment = Some("refused by epd at sw1->sw2");
-    capture.frame(&SeenFrame { comment, ..seen(late, Place::Sender, data(3, 0, 512)) }).expect("memory takes it");
-    capture.frame(&seen(late + 7, Place::Receiver, data(3, 0, 512))).expect("memory takes it");
-    capture.frame(&seen(late + 7, Place::Receiver, ack(0, 512, &[]))).expect("memory takes it");
-    capture.frame(&seen(late + 9, Place::Sender, ack(0, 512, &[]))).expect("memory takes it");
+    capture
+        .frame(&SeenFrame { comment, ..seen(late, Place::Sender, data(3, 0, 512)) })
+        .expect("writing to memory cannot fail");
+    capture.frame(&seen(late + 7, Place::Receiver, data(3, 0, 512))).expect("writing to memory cannot fail");
+    capture.frame(&seen(late + 7, Place::Receiver, ack(0, 512, &[]))).expect("writing to memory cannot fail");
+    capture.frame(&seen(late + 9, Place::Sender, ack(0, 512, &[]))).expect("writing to memory cannot fail");
     let packets = written(capture);
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     assert_eq!(order, [(late, 0, 2), (late + 7, 1, 1), (late + 7, 1, 2), (late + 9, 0, 1)]);
@@ -209,18 +213,18 @@ fn data_leaves_its_sender_and_arrives_at_its_receiver_at_the_times_it_was_seen()
 }
 
 #[test]
-fn nothing_is_stamped_before_the_connection_is_open() {
+fn no_packet_has_a_time_before_the_connection_opens() {
     let mut capture = ip();
-    capture.frame(&seen(0, Place::Sender, data(0, 0, 512))).expect("memory takes it");
+    capture.frame(&seen(0, Place::Sender, data(0, 0, 512))).expect("writing to memory cannot fail");
     assert_eq!(written(capture)[0].time_ns, 2);
 }
 
 #[test]
-fn an_end_that_nobody_looks_at_writes_nothing() {
+fn an_unobserved_end_writes_nothing() {
     let receiver = End { interface: None, ..connection().receiver };
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { receiver, ..connection() });
     capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("there is nothing to do");
-    let packets = read(&capture.finish().expect("memory takes it")).packets;
+    let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
     assert!(packets.len() == 3 && packets.iter().all(|packet| packet.interface == 0), "{packets:?}");
 }
 
@@ -228,10 +232,10 @@ fn an_end_that_nobody_looks_at_writes_nothing() {
 fn sequence_numbers_wrap_after_four_gibibytes() {
     let mut capture = ip();
     let wrap = 1 << 32;
-    capture.frame(&seen(5, Place::Sender, data(0, wrap - 2, 512))).expect("memory takes it");
-    capture.frame(&seen(6, Place::Sender, data(1, 5 * wrap + 7, 1))).expect("memory takes it");
+    capture.frame(&seen(5, Place::Sender, data(0, wrap - 2, 512))).expect("writing to memory cannot fail");
+    capture.frame(&seen(6, Place::Sender, data(1, 5 * wrap + 7, 1))).expect("writing to memory cannot fail");
     let blocks = [(wrap - 2, wrap + 510), (3 * wrap, 3 * wrap + 1)];
-    capture.frame(&seen(7, Place::Sender, ack(0, wrap - 1, &blocks))).expect("memory takes it");
+    capture.frame(&seen(7, Place::Sender, ack(0, wrap - 1, &blocks))).expect("writing to memory cannot fail");
     let packets = written(capture);
     let segments: Vec<_> = packets.iter().map(|packet| transport(&packet.bytes)).collect();
     assert_eq!(segments[..2].iter().map(|segment| big32(segment, 4)).collect::<Vec<_>>(), [u32::MAX, 8]);
@@ -242,9 +246,11 @@ fn sequence_numbers_wrap_after_four_gibibytes() {
 }
 
 #[test]
-fn blocks_stand_behind_two_no_operations() {
+fn sack_blocks_follow_two_no_operations() {
     let mut capture = ip();
-    capture.frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)]))).expect("memory takes it");
+    capture
+        .frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)])))
+        .expect("writing to memory cannot fail");
     let packets = written(capture);
     let segment = transport(&packets[0].bytes);
     assert_eq!((segment[12] >> 4, &segment[20..24]), (12, &[1, 1, 5, 26][..]));
@@ -252,15 +258,15 @@ fn blocks_stand_behind_two_no_operations() {
 }
 
 #[test]
-fn payload_says_where_it_stands_in_its_stream() {
+fn the_payload_contains_its_position_in_the_stream() {
     let mut capture = ip();
-    capture.frame(&seen(5, Place::Sender, data(0, 510, 20))).expect("memory takes it");
+    capture.frame(&seen(5, Place::Sender, data(0, 510, 20))).expect("writing to memory cannot fail");
     let packets = written(capture);
     assert_eq!(&transport(&packets[0].bytes)[20..], b"0\n000000000000200\n00");
 }
 
 #[test]
-fn a_frame_has_the_cells_the_model_counts_whatever_it_carries() {
+fn a_frame_of_any_content_has_the_number_of_cells_of_the_model() {
     let mut random = Stream::new(1, "capture/cells");
     for encapsulation in [Encapsulation::LlcSnap, Encapsulation::VcMux] {
         let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
@@ -286,9 +292,9 @@ fn a_frame_has_the_cells_the_model_counts_whatever_it_carries() {
 }
 
 #[test]
-fn packets_that_nothing_answers_are_udp() {
+fn unacknowledged_packets_are_udp() {
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
-    capture.frame(&seen(5, Place::Sender, packet(2, 16))).expect("memory takes it");
+    capture.frame(&seen(5, Place::Sender, packet(2, 16))).expect("writing to memory cannot fail");
     let packets = written(capture);
     assert_eq!(packets[0].bytes[9], 17);
     let datagram = transport(&packets[0].bytes);
@@ -299,9 +305,9 @@ fn packets_that_nothing_answers_are_udp() {
 #[test]
 fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
     let mut capture = capture(CaptureKind::Aal5, Encapsulation::LlcSnap, connection());
-    capture.frame(&seen(2_500_000_000, Place::Sender, data(300, 0, 512))).expect("memory takes it");
-    capture.frame(&seen(2_500_000_009, Place::Receiver, data(300, 0, 512))).expect("memory takes it");
-    let file = read(&capture.finish().expect("memory takes it"));
+    capture.frame(&seen(2_500_000_000, Place::Sender, data(300, 0, 512))).expect("writing to memory cannot fail");
+    capture.frame(&seen(2_500_000_009, Place::Receiver, data(300, 0, 512))).expect("writing to memory cannot fail");
+    let file = read(&capture.finish().expect("writing to memory cannot fail"));
     assert!(file.interfaces.iter().all(|interface| interface.0 == 197));
     let [.., sent, arrived] = &file.packets[..] else { panic!("there are two") };
     assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "two and a half seconds");
@@ -315,11 +321,11 @@ fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
 }
 
 #[test]
-fn frames_without_an_llc_header_have_that_of_sunatm() {
+fn frames_without_an_llc_header_have_the_sunatm_header() {
     let mut capture = capture(CaptureKind::Aal5, Encapsulation::VcMux, connection());
-    capture.frame(&seen(5, Place::Sender, ack(0x38e, 1, &[]))).expect("memory takes it");
-    capture.frame(&seen(6, Place::Receiver, ack(0x38e, 1, &[]))).expect("memory takes it");
-    let file = read(&capture.finish().expect("memory takes it"));
+    capture.frame(&seen(5, Place::Sender, ack(0x38e, 1, &[]))).expect("writing to memory cannot fail");
+    capture.frame(&seen(6, Place::Receiver, ack(0x38e, 1, &[]))).expect("writing to memory cannot fail");
+    let file = read(&capture.finish().expect("writing to memory cannot fail"));
     assert!(file.interfaces.iter().all(|interface| interface.0 == 123));
     let [.., arrived, sent] = &file.packets[..] else { panic!("there are two") };
     assert_eq!((&arrived.bytes[..4], &sent.bytes[..4]), (&[0, 0, 0, 41][..], &[0x80, 2, 0, 40][..]));
@@ -329,7 +335,7 @@ fn frames_without_an_llc_header_have_that_of_sunatm() {
 }
 
 #[test]
-fn cells_make_up_their_frame_and_their_headers_say_what_became_of_them() {
+fn cells_form_their_frame_and_their_headers_show_tags_and_marks() {
     let mut random = Stream::new(2, "capture/frames");
     let mut capture = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut frames = Vec::new();
@@ -339,7 +345,7 @@ fn cells_make_up_their_frame_and_their_headers_say_what_became_of_them() {
         for index in 0..u32::try_from(pdu.len() / 48).expect("few") {
             let damaged = number == 7;
             let kind = CellKind::User { frame, index, clp: index == 1, efci: index == 2, damaged };
-            capture.cell(&cell(kind)).expect("memory takes it");
+            capture.cell(&cell(kind)).expect("writing to memory cannot fail");
             // A cell of another VC is interleaved.
             capture.cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) }).expect("likewise");
         }
@@ -379,7 +385,7 @@ fn an_rm_cell_has_its_rates_and_its_crc() {
         out_of_rate: true,
     };
     let mut capture = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
-    capture.cell(&cell(CellKind::Rm(content))).expect("memory takes it");
+    capture.cell(&cell(CellKind::Rm(content))).expect("writing to memory cannot fail");
     let packets = written(capture);
     let bytes = &packets[0].bytes;
     assert!(hec_is_right(bytes) && crc10_is_right(&bytes[5..]));
@@ -389,12 +395,12 @@ fn an_rm_cell_has_its_rates_and_its_crc() {
 }
 
 #[test]
-fn a_record_of_a_cell_has_all_but_its_hec() {
+fn a_cell_record_has_everything_except_the_hec() {
     let frame = data(1, 0, 512);
     let mut whole = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut record = capture(CaptureKind::ErfCells, Encapsulation::LlcSnap, connection());
     for capture in [&mut whole, &mut record] {
-        capture.cell(&cell(user(frame, 11))).expect("memory takes it");
+        capture.cell(&cell(user(frame, 11))).expect("writing to memory cannot fail");
     }
     let [whole, record] = [whole, record].map(|capture| written(capture).remove(0).bytes);
     assert_eq!((record[8], big16(&record, 10), big16(&record, 14), record.len()), (3, 68, 52, 68));
@@ -402,7 +408,7 @@ fn a_record_of_a_cell_has_all_but_its_hec() {
 }
 
 #[test]
-fn labels_become_circuits_that_no_standard_keeps_for_itself() {
+fn labels_become_vpi_and_vci_outside_reserved_ranges() {
     let circuit = |vpi, vci| Some(Circuit { vpi, vci });
     assert_eq!(Circuit::of_label(0), circuit(0, 32));
     assert_eq!(Circuit::of_label(65_503), circuit(0, 65_535));
@@ -421,7 +427,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
     let numbers = [0, 1, 16_383, 16_384, 16_385];
     for connection in numbers {
         let frame = Frame { connection, ..data(0, 0, 1) };
-        capture.frame(&seen(9, Place::Sender, frame)).expect("memory takes it");
+        capture.frame(&seen(9, Place::Sender, frame)).expect("writing to memory cannot fail");
     }
     let ports = |packet: &Packet| (big16(&packet.bytes, 20), big16(&packet.bytes, 22));
     let ports: Vec<_> = written(capture).iter().map(ports).collect();
@@ -429,7 +435,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
 }
 
 #[test]
-fn what_has_no_bytes_is_refused_in_words() {
+fn a_capture_of_objects_without_bytes_is_refused_with_a_message() {
     let new = |connection| {
         let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection);
         refusal(Capture::new(Vec::new(), &About::default(), setting))
@@ -440,7 +446,7 @@ fn what_has_no_bytes_is_refused_in_words() {
         "tcp1: its packets of 65528 bytes do not fit an AAL5 frame, which holds 65527"
     );
     let sender = End { host: 0, interface: Some(2) };
-    assert_eq!(new(Connection { sender, ..connection() }), "tcp1: there is no interface 2 in this capture");
+    assert_eq!(new(Connection { sender, ..connection() }), "tcp1: this capture has no interface 2");
     let sender = End { host: (1 << 24) - 2, interface: None };
     assert_eq!(new(Connection { sender, ..connection() }), "tcp1: host 16777214 has no address in 10.0.0.0/8");
 
@@ -467,15 +473,15 @@ fn what_has_no_bytes_is_refused_in_words() {
         "tcp1: a frame of 12 cells has no cell 12, counted from 0"
     );
     let elsewhere = SeenCell { interface: 2, ..cell(user(data(0, 0, 512), 0)) };
-    assert_eq!(refusal(at_ports.cell(&elsewhere)), "there is no interface 2 in this capture");
+    assert_eq!(refusal(at_ports.cell(&elsewhere)), "this capture has no interface 2");
 }
 
 #[test]
-fn a_long_comment_is_cut_between_two_letters() {
+fn a_long_comment_is_cut_at_a_character_boundary() {
     let mut capture = ip();
     let comment = format!("x{}", "ä".repeat(40_000));
     let long = SeenFrame { comment: Some(&comment), ..seen(5, Place::Sender, data(0, 0, 1)) };
-    capture.frame(&long).expect("memory takes it");
+    capture.frame(&long).expect("writing to memory cannot fail");
     let packets = written(capture);
     assert_eq!(packets[0].comment.as_deref(), Some(&comment[..65_535]));
 }
@@ -498,8 +504,8 @@ impl Write for Disk {
 }
 
 #[test]
-fn a_full_disk_is_the_writers_error_at_the_packet_that_found_it_full() {
-    let enough = ip().finish().expect("memory takes it").len();
+fn a_full_disk_is_an_error_of_the_packet_being_written() {
+    let enough = ip().finish().expect("writing to memory cannot fail").len();
     let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };
     let full = |result| matches!(result, Err(CaptureError::Write(error)) if error.kind() == io::ErrorKind::StorageFull);
@@ -512,7 +518,7 @@ proptest! {
     #![proptest_config(proptest_seeded(7))]
 
     #[test]
-    fn an_acknowledgement_and_its_blocks_come_back_from_a_header(
+    fn an_acknowledgement_and_its_sack_blocks_are_read_back_from_a_header(
         near in 0u64..8 << 32,
         gaps in vec((1u64..1 << 20, 1u64..1 << 20), 0..=3),
     ) {
@@ -523,7 +529,7 @@ proptest! {
         }
         let frame = ack(0, near, &blocks);
         let mut capture = ip();
-        capture.frame(&seen(5, Place::Receiver, frame)).expect("memory takes it");
+        capture.frame(&seen(5, Place::Receiver, frame)).expect("writing to memory cannot fail");
         let packets = written(capture);
         let (read, []) = TcpHeader::from_slice(transport(&packets[0].bytes)).expect("it is a header") else {
             panic!("an acknowledgement carries no data")

@@ -39,13 +39,13 @@ pub(super) fn read(mut bytes: &[u8]) -> File {
                 file.section = options(&body[16..]);
             }
             1 => {
-                assert!(file.packets.is_empty(), "interfaces stand before packets");
+                assert!(file.packets.is_empty(), "interfaces precede packets");
                 assert_eq!(body[2..8], [0; 6], "reserved bytes, and no limit of lengths");
                 file.interfaces.push((u16::from_le_bytes([body[0], body[1]]), options(&body[8..])));
             }
             6 => {
                 let captured = little(body, 12) as usize;
-                assert_eq!(little(body, 16) as usize, captured, "packets are there as a whole");
+                assert_eq!(little(body, 16) as usize, captured, "packets are complete");
                 let end = 20 + captured;
                 let padded = end.next_multiple_of(4);
                 assert!(body[end..padded].iter().all(|&byte| byte == 0), "the pad is zero");

@@ -61,8 +61,8 @@ fn seen_by(
     let destination = Destination { sink, about: About::default(), tells_fates, stopped: &stopped };
     let watch = Watch::new(choice, network, destination).expect("all is there");
     let mut probe = AndAll { watch, events: Vec::new() };
-    engine.run(network, &mut probe, |_| true).expect("nobody stops it");
-    probe.watch.finish().expect("memory takes it");
+    engine.run(network, &mut probe, |_| true).expect("no test stops it");
+    probe.watch.finish().expect("writing to memory cannot fail");
     probe.events
 }
 
@@ -94,7 +94,7 @@ fn header(cell: &[u8]) -> (u32, bool, bool, bool) {
 }
 
 #[test]
-fn cells_are_the_ones_that_came_and_left_wherever_others_of_their_frames_were_lost() {
+fn captured_cells_are_the_cells_that_arrived_and_left_even_in_damaged_frames() {
     for text in [lossy("tail_drop"), lossy("ppd"), lossy("drop_from_front"), refusing(), MERGING.to_owned()] {
         let network = network(&text);
         let names = ports(&network);
@@ -151,7 +151,7 @@ fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event])
 }
 
 #[test]
-fn a_cell_has_the_same_bytes_at_every_place_it_comes_by() {
+fn a_cell_has_the_same_bytes_at_every_capture_point() {
     let network = network(&lossy("tail_drop"));
     let names = ports(&network);
     let (file, _) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
@@ -169,13 +169,13 @@ fn a_cell_has_the_same_bytes_at_every_place_it_comes_by() {
     let at_the_end = payloads("sw2->destination1", 2, 32);
     assert!(behind.len() < sent.len(), "some are lost: {} of {}", behind.len(), sent.len());
     let mut all = sent.iter();
-    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "the rest goes on in order");
+    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "the rest continues in order");
     assert_eq!(at_the_end[..], behind[..at_the_end.len()]);
     assert!(at_the_end.len() + 100 > behind.len());
 }
 
 #[test]
-fn packets_say_where_they_were_lost_and_stand_in_the_order_of_time() {
+fn packets_name_the_place_of_their_loss_and_are_in_time_order() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
     let names: Vec<_> = file.interfaces.iter().map(|(_, options)| options.0[0].1.clone()).collect();
@@ -237,7 +237,7 @@ fn the_fast_engine_gives_the_same_packets_without_comments() {
 }
 
 #[test]
-fn cells_that_come_say_that_they_are_lost() {
+fn arriving_cells_are_labelled_if_they_are_lost() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "cells", Some("in"), None), Engine::Reference);
     let lost = events.iter().filter(|event| match event {
@@ -251,7 +251,7 @@ fn cells_that_come_say_that_they_are_lost() {
 }
 
 #[test]
-fn what_is_lost_on_a_link_leaves_a_port_and_does_not_come_to_the_next() {
+fn a_cell_lost_on_a_link_leaves_one_port_and_does_not_reach_the_next() {
     let rules = r#"
         [link."source1->sw1"]
         lose = [{ flow = "tcp1", packets = [3] }]
@@ -276,7 +276,7 @@ fn what_is_lost_on_a_link_leaves_a_port_and_does_not_come_to_the_next() {
 }
 
 #[test]
-fn what_a_capture_cannot_be_of_is_refused_in_words() {
+fn an_impossible_capture_is_refused_with_a_message() {
     let duration = network(&lossy("ppd")).duration;
     let said = |kind: &str, at: Option<&str>, ports: Option<&str>| {
         let ports = ports.map(|port| vec![port.to_owned()]);
@@ -305,7 +305,7 @@ fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
 }
 
 #[test]
-fn nothing_is_written_after_a_no_and_the_run_is_stopped() {
+fn after_a_write_error_nothing_more_is_written_and_the_run_stops() {
     let network = network(&lossy("ppd"));
     let names = ports(&network);
     let choice = choice(&network, "cells", Some("both"), Some(&names));
@@ -402,7 +402,7 @@ fn the_packets_of_each_request_are_a_connection_with_the_models_handshake() {
 }
 
 #[test]
-fn a_request_that_opens_without_a_handshake_or_before_the_window_gets_one_that_says_it_is_made_up() {
+fn a_request_without_a_captured_handshake_gets_one_labelled_synthetic() {
     for (more, window) in [("handshake = false", None), ("", Some("4200us:30ms"))] {
         let network = incast(more);
         let choice = CaptureChoice::new(network.duration, ("ip", None), [None, None, None], window).expect("right");
@@ -436,7 +436,7 @@ fn cells_of_requests_are_whole_frames_with_and_without_llc() {
 }
 
 #[test]
-fn the_cells_of_acknowledgements_with_blocks_are_as_many_as_the_model_counts() {
+fn acknowledgements_with_sack_blocks_have_the_number_of_cells_of_the_model() {
     let text = lossy("tail_drop").replace("tcp.reno", "tcp.sack").replace("30ms", "8ms")
         + "[aal5]\nencapsulation = \"vc_mux\"\n";
     let network = network(&text);

@@ -55,7 +55,7 @@ pub struct Parameters {
     pub adtf: Duration,
     /// TCR: maximum rate of out-of-rate forward RM cells. Ten cells a second are 4240 bps.
     pub tcr: BitRate,
-    /// Whether a source that has something to send sends forward RM cells out of rate while its ACR is below TCR. They
+    /// True if a source with data to send sends forward RM cells out of rate while its ACR is below TCR. They
     /// are turned around out of rate too.
     pub out_of_rate: bool,
     /// FRTT: the fixed part of the VC's round-trip time, which limits ICR. Default: computed from the path.
@@ -181,7 +181,7 @@ impl Parameters {
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
             // The message must also make sense to a user who did not write the key.
             let is_default = self.tcr == Self::default().tcr;
-            let own = if is_default { "is the default, and not" } else { "is not" };
+            let own = if is_default { "is the default, but is not" } else { "is not" };
             refuse("tcr", format!("\"{}\"", self.tcr), format!("{own} a positive rate up to pcr = \"{pcr}\""));
         }
         if self.out_of_rate && self.mcr >= self.tcr {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_tm_4_0_and_without_fault() {
+    fn the_defaults_are_those_of_tm_4_0_and_valid() {
         let read: Parameters = serde_json::from_str("{}").unwrap();
         assert_eq!(read, Parameters::default());
         assert_eq!(keys(&read), [""; 0]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bad_value_is_refused_by_its_key_and_the_corners_are_not() {
+    fn each_bad_value_is_refused_with_its_key_and_extreme_values_are_accepted() {
         type Change = fn(&mut Parameters);
         let with = |change: Change| {
             let mut parameters = Parameters::default();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_named_at_once_with_its_range() {
+    fn all_faults_are_named_together_with_their_range() {
         let parameters = Parameters { rif: 0.1, nrm: 31, icr: Some(mbps(200)), ..Parameters::default() };
         assert_eq!(
             said(&parameters),
@@ -338,13 +338,13 @@ mod tests {
     }
 
     #[test]
-    fn a_default_that_does_not_fit_is_said_to_be_one() {
+    fn a_default_out_of_range_is_reported_as_a_default() {
         let said = |tcr: u64| {
             let tcr = BitRate::from_bits_per_second(tcr);
             let pcr = Some(BitRate::from_bits_per_second(1000));
             self::said(&Parameters { pcr, tcr, ..Parameters::default() })
         };
-        assert_eq!(said(4240), ["tcr = \"4.24kbps\" is the default, and not a positive rate up to pcr = \"1kbps\""]);
+        assert_eq!(said(4240), ["tcr = \"4.24kbps\" is the default, but is not a positive rate up to pcr = \"1kbps\""]);
         assert_eq!(said(4241), ["tcr = \"4.241kbps\" is not a positive rate up to pcr = \"1kbps\""]);
         assert_eq!(said(1000), [""; 0]);
     }

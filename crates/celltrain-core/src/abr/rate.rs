@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_worked_by_hand() {
+    fn rates_match_hand_calculations() {
         // nz is in bit 14, e in bits 13 to 9 and m in bits 8 to 0. The rate 1 is 2^0, and 10 is 2^3 (1 + 128/512).
         // 365566 lies between 2^18 (1 + 201/512) = 365056 and 2^18 (1 + 202/512) = 365568. 149.76e6 / 424 = 353207.5 is
         // 2^18 (1 + 177.86/512).

@@ -168,7 +168,7 @@ impl Player {
                 return Ok(());
             };
             self.now = start;
-            let (run, _) = port.send(start, None).ok_or("nothing goes at its start")?;
+            let (run, _) = port.send(start, None).ok_or("no cell is sent at its start")?;
             let cell = run.last;
             let content = cell.is_rm().then(|| *port.rm(Label::new(0), cell.frame));
             let kind = content.map_or("data", |rm| kind_of(&RmCell { out_of_rate: cell.tagged(), ..rm }));
@@ -268,7 +268,7 @@ impl Player {
             return wrong();
         }
         let Some(content) = sent.content else {
-            return if words.is_empty() { Ok(()) } else { Err("a data cell says nothing".into()) };
+            return if words.is_empty() { Ok(()) } else { Err("a data cell has no rates".into()) };
         };
         let mut expected = self.rm_cell(&words)?;
         // Rates that the line does not name may have any value.
@@ -363,7 +363,7 @@ fn every_script_holds() {
 }
 
 #[test]
-fn a_script_that_does_not_hold_fails() {
+fn a_script_with_a_wrong_expectation_fails() {
     let play_on = |rest: &str| play(&format!("set icr 424kbps\ndata 9\nat 2500\n{rest}"), Mode::OneByOne);
     assert!(play_on("> 0 frm ccr 1000\n> 1000 data x2 every 1000\n= acr 1000").is_ok());
     assert!(play_on("> 0 frm\n> 1000 data").is_err(), "a cell not written down");

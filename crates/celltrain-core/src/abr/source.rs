@@ -256,7 +256,7 @@ impl Source {
             return;
         }
         assert!(first >= self.pace.next, "in-rate cells start no faster than ACR");
-        assert!(cells <= self.data_cells_until_rm(first), "rule 3 asks for an RM cell before so many data cells");
+        assert!(cells <= self.data_cells_until_rm(first), "rule 3 requires an RM cell before this data cell");
         if self.train.cells == 0 || first != self.pace.next {
             self.train = Train { first, cells: 0, before: self.pace };
         }

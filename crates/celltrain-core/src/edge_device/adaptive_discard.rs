@@ -188,12 +188,12 @@ impl Thresholds {
             faults.push(Fault::new("reduction_factor", self.f, "is not a share of a rate (0 to 1)"));
         }
         if self.lt == 0 {
-            let problem = "is no number of packets; it must be at least 1, or the queue never is low";
+            let problem = "is not a valid number of packets; it must be at least 1, or the queue is never low";
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {
             // The message must also make sense to a user who did not write the key.
-            let own = if self.lt == DEFAULT_LT { "is the default, and" } else { "is" };
+            let own = if self.lt == DEFAULT_LT { "is the default, but is" } else { "is" };
             let problem = format!("{own} more packets than the buffer holds ({mqs} of the longest)");
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_arrow_of_the_state_machine_and_every_guard_both_ways() {
+    fn every_transition_and_both_outcomes_of_every_guard_occur() {
         #[rustfmt::skip]
         let table: [(&str, Before, After); 18] = [
             ("0: ACR below f LD_ACR, QL at LT",               (Zero,  49.0, 3, 0), (One,   49.0, 2, 2)),
@@ -302,7 +302,7 @@ mod tests {
             ("0: ACR higher",                                 (Zero, 120.0, 1, 0), (Zero, 120.0, 1, 0)),
             ("1: a fall of ACR costs nothing",                (One,   10.0, 4, 1), (One,  100.0, 4, 1)),
             ("1: QL at MQS",                                  (One,   10.0, 5, 0), (One,   10.0, 4, 4)),
-            ("1: QL at MQS, P_CTR starts anew",               (One,  120.0, 5, 2), (One,  120.0, 4, 4)),
+            ("1: QL at MQS, P_CTR restarts",               (One,  120.0, 5, 2), (One,  120.0, 4, 4)),
             ("1: low queue, P_CTR at 0",                      (One,  100.0, 2, 0), (Zero, 100.0, 2, 0)),
             ("1: QL at LT, P_CTR at 0",                       (One,  100.0, 3, 0), (One,  100.0, 3, 0)),
             ("1: low queue, P_CTR above 0",                   (One,  100.0, 2, 1), (One,  100.0, 2, 1)),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_of_rate_costs_depends_on_when_the_algorithm_looks() {
+    fn the_cost_of_a_rate_change_depends_on_when_the_algorithm_samples() {
         // MQS = 15. Columns: packets; new ACR relative to the old one; packets left immediately afterwards; packets
         // lost after the next arrival (by the rate rule, and for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_queue_is_the_buffer_in_whole_packets() {
+    fn the_maximum_queue_is_the_buffer_in_whole_packets() {
         for (eb, cells, mqs) in [(500, 32, 15), (500, 33, 15), (1000, 32, 31), (1000, 33, 30), (33, 33, 1)] {
             let mut bench = bench(eb, cells);
             bench.offer_many(mqs, cells);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_of_the_rate_costs_one_packet_until_as_many_as_waited_are_served_and_the_queue_is_low() {
+    fn a_rate_decrease_drops_one_packet_until_the_backlog_is_served_and_the_queue_is_low() {
         let mut bench = bench(500, 32);
         bench.offer_many(8, 32);
         bench.buffer.on_rate(VC, Bench::ACR * 0.4);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packet_under_way_counts_in_the_queue_and_is_not_dropped() {
+    fn the_packet_in_service_counts_in_the_queue_and_is_not_dropped() {
         let mut bench = bench(500, 32);
         bench.offer_many(15, 32);
         bench.buffer.take(VC, 31);

@@ -367,7 +367,7 @@ fn ada_state(vc: &OracleVc) -> AdaState {
 
 proptest! {
     #[test]
-    fn the_buffer_does_what_its_naive_oracle_does(
+    fn the_buffer_matches_its_naive_model(
         eb in prop_oneof![9 => (9u32..60).prop_map(Some), 1 => Just(None)],
         f in prop_oneof![Just(0.5), 0.0..1.0],
         lt in 1u32..4,
@@ -424,7 +424,7 @@ fn default_settings_pass_their_own_check_in_the_papers_buffers() {
 }
 
 #[test]
-fn faults_name_key_value_and_what_would_be_right() {
+fn faults_name_the_key_the_value_and_valid_values() {
     let faults = |json: &str| {
         let config: EdgeConfig = serde_json::from_str(json).unwrap();
         let faults = config.check(192).into_iter();
@@ -445,15 +445,15 @@ fn faults_name_key_value_and_what_would_be_right() {
         faults(r#"{"memory": "per_vc", "discard": {"shared_adaptive_discard": {"low_threshold": 0}}}"#),
         [
             "memory = \"per_vc\" does not go with `shared_adaptive_discard`, which needs memory = \"shared\"",
-            "discard.shared_adaptive_discard.low_threshold = 0 is no number of packets; it must be at least 1, \
-             or the queue never is low",
+            "discard.shared_adaptive_discard.low_threshold = 0 is not a valid number of packets; it must be \
+             at least 1, or the queue is never low",
         ]
     );
     // If the scenario does not set LT, it is 6.
     assert_eq!(
         faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {}}}"#),
         [
-            "discard.adaptive_discard.low_threshold = 6 is the default, and more packets than the buffer holds (2 of the \
+            "discard.adaptive_discard.low_threshold = 6 is the default, but is more packets than the buffer holds (2 of the \
              longest)"
         ]
     );
@@ -468,7 +468,7 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
     let vc = Label::new(0);
     let changes: [(&str, Change); 3] = [
         ("a packet came", |bench| bench.offer(0, 9)),
-        ("the second packet, not under way, was dropped", |bench| {
+        ("the second packet, not in service, was dropped", |bench| {
             assert!(bench.buffer.packets.drop_front(Label::new(0), Cause::NoRoom));
         }),
         ("the rate changed", |bench| bench.buffer.on_rate(Label::new(0), 2.0 * Bench::ACR)),
@@ -484,12 +484,12 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
         // One of the last two cells taken has been put back, so only one more can be. The others were taken before the
         // change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
-        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken ahead are put back"), "{what}");
+        assert_eq!(panic.downcast_ref(), Some(&"only cells taken early are put back"), "{what}");
     }
 }
 
 #[test]
-fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
+fn a_discard_algorithm_requires_the_kind_of_memory_it_supports() {
     use Memory::{PerVc, Shared};
     let made_for: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::memory).collect();
     assert_eq!(made_for[..4], [None, None, Some(PerVc), Some(Shared)], "each adaptive one is made for its own");
@@ -505,7 +505,7 @@ fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
 }
 
 #[test]
-fn thresholds_are_checked_against_the_packets_that_fit_where_one_does() {
+fn thresholds_are_checked_against_the_number_of_packets_that_fit() {
     for discard in DiscardConfig::samples() {
         let (name, Some(memory)) = (discard.name(), discard.memory()) else { continue };
         // LT is 6 packets. A buffer of 192 cells holds six, one of 191 five, and one of 32 a single one. A buffer of 31

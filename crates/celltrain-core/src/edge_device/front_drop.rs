@@ -53,7 +53,7 @@ impl Discard for FrontDrop {
 
 /// Returns the VC with the most waiting cells among those that have a packet to drop; in a tie, the first of them.
 fn longest_other(packets: &Packets) -> Option<Label> {
-    debug_assert_eq!(packets.memory(), Memory::Shared, "in a buffer of its own a VC has no others");
+    debug_assert_eq!(packets.memory(), Memory::Shared, "in a private buffer there is only one VC");
     packets.vcs().filter(|&vc| packets.can_drop(vc)).min_by_key(|&vc| std::cmp::Reverse(packets.cells(vc)))
 }
 
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_goes_until_the_new_packet_fits() {
+    fn packets_are_dropped_from_the_front_until_the_new_one_fits() {
         let mut bench = bench(20, Memory::PerVc);
         bench.offer_many(4, 5);
         bench.offer(0, 6);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packet_under_way_stays_and_the_one_behind_it_goes() {
+    fn the_packet_in_service_stays_and_the_next_one_is_dropped() {
         for (taken, put_back, left) in [(1, 0, [0, 2, 3]), (10, 10, [1, 2, 3])] {
             let mut bench = bench(20, Memory::PerVc);
             bench.offer(0, 10);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_no_drop_can_help_is_refused_and_nothing_dropped() {
+    fn a_packet_that_cannot_fit_is_refused_and_drops_nothing() {
         let mut bench = bench(20, Memory::PerVc);
         bench.offer(0, 15);
         bench.offer(0, 5);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_shared_memory_the_own_queue_goes_first_and_then_the_longest() {
+    fn in_a_shared_memory_the_own_queue_loses_first_and_then_the_longest() {
         let mut bench = bench(30, Memory::Shared);
         bench.offer(0, 4);
         bench.offer(1, 8);

@@ -65,13 +65,13 @@ pub struct EdgeConfig {
     /// EB: size of the buffer in cells, for each VC or for all together, depending on `memory`. Default: infinite.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub buffer: Option<u32>,
-    /// Whether VCs share the buffer.
+    /// Buffer of each VC, or one for all.
     pub memory: Memory,
     /// Which packets are dropped.
     pub discard: DiscardConfig,
 }
 
-/// Whether the VCs of an edge device share its buffer.
+/// Division of an edge device's buffer among VCs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "EdgeMemory")]

@@ -30,7 +30,7 @@ pub enum Cause {
     RateFell,
 }
 
-/// What happened to a packet, for observers.
+/// Outcome of a packet, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOutcome {
     /// Label of the packet's VC.
@@ -262,7 +262,7 @@ impl Packets {
 
     pub(super) fn take(&mut self, vc: Label, cells: u32) -> Run {
         let queue = &mut self.queues[vc];
-        let packet = *queue.packets.front().expect("cells are taken where some wait");
+        let packet = *queue.packets.front().expect("cells are taken only if some wait");
         let left = packet.cells - queue.taken;
         assert!(0 < cells && cells <= left, "cells are taken of one packet at a time");
         queue.ahead = if queue.taken == 0 { cells } else { queue.ahead + cells };
@@ -283,7 +283,7 @@ impl Packets {
     /// Puts cells back. Returns whether they include the last cell of a packet.
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
         let queue = &mut self.queues[vc];
-        assert!(0 < cells && cells <= queue.ahead, "only cells that were taken ahead are put back");
+        assert!(0 < cells && cells <= queue.ahead, "only cells taken early are put back");
         // If no packet is under way, the cells to be put back belong to the packet served last.
         let was_served = queue.taken == 0;
         if was_served {
@@ -335,7 +335,7 @@ impl Packets {
         };
         for (counters, waiting) in state.counters.iter().zip(&state.waiting) {
             let gone = counters.forwarded + counters.lost() + counters.discarded();
-            assert_eq!(counters.offered, gone + u64::from(*waiting), "cells offered have gone, were lost or wait");
+            assert_eq!(counters.offered, gone + u64::from(*waiting), "offered cells have departed, were lost or wait");
         }
         state
     }

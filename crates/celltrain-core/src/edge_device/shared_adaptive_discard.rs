@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_alone_has_the_whole_memory_and_gives_it_back_to_the_next() {
+    fn a_lone_vc_uses_the_whole_memory_and_releases_it_for_others() {
         let mut bench = bench(100, &[10; 2]);
         for _ in 0..10 {
             bench.offer_at(0, 10, 500.0);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_below_a_cell_a_second_make_shares_too() {
+    fn rates_below_one_cell_per_second_have_shares() {
         let mut bench = bench(20, &[5; 2]);
         // The shares are 15 and 5 cells.
         for (vc, acr) in [(0, 0.375), (0, 0.375), (1, 0.125), (1, 0.125), (0, 0.375)] {
@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_vc_with_packets_of_one_length_sees_the_algorithm_for_a_buffer_of_its_own(
+        fn a_single_vc_with_equal_packets_behaves_as_in_a_private_buffer(
             eb in 20u32..60,
             cells in 1u32..20,
             (f, lt) in (0.0f64..1.0, 1u32..5),
@@ -231,7 +231,7 @@ mod tests {
         }
 
         #[test]
-        fn who_holds_no_more_than_its_share_loses_nothing_to_others(
+        fn a_vc_within_its_share_loses_nothing_to_others(
             eb in 20u32..60,
             operations in operations(4, 20),
         ) {

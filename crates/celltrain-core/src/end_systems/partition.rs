@@ -83,7 +83,7 @@ impl EndSystems {
     }
 
     pub(crate) fn add_observations(&mut self, flow: FlowIndex, messages: &mut EndMessages) {
-        let sights = self.connections[flow].sights.as_mut().expect("its ends are simulated apart");
+        let sights = self.connections[flow].sights.as_mut().expect("its ends are in different partitions");
         messages.sights.extend(sights.drain(..).map(|sight| (flow, sight)));
     }
 

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_takes_no_time_has_none() {
+    fn a_host_without_processing_time_adds_no_delay() {
         assert!(processing(HostOptions::default()).is_none());
     }
 
@@ -164,7 +164,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(21))]
 
         #[test]
-        fn nothing_is_overtaken_or_lost_and_each_packet_takes_its_time(
+        fn packets_keep_their_order_and_each_takes_its_processing_time(
             arrivals in prop::collection::vec((0u64..40, 0u32..4), 0..80), longest in 1u64..50,
         ) {
             let mut processing = taking(longest, ProcessingTimes::Uniform);

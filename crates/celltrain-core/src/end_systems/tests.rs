@@ -36,7 +36,7 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
 }
 
 #[test]
-fn connections_share_a_clock_where_kind_granularity_and_phase_are_the_same() {
+fn connections_with_the_same_kind_granularity_and_phase_share_a_clock() {
     use ClockKind::{DelayedAck, Retransmission};
     let delayed = |options| TcpOptions { delayed_acks: DelayedAcks::On, ..options };
     // The fourth flow's retransmission clock ticks together with the delayed-acknowledgement clock, but is a separate
@@ -54,7 +54,7 @@ fn connections_share_a_clock_where_kind_granularity_and_phase_are_the_same() {
 }
 
 #[test]
-fn a_random_phase_makes_a_clock_of_ones_own() {
+fn a_random_phase_needs_a_separate_clock() {
     let random = || TcpOptions { tick_phase: TickPhase::Random, ..ticking(100) };
     let network = network(&[random(), ticking(100), random(), ticking(100)]);
     let flows: Vec<_> = clocks(&network).into_iter().map(|(_, period, flows)| (period, flows)).collect();
@@ -89,7 +89,7 @@ fn a_probe_of_a_closed_window_is_a_frame_of_one_byte() {
 }
 
 #[test]
-fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order() {
+fn connections_on_clocks_that_tick_together_are_processed_in_order() {
     // Flows 0 and 2 share a clock; flow 1 has its own. All three have their first timeout at three seconds.
     let network = network(&[ticking(100), ticking(50), ticking(100)]);
     let clock = network.clock();

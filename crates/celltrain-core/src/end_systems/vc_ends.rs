@@ -82,7 +82,7 @@ impl Vcs {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call for each frame takes 1 % of a run")]
+    #[expect(clippy::inline_always, reason = "a call for each frame costs 1 % of a run")]
     pub(super) fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
         if let Some(log) = self.blocks(vc) {
             log.push(Frame::new(frame.cells, blocks.unwrap_or(SackBlocks::NONE)));
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_vc_is_one_line_of_the_cache() {
+    fn a_vc_end_fits_in_one_cache_line() {
         assert_eq!(size_of::<VcEnds>(), 64);
     }
 }

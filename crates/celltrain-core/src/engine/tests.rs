@@ -37,12 +37,12 @@ fn run(network: &Network) -> RunResult {
 }
 
 #[test]
-fn engines_are_known_by_their_names() {
+fn engines_are_found_by_name() {
     assert_eq!(["fast", "reference", "slow"].map(Engine::named), [Some(Engine::Fast), Some(Engine::Reference), None]);
 }
 
 #[test]
-fn the_zero_loss_queues_of_the_lan_are_exactly_those_of_96_1269() {
+fn the_zero_loss_queues_of_the_lan_equal_those_of_96_1269() {
     for (sources, queue) in [(5, 7591), (15, 22831)] {
         let result = run(&lan(sources, None, "200ms"));
         assert_eq!(result.ports[N_SOURCE_BOTTLENECK].max_queue_cells, queue, "{sources} sources");
@@ -72,7 +72,7 @@ fn a_single_segment_takes_the_time_its_hops_and_hosts_add_up_to() {
 }
 
 #[test]
-fn a_host_sends_no_faster_than_it_works() {
+fn a_host_sends_no_faster_than_its_processing_time_allows() {
     // 12 cells take 32.7 us on the link, and the host needs 100 us. With an open window, a segment leaves every 100 us.
     for (times, least, most) in [(ProcessingTimes::Fixed, 9990, 10_000), (ProcessingTimes::Uniform, 19_000, 20_500)] {
         let mut network = lan(1, None, "1s");
@@ -84,7 +84,7 @@ fn a_host_sends_no_faster_than_it_works() {
 }
 
 #[test]
-fn flows_that_start_at_a_time_of_their_own_end_no_later_for_it() {
+fn a_later_start_does_not_change_the_end_of_a_flow() {
     // The completion time of a file counts from the flow's own start, so both engines must agree on the start.
     let mut network = lan(3, None, "1s");
     for flow in &mut network.flows {
@@ -100,7 +100,7 @@ fn flows_that_start_at_a_time_of_their_own_end_no_later_for_it() {
 }
 
 #[test]
-fn what_a_receiver_reports_reaches_a_sender_with_sack() {
+fn sack_blocks_of_a_receiver_reach_the_sender() {
     // A segment is lost each time the window reaches eight segments. For SACK, only acknowledgements that report new
     // SACK information are duplicates (RFC 6675, 2). So without SACK blocks, the segment would not be retransmitted
     // before a timeout.
@@ -113,7 +113,7 @@ fn what_a_receiver_reports_reaches_a_sender_with_sack() {
 }
 
 #[test]
-fn the_window_at_the_end_is_the_senders() {
+fn the_final_window_is_the_senders() {
     // In slow start with a round trip of a little over 30 us, cwnd is 2 after the first acknowledgement.
     let network = lan(1, None, "100us");
     let flow = &run(&network).flows[FIRST];
@@ -130,7 +130,7 @@ fn a_fixed_tie_order_lets_one_source_capture_the_link() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_and_another_seed_another() {
+fn equal_seeds_give_equal_runs_and_different_seeds_different_runs() {
     let mut network = lan(5, Some(1000), "300ms");
     let first = run(&network);
     assert_eq!(first, run(&network));
@@ -163,7 +163,7 @@ fn a_probe_changes_nothing() {
 }
 
 #[test]
-fn engines_agree_where_a_cell_time_is_a_single_unit() {
+fn engines_agree_if_a_cell_time_is_a_single_time_unit() {
     // At 42.4 Mb/s there are 100,000 cells a second, and everything else takes a whole number of cell times.
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     for window in [2_048, 8_192, 65_535] {
@@ -179,7 +179,7 @@ fn engines_agree_where_a_cell_time_is_a_single_unit() {
 }
 
 #[test]
-fn engines_agree_under_every_policy_and_scheduler_and_where_vcs_merge() {
+fn engines_agree_for_every_policy_and_scheduler_and_for_merged_vcs() {
     const BUFFER: u32 = 40;
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     // Three sources send bursts in packets of 19, 7 and 2 cells, together sometimes more and sometimes less than the
@@ -257,7 +257,7 @@ fn service_before_arrivals_makes_room_in_the_same_instant() {
 }
 
 #[test]
-fn delayed_acknowledgements_tick_on_a_clock_that_knows_200_ms() {
+fn delayed_acknowledgements_need_a_clock_with_a_tick_of_200_ms() {
     // A cell takes a second here, and nothing else needs a finer clock. Regression: the 200 ms timer was rounded to
     // zero.
     let mut network = lan(1, None, "10s");
@@ -274,7 +274,7 @@ fn delayed_acknowledgements_tick_on_a_clock_that_knows_200_ms() {
 }
 
 #[test]
-fn a_run_ends_at_whichever_question_is_answered_with_no() {
+fn a_run_ends_at_any_callback_that_returns_stop() {
     let network = lan(4, None, "2ms");
     let run = |engine: Engine, most: usize, shares: &Cell<[usize; 3]>| -> (usize, Outcome) {
         let progress = Progress::default();
@@ -309,7 +309,7 @@ fn a_run_ends_at_whichever_question_is_answered_with_no() {
 }
 
 #[test]
-fn a_batch_of_many_cells_asks_in_between_and_changes_nothing() {
+fn a_large_batch_checks_for_cancellation_without_changing_the_run() {
     // All cells sent during the link delay of 100 ms reach the port in one batch, which is 60,000 cells.
     let traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "150Mbps".parse().unwrap(),
@@ -352,7 +352,7 @@ fn a_file_ends_when_its_last_segment_is_acknowledged() {
 }
 
 #[test]
-fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
+fn a_burst_starts_one_pause_after_the_previous_one_was_acknowledged() {
     // As above, one segment is sent per round trip. 1025 bytes are three segments, so a burst takes three round trips,
     // and a pause precedes the next burst.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
@@ -374,7 +374,7 @@ fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
 }
 
 #[test]
-fn bursts_go_on_under_every_variant_whatever_is_lost() {
+fn bursts_continue_despite_losses_under_every_tcp_variant() {
     for &name in TcpConfig::NAMES {
         let mut network = lan(5, Some(60), "10s");
         for flow in &mut network.flows {
@@ -392,7 +392,7 @@ fn bursts_go_on_under_every_variant_whatever_is_lost() {
 }
 
 #[test]
-fn a_file_is_whole_under_every_variant_whatever_is_lost() {
+fn files_arrive_complete_despite_losses_under_every_tcp_variant() {
     for &name in TcpConfig::NAMES {
         let mut network = lan(5, Some(60), "20s");
         for flow in &mut network.flows {
@@ -410,7 +410,7 @@ fn a_file_is_whole_under_every_variant_whatever_is_lost() {
 }
 
 #[test]
-fn packets_are_put_in_at_their_rate_whatever_becomes_of_them() {
+fn packet_sources_send_at_their_rate_regardless_of_losses() {
     let mut network = lan(3, Some(100), "1s");
     let packet = Bytes { bytes: 512 };
     let rate = "38.88Mbps".parse().unwrap();
@@ -429,7 +429,7 @@ fn packets_are_put_in_at_their_rate_whatever_becomes_of_them() {
 }
 
 #[test]
-fn fairness_is_that_of_ubr_flows_where_there_are_any() {
+fn fairness_covers_only_ubr_flows_if_there_are_any() {
     let mut network = lan(3, None, "100ms");
     for (flow, rate) in network.flows.iter_mut().zip(["15.552Mbps", "7.776Mbps", "31.104Mbps"]) {
         let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
@@ -459,7 +459,7 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
 }
 
 #[test]
-fn throughput_counts_a_segment_as_often_as_it_arrives_and_goodput_once() {
+fn throughput_counts_every_arrival_of_a_segment_and_goodput_the_first() {
     // Six links of 1 s: an acknowledgement arrives after six seconds plus cell times, and the first retransmission
     // timeout is three seconds. A file of one segment is sent at 0 and at about 3 s. The copies arrive at about 3 s and
     // 6 s, and the first is acknowledged before the next timeout, doubled, at about 9 s.
@@ -543,7 +543,7 @@ fn wfq_gives_greedy_sources_their_weights_within_one_per_cent() {
 }
 
 #[test]
-fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than_a_cell_in_service() {
+fn under_strict_priority_the_higher_class_waits_for_at_most_one_cell_in_service() {
     let mut network = lan(5, None, "200ms");
     // One segment is sent per round trip. A round trip takes the sum of its hops, and at most two more cell times to
     // wait for cells in service.
@@ -562,7 +562,7 @@ fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than
 }
 
 #[test]
-fn a_guaranteed_rate_is_what_ubr_gets_next_to_a_greedy_class() {
+fn ubr_gets_its_guaranteed_rate_next_to_a_greedy_class() {
     for share in [0.1, 0.3, 0.75] {
         let mut network = lan(4, None, "300ms");
         network.vcs[VcIndex::new(0)].class = Class::Vbr;
@@ -651,7 +651,7 @@ fn a_flow_that_is_one_file_takes_as_long_as_that_file() {
 }
 
 #[test]
-fn only_what_tcp_sends_is_cut_into_files() {
+fn only_tcp_flows_are_divided_into_files() {
     let mut network = lan(2, Some(100), "200ms");
     network.flows[SECOND].traffic = TrafficConfig::OnOff(on_off::Config::default());
     let result = with_files(&network, 10_000);
@@ -663,7 +663,7 @@ fn only_what_tcp_sends_is_cut_into_files() {
 }
 
 #[test]
-fn a_plan_has_the_code_of_each_port_and_the_places_it_feeds() {
+fn a_plan_lists_the_code_of_each_port_and_its_next_hops() {
     let network = lan(3, Some(100), "1s");
     let ports = explain_plan(&network, &CancellationToken::never()).unwrap();
     assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
@@ -682,7 +682,7 @@ fn apart(sources: usize, delay: &str) -> Network {
 }
 
 #[test]
-fn a_run_on_two_threads_has_the_result_of_one_to_the_last_bit() {
+fn a_run_on_two_threads_is_bit_identical_to_one_thread() {
     let mut network = apart(3, "25ms");
     network.flows[SECOND].traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: BitRate::from_bits_per_second(10_000_000),
@@ -710,7 +710,7 @@ fn a_run_on_two_threads_has_the_result_of_one_to_the_last_bit() {
 }
 
 #[test]
-fn a_run_on_two_threads_ends_when_it_is_told_to() {
+fn a_run_on_two_threads_can_be_cancelled() {
     let network = apart(3, "50ms");
     for most in [0.0, 0.01, 0.3] {
         let mut shares = Vec::new();

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_sleeps_has_the_thresholds_of_one_that_never_does() {
+    fn a_paused_clock_gives_the_thresholds_of_one_that_always_runs() {
         let mut rng = Stream::new(1, "abm");
         for case in 0..200 {
             let interval = Duration::from_microseconds(u64::from(1 + rng.below([2, 20, 2000][case % 3])));

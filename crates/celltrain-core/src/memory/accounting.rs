@@ -325,7 +325,7 @@ impl Memory {
 
     /// Does the same as [`Memory::offer`], without the numbers of a refusal.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
     pub(crate) fn try_enter(&mut self, class: CellClass, now: Time) -> Attempt {
         match (class.ingress, class.egress) {
             (Some(queue), None) | (None, Some(queue)) => match self.find_part(queue, now) {
@@ -383,7 +383,7 @@ impl Memory {
 
     /// Finds the part of the memory that has room for a cell of a queue.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
     fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
         let queue = &self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -423,7 +423,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
     fn enter(&mut self, number: QueueIndex, part: Part, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -499,7 +499,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
     fn leave_queue(&mut self, number: QueueIndex, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn with_equal_alpha_two_queues_hold_a_third_each() {
+    fn with_equal_alpha_two_queues_hold_one_third_each() {
         assert_eq!(settled(1.0, ArrivingCell::NotCounted, 300, 2), [100, 100]);
         assert_eq!(settled(1.0, ArrivingCell::NotCounted, 301, 2), [101, 100]);
     }

@@ -57,13 +57,10 @@ const FIRST_OWN: u8 = 5;
 pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("B", Unit::CELLS, "cells of the shared part of the pool"), None),
     (Name::number("N", Unit::NONE, "queues of the pool"), None),
-    (Name::number("Q", Unit::CELLS, "cells of the shared part that are taken, the arriving one not counted"), Some(Q)),
-    (Name::number("q_i", Unit::CELLS, "cells of the shared part that the arriving cell's queue holds"), Some(OWN)),
-    (Name::number("n", Unit::NONE, "queues that hold a cell of the shared part"), Some(ACTIVE)),
-    (
-        Name::number("rank", Unit::NONE, "1 and the number of queues that are longer than the arriving cell's"),
-        Some(RANK),
-    ),
+    (Name::number("Q", Unit::CELLS, "occupied cells of the shared part, without the arriving one"), Some(Q)),
+    (Name::number("q_i", Unit::CELLS, "cells of the arriving cell's queue in the shared part"), Some(OWN)),
+    (Name::number("n", Unit::NONE, "queues with cells in the shared part"), Some(ACTIVE)),
+    (Name::number("rank", Unit::NONE, "1 plus the number of queues longer than the arriving cell's"), Some(RANK)),
     (Name::number("priority", Unit::NONE, "the priority of the arriving cell"), Some(PRIORITY)),
 ];
 
@@ -79,7 +76,7 @@ impl Host for AtPool {
             ("B", _) => Meaning::Constant(self.cells.into()),
             ("N", _) => Meaning::Constant(self.queues.map_or(1.0, |queues| queues as f64)),
             (_, Some(register)) if on != On::Start => Meaning::Register(register),
-            _ => Meaning::NotHere("which changes, and this is worked out once, as the run starts"),
+            _ => Meaning::NotHere("which changes, but this is evaluated only once, at the start of the run"),
         };
         let word = |(name, register): &(Name, Option<u8>)| Word {
             name: name.name.into(),
@@ -94,7 +91,7 @@ impl Host for AtPool {
     }
 
     fn no_random(&self, _on: On) -> Option<&'static str> {
-        Some("which a memory does not draw: both engines must ask it the same questions")
+        Some("which a memory does not support")
     }
 
     fn taken(&self) -> [&'static str; 2] {
@@ -166,7 +163,7 @@ impl Configure for Config {
             debug_assert!(false, "formulas of a checked scenario can be read: {faults:?}");
             Config { admit: "true".into(), ..Config::default() }.compile(&at_pool)
         });
-        let (admit, registers) = compiled.expect("what is always true can be read");
+        let (admit, registers) = compiled.expect("a constant condition can be parsed");
         let priorities = pool.queues.iter().map(|queue| queue.priority).collect();
         Formula { admit, registers, priorities, replaced: 0 }
     }
@@ -231,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_place() {
+    fn an_error_in_a_formula_names_its_place() {
         let told = |config: Config, words: &str| {
             let faults = config.check(100);
             assert_eq!(faults.len(), 1, "{faults:?}");

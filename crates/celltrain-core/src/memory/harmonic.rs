@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_grow_together_stop_each_other_late() {
+    fn queues_that_grow_together_limit_each_other_late() {
         // Equally long queues all have rank 1. So the first queue to pass the limit of a lower rank keeps its lead.
         let held = fill(&mut Pool::new(&Config {}.into(), 66, 3), &[0, 1, 2]);
         assert!(held.iter().sum::<u32>() <= 66);

@@ -356,7 +356,7 @@ pub trait MemoryPolicy: Any + Send {
 
 /// Returns the largest whole number of cells up to a threshold; 0 if it is negative. The rounding error of a product
 /// does not count, so 0.29 of 100 cells is 29.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is more than fits is all that fits")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "larger values saturate")]
 fn whole_cells(threshold: f64) -> u32 {
     (threshold * (1.0 + 4.0 * f64::EPSILON)) as u32
 }

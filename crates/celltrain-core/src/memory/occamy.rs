@@ -144,7 +144,7 @@ mod tests {
     use crate::memory::tests::{Pool, fill};
 
     #[test]
-    fn queues_above_their_threshold_lose_their_heads_in_turn_and_in_time() {
+    fn queues_above_their_threshold_lose_cells_at_the_front_in_turn() {
         let mut pool = Pool::new(&Config { alpha: 1.0, ..Config::default() }.into(), 12, 3);
         assert_eq!(fill(&mut pool, &[0]), [6, 0, 0]);
         // With the arriving cell, 7 cells are taken. The thresholds fall to 5, so queue 0 loses a cell at once.

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_and_the_mean_are_those_of_a_hand_calculation() {
+    fn percentiles_and_the_mean_match_a_hand_calculation() {
         // No cells until 10, one until 50, two until 90, three until 91, two until 92 and one until 100. So it is empty
         // during 10 % of the time, and has one cell during 48 %, two during 41 % and three during 1 %.
         let changes = [(10, true), (50, true), (90, true), (91, false), (92, false)];
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_reached_for_no_time_counts_for_no_percentile() {
+    fn a_level_held_for_no_time_does_not_affect_percentiles() {
         let found = times(&[(5, true), (5, true), (5, false)], 10);
         assert_eq!(found.at_least(), [10, 5, 0].map(Span));
         assert_eq!((found.percentile(500), found.percentile(1000)), (Some(0), Some(1)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn without_time_there_are_no_statistics() {
+    fn an_interval_of_zero_length_has_no_statistics() {
         for nothing in [OccupancyTimes::default(), times(&[], 0)] {
             assert_eq!((nothing.mean(), nothing.percentile(500)), (None, None));
         }

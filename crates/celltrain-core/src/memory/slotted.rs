@@ -112,7 +112,7 @@ impl SlottedMemory {
                 Verdict::PushOut(victim) => self.push_out(victim),
             }
         }
-        assert!(self.used < self.cells, "a policy admits only what fits");
+        assert!(self.used < self.cells, "a policy admits only cells that fit");
         self.queues[queue] += 1;
         self.used += 1;
         self.waiting[queue].push_back(self.lost.len());

@@ -37,7 +37,7 @@ impl Pool {
             }
         }
         self.queues[queue] += 1;
-        assert!(self.queues.iter().sum::<u32>() <= self.cells, "a policy admits only what fits");
+        assert!(self.queues.iter().sum::<u32>() <= self.cells, "a policy admits only cells that fit");
         self.ask(|policy, view| policy.entered(view, queue, 1));
         true
     }
@@ -235,7 +235,7 @@ fn policies() -> impl Strategy<Value = MemoryPolicyConfig> {
 proptest! {
     /// Random arrivals and departures give the same counts as the model.
     #[test]
-    fn a_memory_counts_like_the_model(
+    fn a_memory_matches_its_naive_model(
         policy in policies(),
         at_threshold in any::<bool>(),
         steps in prop::collection::vec((any::<bool>(), 0..LINKS, 0..LINKS, 0..2u32), 1..300),
@@ -281,7 +281,7 @@ fn a_cell_takes_the_reserve_first_then_the_shared_part_then_the_headroom() {
         assert_eq!(memory.in_headroom(group), cell.saturating_sub(9), "cell {cell}");
         assert_eq!(memory.is_paused(group), cell > 9, "cell {cell}");
     }
-    let Offer::Refused(refusal) = memory.offer(class(0, 0, 0), Time::default()) else { panic!("there is no place") };
+    let Offer::Refused(refusal) = memory.offer(class(0, 0, 0), Time::default()) else { panic!("no free cell") };
     assert_eq!((refusal.queue, refusal.limit, refusal.held), (group, Limit::Headroom, 8));
     assert_eq!(memory.counters(group).refused, 1);
     let changes: Vec<_> = std::iter::from_fn(|| memory.next_pause_change()).collect();

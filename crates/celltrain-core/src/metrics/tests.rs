@@ -80,7 +80,7 @@ fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
 }
 
 #[test]
-fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_others() {
+fn a_contract_counts_exactly_the_frames_its_vc_lost_at_its_ports() {
     let mut stage = Stage::new(|network| network.vcs[VcIndex::new(2)].contract = Some(contract(network)));
     // The second source's data is VC 2. It has label 0 on its own links, and label 1 on the bottleneck, after the first
     // source's VC.
@@ -100,7 +100,7 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
 }
 
 #[test]
-fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
+fn utilisation_is_the_transmission_time_divided_by_the_run_time() {
     let mut stage = Stage::new(|_| ());
     // A cell takes 265 units, and the run lasts 1000 cell times. 150 + 100 cells take a quarter of it. With 1001 cells,
     // the last one is still in service when the run ends.
@@ -138,7 +138,7 @@ fn with_abr(network: &mut Network) {
 }
 
 #[test]
-fn the_results_of_abr_are_those_of_its_vcs_and_their_rates_are_of_cells() {
+fn results_of_abr_cover_its_vcs_and_rates_count_whole_cells() {
     let found = Stage::new(with_abr).final_state().abr();
     let names: Vec<&str> = found.iter().map(|abr| abr.name.as_str()).collect();
     assert_eq!(names, ["vc0", "vc0"], "the others are not ABR");

@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(3) })]
 
     #[test]
-    fn a_tagged_frame_enters_only_where_an_untagged_one_would(
+    fn a_tagged_frame_is_admitted_only_if_an_untagged_one_is(
         per_vc in prop::array::uniform4(0u32..14),
         vc in 0..VCS,
     ) {
@@ -179,7 +179,7 @@ fn default_settings_pass_their_own_check() {
 }
 
 #[test]
-fn a_policy_whose_thresholds_are_shares_of_the_buffer_needs_one_with_a_limit() {
+fn thresholds_as_shares_require_a_finite_buffer() {
     let mut with_shares = 0;
     for config in PolicyConfig::samples(1000) {
         let settings = serde_json::to_value(&config).unwrap();
@@ -208,7 +208,7 @@ fn a_threshold_above_the_buffer_is_refused() {
             with_threshold += 1;
         }
     }
-    assert!(with_threshold >= 2 * 11, "all but those with thresholds by VC, with several, or with none");
+    assert!(with_threshold >= 2 * 11, "all except policies with thresholds by VC, several thresholds, or none");
 }
 
 /// Asks a policy about tagged and untagged frames of two VCs while `x` cells are waiting, divided between the VCs in
@@ -225,7 +225,7 @@ fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: 
 }
 
 #[test]
-fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothing() {
+fn a_policy_admits_frames_up_to_its_declared_limit_without_changing_state() {
     for k in [0, 1, 2, 7, 100] {
         for config in PolicyConfig::samples(k) {
             let name = config.name();
@@ -254,7 +254,10 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
                 one_more(x + 1, [&mut asked, &mut fresh]);
                 let answers = asked_in_all_ways(&mut *asked, x + 1, k, &mut draws);
                 let same = asked_in_all_ways(&mut *fresh, x + 1, k, &mut others);
-                assert_eq!(answers, same, "{name}: one that was asked before, and one that was not, at {x} of {k}");
+                assert_eq!(
+                    answers, same,
+                    "{name}: a policy that has decided before, and one that has not, at {x} of {k}"
+                );
             }
             assert_eq!(draws.next_u64(), others.next_u64(), "{name}");
         }
@@ -302,10 +305,10 @@ const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
 ];
 
 #[test]
-fn every_policy_answers_as_its_page_says() {
+fn every_policy_decides_as_its_page_describes() {
     for (name, cut, admits_up_to, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
-        let config = samples.find(|config| config.name() == name).expect("every row is of a policy of the list");
+        let config = samples.find(|config| config.name() == name).expect("every row names a policy of the list");
         let mut policy = config.build(Some(100), &NAMES);
         let said = (policy.admits_up_to(), policy.follower().is_some());
         assert_eq!(said, (admits_up_to, follows_cells), "{name}");

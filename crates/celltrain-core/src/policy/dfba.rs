@@ -82,7 +82,7 @@ impl Configure for Config {
             }
         }
         if self.z <= 1.0 {
-            let problem = "leaves no room between a VC's threshold and its ceiling of z times that; it must be above 1";
+            let problem = "must be above 1: the ceiling of a VC is z times its threshold";
             faults.push(Fault::new("z", self.z, problem));
         }
         faults
@@ -124,7 +124,7 @@ impl BufferPolicy for Dfba {
         let (x_i, r_i) = (f64::from(buffer.per_vc[vc]), self.r_i[vc]);
         let draws = x_i >= r_i && x_i <= self.z * r_i && f64::from(buffer.occupancy) < self.r && !buffer.tagged;
         Decision {
-            rule: "X_i reaches R_i, and X reaches R, or X_i is above Z R_i, or the frame is tagged, or chance has it",
+            rule: "X_i reaches R_i, and either X reaches R, X_i is above Z R_i, the frame is tagged, or a random draw refuses it",
             threshold: Some(self.r),
             share: Some(r_i),
             probability: draws.then(|| self.drop_probability(x_i, r_i)),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn below_its_threshold_a_vc_may_start_a_frame_whatever_the_rest() {
+    fn below_its_threshold_a_vc_may_always_start_a_frame() {
         assert_eq!(share_refused(&config(), &view(&[399, 601]), 0), 0.0);
     }
 
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_number_is_drawn_only_where_the_answer_hangs_on_it() {
+    fn a_random_number_is_drawn_only_if_the_decision_depends_on_it() {
         for (x_0, drawn) in [(399, false), (400, false), (500, true), (601, false)] {
             assert_eq!(draws(&config(), &view(&[x_0, 0]), 0), drawn, "X_i = {x_0}");
         }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_refused() {
+    fn invalid_settings_are_refused() {
         let keys = |config: Config, capacity| -> Vec<String> {
             config.check(capacity, &[]).into_iter().map(|fault| fault.key).collect()
         };

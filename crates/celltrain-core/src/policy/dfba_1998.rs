@@ -132,7 +132,7 @@ impl BufferPolicy for Dfba1998 {
         let draws = x > self.l && x <= self.h && !buffer.tagged;
         let Weights { of, sum } = &self.weights;
         Decision {
-            rule: "X is above H, or above L and the frame is tagged or chance has it",
+            rule: "X is above H, or above L and the frame is tagged or refused by a random draw",
             threshold: Some(if x > self.h { self.h } else { self.l }),
             share: Some(x * of[vc] / sum),
             probability: draws.then(|| self.drop_probability(x, f64::from(buffer.per_vc[vc]), vc)),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drop_probability_mixes_the_excess_of_the_vc_and_the_fill_of_the_buffer() {
+    fn the_drop_probability_combines_the_excess_of_the_vc_and_the_occupancy() {
         // X = 800 and X_0 = 500, so the excess is (500 - 200)/(800 * 3/4) = 1/2 and the fill is (800 - 500)/400 = 3/4.
         // With Z_0 = 3/4, the probability is 3/4 (1/2 * 1/2 + 1/2 * 3/4) = 0.46875.
         let per_vc = [500, 300];
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_number_is_drawn_only_where_the_answer_hangs_on_it() {
+    fn a_random_number_is_drawn_only_if_the_decision_depends_on_it() {
         for (per_vc, tagged, drawn) in [
             ([500, 0], false, false),
             ([501, 0], false, true),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_refused() {
+    fn invalid_settings_are_refused() {
         let keys = |config: Config, capacity| -> Vec<String> {
             config.check(capacity, &[]).into_iter().map(|fault| fault.key).collect()
         };

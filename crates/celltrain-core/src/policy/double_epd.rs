@@ -54,7 +54,7 @@ impl Configure for Config {
         let k = capacity.unwrap_or(u32::MAX);
         if faults.is_empty() && self.tagged_threshold.whole_cells(k) > self.threshold.whole_cells(k) {
             let problem = format!(
-                "is above threshold = {}; tagged frames are the first to be refused, so theirs is at most that",
+                "is above threshold = {}; tagged frames are refused first, so their threshold is at most that",
                 self.threshold
             );
             faults.push(Fault::new("tagged_threshold", self.tagged_threshold.written(), problem));

@@ -40,7 +40,7 @@ mod tests {
     use crate::policy::conformance::Bench;
 
     #[test]
-    fn the_front_frame_goes_and_its_last_cell_stays() {
+    fn the_front_frame_is_dropped_except_its_last_cell() {
         let mut bench = Bench::new(&Config {}, 5, 2);
         bench.offer_frame(0, 3);
         bench.offer_frame(1, 2);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_still_to_come_of_a_pushed_out_frame_are_refused() {
+    fn later_cells_of_a_pushed_out_frame_are_refused() {
         let mut bench = Bench::new(&Config {}, 2, 2);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn among_last_cells_alone_the_oldest_goes() {
+    fn if_only_last_cells_wait_the_oldest_is_dropped() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         for _ in 0..3 {
             bench.offer_frame(0, 1);

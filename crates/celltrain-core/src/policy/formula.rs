@@ -264,20 +264,20 @@ impl Table {
         let mut faults = Vec::new();
         match (self.every, self.on_cells.is_empty()) {
             (None, false) => {
-                faults.push(Fault::new("every", "", "is missing; on_cells is worked out once in so many cells"));
+                faults.push(Fault::new("every", "", "is missing; on_cells is evaluated once every this many cells"));
             }
             (Some(every), true) => {
                 faults.push(Fault::new(
                     "every",
                     every,
-                    "says how often on_cells is worked out, and there is no on_cells",
+                    "sets how often on_cells is evaluated, but there is no on_cells",
                 ));
             }
             _ => {}
         }
         if self.when_full == WhenFull::PushOutFront && self.follows_cells() {
             let problem =
-                "takes cells out of the queue, which on_departure and on_cells follow; choose one or the other";
+                "takes cells out of the queue, but on_departure and on_cells track the queue; choose one of them";
             faults.push(Fault::new("when_full", "\"push_out_front\"", problem));
         }
         faults

@@ -270,7 +270,7 @@ pub trait CellFollower {
 }
 
 /// Returns the largest whole number of cells up to a threshold, or `None` if the threshold is negative.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is more than fits is all that fits")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "larger values saturate")]
 fn whole_cells(threshold: f64) -> Option<u32> {
     (threshold >= 0.0).then_some(threshold as u32)
 }
@@ -309,7 +309,7 @@ pub struct Decision {
     pub probability: Option<f64>,
 }
 
-/// What happens to a cell that finds no room although its frame was admitted.
+/// Treatment of a cell that finds no room although its frame was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// This cell is lost; later cells of the frame enter when there is room.

@@ -188,7 +188,7 @@ mod tests {
 
     /// Regression: the class's own choice was ignored if a scenario named the class.
     #[test]
-    fn a_full_buffer_does_what_the_table_says_or_else_the_class() {
+    fn the_table_or_else_the_class_sets_the_action_at_a_full_buffer() {
         let overflow = |class: &str, when_full| {
             let config = Config { class: class.into(), when_full, ..sample(100) };
             config.build(100, &["tcp1"]).overflow()
@@ -199,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn the_object_is_made_when_the_port_is_known_and_asked_then() {
+    fn the_object_is_created_and_called_once_the_port_is_known() {
         let mut policy = sample(100).build(100, &["tcp1"]);
         let view = View { tagged: true, ..view(100, &[80]) };
         let mut rng = Stream::new(1, "bench");
-        assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "nothing is asked before");
+        assert!(policy.admit_frame(&view, Label::new(0), &mut rng), "no decision before");
         policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 1.0, units_per_second: 1.0 });
         assert!(!policy.admit_frame(&view, Label::new(0), &mut rng), "above half of 100");
     }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_at_its_threshold_loses_one_frame_and_the_next_only_after_it_was_below() {
+    fn a_vc_at_its_threshold_loses_one_frame_per_crossing() {
         let mut bench = Bench::new(&Config { thresholds: PerVc::Same(4.0) }, 100, 1);
         for (frames, expected) in [(2, 0), (1, 2), (5, 2)] {
             for _ in 0..frames {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn vcs_have_thresholds_of_their_own() {
+    fn each_vc_has_its_own_threshold() {
         let thresholds = PerVc::from([("vc0", 2.0), ("vc1", 6.0)]);
         let mut bench = Bench::new(&Config { thresholds }, 100, 2);
         for _ in 0..3 {

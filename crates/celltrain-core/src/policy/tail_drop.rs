@@ -35,7 +35,7 @@ mod tests {
     use crate::policy::conformance::Bench;
 
     #[test]
-    fn a_cell_behind_a_lost_one_enters_when_there_is_room() {
+    fn a_cell_after_a_lost_one_enters_if_there_is_room() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         bench.offer_frame(0, 3);
         assert_eq!(bench.port.occupancy(), 2);

@@ -27,7 +27,7 @@ impl<A: Arbiter> VirtualQueues<A> {
     /// Returns `M_j` for a decision, after checking that the virtual queues hold as many cells as the real one.
     #[inline]
     pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
-        assert_eq!(self.sum, occupancy, "the virtual queues hold as many cells as the FIFO");
+        assert_eq!(self.sum, occupancy, "the virtual queues and the FIFO hold equally many cells");
         f64::from(self.cells[vc])
     }
 }
@@ -43,7 +43,7 @@ impl<A: Arbiter> CellFollower for VirtualQueues<A> {
     }
 
     fn on_leave(&mut self, mut cells: u32) {
-        self.sum = self.sum.checked_sub(cells).expect("what leaves the FIFO had entered it");
+        self.sum = self.sum.checked_sub(cells).expect("cells that leave the FIFO had entered it");
         if let Some(vc) = self.arbiter.alone().map(Label::from).filter(|&vc| self.cells[vc] > cells) {
             self.cells[vc] -= cells;
             return;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_enter_at_once_where_their_virtual_queue_stays_filled_or_come_closely_where_turns_forgive() {
+    fn batches_of_cells_are_admitted_if_virtual_queues_stay_filled_or_cells_are_close() {
         enter_at_once(RoundRobin::new(2), true);
         enter_at_once(MinimumShares::new(&[0.5, 0.0]), false);
     }

@@ -112,7 +112,7 @@ mod tests {
     use crate::policy::conformance::Bench;
 
     #[test]
-    fn a_vc_that_got_more_than_its_turns_is_refused_though_none_of_its_cells_wait() {
+    fn a_vc_ahead_of_its_turns_is_refused_even_with_an_empty_queue() {
         // VC 0 sends 6 cells, then VC 1 sends 3. The FIFO has forwarded all of VC 0's cells. If the VCs were served in
         // turns, 4 of VC 0's cells and 2 of VC 1's would have been forwarded.
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.0 }, 100, 2);

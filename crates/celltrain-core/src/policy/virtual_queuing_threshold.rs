@@ -54,7 +54,7 @@ mod tests {
     use crate::policy::conformance::Bench;
 
     #[test]
-    fn each_of_those_that_have_virtual_cells_has_an_equal_part_of_the_threshold() {
+    fn vcs_with_virtual_cells_share_the_threshold_equally() {
         let mut bench = Bench::new(&Config { threshold: 12.into(), k: 1.0 }, 100, 3);
         bench.offer_frame(0, 12);
         bench.offer_frame(0, 1);

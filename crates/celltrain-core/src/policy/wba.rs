@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn with_equal_weights_and_all_vcs_active_it_is_selective_drop() {
+    fn with_equal_weights_and_all_vcs_active_the_policy_is_selective_drop() {
         let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
         assert_alike(&equal, &selective_drop::Config { threshold: 0.5.into(), z: 0.8 });
     }
 
     #[test]
-    fn a_weight_of_nothing_is_refused() {
+    fn a_weight_of_zero_is_refused() {
         let faults = Config { weights: PerVc::Same(0.0), ..sample(1000) }.check(Some(1000), &[]);
         assert_eq!(faults[0].key, "weights");
         assert_eq!(sample(1000).check(None, &[])[0].key, "threshold");

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn with_equal_weights_and_all_vcs_active_it_is_fba() {
+    fn with_equal_weights_and_all_vcs_active_the_policy_is_fba() {
         let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
         assert_alike(&equal, &fba::Config { threshold: 0.5.into(), z: 0.8 });
     }

@@ -54,7 +54,7 @@ impl Refused {
     }
 }
 
-/// What happens to a VC's next cells, as long as there is room for them.
+/// Treatment of a VC's next cells, as long as there is room for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
     /// The cells are admitted.

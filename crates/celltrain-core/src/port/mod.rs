@@ -422,7 +422,7 @@ impl Port {
     pub fn state(&self) -> PortState {
         let counters: TiVec<Label, _> = self.vc_counters().collect();
         let forwarded = counters.iter().map(|vc| vc.forwarded);
-        assert!(forwarded.eq(self.forwarded.iter().copied()), "what was not refused and does not wait has gone");
+        assert!(forwarded.eq(self.forwarded.iter().copied()), "cells neither refused nor waiting have departed");
         let replaced_results = self.admission.replaced_results();
         PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue(), replaced_results }
     }

@@ -36,7 +36,7 @@ impl CellQueues {
     /// Takes the next cell to send; at least one must wait.
     pub fn pop(&mut self) -> Cell {
         self.scheduler.serve_cells(1, &mut self.waiting);
-        let cell = self.waiting.sent.pop_front().expect("a scheduler sends as many cells as it is asked for");
+        let cell = self.waiting.sent.pop_front().expect("a scheduler sends the requested number of cells");
         assert!(self.waiting.sent.is_empty(), "and no more");
         cell
     }

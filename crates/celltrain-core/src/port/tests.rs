@@ -23,7 +23,7 @@ fn sent(port: &mut Port) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
+fn frames_of_merged_vcs_leave_whole_in_order_of_completion() {
     let mut port = merging_port(100);
     // Cells of A and B alternate, and B's frame is complete first. C does not wait.
     for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
@@ -34,7 +34,7 @@ fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
 }
 
 #[test]
-fn what_is_not_whole_waits() {
+fn an_incomplete_frame_waits() {
     let mut port = merging_port(100);
     port.offer(cell(0, 1, false));
     assert_eq!(port.occupancy(), 1);
@@ -59,7 +59,7 @@ fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
 
 /// The policy admits every frame, so only lost cells matter when a frame starts.
 #[test]
-fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
+fn each_frame_that_overflows_is_counted_once() {
     let mut port = port(tail_drop::Config {}, 2);
     // Two of the first frame's four cells find room, and neither of the second frame's two. The third frame, of the
     // other VC, loses its only cell. Then one cell is sent, and the first of the fourth frame's two cells is admitted.
@@ -85,7 +85,7 @@ fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
 }
 
 #[test]
-fn a_full_buffer_drops_packets_that_can_be_marked_too() {
+fn a_full_buffer_also_drops_packets_that_can_be_marked() {
     for capable in [true, false] {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(2), &["a"]);
         let policy = MarkingConfig::step(2.into()).dropping(policy, Some(2));
@@ -96,7 +96,7 @@ fn a_full_buffer_drops_packets_that_can_be_marked_too() {
 }
 
 #[test]
-fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
+fn push_out_counts_cells_and_frames_and_keeps_last_cells() {
     let mut port = port(drop_from_front::Config {}, 4);
     let waits = |port: &Port| {
         port.waiting().map(|cell| (cell.label().number(), cell.frame.number(), cell.last_cell())).collect::<Vec<_>>()
@@ -142,7 +142,7 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
 }
 
 #[test]
-fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_lost() {
+fn refused_frames_are_counted_and_their_cells_separately_from_lost_ones() {
     let mut port = port(epd::Config { threshold: 1.into() }, 3);
     // A's frame of two cells fills the queue beyond the threshold, so B's frames of three cells and one cell are
     // refused. One cell is sent, and A's next frame of four begins: two cells find room, and the third does not.

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_comes_out_and_nothing_else_changes() {
+    fn a_stored_frame_is_read_back_and_no_other_changes() {
         assert_eq!(all().count(), 16);
         for (packed, same) in all() {
             assert_eq!(plain(packed), same);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_starts_a_frame_behind_a_last_one_and_what_admits_it_is_not_asked() {
+    fn a_cell_after_a_last_cell_starts_a_frame_without_consulting_the_policy() {
         for (packed, same) in all() {
             for (is_last, admits) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut after = packed;

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_come_at_the_mean_interval_between_all_pairs() {
+    fn requests_arrive_at_the_mean_interval_for_all_pairs() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let opened = openings(&events(&requests, 1, CLOCK, 40_000));
         let mean = opened[39_999].0.0 as f64 / 40_000.0;
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_pairs_have_streams_of_their_own() {
+    fn sizes_and_pairs_have_separate_random_streams() {
         let of = |sizes: Sizes, order| openings(&events(&requests(4, poisson(MEAN, sizes, order)), 1, CLOCK, 100));
         let spread = Sizes::new(vec![(1.0, 0.0), (1e6, 1.0)]);
         let all =
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_in_turn_come_equally_often() {
+    fn pairs_in_turn_are_used_equally_often() {
         let requests = requests(3, poisson(MEAN, small(), PairOrder::InTurn));
         let pairs: Vec<_> =
             openings(&events(&requests, 1, CLOCK, 18)).iter().map(|(_, opening)| opening.pair).collect();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_choose_all_paths_equally_and_each_way_by_itself() {
+    fn hashing_spreads_flows_over_all_paths_in_each_direction_independently() {
         let mut counts = BTreeMap::new();
         for number in 0..12_000 {
             *counts.entry(paths(7, number, [4, 3])).or_insert(0_u32) += 1;

@@ -36,7 +36,7 @@ impl CellQueues {
 }
 
 #[test]
-fn cells_of_a_vc_leave_in_order_no_link_idles_while_one_waits_and_counts_equal_a_recount() {
+fn schedulers_keep_order_never_idle_with_waiting_cells_and_count_correctly() {
     let mut rng = Stream::new(5, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {
@@ -76,7 +76,7 @@ fn cells_of_a_vc_leave_in_order_no_link_idles_while_one_waits_and_counts_equal_a
 }
 
 #[test]
-fn a_cell_that_passes_leaves_the_scheduler_as_one_that_is_put_in_and_sent() {
+fn a_cell_that_passes_through_equals_enqueue_and_send() {
     let mut rng = Stream::new(6, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn while_it_has_cells_ubr_gets_its_share_whatever_the_others_do() {
+    fn backlogged_ubr_always_gets_its_share() {
         let mut rng = Stream::new(1, "test");
         for share in [0.05, 0.3, 0.8] {
             let mut queues = queues(share);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_vbr_leaves_the_link_to_ubr_and_finds_no_debt_when_it_returns() {
+    fn idle_vbr_yields_the_link_to_ubr_without_later_compensation() {
         let mut queues = queues(0.5);
         assert_eq!(sent(&mut queues, &[1; 10], 10), [1; 10]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 1, 1, 1], 6), [0, 1, 0, 1, 0, 1]);

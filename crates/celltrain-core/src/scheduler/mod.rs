@@ -123,7 +123,7 @@ pub trait Scheduler: Send {
         self.on_backlog(queue);
         let mut alone = WaitingCell { queue: Some(queue), queues };
         self.serve(1, &mut alone);
-        debug_assert_eq!(alone.queue, None, "a scheduler that is asked for a cell sends it");
+        debug_assert_eq!(alone.queue, None, "a scheduler with a waiting cell sends it");
     }
 
     /// Returns how exactly the scheduler must know when empty queues fill. Called once.

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_alone_sends_all_it_has() {
+    fn a_lone_vc_sends_all_its_cells() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr; 2]);
         assert_eq!(sent(&mut queues, &[1; 5], 3), [1; 3]);
         assert_eq!(sent(&mut queues, &[0, 1], 4), [1, 0, 1, 1]);

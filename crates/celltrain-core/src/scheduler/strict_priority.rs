@@ -50,13 +50,13 @@ mod tests {
     use crate::scheduler::conformance::{self, sent};
 
     #[test]
-    fn the_highest_class_that_waits_goes_first_and_a_class_in_order() {
+    fn the_highest_waiting_class_is_served_first_and_each_class_in_order() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr, Class::Vbr, Class::Cbr, Class::Vbr]);
         assert_eq!(sent(&mut queues, &[0, 3, 1, 2, 0, 3], 6), [2, 3, 1, 3, 0, 0]);
     }
 
     #[test]
-    fn a_cell_of_a_higher_class_waits_for_none_but_its_own() {
+    fn a_cell_waits_only_for_its_own_and_higher_classes() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr, Class::Vbr]);
         assert_eq!(sent(&mut queues, &[0, 0, 0], 1), [0]);
         assert_eq!(sent(&mut queues, &[1], 1), [1], "whatever waited before it");

@@ -108,7 +108,7 @@ impl Waiting for WaitingRuns<'_> {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
+    #[expect(clippy::inline_always, reason = "called once per cell in the scheduler's loop")]
     fn send(&mut self, queue: usize, most: u32) -> u32 {
         let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
         let sent = most.min(front.cells);
@@ -124,7 +124,7 @@ impl Waiting for WaitingRuns<'_> {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell in the scheduler's loop")]
+    #[expect(clippy::inline_always, reason = "called once per cell in the scheduler's loop")]
     fn send_one(&mut self, queue: usize) -> bool {
         let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
         *cells -= 1;

@@ -126,7 +126,7 @@ macro_rules! numbers {
             }
 
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, reason = "only the low bits are looked at")]
+            #[allow(clippy::cast_possible_truncation, reason = "only the low bits are used")]
             fn vc(self) -> usize {
                 self as usize & ((1 << LABEL_BITS) - 1)
             }
@@ -224,7 +224,7 @@ fn rounded_step(ratio: f64) -> u128 {
 
 #[expect(
     clippy::arithmetic_side_effects,
-    reason = "digits are as many as were counted; weights are positive, so are their divisors"
+    reason = "the number of digits was counted; weights and divisors are positive"
 )]
 fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
     let decimals: Vec<String> = weights.iter().map(f64::to_string).collect();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_backlogged_vcs_the_one_of_weight_three_goes_three_times_as_often() {
+    fn a_backlogged_vc_of_weight_three_is_served_three_times_as_often() {
         let mut queues = queues(&[3.0, 1.0]);
         // The first VC's tags are 1, 2, 3, 4, ..., and the second's 3, 6, ...; if tags are equal, the first VC is
         // served first.
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn backlogged_vcs_get_their_shares_within_a_cell_for_each_of_them_for_ever() {
+    fn backlogged_vcs_get_their_shares_within_one_cell_per_vc_indefinitely() {
         for weights in [&[1.0, 2.0, 3.0, 4.0][..], &[1.0, 1.0], &[0.37, 149.76, 17.0, 1e-3], &[1.0 / 3.0, 0.1, 7.7]] {
             let mut queues = queues(weights);
             for label in 0..u32::try_from(weights.len()).unwrap() {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn lowered_tags_change_no_order() {
+    fn lowering_all_tags_keeps_the_order() {
         let steps = [1 << 28, (1 << 27) + 1, 12_345, 77_777_777];
         let all = || (0..steps.len()).collect();
         let mut narrow = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u64>::new(&steps)));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_idle_neither_catches_up_nor_pays_for_it() {
+    fn an_idle_vc_gains_no_credit_and_no_debt() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
         // The VC neither gets four turns in a row for the four it missed, nor waits until the other VC's backlog is
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_that_is_none_is_refused() {
+    fn an_invalid_weight_is_refused() {
         let weights = PerVc::from([("tcp1", 0.0)]);
         assert_eq!(Config { weights }.check()[0].key, "weights.tcp1");
     }

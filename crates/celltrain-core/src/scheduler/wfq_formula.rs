@@ -127,7 +127,7 @@ impl Host for Vcs {
 }
 
 #[cfg(test)]
-#[expect(clippy::unnecessary_box_returns, reason = "settings are a box wherever they are handed on")]
+#[expect(clippy::unnecessary_box_returns, reason = "settings are boxed wherever they are passed")]
 pub(super) fn sample() -> Config {
     let table = Table {
         weight: "G + (9 - sum(G)) / V".into(),
@@ -143,7 +143,7 @@ mod tests {
     use crate::scheduler::Class;
     use crate::scheduler::conformance::{kinds, sent};
 
-    #[expect(clippy::unnecessary_box_returns, reason = "settings are a box wherever they are handed on")]
+    #[expect(clippy::unnecessary_box_returns, reason = "settings are boxed wherever they are passed")]
     fn config(weight: &str, constants: &[(&str, Constant)]) -> Config {
         let constants = constants.iter().map(|(name, constant)| ((*name).to_string(), constant.clone())).collect();
         Table { weight: weight.into(), constants }.into()
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_leave_as_under_weights_that_are_written_down() {
+    fn a_formula_serves_as_the_same_constant_weights_do() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
         let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_place() {
+    fn an_error_in_a_formula_names_its_place() {
         let told = |config: &Config, words: &str| {
             let faults = [config.check(), config.check_vcs(&["a", "b"])].concat();
             assert_eq!(faults.len(), 1, "{faults:?}");
@@ -187,7 +187,7 @@ mod tests {
         };
         let w = || ("W", by_name(&[("a", 1.0), ("default", 0.0)]));
         assert_eq!(told(&config("w + 1", &[w()]), "does not know w; did you mean W?").excerpt, ["w + 1", "^"]);
-        told(&config("W > 1", &[w()]), "is a condition, and a number is wanted");
+        told(&config("W > 1", &[w()]), "is a condition, but must be a number");
         told(&config("W", &[w()]), "gives 0 for the VC b; a weight is a number above 0");
         told(&config("1 / W", &[w()]), "gives no number");
         told(&config("W - 2", &[w()]), "gives -1 for the VC a");

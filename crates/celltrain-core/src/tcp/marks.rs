@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_ends_where_sending_had_come_to() {
+    fn a_window_ends_at_the_highest_sequence_number_sent() {
         let mut marks = Marks::new(false);
         let ends = [(1000, 4000), (4000, 8000), (4001, 8001)].map(|(una, nxt)| marks.acknowledges_window(una, nxt));
         assert_eq!(ends, [true, false, true]);

@@ -33,7 +33,7 @@ pub struct TcpOptions {
     pub maximum_rto: Duration,
     /// The retransmission timeout before the first round-trip sample.
     pub initial_rto: Duration,
-    /// Whether the ticks of all connections coincide.
+    /// Phases of the ticks of all connections.
     pub tick_phase: TickPhase,
     /// The initial ssthresh in bytes; the receive window when absent.
     pub initial_ssthresh: Option<Bytes>,
@@ -41,7 +41,7 @@ pub struct TcpOptions {
     pub ssthresh_rule: Option<SsthreshRule>,
     /// Arithmetic of ssthresh after a loss.
     pub ssthresh_arithmetic: SsthreshArithmetic,
-    /// Whether cwnd grows beyond the receive window. By `rules` if absent.
+    /// Growth of cwnd beyond the receive window. By `rules` if absent.
     pub window_growth: Option<WindowGrowth>,
     /// Effect on cwnd of an acknowledgement of data that did not fill the window. By `rules` if absent.
     pub unused_window: Option<UnusedWindow>,
@@ -63,9 +63,9 @@ pub struct TcpOptions {
     pub gap_acks: GapAcks,
     /// Acknowledgement of a repetition of the last segment in order (RFC 5681, 4.2).
     pub repeated_acks: RepeatedAcks,
-    /// Whether retransmitted segments give round-trip time samples.
+    /// Round-trip time samples of retransmitted segments.
     pub rtt_sampling: RttSampling,
-    /// Whether a timeout doubles the next one.
+    /// Backoff of the timeout.
     pub backoff: Backoff,
     /// When an acknowledgement of new data restarts the running retransmission timer.
     pub timer_restart: TimerRestart,
@@ -115,7 +115,7 @@ pub struct TcpOptions {
     /// cwnd of a connection that has sent nothing, in segments.
     #[schemars(range(min = 1, max = 1000), extend("x-expect" = "a number of segments (1 to 1000)"))]
     pub initial_window: u32,
-    /// Whether marked packets reduce cwnd (explicit congestion notification).
+    /// Reaction to marked packets (explicit congestion notification).
     pub ecn: Ecn,
     /// g: weight of the newest window in DCTCP's estimate of the share of marked segments.
     #[schemars(range(min = 0.0001, max = 1.0))]
@@ -265,7 +265,7 @@ pub enum TimerExpiry {
     AfterRto,
 }
 
-/// Whether the timer ticks of all connections coincide.
+/// Phases of the timer ticks of all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TickPhase {
@@ -286,7 +286,7 @@ pub enum SsthreshRule {
     HalfOfWindow,
     /// min(cwnd, rwnd)/2 without the segments by which fast recovery has inflated cwnd, as in ns-2.
     HalfOfDeflatedWindow,
-    /// Half of what is outstanding, as RFC 5681 (3.1, equation 4) computes it.
+    /// Half of the outstanding data, as RFC 5681 (3.1, equation 4) computes it.
     HalfOfFlight,
     /// Half of the smaller of the data in flight and min(cwnd, rwnd) without inflation, also after fast retransmits (RFC
     /// 5681, 3.1, equation 4, which is an upper bound).
@@ -307,7 +307,7 @@ pub enum SsthreshArithmetic {
     WholeSegments,
 }
 
-/// Whether cwnd grows beyond the receive window. The usable window never does.
+/// Growth of cwnd beyond the receive window. The usable window never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowGrowth {
@@ -389,7 +389,7 @@ pub enum RepeatedAcks {
     Delayed,
 }
 
-/// Whether retransmitted segments give round-trip time samples.
+/// Round-trip time samples of retransmitted segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RttSampling {
@@ -400,7 +400,7 @@ pub enum RttSampling {
     IncludeRetransmissions,
 }
 
-/// Whether a timeout doubles the next one.
+/// Backoff of the timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
@@ -598,7 +598,7 @@ pub enum OfferedWindow {
     LessKept,
 }
 
-/// Whether marked packets reduce cwnd (explicit congestion notification).
+/// Reaction to marked packets (explicit congestion notification).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ecn {
@@ -670,7 +670,7 @@ impl TcpOptions {
                 refuse("formula", String::new(), "is missing; congestion = \"formula\" does what it says".into());
             }
             (Congestion::Formula, Some(formula)) if formula.is_empty() => {
-                let problem = "says nothing of cwnd and ssthresh; write on_ack, on_loss or on_timeout";
+                let problem = "has no formula for cwnd or ssthresh; write on_ack, on_loss or on_timeout";
                 refuse("formula", String::new(), problem.into());
             }
             (Congestion::Formula, Some(_)) | (_, None) => {}
@@ -684,7 +684,7 @@ impl TcpOptions {
         }
         for (key, segments) in [("max_burst", self.max_burst), ("recovery_burst", self.recovery_burst)] {
             if segments == Some(0) {
-                refuse(key, "0".into(), "is no segment: the least value is 1".into());
+                refuse(key, "0".into(), "is not a whole segment: the least value is 1".into());
             }
         }
         let tick = self.timer_granularity;
@@ -769,7 +769,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_sound_and_values_out_of_range_are_refused_by_key() {
+    fn the_defaults_are_valid_and_values_out_of_range_are_refused_with_their_key() {
         type Change = fn(&mut TcpOptions);
         let least = |bytes| Some(Bytes { bytes });
         let refused: [(&[&str], Change); 11] = [

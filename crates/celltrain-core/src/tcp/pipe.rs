@@ -100,7 +100,7 @@ impl Pipe {
     fn send(&mut self, fate: &mut impl FnMut(Option<Segment>, usize) -> Outcome) {
         while let Some(segment) = self.sender.next_segment(Time(self.now)) {
             assert_eq!((segment.seq % MSS, u64::from(segment.len)), (0, MSS), "only full segments are sent");
-            assert!(segment.end() <= self.receiver.delivered() + self.window, "nothing is sent beyond the window");
+            assert!(segment.end() <= self.receiver.delivered() + self.window, "no data is sent beyond the window");
             self.sent += 1;
             if let Some(late) = delay(&fate(Some(segment), self.forward.len() + self.back.len())) {
                 self.forward.insert((self.now + ROUND_TRIP / 2 + late, self.sent), segment);
@@ -206,7 +206,7 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
             (before, pipe.delivered(), pipe.sent, pipe.sender.counters(), pipe.sender.cwnd().to_bits())
         };
         let (first, again) = (run(), run());
-        prop_assert_eq!(first, again, "{} is not the same again", name);
+        prop_assert_eq!(first, again, "{} differs in a second run", name);
         // Nothing is lost in the next thirty seconds. After the longest timeout, at least one window arrives in
         // every second round trip.
         let (before, delivered, ..) = first;
@@ -221,13 +221,13 @@ fn whatever_is_lost_everything_arrives(cases: u32) {
 }
 
 #[test]
-fn whatever_is_lost_late_or_overtaken_everything_arrives_and_the_same_again() {
+fn all_data_arrives_despite_loss_delay_and_reordering_and_runs_repeat() {
     whatever_is_lost_everything_arrives(40);
 }
 
 #[test]
 #[ignore = "takes long, and a test with fewer cases covers the same"]
-fn in_many_more_cases_whatever_is_lost_everything_arrives() {
+fn in_many_random_cases_all_data_arrives_despite_losses() {
     whatever_is_lost_everything_arrives(150);
 }
 
@@ -390,7 +390,7 @@ fn reno_with_random_losses_follows_the_formula_of_padhye() {
         });
         let sent = pipe.sender.counters().segments_sent as f64;
         let share = sent * ROUND_TRIP as f64 / (seconds * 1000) as f64 / pftk(1.0 / f64::from(every), 3.0);
-        println!("p = 1/{every}: {share:.3} of the formula");
+        println!("p = 1/{every}: {share:.3} times the formula");
         assert!((share - 1.0).abs() < 0.1, "1 in {every}: {share} of the formula");
     }
 }

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_beyond_a_gap_is_taken_off_the_window_where_that_is_asked_for() {
+    fn data_beyond_a_gap_optionally_reduces_the_advertised_window() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions { offered_window, ..TcpOptions::default() });
             [0, 2, 3, 5, 5, 1, 4].map(|i| r.on_segment(segment(i)).map(|ack| u64::from(ack.window)))

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn after_four_timeouts_bsd_keeps_the_timeout_and_takes_the_next_sample_for_the_first() {
+    fn after_four_timeouts_bsd_keeps_the_timeout_and_restarts_the_estimate() {
         let after = |forgotten, timeouts| {
             let mut rtt = estimator().forgetting(forgotten);
             (0..100).for_each(|_| rtt.sample(1));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_in_fractions_starts_with_half_of_a_sample_as_deviation() {
+    fn a_fractional_estimate_starts_with_half_a_sample_as_deviation() {
         let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions).forgetting(EstimateForgotten::AtEachTimeout);
         rtt.sample(1);

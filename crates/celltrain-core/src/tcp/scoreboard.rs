@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_byte_missing_is_the_one_before_the_last_range_where_that_reaches_the_end() {
+    fn the_last_missing_byte_precedes_a_last_range_that_reaches_the_end() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);
         assert_eq!([59, 60, 61].map(|end| board.last_missing(end)), [30, 30, 61]);
     }
 
     #[test]
-    fn a_cleared_scoreboard_knows_of_nothing() {
+    fn a_cleared_scoreboard_is_empty() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);
         assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0)), (false, 20, Some(0)));
@@ -201,7 +201,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(6))]
 
         #[test]
-        fn the_scoreboard_says_what_a_set_of_segments_says(
+        fn the_scoreboard_matches_a_set_of_segments(
             operations in prop::collection::vec((0u64..60, 0u64..8, 0u64..8, prop::bool::weighted(0.1)), 1..60),
         ) {
             const MSS: u64 = 10;

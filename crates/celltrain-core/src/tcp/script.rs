@@ -236,9 +236,9 @@ fn lines(words: &[&str]) -> Result<Vec<String>, String> {
             Some(times) => (0..number(times)?).map(|_| line.join(" ")).collect(),
             None => vec![words.join(" ")],
         },
-        _ => return Err("`to` stands between two numbers".into()),
+        _ => return Err("`to` separates two numbers".into()),
     };
-    if lines.is_empty() { Err("it stands for no line".into()) } else { Ok(lines) }
+    if lines.is_empty() { Err("it matches no line".into()) } else { Ok(lines) }
 }
 
 pub(super) fn play(text: &str) -> Result<(), String> {
@@ -303,7 +303,7 @@ const CUBIC: &[&str] = &[
 ];
 
 #[test]
-fn every_variant_has_a_script_for_every_situation_and_so_has_cubic() {
+fn every_variant_and_cubic_have_a_script_for_every_situation() {
     let of_variant = |variant| SITUATIONS.iter().map(move |situation| (variant, format!("{variant}_{situation}")));
     let mut cells: Vec<_> =
         TcpConfig::NAMES.iter().flat_map(|&variant| of_variant(variant)).map(|cell| (cell, None)).collect();
@@ -321,13 +321,13 @@ fn every_variant_has_a_script_for_every_situation_and_so_has_cubic() {
             missing.push(name);
         }
     }
-    assert!(missing.is_empty(), "no script, or one for something else: {missing:?}");
+    assert!(missing.is_empty(), "missing or superfluous scripts: {missing:?}");
 }
 
 #[test]
-fn a_script_that_does_not_hold_fails() {
+fn a_script_with_a_wrong_expectation_fails() {
     assert!(play("start\n> 1").is_err(), "the wrong segment");
-    assert!(play("start").is_err(), "a segment not written down");
+    assert!(play("start").is_err(), "an unexpected segment");
     assert!(play("start\n> 0\n> 1").is_err(), "a segment too many");
     assert!(play("start\n> 0 again").is_err(), "a first sending taken for a second");
     assert!(play("start\n> 0\n= cwnd 2").is_err(), "a wrong value");
@@ -335,7 +335,7 @@ fn a_script_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_run_of_lines_that_does_not_hold_fails() {
+fn a_repeated_line_with_a_wrong_expectation_fails() {
     let begin = "start\n> 0\nack 1\n> 1 to 2\n";
     let play_on = |rest: &str| play(&format!("{begin}{rest}"));
     assert!(play_on("ack 2 to 3\n> 3 to 6").is_ok());
@@ -350,9 +350,9 @@ fn a_run_of_lines_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_receivers_script_that_does_not_hold_fails() {
+fn a_receiver_script_with_a_wrong_expectation_fails() {
     assert!(play("receive 0\n< ack 1").is_ok());
-    assert!(play("receive 0").is_err(), "an acknowledgement not written down");
+    assert!(play("receive 0").is_err(), "an unexpected acknowledgement");
     assert!(play("receive 1\n< ack 2").is_err(), "the wrong acknowledgement");
     assert!(play("receive 0\n> 1").is_err(), "an acknowledgement taken for a segment");
     assert!(play("set delayed_acks 200ms\nreceive 0\n< ack 1").is_err(), "an acknowledgement that still waits");
@@ -360,10 +360,10 @@ fn a_receivers_script_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_script_with_blocks_that_does_not_hold_fails() {
+fn a_script_with_wrong_sack_blocks_fails() {
     let begin = "set variant sack\nreceive 0\n< ack 1\nreceive 3\n";
     assert!(play(&format!("{begin}< ack 1 sack 3")).is_ok());
-    assert!(play(&format!("{begin}< ack 1")).is_err(), "a block not written down");
+    assert!(play(&format!("{begin}< ack 1")).is_err(), "an unexpected block");
     assert!(play(&format!("{begin}< ack 1 sack 2")).is_err(), "the wrong block");
     let newest_first = format!("{begin}< ack 1 sack 3\nreceive 4 to 6\n< ack 1 sack 3-4\n< ack 1 sack 3-5\n");
     assert!(play(&format!("{newest_first}< ack 1 sack 3-6\nreceive 8\n< ack 1 sack 8 3-6")).is_ok());
@@ -373,7 +373,7 @@ fn a_script_with_blocks_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_script_with_marks_that_does_not_hold_fails() {
+fn a_script_with_wrong_marks_fails() {
     let play_on = |rest: &str| play(&format!("set ecn on\n{rest}"));
     assert!(play_on("receive 0 marked\n< ack 1 echo").is_ok());
     assert!(play_on("receive 0 marked\n< ack 1").is_err(), "an echo not written down");
@@ -385,15 +385,15 @@ fn a_script_with_marks_that_does_not_hold_fails() {
 }
 
 #[test]
-fn a_script_with_times_that_does_not_hold_fails() {
+fn a_script_with_wrong_times_fails() {
     let begin = "set pace 10\nstart\n> 0\nack 1\n";
     assert!(play(&format!("{begin}at 10\n> 1")).is_ok());
     assert!(play(&format!("{begin}at 9\n> 1")).is_err(), "a segment too early");
-    assert!(play(&format!("{begin}at 10")).is_err(), "a segment not written down");
+    assert!(play(&format!("{begin}at 10")).is_err(), "an unexpected segment");
 }
 
 #[test]
-fn a_script_for_a_connection_that_cannot_be_fails() {
+fn a_script_for_an_impossible_connection_fails() {
     assert!(play("set mss 600B\nset receive_window 599B\nreceive 1\n< ack 0").is_err(), "options that are refused");
     assert!(play("set variant reno2000\nreceive 1\n< ack 0").is_err(), "an unknown variant");
     assert!(play("set speed 3\nreceive 1\n< ack 0").is_err(), "an unknown setting");

@@ -334,7 +334,7 @@ impl Sender {
 
     /// Processes an acknowledgement and its blocks (empty unless the ends exchange them).
     pub fn on_ack(&mut self, ack: Ack, blocks: &SackBlocks, now: Time) {
-        assert!(ack.ack <= self.snd_max, "a receiver acknowledges only what was sent");
+        assert!(ack.ack <= self.snd_max, "a receiver acknowledges only sent data");
         if ack.ack < self.snd_una {
             // RFC 1122 (4.2.2.20 g): an old acknowledgement does not update the window either.
             return;
@@ -818,7 +818,7 @@ mod tests {
     }
 
     #[test]
-    fn the_byte_of_a_probe_may_be_taken_and_what_follows_begins_behind_it() {
+    fn data_after_an_accepted_window_probe_starts_at_the_next_byte() {
         let mut sender = sender();
         assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 0, len: 512 }));
         sender.on_ack(Ack { ack: 512, window: 0 }, &SackBlocks::default(), NOW);
@@ -835,7 +835,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_a_timeout_leaves_a_segment_of_cwnd_where_that_is_asked_for() {
+    fn after_an_idle_timeout_cwnd_is_optionally_one_segment() {
         for (after_idle, ticks, cwnd) in
             [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
         {
@@ -868,7 +868,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paced_sender_says_when_it_wants_to_go_on_only_while_a_segment_waits() {
+    fn a_paced_sender_requests_a_timer_only_while_a_segment_waits() {
         let mut sender = sender().paced(Span(10));
         assert!(sender.next_segment(NOW).is_some());
         assert_eq!((sender.next_segment(NOW), sender.next_departure(NOW)), (None, None), "the window is full");

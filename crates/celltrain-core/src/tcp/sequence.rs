@@ -15,7 +15,7 @@ pub fn number(offset: u64, initial: u32) -> u32 {
 /// an acknowledgement, `rcv_nxt` for a segment. RFC 7323 (2.3): windows stay below 2^30, so the result is unique.
 pub fn offset(number: u32, near: u64, initial: u32) -> u64 {
     let ahead = number.wrapping_sub(self::number(near, initial)).cast_signed();
-    near.checked_add_signed(i64::from(ahead)).expect("a sequence number is of a byte of the stream")
+    near.checked_add_signed(i64::from(ahead)).expect("a sequence number belongs to a byte of the stream")
 }
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_past_the_wrap_is_ahead_and_one_before_it_behind() {
+    fn sequence_numbers_compare_correctly_across_the_wrap() {
         assert_eq!(offset(5, WRAP - 10, 0), WRAP + 5);
         assert_eq!(offset(u32::MAX, WRAP + 10, 0), WRAP - 1);
         assert_eq!(offset(0, 0, 0), 0);
@@ -45,7 +45,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(7))]
 
         #[test]
-        fn every_offset_within_reach_comes_back(
+        fn every_offset_in_range_is_recovered(
             near in 0u64..8 << 32,
             distance in -(1i64 << 31)..1 << 31,
             initial in any::<u32>(),

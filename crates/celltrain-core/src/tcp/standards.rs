@@ -196,7 +196,7 @@ proptest! {
 
     //= test rfc5681#4.1 "after such a pause cwnd is at most the restart window, min(IW, cwnd)"
     #[test]
-    fn every_variant_keeps_the_standards_in_any_order_of_losses_marks_and_pauses(situation in situations()) {
+    fn every_variant_follows_the_standards_under_random_losses_marks_and_pauses(situation in situations()) {
         for &name in TcpConfig::NAMES {
             let config = TcpConfig::named(name, situation.options()).expect("a listed name");
             let mut observed = Observed::new(&config, situation.start);
@@ -229,7 +229,7 @@ proptest! {
 
 //= test rfc6582#3.2 "three duplicates start a recovery only if they acknowledge more than the last one repaired"
 #[test]
-fn the_first_segment_is_retransmitted_fast_by_every_variant_wherever_the_sequence_numbers_begin() {
+fn every_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_number() {
     for start in [0, (1 << 32) / MSS - 1, (1 << 32) / MSS] {
         for rules in [Rules::Rfc, Rules::Paper] {
             for &name in TcpConfig::NAMES.iter().filter(|&&name| name != "vanilla") {

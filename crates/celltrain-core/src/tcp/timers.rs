@@ -161,7 +161,7 @@ impl SegmentTimers {
 }
 
 fn place(number: u64) -> usize {
-    usize::try_from(number).expect("what is in memory has a place")
+    usize::try_from(number).expect("an object in memory has an index")
 }
 
 /// The next tick of a host's clock: at `phase`, then every `period`.
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_of_segments_are_those_of_a_list_that_is_searched() {
+    fn segment_timers_match_a_naive_list() {
         let mut rng = crate::rng::Stream::new(1, "segment timers");
         for _ in 0..200 {
             let (mut timers, mut oracle) = (SegmentTimers::default(), Searched::default());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_of_the_run_is_no_tick() {
+    fn no_tick_occurs_at_the_start_of_the_run() {
         let mut ticks = Ticks::new(Span(10), Span(0));
         assert_eq!(ticks.next(), Time(10));
         ticks.advance();

@@ -23,7 +23,7 @@ pub struct Config {
     /// Time from the acknowledgement of a burst's last byte to the next burst; the mean if times are drawn.
     #[schemars(example = "300ms")]
     pub pause: Duration,
-    /// Whether the pause is always the same or drawn.
+    /// Distribution of the pause: constant or random.
     #[serde(default)]
     pub times: Times,
 }
@@ -70,14 +70,14 @@ mod tests {
     }
 
     #[test]
-    fn fixed_pauses_are_all_alike_and_no_shorter_than_a_unit() {
+    fn fixed_pauses_are_equal_and_at_least_one_time_unit() {
         let mut pauses = pauses(Times::Fixed, Duration::from_milliseconds(3));
         assert_eq!([(); 3].map(|()| pauses.next_pause()), [Span(291_600); 3]);
         assert_eq!(self::pauses(Times::Fixed, Duration::default()).next_pause(), Span(1));
     }
 
     #[test]
-    fn exponential_pauses_have_the_mean_they_are_given() {
+    fn exponential_pauses_have_the_given_mean() {
         let mut pauses = pauses(Times::Exponential, Duration::from_milliseconds(3));
         let drawn: Vec<u64> = (0..20_000).map(|_| pauses.next_pause().0).collect();
         let mean = drawn.iter().sum::<u64>() as f64 / 20_000.0;

@@ -168,7 +168,7 @@ impl Emissions {
     /// Ends a burst. Returns the start of the next one.
     fn pause(&mut self, until: Time) -> Time {
         self.ended += 1;
-        let bursts = self.bursts.as_ref().expect("what ends is a burst");
+        let bursts = self.bursts.as_ref().expect("only bursts end");
         match bursts.times {
             on_off::Times::Fixed => {
                 self.start + span(self.clock, bursts.on, bursts.off, self.ended, Duration::default())
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_rate_is_kept_to_the_unit_for_ever() {
+    fn a_constant_rate_never_drifts_by_a_time_unit() {
         // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units, so the k-th packet is sent after k times that interval,
         // rounded down.
         let rate = BitRate::from_bits_per_second(10_000_000);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_of_exponential_times_have_the_means_they_are_given() {
+    fn bursts_of_exponential_times_have_the_given_means() {
         let mut emissions = emissions(&on_off(on_off::Times::Exponential));
         let (mut packets, mut now) = (0u32, Time(0));
         while now < Time(97_200_000 * 200) {

@@ -22,11 +22,11 @@ pub struct Config {
     pub on: Duration,
     /// Duration of the pause between two bursts; the mean if times are drawn.
     pub off: Duration,
-    /// Whether these times are always the same or drawn.
+    /// Distribution of these times: constant or random.
     pub times: Times,
 }
 
-/// Whether the times of bursts and pauses are always the same or drawn.
+/// Distribution of the times of bursts and pauses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Times {

@@ -82,7 +82,7 @@ struct Reading<'a> {
     visiting: Vec<&'a str>,
     /// Constants with a fault; formulas that use them get no fault of their own.
     refused: BTreeSet<&'a str>,
-    /// Constants that depend on a rate or on VCs that are unknown before the run. Whether they divide by zero is
+    /// Constants that depend on a rate or on VCs that are unknown before the run. A division by zero in them is
     /// unknown too.
     unsure: BTreeSet<&'a str>,
 }
@@ -140,7 +140,7 @@ impl<'a> Reading<'a> {
         let tree = self.trees[key].clone();
         match self.worked_out(key, text, &tree, None)? {
             (Kind::Truth, _) => {
-                let problem = "is a condition, and a number is wanted: if c then 1 else 0";
+                let problem = "is a condition, but must be a number: if c then 1 else 0";
                 self.refuse(key, text, &Fault::new(tree.place(), problem));
                 None
             }
@@ -277,7 +277,7 @@ impl<'a> Reading<'a> {
         let words = self.vocabulary(On::Event(event));
         let one = |(name, text): (&String, &String)| {
             let word = words.find(name)?;
-            let Meaning::Register(register) = word.meaning else { unreachable!("what changes is in registers") };
+            let Meaning::Register(register) = word.meaning else { unreachable!("changing values are in registers") };
             let program = self.program((event, &format!("{event}.{name}")), text, word.kind, name, compiler)?;
             Some((register, program))
         };
@@ -392,7 +392,7 @@ impl<'a> Reading<'a> {
         }
         vocabulary.words.extend(self.host.words(on));
         vocabulary.no_random = match on {
-            On::Start => Some("and this is worked out once, as the run starts"),
+            On::Start => Some("but this is evaluated only once, at the start of the run"),
             On::Event(_) => self.host.no_random(on),
         };
         vocabulary
@@ -554,7 +554,7 @@ impl<'a> Reading<'a> {
         for (name, start) in table {
             let key = format!("{key}.{name}");
             let must_be_same =
-                (!by_vc).then_some("which differs from VC to VC, and this state is the port's; use vc_state");
+                (!by_vc).then_some("which differs between VCs, but this state belongs to the port; use vc_state");
             let (kind, values) = match start {
                 Start::Number(value) if value.is_finite() => (Kind::Number(None), Values::Same(*value)),
                 Start::Number(value) => {
@@ -588,7 +588,7 @@ impl<'a> Reading<'a> {
 }
 
 /// The problem with a number that TOML allows and formulas do not.
-const NOT_FINITE: &str = "is not a finite number; write one such as 0.8, or 1e300 for what is never reached";
+const NOT_FINITE: &str = "is not a finite number; write one such as 0.8, or 1e300 for a limit that is never reached";
 
 /// Formats a number as in a TOML file.
 fn in_toml(value: f64) -> String {

@@ -28,7 +28,7 @@ impl Host for Queue {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        (on == On::Event("on_cell")).then_some("which is drawn for frames only")
+        (on == On::Event("on_cell")).then_some("which is drawn only for frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
@@ -155,7 +155,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
         (
             with(|t| (t.state, t.on_cell) = (start(&[("sum_of", 0.0)]), updates(&[("sum_of", "sum_of + random()")]))),
             "on_cell.sum_of",
-            "has random(), which is drawn for frames only",
+            "has random(), which is drawn only for frames",
         ),
         (
             with(|t| {
@@ -182,7 +182,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
 }
 
 #[test]
-fn a_plain_number_has_the_unit_of_what_it_is_added_to_or_compared_with() {
+fn a_plain_number_takes_the_unit_of_the_other_operand() {
     let mut table = Table::new("X <= sum_of", &[("w", number(0.25)), ("R", text("2 * w"))]);
     table.state = start(&[("sum_of", 0.0)]);
     table.on_frame = updates(&[("sum_of", "sum_of + w")]);
@@ -192,7 +192,7 @@ fn a_plain_number_has_the_unit_of_what_it_is_added_to_or_compared_with() {
 }
 
 #[test]
-fn what_depends_on_what_is_unknown_is_judged_when_it_is_known() {
+fn expressions_with_unknown_units_are_checked_once_the_units_are_known() {
     let rate = [("a", text("C * 1 s - 5 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))];
     let table = Table::new("X <= c", &rate);
     assert_eq!(table.faults(), [vec![], vec![]]);
@@ -206,7 +206,7 @@ fn what_depends_on_what_is_unknown_is_judged_when_it_is_known() {
 
 /// Regression: a sum beyond the largest number became infinite, although the arithmetic has no infinities.
 #[test]
-fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
+fn a_non_numeric_sum_is_refused_if_a_number_is_required() {
     let most = || Constant::Value(PerVc::from([("default", 1e308)]));
     let [unknown, known] = Table::new("X <= sum(W)", &[("W", most())]).faults();
     assert_eq!((unknown.len(), known.len()), (0, 1), "{known:?}");
@@ -219,7 +219,7 @@ fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
 }
 
 #[test]
-fn values_of_vcs_and_of_state_are_where_programs_read_them() {
+fn values_of_vcs_and_state_have_the_addresses_in_the_bytecode() {
     let mut table =
         Table::new("X <= W + mine + all", &[("W", Constant::Value(PerVc::from([("vc0", 2.0), ("vc1", 3.0)])))]);
     table.vc_state.insert("mine".into(), Start::Formula("10 * W".into()));
@@ -261,7 +261,7 @@ fn one_formula_is_evaluated_at_the_start() {
     assert_eq!(at_start("W / sum(W)", Some(VCS)), Ok(vec![0.25, 0.75]));
     assert_eq!(at_start("2 + 1", Some(VCS)), Ok(vec![3.0, 3.0]));
     assert_eq!(at_start("W", None), Ok(vec![]));
-    for (text, problem) in [("W > 1", "is a condition, and a number is wanted"), ("w", "did you mean W?")] {
+    for (text, problem) in [("W > 1", "is a condition, but must be a number"), ("w", "did you mean W?")] {
         let faults = at_start(text, None).unwrap_err();
         assert!(faults[0].key == "weight" && faults[0].problem.contains(problem), "{faults:?}");
     }
@@ -273,7 +273,7 @@ fn one_formula_is_evaluated_at_the_start() {
 }
 
 #[test]
-fn constants_by_vc_are_those_with_a_table() {
+fn constants_given_as_tables_are_constants_by_vc() {
     let table = Table::new(
         "true",
         &[("a", number(1.0)), ("b", Constant::Value(PerVc::from([("default", 1.0)]))), ("c", text("b"))],

@@ -103,7 +103,7 @@ fn a_packet_and_its_answer_arrive_after_their_cells_and_links() {
 }
 
 #[test]
-fn a_timeout_that_has_passed_comes_a_unit_later() {
+fn a_past_timeout_expires_one_unit_later() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };
@@ -176,7 +176,7 @@ fn a_packet_that_its_vc_cannot_carry_ends_the_run() {
 }
 
 #[test]
-fn the_ends_of_flows_have_addresses_and_seeds_of_their_own() {
+fn each_end_of_a_flow_has_its_own_address_and_seed() {
     let network = Trial::new(300).network();
     let mut ends: Vec<Endpoint> = network.flows.keys().flat_map(|flow| Endpoint::pair(&network, flow)).collect();
     assert_eq!((ends[0].local.to_string(), ends[0].remote.to_string()), ("10.0.0.1".into(), "10.0.0.2".into()));

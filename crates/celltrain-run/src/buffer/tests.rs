@@ -40,7 +40,7 @@ fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
     {
         let log = Log::new(&choice, network, &mut sink).expect("it is right");
         let mut observers = Observers { log: Some(log), ..Observers::default() };
-        Engine::Reference.observe(network, network.duration, &mut observers, |_| true).expect("nobody stops it");
+        Engine::Reference.observe(network, network.duration, &mut observers, |_| true).expect("no test stops it");
         observers.log.expect("it is there").finish();
     }
     let mut frames = Vec::new();
@@ -74,7 +74,7 @@ fn every_kind_of_step_has_its_name() {
 }
 
 #[test]
-fn what_waits_is_what_came_and_has_not_left_from_the_beginning_of_the_window_on() {
+fn waiting_cells_are_the_arrivals_less_the_departures_of_the_window() {
     let network = network("epd]\nthreshold = 40\n#");
     let history = history(&network, ["500us", "3ms"], usize::MAX);
     let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();
@@ -105,7 +105,7 @@ fn what_waits_is_what_came_and_has_not_left_from_the_beginning_of_the_window_on(
 }
 
 #[test]
-fn a_refused_frame_has_the_numbers_that_it_was_judged_by() {
+fn a_refused_frame_has_the_numbers_of_its_decision() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "5ms"], usize::MAX);
     let refused = of_kind(&history, Step::Refused);
     assert!(!refused.is_empty());
@@ -125,7 +125,7 @@ fn a_refused_frame_has_the_numbers_that_it_was_judged_by() {
 }
 
 #[test]
-fn a_frame_that_was_cut_is_damaged_from_then_on_and_carries_its_segment() {
+fn a_cut_frame_stays_damaged_and_keeps_its_segment() {
     let network = network("tail_drop");
     let history = history(&network, ["0s", "5ms"], usize::MAX);
     let cuts = of_kind(&history, Step::Cut);
@@ -195,7 +195,7 @@ fn whole_index(index: i32) -> usize {
 }
 
 #[test]
-fn indices_count_the_cells_of_a_frame_and_the_last_ends_it() {
+fn indices_count_the_cells_of_a_frame_up_to_its_last_cell() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "1ms"], usize::MAX);
     let mut next: BTreeMap<i32, i32> = BTreeMap::new();
     let cells = &history.cells;
@@ -208,7 +208,7 @@ fn indices_count_the_cells_of_a_frame_and_the_last_ends_it() {
 }
 
 #[test]
-fn no_more_steps_are_kept_than_asked_for_and_a_port_that_is_not_there_is_refused() {
+fn the_number_of_steps_is_limited_and_an_unknown_port_is_refused() {
     let network = network("tail_drop");
     let short = history(&network, ["0s", "5ms"], 100);
     assert!(short.cut_short);
@@ -219,7 +219,7 @@ fn no_more_steps_are_kept_than_asked_for_and_a_port_that_is_not_there_is_refused
 }
 
 #[test]
-fn a_window_after_the_last_event_has_what_waits_then() {
+fn a_window_after_the_last_event_has_the_cells_waiting_then() {
     let network = network("tail_drop");
     let all = history(&network, ["0s", "20ms"], usize::MAX);
     let none = history(&network, ["19999999ns", "20ms"], usize::MAX);

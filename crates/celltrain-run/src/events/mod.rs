@@ -44,10 +44,10 @@ impl Kind {
 pub const KINDS: [(Kind, &str, &str); 6] = [
     (Kind::Segments, "segments", "segments and acknowledgements at the ends of connections"),
     (Kind::Timers, "timers", "timers of connections"),
-    (Kind::Frames, "frames", "frames at ports and at the hosts they are for"),
+    (Kind::Frames, "frames", "frames at ports and at their destination hosts"),
     (Kind::Cells, "cells", "single cells at the chosen ports"),
     (Kind::Rates, "rates", "rates of ABR VCs"),
-    (Kind::Memories, "memories", "refusals and pauses of memories that ports share"),
+    (Kind::Memories, "memories", "refusals and pauses of shared memories"),
 ];
 
 /// Returns the name of a kind.

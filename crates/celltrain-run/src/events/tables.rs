@@ -28,8 +28,8 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "event",
         "",
-        "sent, retransmitted, arrived (at the receiver), ack_sent, acknowledged (the ACK is at the sender); of requests \
-         also syn_sent, syn_arrived, syn_ack_sent, syn_ack_arrived",
+        "sent, retransmitted, arrived, ack_sent or acknowledged; for requests also syn_sent, syn_arrived, syn_ack_sent or \
+         syn_ack_arrived",
         Word(|row| match row.event.step {
             SegmentStep::Sent { .. } => "sent",
             SegmentStep::Retransmitted { .. } => "retransmitted",
@@ -45,8 +45,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "reason",
         "",
-        "why it was sent again: what began the recovery, for all that a sender that goes back sends again; or what it \
-         brought to whom it arrived at",
+        "reason for a retransmission, or the effect of an arrival on its receiver",
         Word(|row| match row.event.step {
             SegmentStep::Sent { is_probe: true, .. } => "window probe",
             SegmentStep::Handshake(HandshakeStep::SynSent { is_repeated: true }) => "timeout",
@@ -73,25 +72,25 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "sequence",
         "bytes",
-        "its first byte's place in the stream, from 0; none of an ACK",
+        "stream offset of its first byte, from 0; none for an ACK",
         Count(|row| segment(&row.event).map(|segment| segment.seq)),
     ),
     column(
         "length",
         "bytes",
-        "its payload; none of an ACK",
+        "its payload; none for an ACK",
         Count(|row| segment(&row.event).map(|segment| segment.len.into())),
     ),
     column(
         "acknowledgement",
         "bytes",
-        "the place of the next byte that the receiver expects; of ACKs alone",
+        "stream offset of the next byte the receiver expects; ACKs only",
         Count(|row| ack(&row.event).map(|ack| ack.ack)),
     ),
     column(
         "ecn",
         "",
-        "what its headers say of congestion: marked (CE), echo (ECE) or reduced (CWR)",
+        "congestion bits in its headers: marked (CE), echo (ECE) or reduced (CWR)",
         Word(|row| match row.event.ecn {
             EcnBits { marked: true, .. } => "marked",
             EcnBits { echo: true, .. } => "echo",
@@ -102,7 +101,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "cwnd",
         "segments",
-        "the sender's congestion window after it",
+        "the sender's congestion window after the event",
         Number(|row| row.event.sender.map(|sender| sender.cwnd)),
     ),
     column(
@@ -114,7 +113,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "flight",
         "bytes",
-        "bytes it has sent that are not acknowledged",
+        "bytes sent and not yet acknowledged",
         Count(|row| row.event.sender.map(|sender| sender.flight)),
     ),
     column(
@@ -127,7 +126,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "frame",
         "1",
-        "the number of its frame within the VC, as in the table of frames",
+        "number of its frame within the VC, as in the table of frames",
         Count(|row| Some(row.number.into())),
     ),
 ];
@@ -179,7 +178,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
     column(
         "ticks",
         "ticks",
-        "ticks of its clock until it runs out; the first may come at once",
+        "clock ticks until it expires; the first may occur at once",
         Count(|row| match row.event.step {
             TimerStep::Started { left } | TimerStep::Restarted { left } => Some(left),
             TimerStep::Stopped | TimerStep::Expired => None,
@@ -192,19 +191,12 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
     column("flow", "", "the connection whose VC it is", Flow(|row| row.flow)),
     column("vc", "", "the VC it was sent on", Vc(|row| Some(row.event.vc))),
-    column(
-        "port_vc",
-        "",
-        "its VC as the port has it: behind a merge the VC that several have become; none at a host",
-        PortVc(|row| row.port_vc),
-    ),
-    column("frame", "1", "its number within the VC it was sent on", Count(|row| Some(row.number.into()))),
+    column("port_vc", "", "its VC at the port: the merged VC after a merge; none at a host", PortVc(|row| row.port_vc)),
+    column("frame", "1", "number of the frame within the VC it was sent on", Count(|row| Some(row.number.into()))),
     column(
         "event",
         "",
-        "at a port admitted, refused, cut (it loses a cell for want of room, or at an edge device all), joined (it loses one \
-         with the frame before) or, at an edge device, dropped; on a link with losses lost (its first cell there); at its \
-         host delivered or failed",
+        "admitted, refused, cut, joined or dropped at a port; lost on a link; delivered or failed at its host",
         Word(|row| match row.event.step {
             FrameStep::Admitted(_) => "admitted",
             FrameStep::Refused(_) => "refused",
@@ -225,7 +217,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "reason",
         "",
-        "when the port's policy refuses a frame, or why this one was cut, joined, dropped, lost or failed",
+        "reason for which the frame was refused, cut, joined, dropped, lost or failed",
         Word(|row| row.event.step.reason()),
     ),
     column(
@@ -237,19 +229,19 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "vc_cells",
         "cells",
-        "Y_i: cells of port_vc waiting there, when the policy judged it",
+        "Y_i: cells of port_vc waiting at the port at the decision",
         Count(|row| judged(&row.event).map(|judged| judged.vc_cells.into())),
     ),
     column(
         "active_vcs",
         "1",
-        "N_a: VCs with cells waiting there, when the policy judged it",
+        "N_a: VCs with cells waiting at the port at the decision",
         Count(|row| judged(&row.event).map(|judged| judged.active_vcs.into())),
     ),
     column(
         "threshold_cells",
         "cells",
-        "the threshold that the policy held against X, or the shared memory against the cells of the queue",
+        "threshold that the policy compared with X, or the memory with the queue",
         Number(|row| {
             let of_memory = refusal(&row.event).and_then(|refusal| refusal.threshold);
             judged(&row.event).and_then(|judged| judged.decision.threshold).or(of_memory)
@@ -258,13 +250,13 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "share_cells",
         "cells",
-        "what the VC might hold then",
+        "limit of the VC at the decision",
         Number(|row| judged(&row.event).and_then(|judged| judged.decision.share)),
     ),
     column(
         "held_cells",
         "cells",
-        "what it held, where that is not vc_cells: the cells of its virtual queue, or of its queue in a shared memory",
+        "cells compared with the limit, if not vc_cells: of its virtual queue or memory queue",
         Number(|row| {
             let of_memory = refusal(&row.event).map(|refusal| refusal.shared.into());
             judged(&row.event).and_then(|judged| judged.decision.held).or(of_memory)
@@ -273,20 +265,20 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "drop_probability",
         "1",
-        "the probability with which the policy drew for a refusal",
+        "probability of refusal in the policy's random decision",
         Number(|row| judged(&row.event).and_then(|judged| judged.decision.probability)),
     ),
-    column("tagged", "", "whether it is tagged (CLP = 1)", Flag(|row| judged(&row.event).map(|judged| judged.tagged))),
+    column("tagged", "", "true if it is tagged (CLP = 1)", Flag(|row| judged(&row.event).map(|judged| judged.tagged))),
     column(
         "pool_used_cells",
         "cells",
-        "Q: cells of the shared memory's pool that were taken, if it had no place",
+        "Q: occupied cells of the shared memory's pool, if it refused the frame",
         Count(|row| refusal(&row.event).map(|refusal| refusal.used.into())),
     ),
     column(
         "lost_number",
         "1",
-        "the number that a loss rule of the link selected: the packet's or the cell's, from 0",
+        "number of the packet or cell that a loss rule selected, from 0",
         Count(|row| match row.event.step {
             FrameStep::LostOnLink { loss, .. } => Some(loss.number),
             _ => None,
@@ -314,29 +306,23 @@ pub const CELLS: &[Column<CellEvent>] = &[
     column("port", "", "the output port, named after its link", Port(|row| Some(row.event.link))),
     column("flow", "", "the connection whose VC it is", Flow(|row| row.flow)),
     column("vc", "", "the VC it was sent on", Vc(|row| Some(row.event.vc))),
-    column(
-        "port_vc",
-        "",
-        "its VC as the port has it: behind a merge the VC that several have become",
-        PortVc(|row| row.port_vc),
-    ),
+    column("port_vc", "", "its VC at the port: the merged VC after a merge", PortVc(|row| row.port_vc)),
     column(
         "frame",
         "1",
-        "the number of its frame within the VC it was sent on; of an RM cell its own",
+        "number of its frame, or of an RM cell, within the VC it was sent on",
         Count(|row| Some(row.number.into())),
     ),
     column(
         "index",
         "1",
-        "which of the frame's cells that came to this port, from 0; none of an RM cell",
+        "index among the frame's cells that arrived at this port, from 0; none for an RM cell",
         Count(|row| row.index.map(u64::from)),
     ),
     column(
         "event",
         "",
-        "arrived, tagged (CLP, as it arrives), admitted, lost (as it comes), pushed_out, dropped (at an edge device), marked \
-         (EFCI, as it departs), departed or, on a link with losses, lost_on_link",
+        "arrived, tagged, admitted, lost, pushed_out, dropped, marked, departed or lost_on_link",
         Word(|row| match row.event.step {
             CellStep::Arrived => "arrived",
             CellStep::Admitted => "admitted",
@@ -349,14 +335,14 @@ pub const CELLS: &[Column<CellEvent>] = &[
             CellStep::Tagged => "tagged",
         }),
     ),
-    column("reason", "", "why it was lost or dropped", Word(|row| row.event.step.reason())),
-    column("last", "", "whether it ends its frame", Flag(|row| Some(row.event.last))),
-    column("tagged", "", "whether it is tagged (CLP = 1)", Flag(|row| Some(row.event.tagged))),
-    column("efci", "", "whether a switch has marked it", Flag(|row| Some(row.event.efci))),
+    column("reason", "", "reason for which it was lost or dropped", Word(|row| row.event.step.reason())),
+    column("last", "", "true if it ends its frame", Flag(|row| Some(row.event.last))),
+    column("tagged", "", "true if it is tagged (CLP = 1)", Flag(|row| Some(row.event.tagged))),
+    column("efci", "", "true if a switch has marked it", Flag(|row| Some(row.event.efci))),
     column(
         "rm",
         "",
-        "forward or backward, of an RM cell",
+        "forward or backward, for an RM cell",
         Word(|row| match row.event.rm {
             None => "",
             Some(rm) if rm.backward => "backward",
@@ -383,7 +369,7 @@ pub const RATES: &[Column<RateEvent>] = &[
     column(
         "reason",
         "",
-        "the rule of the source by which it changed (TM 4.0)",
+        "source rule of TM 4.0 that changed it",
         Word(|row| match row.event.rule {
             Rule::Initial => "rule 2: it starts at ICR",
             Rule::Idle => "rule 5: no forward RM cell was sent for ADTF",
@@ -429,14 +415,14 @@ pub const MEMORIES: &[Column<InPool>] = &[
             MemoryStep::Deadlocked => "deadlocked",
         }),
     ),
-    column("reason", "", "which limit was reached, in words", Word(|row| row.event.step.reason())),
+    column("reason", "", "limit that was reached, as a sentence", Word(|row| row.event.step.reason())),
     column(
         "port",
         "",
         "the output link of a queue, or the input link of a priority group",
         Port(|row| Some(row.event.link)),
     ),
-    column("pool", "", "its pool: the memory and the pool", Pool(|row| row.event.pool)),
+    column("pool", "", "memory and pool of the queue", Pool(|row| row.event.pool)),
     column("priority", "1", "its priority", Count(|row| Some(row.event.priority.into()))),
     column(
         "side",
@@ -450,18 +436,13 @@ pub const MEMORIES: &[Column<InPool>] = &[
     column(
         "held",
         "cells",
-        "cells that it holds, in its reserve, pool and headroom",
+        "cells of the queue, in its reserve, pool and headroom",
         Count(|row| Some(row.event.held.into())),
     ),
-    column(
-        "shared",
-        "cells",
-        "q_i: cells of the shared part that it holds",
-        Count(|row| Some(row.event.shared.into())),
-    ),
-    column("used", "cells", "Q: cells of the shared part that are taken", Count(|row| Some(row.event.used.into()))),
+    column("shared", "cells", "q_i: the queue's cells in the shared part", Count(|row| Some(row.event.shared.into()))),
+    column("used", "cells", "Q: occupied cells of the shared part", Count(|row| Some(row.event.used.into()))),
     column("pool_cells", "cells", "B: cells of the shared part", Count(|row| Some(row.event.cells.into()))),
-    column("threshold", "cells", "the cells of the shared part that it may hold", Number(|row| row.event.threshold)),
+    column("threshold", "cells", "threshold of the queue in the shared part", Number(|row| row.event.threshold)),
     column(
         "vc",
         "",
@@ -474,7 +455,7 @@ pub const MEMORIES: &[Column<InPool>] = &[
     column(
         "frame",
         "1",
-        "the number of its frame within the VC",
+        "number of its frame within the VC",
         Count(|row| matches!(row.event.step, MemoryStep::Refused { .. }).then_some(row.number.into())),
     ),
 ];

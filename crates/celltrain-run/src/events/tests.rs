@@ -34,7 +34,7 @@ fn kept_of(network: &Network, choice: &Choice) -> Vec<Block> {
         true
     };
     let mut log = Log::new(choice, network, &mut sink).expect("what is chosen is there");
-    Engine::Reference.run(network, &mut log, |_| true).expect("nobody stops it");
+    Engine::Reference.run(network, &mut log, |_| true).expect("no test stops it");
     log.finish();
     blocks
 }
@@ -71,7 +71,7 @@ fn every_kind_has_a_table_whose_first_column_is_the_time() {
 }
 
 #[test]
-fn a_run_gives_rows_of_every_kind_that_there_is() {
+fn a_run_gives_rows_of_every_kind() {
     let blocks = kept(&choice(&[], [None; 3], None).expect("it is right"));
     let kinds: Vec<Kind> = blocks.iter().map(|block| block.kind).collect();
     assert_eq!(kinds, [Kind::Segments, Kind::Timers, Kind::Frames, Kind::Cells], "there is no ABR");
@@ -88,7 +88,7 @@ fn a_run_gives_rows_of_every_kind_that_there_is() {
 }
 
 #[test]
-fn flows_ports_and_the_window_choose() {
+fn rows_are_selected_by_flow_port_and_window() {
     let of = [Some(&["sw1->sw2"][..]), None, Some(&["tcp2"][..])];
     let blocks = kept(&choice(&["segments", "frames"], of, Some("500us:1500us")).expect("it is right"));
     assert_eq!(blocks.len(), 2);
@@ -100,7 +100,7 @@ fn flows_ports_and_the_window_choose() {
 }
 
 #[test]
-fn rows_are_handed_over_in_blocks_and_none_after_a_no() {
+fn rows_arrive_in_blocks_and_none_after_a_stop() {
     let choice = choice(&["cells"], [None; 3], None).expect("it is right");
     let all: usize = kept(&choice).iter().map(|block| times(block).len()).sum();
     assert!(all > 100, "{all} rows");
@@ -110,7 +110,7 @@ fn rows_are_handed_over_in_blocks_and_none_after_a_no() {
         false
     };
     let mut log = Log::new(&choice, &network, &mut sink).expect("what is chosen is there");
-    Engine::Reference.run(&network, &mut log, |_| true).expect("nobody stops it");
+    Engine::Reference.run(&network, &mut log, |_| true).expect("no test stops it");
     log.finish();
     log.finish();
     assert!(log.has_failed());
@@ -118,7 +118,7 @@ fn rows_are_handed_over_in_blocks_and_none_after_a_no() {
 }
 
 #[test]
-fn a_choice_is_refused_in_words() {
+fn an_invalid_choice_is_refused_with_a_message() {
     let said =
         |kinds: &[&str], window: Option<&str>| choice(kinds, [None; 3], window).expect_err("it is wrong").to_string();
     assert_eq!(

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_stack_that_is_not_in_this_build_is_refused_in_words() {
+fn a_stack_missing_from_this_build_is_refused_with_a_message() {
     let words = version("tcpcrypt").unwrap_err();
     assert!(words.starts_with("the stack tcpcrypt is not in this build of celltrain; use a wheel"), "{words}");
 }
@@ -61,7 +61,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn hosted_flows_have_the_measures_of_others_as_far_as_their_packets_tell() {
+    fn hosted_flows_have_all_measures_that_follow_from_their_packets() {
         let answer = run(by(Engine::Fast), Watched::default());
         let flow = |number: usize, key: &str| answer["flows"][number][key].clone();
         let version = format!("smoltcp {}", celltrain_hosts::smoltcp::VERSION);
@@ -152,7 +152,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn events_of_hosted_flows_are_read_off_their_headers() {
+    fn events_of_hosted_flows_come_from_their_headers() {
         let mut blocks: Vec<Block> = Vec::new();
         let mut sink = |block| {
             blocks.push(block);

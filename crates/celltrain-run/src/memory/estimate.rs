@@ -48,11 +48,13 @@ impl MemoryEstimate {
         let buffers =
             network.flows.iter().filter(|flow| flow.outside).map(|flow| flow.tcp.options().receive_window.bytes);
         let buffers = buffers.fold(0, u64::saturating_add);
-        let [certain_requests, requests] = requests(network);
+        let [certain_requests, requests, certain_queries, queries] = requests(network);
         let least = of_records.least.saturating_add(buffers.saturating_mul(2));
+        let least = least.saturating_add(certain_queries.saturating_mul(QUERY[0]));
         let in_flight = frames.saturating_mul(FRAME);
         let likely = of_records.likely.saturating_add(in_flight).saturating_add(buffers.saturating_mul(4));
         let likely = likely.saturating_add(requests.min(TIMES).saturating_mul(TIME));
+        let likely = likely.saturating_add(queries.saturating_mul(QUERY[1]));
         Self { requests, certain_requests, least, likely, ..of_records }
     }
 
@@ -95,9 +97,9 @@ impl MemoryEstimate {
     /// Formats a refusal, with the size of the network, the `bytes` that it needs, and the free bytes.
     pub fn in_words(&self, bytes: u64, free: u64) -> String {
         let Self { nodes, vcs, hops, requests, .. } = self;
-        let [also, fewer] = match requests {
-            0 => [String::new(), "connections".to_owned()],
-            _ => [format!(" and {requests} requests"), "requests or connections".to_owned()],
+        let (also, fewer) = match requests {
+            0 => (String::new(), "connections"),
+            _ => (format!(" and {requests} requests"), "requests, rows of requests or connections"),
         };
         format!(
             "{nodes} nodes and {vcs} VCs, which cross links {hops} times,{also} need more than {} of memory; a run may \
@@ -124,23 +126,22 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     options.window_segments().min(file).min(sent.ceil() as u64)
 }
 
-/// Returns the number of requests that certainly open during the run, and the mean. The first is eight standard
-/// deviations of a Poisson process below the mean.
+/// Returns the number of requests that certainly open during the run, and the mean; then the same for queries. What is
+/// certain is eight standard deviations of a Poisson process below the mean.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of events above 0")]
-fn requests(network: &Network) -> [u64; 2] {
+fn requests(network: &Network) -> [u64; 4] {
     let numbers = |group: &RequestGroup| {
-        let (interval, each) = match group.arrivals {
-            Arrivals::Poisson { mean, .. } => (mean, 1),
-            Arrivals::Incast { interval, senders, .. } => (interval, u64::from(senders)),
+        let (interval, each, asks) = match group.arrivals {
+            Arrivals::Poisson { mean, .. } => (mean, 1, 0),
+            Arrivals::Incast { interval, senders, .. } => (interval, u64::from(senders), 1),
         };
         let mean = network.duration.picoseconds / interval.picoseconds.max(1);
         let deviation = (mean as f64).sqrt().ceil() as u64;
-        [mean.saturating_sub(8 * deviation), mean].map(|events| events.saturating_mul(each))
+        let certain = mean.saturating_sub(8 * deviation);
+        [certain.saturating_mul(each), mean.saturating_mul(each), certain * asks, mean * asks]
     };
-    let add = |[least, mean]: [u64; 2], [certain, likely]: [u64; 2]| {
-        [least.saturating_add(certain), mean.saturating_add(likely)]
-    };
-    network.requests.groups.iter().map(numbers).fold([0; 2], add)
+    let add = |sums: [u64; 4], group: [u64; 4]| std::array::from_fn(|i| sums[i].saturating_add(group[i]));
+    network.requests.groups.iter().map(numbers).fold([0; 4], add)
 }
 
 /// Formats bytes with a unit, such as 1.5 GiB.
@@ -168,6 +169,8 @@ const TIMES: u64 = 500_000;
 /// Minimum and likely bytes per request: its record in the engine and in the results, with lists whose capacity has
 /// doubled.
 const RECORD: [u64; 2] = [112, 240];
+/// Minimum and likely bytes per query: its record, in a list whose capacity has doubled, and its completion time.
+const QUERY: [u64; 2] = [32, 100];
 /// Minimum and likely bytes per row of the table of requests, while the results still have the record.
 const ROW: [u64; 2] = [44, 340];
 /// Bytes per frame in flight, in lists whose capacity has doubled.
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_counted_once() {
+    fn every_allocation_is_counted_once() {
         let estimate = MemoryEstimate::of(&sources(3, "1s"));
         let least = 8 * NODE + 14 * LINK + 3 * FLOW + 6 * VC + 18 * HOP;
         let likely = LARGEST * least + 3 * 127 * FRAME;
@@ -234,11 +237,11 @@ mod tests {
         assert_eq!(machine.fits(&short.with_records()), Ok(()));
         let words = machine.fits(&long.with_records()).expect_err("it takes hundreds of gigabytes");
         assert!(words.contains(&format!("times, and {} requests need more than", long.requests)), "{words}");
-        assert!(words.ends_with("Use fewer requests or connections, shorter paths or smaller windows"), "{words}");
+        assert!(words.ends_with("Use fewer requests, rows of requests or connections, shorter paths or smaller windows"), "{words}");
     }
 
     #[test]
-    fn what_is_on_its_way_is_a_window_a_file_or_what_is_sent_in_the_run() {
+    fn data_in_flight_is_limited_by_the_window_the_file_or_the_run() {
         // 65535 bytes are 127 segments of 512 bytes. A segment is 12 cells, so a host sends 30,566 segments a second.
         assert_eq!(window(&sources(1, "1s"), &sources(1, "1s").flows[FlowIndex::new(0)]), 127);
         assert_eq!(window(&sources(1, "1ms"), &sources(1, "1ms").flows[FlowIndex::new(0)]), 31);

@@ -28,15 +28,15 @@ fn measured(text: &str, engine: Engine) -> (Vec<GroupMeasures>, Records) {
     let run_alone =
         |network: &Network, recorder: &mut Recorder| engine.observe(network, network.duration, recorder, |_| true);
     let mut tally = Tally::new(&network, &MeasureOptions::default(), true);
-    tally.add_records(&result.requests, &token).expect("nobody stops it");
-    let alone = Alone::simulate(tally.take_paths().expect("it has them"), run_alone).expect("nobody stops it");
+    tally.add_records(&result.requests, &token).expect("no test stops it");
+    let alone = Alone::simulate(tally.take_paths().expect("it has them"), run_alone).expect("no test stops it");
     let measures = measure(&network, &result, &tally, Some(&alone), &token);
     let records = Records::of(&network, &result, &alone, &token);
-    (measures.expect("nobody stops it"), records.expect("nobody stops it"))
+    (measures.expect("no test stops it"), records.expect("no test stops it"))
 }
 
 #[test]
-fn a_request_that_meets_no_other_has_a_slowdown_of_exactly_one() {
+fn a_request_alone_in_the_network_has_a_slowdown_of_exactly_one() {
     let memory = "port.default.buffer = \"shared\"\nport.default.policy.ppd = {}\n\
                   switch.\"*\".memory = { cells = 4000, pool.main.policy.dynamic_threshold = { alpha = 1.0 } }\n";
     let with_memory = NETWORK.split("port.default").next().unwrap().to_string() + memory;
@@ -111,16 +111,16 @@ fn requests_have_the_same_measures_whether_their_records_are_kept_or_not() {
                 network.requests.drops_closed = drops_closed;
                 let token = CancellationToken::never();
                 let mut tally = Tally::new(&network, &MeasureOptions::default(), true);
-                let result = engine.run(&network, &mut tally, |_| true).expect("nobody stops it");
+                let result = engine.run(&network, &mut tally, |_| true).expect("no test stops it");
                 let records: usize = result.requests.iter().map(|group| group.records.len()).sum();
                 let opened: u64 = result.requests.iter().map(|group| group.opened).sum();
-                tally.add_records(&result.requests, &token).expect("nobody stops it");
+                tally.add_records(&result.requests, &token).expect("no test stops it");
                 let run_alone = |network: &Network, recorder: &mut Recorder| {
                     engine.observe(network, network.duration, recorder, |_| true)
                 };
                 let alone = Alone::simulate(tally.take_paths().expect("it has them"), run_alone);
-                let alone = alone.expect("nobody stops it");
-                let measures = measure(&network, &result, &tally, Some(&alone), &token).expect("nobody stops it");
+                let alone = alone.expect("no test stops it");
+                let measures = measure(&network, &result, &tally, Some(&alone), &token).expect("no test stops it");
                 assert!(measures[0].medium.completed > 0 && measures[1].all.completed > 0, "{window}: {measures:?}");
                 assert_eq!(records as u64 == opened, !drops_closed, "{window}: {records} of {opened}");
                 (format!("{measures:?}"), opened, result.fingerprint)

@@ -33,7 +33,7 @@ fn small() -> Handle {
 }
 
 #[test]
-fn what_counts_of_a_run_may_be_a_part_of_it() {
+fn the_measured_window_may_be_part_of_a_run() {
     let of = |measure: &str| {
         let mut text: Value = serde_json::from_str(&text(2, "10ms", 100)).unwrap();
         text["measure"] = serde_json::from_str(measure).unwrap();
@@ -75,7 +75,7 @@ fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<R
         }
         Ok::<_, io::Error>(())
     };
-    many(scenarios, (runs, 2), how, on).expect("nobody ends it");
+    many(scenarios, (runs, 2), how, on).expect("no test stops it");
     outcomes.into_iter().map(|outcome| outcome.expect("every run ends")).collect()
 }
 
@@ -84,7 +84,7 @@ fn a_run_has_its_own_seed_or_that_of_its_scenario_and_the_second_run_equals_the_
     let scenario = small();
     let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
     assert_eq!(own["seed"], 7);
-    assert_eq!(own["fingerprint"], again["fingerprint"], "its network was built anew");
+    assert_eq!(own["fingerprint"], again["fingerprint"], "its network was rebuilt");
     let other = answer(&run(&scenario, Some(8), How::default()).unwrap());
     assert_ne!(own["fingerprint"], other["fingerprint"]);
     let fresh = answer(&run(&small(), Some(8), How::default()).unwrap());
@@ -99,12 +99,12 @@ fn series_are_recorded_and_change_nothing_in_the_run() {
     let traced = run(&scenario, None, How { trace: trace.as_ref(), ..How::default() }).unwrap();
     let bare = run(&scenario, None, How::default()).unwrap();
     assert_eq!(answer(&traced)["fingerprint"], answer(&bare)["fingerprint"]);
-    assert_eq!(traced.series.expect("a series was asked for").time_s.len(), 11);
+    assert_eq!(traced.series.expect("a series was requested").time_s.len(), 11);
     assert_eq!(bare.series, None);
 }
 
 #[test]
-fn a_run_ends_at_its_limit_and_says_so() {
+fn a_run_ends_at_its_limit_with_an_error() {
     let limit = Duration::from_millis(50);
     let begun = Instant::now();
     let ended = run(&long(), None, How { limit: Some(limit), ..How::default() });
@@ -123,7 +123,7 @@ fn the_limit_counts_from_the_reading_of_the_scenario_on() {
 }
 
 #[test]
-fn a_run_that_is_told_to_stop_has_no_result_and_shows_how_far_it_came() {
+fn a_cancelled_run_has_no_result_and_reports_its_progress() {
     let (stopped, progress, scenario) = (AtomicBool::new(false), Progress::default(), long());
     std::thread::scope(|scope| {
         let run = scope.spawn(|| one(&scenario, None, How::default(), &stopped, &progress));
@@ -137,7 +137,7 @@ fn a_run_that_is_told_to_stop_has_no_result_and_shows_how_far_it_came() {
 }
 
 #[test]
-fn many_runs_are_those_one_by_one_and_what_is_refused_costs_the_others_nothing() {
+fn many_runs_equal_single_runs_and_a_refused_one_does_not_affect_the_others() {
     let (first, bad, second) = (small(), refused(), Handle::of_text(text(3, "10ms", 200)));
     let scenarios = [&first, &bad, &second];
     let runs = [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)];
@@ -197,10 +197,10 @@ fn a_panic_of_one_run_is_its_error_alone() {
 }
 
 #[test]
-fn of_scenarios_that_are_refused_the_first_is_told_and_no_network_is_kept() {
+fn the_first_refused_scenario_is_reported_and_no_network_is_kept() {
     let (good, bad) = (small(), refused());
     let worse = Handle::of_text("{}".into());
-    let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("nobody ends it");
+    let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("no test stops it");
     assert_eq!(all(&[&good]), Ok(()));
     assert!(good.is_read());
     assert!(!good.checked(&CancellationToken::never()).unwrap().holds_a_network());
@@ -209,22 +209,22 @@ fn of_scenarios_that_are_refused_the_first_is_told_and_no_network_is_kept() {
 }
 
 #[test]
-fn the_first_scenario_that_is_not_refused_says_how_long_runs_last() {
+fn the_first_valid_scenario_gives_the_duration_of_runs() {
     let (bad, good, longer) = (refused(), small(), long());
     let duration =
-        |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("nobody stops it");
+        |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("no test stops it");
     assert_eq!(duration(&[&bad, &good, &longer]), Some(units::Duration::from_milliseconds(10)));
     assert_eq!(duration(&[&bad]), None);
 }
 
 #[test]
-fn a_share_is_told_on_the_thread_of_the_run_and_ends_at_all_of_it() {
+fn progress_is_reported_on_the_thread_of_the_run_and_ends_at_one() {
     thread_local! {
         static TOLD: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
     }
     let (stopped, progress) =
         (AtomicBool::new(false), Progress::with_callback(|done| TOLD.with_borrow_mut(|told| told.push(done))));
-    one(&small(), None, How::default(), &stopped, &progress).expect("nobody stops it");
+    one(&small(), None, How::default(), &stopped, &progress).expect("no test stops it");
     let told = TOLD.take();
     assert!(told.is_sorted() && told.last() == Some(&progress.done()), "{told:?}");
 }

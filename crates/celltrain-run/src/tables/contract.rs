@@ -11,23 +11,23 @@ pub const CONTRACT: &[Contract] = &[
     Contract::text("vc", "the VC with a contract", |vc| &vc.name),
     Contract::count("frames", "frames", "frames that reached the edge of the network", |vc| Some(vc.edge.frames))
         .printed("frames", When::Always),
-    Contract::count("eligible_frames", "frames", "of these, frames eligible for the guarantee (F-GCRA)", |vc| {
+    Contract::count("eligible_frames", "frames", "frames eligible for the guarantee (F-GCRA)", |vc| {
         Some(vc.edge.eligible_frames)
     })
     .printed("eligible", When::Always),
-    Contract::count("tagged_frames", "frames", "of the others, frames the network tagged (GFR.2)", |vc| {
+    Contract::count("tagged_frames", "frames", "ineligible frames tagged by the network (GFR.2)", |vc| {
         Some(vc.edge.tagged_frames)
     })
     .printed("tagged", When::Always),
-    Contract::count("nonconforming_cells", "cells", "cells faster than PCR or beyond MFS in their frame", |vc| {
+    Contract::count("nonconforming_cells", "cells", "cells above PCR, or beyond MFS in their frame", |vc| {
         Some(vc.edge.nonconforming_cells)
     })
     .printed("nonconforming cells", When::Always),
-    Contract::count("discarded_frames", "frames", "frames policies refused whole, before any merge", |vc| {
+    Contract::count("discarded_frames", "frames", "frames that policies refused as a whole, before any merge", |vc| {
         Some(vc.discarded_frames)
     })
     .printed("discarded", When::Always),
-    Contract::count("cut_frames", "frames", "frames that lost a cell for want of room, before any merge", |vc| {
+    Contract::count("cut_frames", "frames", "frames that lost a cell in a full buffer, before any merge", |vc| {
         Some(vc.cut_frames)
     })
     .printed("cut", When::Always),

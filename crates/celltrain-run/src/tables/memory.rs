@@ -9,37 +9,35 @@ type Memory = Measure<MemoryResult>;
 /// Measures of one memory.
 pub const MEMORY: &[Memory] = &[
     Memory::text("name", "the memory", |memory| &memory.name),
-    Memory::count("cells", "cells", "cells that fit into it", |memory| Some(memory.cells.into()))
+    Memory::count("cells", "cells", "capacity of the memory", |memory| Some(memory.cells.into()))
         .printed("cells", When::Always),
-    Memory::count("max_used_cells", "cells", "the most cells that were ever in it", |memory| {
+    Memory::count("max_used_cells", "cells", "largest occupancy of the memory", |memory| {
         Some(memory.max_used_cells.into())
     })
     .printed("most used", When::Always),
-    Memory::count("used_cells", "cells", "cells in it at the end", |memory| Some(memory.used_cells.into())),
-    Memory::number("used_cells_mean", "cells", "mean number of cells in it over the time that counts", |memory| {
+    Memory::count("used_cells", "cells", "occupancy of the memory at the end", |memory| Some(memory.used_cells.into())),
+    Memory::number("used_cells_mean", "cells", "mean occupancy of the memory over the measured time", |memory| {
         memory.occupancy.mean()
     })
     .printed("mean", When::Always),
-    Memory::count("used_cells_median", "cells", "it held at most this many cells for half of the time", |memory| {
-        percentile(memory, 500)
-    })
-    .printed("median", When::Always),
-    Memory::count("used_cells_p95", "cells", "it held at most this many cells for 95 % of the time", |memory| {
+    Memory::count("used_cells_median", "cells", "median of the occupancy over time", |memory| percentile(memory, 500))
+        .printed("median", When::Always),
+    Memory::count("used_cells_p95", "cells", "95th percentile of the occupancy over time", |memory| {
         percentile(memory, 950)
     })
     .printed("95 %", When::Always),
-    Memory::count("used_cells_p99", "cells", "it held at most this many cells for 99 % of the time", |memory| {
+    Memory::count("used_cells_p99", "cells", "99th percentile of the occupancy over time", |memory| {
         percentile(memory, 990)
     })
     .printed("99 %", When::Always),
-    Memory::count("used_cells_p999", "cells", "it held at most this many cells for 99.9 % of the time", |memory| {
+    Memory::count("used_cells_p999", "cells", "99.9th percentile of the occupancy over time", |memory| {
         percentile(memory, 999)
     })
     .printed("99.9 %", When::Always),
-    Memory::count("max_pool_cells", "cells", "the most cells ever taken of the shared part of any pool", |memory| {
+    Memory::count("max_pool_cells", "cells", "largest number of cells in the shared part of any pool", |memory| {
         memory.pools.iter().map(|pool: &PoolResult| u64::from(pool.max_used_cells)).max()
     }),
-    Memory::count("refused_cells", "cells", "cells that found no place in it", |memory| {
+    Memory::count("refused_cells", "cells", "cells refused because the memory had no space for them", |memory| {
         Some(memory.queues.iter().map(|queue: &QueueResult| queue.counters.refused).sum())
     })
     .printed("refused", When::Always),

@@ -9,48 +9,45 @@ type Queue = Measure<QueueResult>;
 
 /// Measures of one queue or priority group.
 pub const QUEUE: &[Queue] = &[
-    Queue::text("name", "the memory, the output or input link, and the priority", |queue| &queue.name),
+    Queue::text("name", "memory, output or input link, and priority", |queue| &queue.name),
     Queue::text("side", "egress for a queue, ingress for a priority group", |queue| match queue.side {
         Side::Egress => "egress",
         Side::Ingress => "ingress",
     }),
     Queue::text("pool", "its pool", |queue| &queue.pool),
-    Queue::count(
-        "max_cells",
-        "cells",
-        "the most cells that it ever held, in its reserve, pool and headroom",
-        |queue| Some(queue.counters.max_cells.into()),
-    )
+    Queue::count("max_cells", "cells", "largest queue length, with reserve, pool and headroom", |queue| {
+        Some(queue.counters.max_cells.into())
+    })
     .printed("most cells", When::Always),
-    Queue::count("max_headroom_cells", "cells", "the most cells that were ever in its headroom", |queue| {
+    Queue::count("max_headroom_cells", "cells", "largest number of cells in its headroom", |queue| {
         Some(queue.counters.max_headroom.into())
     })
     .printed("most headroom", When::Present),
-    Queue::count("cells", "cells", "cells that it holds at the end", |queue| Some(queue.cells.into())),
-    Queue::count("entered_cells", "cells", "cells that found a place", |queue| Some(queue.counters.entered)),
-    Queue::count("refused_cells", "cells", "cells that found no place", |queue| Some(queue.counters.refused))
+    Queue::count("cells", "cells", "queue length at the end", |queue| Some(queue.cells.into())),
+    Queue::count("entered_cells", "cells", "cells that entered the queue", |queue| Some(queue.counters.entered)),
+    Queue::count("refused_cells", "cells", "cells refused by the queue", |queue| Some(queue.counters.refused))
         .printed("refused", When::Always),
-    Queue::count("pushed_out_cells", "cells", "waiting cells that the pool's policy removed", |queue| {
+    Queue::count("pushed_out_cells", "cells", "waiting cells removed by the pool's policy", |queue| {
         Some(queue.counters.pushed_out)
     })
     .printed("pushed out", When::Present),
-    Queue::count("pauses", "1", "how often the link that feeds it was to stop", |queue| Some(queue.counters.pauses))
+    Queue::count("pauses", "1", "number of pauses of the link that feeds it", |queue| Some(queue.counters.pauses))
         .printed("pauses", When::Present),
     Queue::number("delay_ms_mean", "ms", "mean queueing delay in the queue", |queue| queue.delays.as_ref()?.mean_ms())
         .on_request(),
-    Queue::number("delay_ms_p50", "ms", "half of the packets had no longer queueing delay in the queue", |queue| {
+    Queue::number("delay_ms_p50", "ms", "median queueing delay in the queue", |queue| {
         queue.delays.as_ref()?.percentile_ms(500)
     })
     .on_request(),
-    Queue::number("delay_ms_p95", "ms", "95 % of the packets had no longer queueing delay in the queue", |queue| {
+    Queue::number("delay_ms_p95", "ms", "95th percentile of the queueing delay in the queue", |queue| {
         queue.delays.as_ref()?.percentile_ms(950)
     })
     .on_request(),
-    Queue::number("delay_ms_p99", "ms", "99 % of the packets had no longer queueing delay in the queue", |queue| {
+    Queue::number("delay_ms_p99", "ms", "99th percentile of the queueing delay in the queue", |queue| {
         queue.delays.as_ref()?.percentile_ms(990)
     })
     .on_request(),
-    Queue::number("delay_ms_p999", "ms", "99.9 % of the packets had no longer queueing delay in the queue", |queue| {
+    Queue::number("delay_ms_p999", "ms", "99.9th percentile of the queueing delay in the queue", |queue| {
         queue.delays.as_ref()?.percentile_ms(999)
     })
     .on_request(),

@@ -12,7 +12,7 @@ macro_rules! table {
             Group::text("name", "the group", |group| &group.name),
             Group::count("opened", "1", "requests that opened", |group| Some(group.all.opened))
                 .printed("opened", When::Always),
-            Group::count("completed", "1", "requests among them whose receiver had the last byte at the end", |group| {
+            Group::count("completed", "1", "requests whose receiver had the last byte by the end", |group| {
                 Some(group.all.completed)
             })
             .printed("completed", When::Always),
@@ -20,23 +20,23 @@ macro_rules! table {
                 Some(group.all.open())
             })
             .printed("open at the end", When::Always),
-            Group::count("delivered_bytes", "B", "bytes passed to applications in the time that counts", |group| {
+            Group::count("delivered_bytes", "B", "bytes delivered to applications in the measured time", |group| {
                 Some(group.delivered_bytes)
             }),
-            Group::number("goodput_mbps", "Mb/s", "bytes passed to applications, over the time that counts", |group| {
+            Group::number("goodput_mbps", "Mb/s", "bytes delivered to applications in the measured time, per second", |group| {
                 Some(group.goodput_mbps)
             })
             .printed("goodput Mb/s", When::Always),
-            Group::count("retransmitted_segments", "segments", "data segments sent again", |group| {
+            Group::count("retransmitted_segments", "segments", "data segments retransmitted", |group| {
                 Some(group.all.retransmitted_segments)
             })
             .printed("retransmitted", When::Always),
-            Group::count("timeouts", "1", "times a retransmission timer ran out", |group| Some(group.all.timeouts))
+            Group::count("timeouts", "1", "expiries of retransmission timers", |group| Some(group.all.timeouts))
                 .printed("timeouts", When::Always),
-            Group::number("retransmitted_per_request", "segments", "data segments sent again per request", |group| {
+            Group::number("retransmitted_per_request", "segments", "data segments retransmitted per request", |group| {
                 group.all.per_request(group.all.retransmitted_segments)
             }),
-            Group::number("timeouts_per_request", "1", "times a timer ran out per request", |group| {
+            Group::number("timeouts_per_request", "1", "timer expiries per request", |group| {
                 group.all.per_request(group.all.timeouts)
             }),
             $(
@@ -49,101 +49,101 @@ macro_rules! table {
                 Group::count(
                     concat!(stringify!($class), ".completed"),
                     "1",
-                    concat!($what, " among them that completed; those below are statistics of these"),
+                    concat!($what, " that completed, the basis of the statistics below"),
                     |group| Some(group.$class.completed),
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_mean"),
                     "ms",
-                    concat!("mean time from the opening of ", $what, " until the receiver has the last byte"),
+                    concat!("mean completion time of ", $what, ": opening to last byte"),
                     |group| group.$class.completion_ms.mean,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_median"),
                     "ms",
-                    "half of them took no longer",
+                    "median completion time",
                     |group| group.$class.completion_ms.median,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_p95"),
                     "ms",
-                    "95 % of them took no longer; null for fewer than 20",
+                    "95th percentile of the completion time; null for fewer than 20",
                     |group| group.$class.completion_ms.p95,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_p99"),
                     "ms",
-                    "99 % of them took no longer; null for fewer than 100",
+                    "99th percentile of the completion time; null for fewer than 100",
                     |group| group.$class.completion_ms.p99,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_p999"),
                     "ms",
-                    "99.9 % of them took no longer; null for fewer than 1000",
+                    "99.9th percentile of the completion time; null for fewer than 1000",
                     |group| group.$class.completion_ms.p999,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_mean"),
                     "1",
-                    concat!("mean slowdown of ", $what, ": completion time over that of the same request alone"),
+                    concat!("mean slowdown of ", $what, " relative to the same request alone"),
                     |group| group.$class.slowdown.mean,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_median"),
                     "1",
-                    "half of the slowdowns are no larger",
+                    "median slowdown",
                     |group| group.$class.slowdown.median,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_p95"),
                     "1",
-                    "95 % of the slowdowns are no larger; null for fewer than 20",
+                    "95th percentile of the slowdown; null for fewer than 20",
                     |group| group.$class.slowdown.p95,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_p99"),
                     "1",
-                    "99 % of the slowdowns are no larger; null for fewer than 100",
+                    "99th percentile of the slowdown; null for fewer than 100",
                     |group| group.$class.slowdown.p99,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_p999"),
                     "1",
-                    "99.9 % of the slowdowns are no larger; null for fewer than 1000",
+                    "99.9th percentile of the slowdown; null for fewer than 1000",
                     |group| group.$class.slowdown.p999,
                 ),
             )+
             Group::count("queries.asked", "1", "queries; null unless the group is an incast", |group| {
                 Some(group.queries.as_ref()?.asked)
             }),
-            Group::count("queries.completed", "1", "queries among them with all answers at the end", |group| {
+            Group::count("queries.completed", "1", "queries with all answers by the end", |group| {
                 Some(group.queries.as_ref()?.completed)
             }),
             Group::number(
                 "queries.completion_ms_mean",
                 "ms",
-                "mean time from a query until the receiver has the last byte of the last answer",
+                "mean completion time of queries: opening to the last byte of all answers",
                 |group| group.queries.as_ref()?.completion_ms.mean,
             ),
-            Group::number("queries.completion_ms_median", "ms", "half of the queries took no longer", |group| {
+            Group::number("queries.completion_ms_median", "ms", "median completion time of queries", |group| {
                 group.queries.as_ref()?.completion_ms.median
             }),
             Group::number(
                 "queries.completion_ms_p95",
                 "ms",
-                "95 % of the queries took no longer; null for fewer than 20",
+                "95th percentile of the completion time of queries; null for fewer than 20",
                 |group| group.queries.as_ref()?.completion_ms.p95,
             ),
             Group::number(
                 "queries.completion_ms_p99",
                 "ms",
-                "99 % of the queries took no longer; null for fewer than 100",
+                "99th percentile of the completion time of queries; null for fewer than 100",
                 |group| group.queries.as_ref()?.completion_ms.p99,
             ),
             Group::number(
                 "queries.completion_ms_p999",
                 "ms",
-                "99.9 % of the queries took no longer; null for fewer than 1000",
+                "99.9th percentile of the completion time of queries; null for fewer than 1000",
                 |group| group.queries.as_ref()?.completion_ms.p999,
             ),
         ]
@@ -154,6 +154,6 @@ macro_rules! table {
 pub const REQUEST: &[Group] = table! {
     all: "requests";
     short: "short requests";
-    medium: "requests that are neither short nor long";
+    medium: "medium requests";
     long: "long requests";
 };

@@ -66,7 +66,7 @@ fn overflow(config: &PolicyConfig) -> Overflow {
 /// Vetting also detects a port that exceeds its capacity, loses a count, or admits the rest of a refused frame. This
 /// test uses a policy that decides differently each time.
 #[test]
-fn what_does_not_hold_is_found_with_its_place() {
+fn a_violated_property_is_reported_with_its_place() {
     struct Moody(u32);
     impl BufferPolicy for Moody {
         fn admit_frame(&mut self, _: &View<'_>, _: Label, _: &mut Stream) -> bool {

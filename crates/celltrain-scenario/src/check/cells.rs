@@ -33,7 +33,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
         [("ABR", uses_abr), ("a guaranteed frame rate", uses_gfr), ("edge devices", !scenario.edge.is_empty())];
     if let Some((service, _)) = service.into_iter().find(|(_, is_used)| *is_used) {
         let key = if size.bytes == 53 { ("payload", payload.unwrap_or(Bytes { bytes: 48 })) } else { ("size", size) };
-        let problem = format!("is not possible with {service}, which is defined for cells of ATM; leave [cell] out");
+        let problem = format!("is not possible with {service}, which is defined for ATM cells only; leave [cell] out");
         root.at("cell").at(key.0).refuse_text(key.1, problem);
     }
 }

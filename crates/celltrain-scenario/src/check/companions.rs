@@ -86,7 +86,7 @@ fn queries(scenario: &Scenario, warnings: &mut Vec<Warning>) {
             continue;
         }
         let key = join(&join(kind, name), "interval");
-        let first = if *times == Times::Fixed { "the first query comes" } else { "most first queries come" };
+        let first = if *times == Times::Fixed { "the first query arrives" } else { "most first queries arrive" };
         let message =
             format!("{key} = \"{interval}\": {first} after the run, which ends at {end}; write a shorter interval");
         warnings.push(Warning { key, message });

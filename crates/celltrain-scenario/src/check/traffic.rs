@@ -237,7 +237,8 @@ pub(super) fn tables(
         }
         let example = names.next().unwrap_or_default();
         let hint = did_you_mean(hint(key, names, root.found(), token));
-        let problem = format!("is not a flow; {hint}Write a flow's name such as \"{example}\", or a range of names");
+        let write = if hint.is_empty() { "write" } else { "Write" };
+        let problem = format!("is not a flow; {hint}{write} a flow's name such as \"{example}\", or a range of names");
         root.at("flow").at(key).refuse(problem);
     }
     Ok(())
@@ -289,7 +290,7 @@ pub(super) fn rates(
             warnings.push(Warning {
                 key: ["traffic", traffic.name(), "rate"].into_iter().fold(join("flow", name), |path, key| join(&path, key)),
                 message: format!(
-                    "{} is above the {} of {}: the source's own queue grows as long as it sends, and what counts as sent \
+                    "{} is above the {} of {}: the source's own queue grows as long as it sends, and data counted as sent \
                      may never leave",
                     pattern.rate, link.rate, link.name
                 ),

@@ -89,7 +89,7 @@ fn a_formula_that_carries_nothing_is_named_with_the_part_that_decides() {
 }
 
 #[test]
-fn state_that_never_opens_or_closes_for_good_is_named() {
+fn state_that_never_opens_or_closes_forever_is_named() {
     let open = || [("open".to_string(), Start::Number(0.0))].into();
     let closed = Table { state: open(), on_admission: texts(&[("open", "1")]), ..table("open > 0") };
     let expected = "refuses every frame while the buffer is empty: open > 0 is 0 > 0; add \"X <= ... or\"";
@@ -120,7 +120,7 @@ fn a_vc_that_gets_nothing_is_named() {
 }
 
 #[test]
-fn nothing_is_said_of_a_policy_that_admits_frames_into_an_empty_buffer() {
+fn a_policy_that_admits_into_an_empty_buffer_gets_no_warning() {
     for admit in [
         "true",
         "X < 0.8 * K and (X <= 0.5 * K or Y * N < 1.2 * X)",
@@ -141,7 +141,7 @@ fn nothing_is_said_of_a_policy_that_admits_frames_into_an_empty_buffer() {
 }
 
 #[test]
-fn a_threshold_of_no_cell_is_named_whoever_has_it() {
+fn a_threshold_of_zero_cells_is_named_for_any_policy() {
     let policy = epd::Config { threshold: Threshold::Cells(0) };
     assert_eq!(refusals_of(Box::new(policy.build(1000, &VCS))), ["refuses every frame while a single cell waits"]);
 }

@@ -25,7 +25,7 @@ pub struct Config {
     /// Longest time for which the receiver waits for a second segment before it acknowledges the first; 0s to
     /// acknowledge every segment at once.
     pub ack_delay: Duration,
-    /// Whether a segment that is not full waits until all earlier data is acknowledged.
+    /// True if a segment that is not full waits until all earlier data is acknowledged.
     pub nagle: bool,
     /// When the receiving application reads what has arrived.
     pub reads: SmoltcpReads,

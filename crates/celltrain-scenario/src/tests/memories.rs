@@ -115,7 +115,7 @@ policy.static_thresholds = {}
 }
 
 #[test]
-fn faults_of_a_memory_name_the_line_the_value_and_what_would_be_right() {
+fn faults_of_a_memory_name_the_line_the_value_and_valid_values() {
     let with = |more: &str| format!("{MEMORY}{more}");
     let replaced = |from: &str, to: &str| {
         assert!(MEMORY.contains(from));
@@ -191,7 +191,7 @@ fn exactly_the_ports_of_a_memory_have_a_shared_buffer() {
 }
 
 #[test]
-fn a_policy_that_removes_cells_needs_queues_from_which_it_can() {
+fn a_policy_that_removes_cells_requires_queues_that_allow_it() {
     let drop = MEMORY.replace("dynamic_threshold]\nalpha = 1", "longest_queue_drop]");
     refused(
         &drop.replace(
@@ -222,7 +222,7 @@ fn cells_of_any_size_carry_frames_and_take_their_time_on_the_wire() {
 }
 
 #[test]
-fn faults_of_cells_say_what_would_be_right() {
+fn faults_of_cells_name_valid_values() {
     let with = |more: &str| format!("{more}{MEMORY}");
     refused(&with("[cell]\nsize = \"7B\"\n"), &["cell.size = \"7B\" is outside 8B to 65536B"]);
     refused(&with("[cell]\nsize = \"64B\"\npayload = \"65B\"\n"), &["cell.payload = \"65B\" is outside 8B to"]);

@@ -64,7 +64,7 @@ fn a_load_is_a_mean_interval_between_requests() {
 }
 
 #[test]
-fn groups_have_what_their_tables_say() {
+fn groups_have_the_settings_of_their_tables() {
     let tables = "pairs = \"all_to_all\"\nsources = [\"host1-2\"]\ndestinations = [\"host2\", \"host*5\"]\nhandshake = false\n\
                   tcp.sack = {}\n[incast.query]\ntimes = \"exponential\"\nreceivers = [\"host3\"]\nspread = \"5us\"";
     let network = network(&REQUESTS.replace("[incast.query]", tables));
@@ -85,7 +85,7 @@ fn groups_have_what_their_tables_say() {
 }
 
 #[test]
-fn requests_work_beside_flows_and_on_every_topology_without_edge_devices() {
+fn requests_run_next_to_flows_on_every_topology_without_edge_devices() {
     let tables = "[requests.web]\nload = 0.1\nsizes = \"10kB\"\n[port.default]\nbuffer = 1000\npolicy.ppd = {}\n";
     for (topology, pairs) in [
         ("n_source = { sources = 2, link_delay = \"5us\" }", 12),

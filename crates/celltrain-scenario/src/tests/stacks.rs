@@ -15,7 +15,7 @@ fn faults(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_stack_is_that_of_all_flows_unless_a_flow_has_its_own_transport() {
+fn all_flows_use_the_common_stack_except_those_with_their_own_transport() {
     let reading = with(
         "[stack.smoltcp]\nmss = '1460B'\nsend_buffer = '100kB'\n[flow.tcp2]\ntcp.reno = {}\n[flow.tcp3]\nstack.smoltcp = \
          { mss = '9140B' }",
@@ -40,7 +40,7 @@ fn a_packet_source_has_no_stack() {
 }
 
 #[test]
-fn settings_that_a_stack_cannot_have_are_refused_with_what_it_can() {
+fn settings_that_a_stack_lacks_are_refused_with_its_settings() {
     for (text, says) in [
         ("receive_window = '1500MB'", "is outside one segment (512B) to 1073741824B, the most that smoltcp can have"),
         ("send_buffer = '511B'", "send_buffer = \"511B\" is outside one segment (512B)"),
@@ -61,7 +61,7 @@ fn settings_that_a_stack_cannot_have_are_refused_with_what_it_can() {
 }
 
 #[test]
-fn settings_that_quic_cannot_have_are_refused_with_what_it_can() {
+fn settings_that_quic_lacks_are_refused_with_its_settings() {
     for (text, says) in [
         (
             "congestion = 'bbr'",

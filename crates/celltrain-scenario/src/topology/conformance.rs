@@ -13,7 +13,7 @@ use crate::build;
 use crate::{Candidate, Scenario, check, read_json};
 
 fn laid_out(topology: &Topology) -> Layout {
-    topology.config().lay_out(&CancellationToken::never()).expect("nobody stops it")
+    topology.config().lay_out(&CancellationToken::never()).expect("no test stops it")
 }
 
 /// Creates a scenario with this topology and identical ports.
@@ -32,7 +32,7 @@ fn scenario(topology: &Topology) -> Scenario {
 }
 
 #[test]
-fn the_size_is_that_of_what_is_laid_out() {
+fn the_predicted_size_is_the_size_of_the_built_topology() {
     for topology in Topology::samples() {
         let (size, layout) = (topology.config().size(), laid_out(&topology));
         let crossings: usize = layout.flows.iter().map(|flow| flow.data.len()).sum();
@@ -47,7 +47,7 @@ fn the_size_is_that_of_what_is_laid_out() {
 }
 
 #[test]
-fn names_are_different_and_paths_lead_from_host_to_host_over_others_and_the_same_way_back() {
+fn names_are_unique_and_paths_connect_hosts_and_are_symmetric() {
     for topology in Topology::samples() {
         let name = topology.name();
         let Layout { graph, flows, bottleneck } = laid_out(&topology);
@@ -74,10 +74,10 @@ fn names_are_different_and_paths_lead_from_host_to_host_over_others_and_the_same
 }
 
 #[test]
-fn what_was_checked_is_what_is_built_and_both_engines_run_it_alike() {
+fn the_checked_network_is_built_and_runs_identically_on_both_engines() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
-        let verdict = check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("nobody stops it");
+        let verdict = check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("no test stops it");
         let network = verdict.network.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), verdict.faults));
         let alone = build::network(&scenario, scenario.seed);
         assert_eq!(format!("{network:?}"), format!("{alone:?}"), "{}", topology.name());
@@ -88,11 +88,11 @@ fn what_was_checked_is_what_is_built_and_both_engines_run_it_alike() {
 }
 
 #[test]
-fn a_topology_that_does_not_fit_is_refused_with_the_key_that_makes_it_large() {
+fn a_topology_that_does_not_fit_is_refused_with_the_key_of_its_size() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
         let fits = |_: Candidate<'_>| Err("it is too large".to_string());
-        let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("nobody stops it");
+        let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("no test stops it");
         let Size { key: (key, value), .. } = topology.config().size();
         let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };
         assert_eq!(fault.key, format!("topology.{}.{key}", topology.name()));
@@ -105,7 +105,7 @@ fn a_topology_that_does_not_fit_is_refused_with_the_key_that_makes_it_large() {
 type Phase<'a> = &'a dyn Fn(&CancellationToken<'_>) -> Result<(), Interrupted>;
 
 #[test]
-fn every_topology_ends_when_told_to_while_it_is_laid_out_and_checked() {
+fn building_and_checking_every_topology_can_be_cancelled() {
     for topology in Topology::samples() {
         let (scenario, flows) = (scenario(&topology), laid_out(&topology).flows.len());
         let phases: [(&str, Phase<'_>); 2] = [

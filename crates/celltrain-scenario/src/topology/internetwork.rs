@@ -31,7 +31,7 @@ pub struct Config {
     pub ip_delay: Duration,
     /// Propagation delay between the switches, one way; links between switches and edge devices have no delay.
     pub atm_delay: Duration,
-    /// Whether every destination also sends to its source.
+    /// True if every destination also sends to its source.
     #[serde(default)]
     pub bidirectional: bool,
 }

@@ -17,7 +17,7 @@ use celltrain_scenario::{Scenario, build};
 const OTHERS: &[&str] = &[
     "a pace", "a loss at a window", "a TCP of its own", "a start of its own", "a contract",
     "a contract without tagging", "a tagged VC", "a merge", "a merge of VCs with contracts",
-    "a merge beside a scheduler", "packets beside a scheduler", "a controlled rate",
+    "a merge with a scheduler", "packets with a scheduler", "a controlled rate",
     "a controlled rate behind an edge device", "RM cells out of rate", "an edge device", "hosts that take their time",
     "hosts that take random times", "clocks that are late or go wrong", "starts at random",
 ];
@@ -62,7 +62,7 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
             others.push((options.pacing_rate.is_some(), "a pace"));
             others.push((options.lose_at_window.is_some(), "a loss at a window"));
         }
-        others.push((is_scheduled && flow.traffic.packets().is_some(), "packets beside a scheduler"));
+        others.push((is_scheduled && flow.traffic.packets().is_some(), "packets with a scheduler"));
     }
     let host = &network.host;
     let is_random = host.processing_times == ProcessingTimes::Uniform;
@@ -91,7 +91,7 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
         }
         others.push((vc.tagged, "a tagged VC"));
         others.push((vc.merge.is_some(), "a merge"));
-        others.push((vc.merge.is_some() && is_scheduled, "a merge beside a scheduler"));
+        others.push((vc.merge.is_some() && is_scheduled, "a merge with a scheduler"));
         if let Some(contract) = &vc.contract {
             others.push((true, "a contract"));
             others.push((!contract.tagging, "a contract without tagging"));

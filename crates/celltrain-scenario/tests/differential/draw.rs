@@ -624,7 +624,7 @@ impl Tcp {
         options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
         options.insert("lose_at_window".into(), in_bytes(lose_at));
         options.insert("initial_ssthresh".into(), in_bytes(ssthresh));
-        serde_json::from_value(json!({name: options})).expect("the schema says what there is to set")
+        serde_json::from_value(json!({name: options})).expect("the schema lists the settings")
     }
 
     /// Creates a TCP whose receiver's window closes if a segment is lost when cwnd reaches the window: if all segments but
@@ -896,7 +896,7 @@ static TRAFFIC: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Traffic"));
 /// Creates a value of one of these kinds, with some of its settings.
 fn named<T: serde::de::DeserializeOwned>(kinds: &[Kind], name: &str, drawn: &Drawn, capacity: u32) -> T {
     let kind = kinds.iter().find(|kind| kind.name == name).expect("a listed name");
-    serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema says what there is to set")
+    serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema lists the settings")
 }
 
 /// A kind of policy, scheduler, TCP or traffic with its settings. Taken from the schema, so that new kinds need no

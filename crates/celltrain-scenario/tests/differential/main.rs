@@ -52,7 +52,7 @@ fn every_feature_is_drawn_often_enough() {
 const RAREST: u32 = 100;
 
 #[test]
-fn drawn_networks_come_apart_often_enough_for_threads_to_be_tried() {
+fn random_networks_are_often_partitioned_to_test_threads() {
     for (trial, least) in [
         ("both_engines_agree_where_many_vcs_cross_a_mesh", [40, 40, 4]),
         ("both_engines_agree_on_random_networks", [5, 5, 1]),
@@ -102,21 +102,21 @@ port.bottleneck = {{ buffer = {buffer}, policy.epd.threshold = {threshold}, sche
 }
 
 #[test]
-fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
+fn random_memories_are_of_all_kinds_and_reach_their_limits() {
     are_drawn(memories::KINDS, &["both_engines_agree_where_ports_share_memories"], |network| {
         memories::kinds(network, &Engine::Fast.run_to_end(network))
     });
 }
 
 #[test]
-fn drawn_ports_mark_packets_of_all_kinds() {
+fn random_ports_mark_packets_of_all_kinds() {
     are_drawn(marks::KINDS, &["both_engines_agree_where_ports_of_memories_mark_packets"], |network| {
         marks::kinds(network).into_iter().map(|kind| (kind, 1)).collect()
     });
 }
 
 #[test]
-fn drawn_requests_are_of_all_kinds() {
+fn random_requests_are_of_all_kinds() {
     are_drawn(requests::KINDS, &["both_engines_agree_where_connections_open_and_close"], |network| {
         let kinds: BTreeSet<_> = requests::kinds(network, &Engine::Fast.run_to_end(network)).into_iter().collect();
         kinds.into_iter().map(|kind| (kind, 1)).collect()
@@ -124,7 +124,7 @@ fn drawn_requests_are_of_all_kinds() {
 }
 
 #[test]
-fn drawn_losses_are_of_all_kinds() {
+fn random_losses_are_of_all_kinds() {
     let trials =
         ["both_engines_agree_where_links_lose_cells", "both_engines_agree_where_links_behind_crowded_ports_lose_cells"];
     are_drawn(losses::KINDS, &trials, |network| {
@@ -146,7 +146,7 @@ fn are_drawn(kinds: &[&'static str], trials: &[&str], of: fn(&Network) -> Vec<(&
 }
 
 #[test]
-fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
+fn a_topology_runs_as_the_equivalent_general_network() {
     let same = runner(10, 60).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
         let text = |topology: Value| {
             let scenario = json!({
@@ -168,7 +168,7 @@ fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
 }
 
 #[test]
-fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
+fn both_engines_agree_on_every_archived_counterexample() {
     for (name, text) in crate::scenarios_in(FOLDER) {
         let scenario = read_toml(&text, &name).expect_scenario();
         let network = build::network(&scenario, scenario.seed);
@@ -179,7 +179,7 @@ fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
 }
 
 #[test]
-fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
+fn a_random_scenario_is_valid_and_survives_its_text() {
     let strategy = prop_oneof![
         draw::any_network(),
         draw::in_step(),

@@ -25,7 +25,7 @@ struct Stand;
 
 impl Interpreter for Stand {
     fn check(&self, config: &Config) -> Vec<Fault> {
-        let problem = "is no whole number from 0 to 255";
+        let problem = "is not a whole number from 0 to 255";
         share(config).map_or(vec![Fault::new("settings.share", "", problem)], |_| Vec::new())
     }
 

@@ -1,4 +1,4 @@
-//! Trials: what random networks are drawn, what is added to them, and what is checked.
+//! Trials: which random networks are drawn, the additions to them, and the checks.
 
 use std::panic::catch_unwind;
 
@@ -30,7 +30,7 @@ type Add = fn(&mut Network, &mut Stream);
 /// Returns an error if the engines differ on a network.
 pub(crate) type Check = fn(&Network) -> Result<(), String>;
 
-/// Defines the list of trials, and a test for each: its part of [`cases`], its check, its scenarios, and what is added.
+/// Defines the list of trials, and a test for each: its part of [`cases`], its check, its scenarios, and the additions.
 macro_rules! trials {
     ($($name:ident: 1 / $part:literal, $check:expr, $scenarios:expr $(, $add:expr)?;)+) => {
         pub(crate) static TRIALS: &[Trial] = &[$(Trial {

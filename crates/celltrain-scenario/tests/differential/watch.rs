@@ -298,7 +298,7 @@ impl ReportedEvents {
                 self.completed.contains(&flow) && self.closed.insert(flow)
             }
         };
-        self.must(is_first, || format!("{flow:?}: {step:?}, against what was told before"));
+        self.must(is_first, || format!("{flow:?}: {step:?}, inconsistent with earlier events"));
     }
 
     fn on_segment(&mut self, SegmentEvent { flow, vc, frame, step, .. }: SegmentEvent) {
@@ -338,7 +338,9 @@ impl ReportedEvents {
             TimerStep::Restarted { left } => (!self.running.contains(&key), left > 0),
             TimerStep::Expired | TimerStep::Stopped => (!self.running.remove(&key), true),
         };
-        self.must(!unlike_before && runs, || format!("{timer:?} of {flow:?}: {step:?}, against what was told before"));
+        self.must(!unlike_before && runs, || {
+            format!("{timer:?} of {flow:?}: {step:?}, inconsistent with earlier events")
+        });
     }
 
     fn on_frame(&mut self, FrameEvent { vc, frame, step }: FrameEvent) {
@@ -464,7 +466,7 @@ impl Observer for ReportedEvents {
 
     fn on_event(&mut self, now: Time, event: Event) {
         let before = self.now;
-        self.must(now >= before, || format!("{event:?} at {now:?} is told after {before:?}"));
+        self.must(now >= before, || format!("{event:?} at {now:?} is reported after {before:?}"));
         self.now = now;
         match event {
             Event::Segment(event) => self.on_segment(event),

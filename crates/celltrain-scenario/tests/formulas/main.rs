@@ -100,7 +100,7 @@ fn shipped() -> Vec<(String, Scenario)> {
 }
 
 #[test]
-fn every_shipped_scenario_with_a_native_policy_is_the_same_run_with_a_formula() {
+fn native_policies_and_formulas_agree_in_every_shipped_scenario() {
     let found = shipped();
     let same = found.iter().filter(|(name, scenario)| is_the_same_as_formulas(scenario, scenario.seed, name) > 0);
     let names: Vec<&str> = same.map(|(name, _)| name.as_str()).collect();
@@ -110,13 +110,13 @@ fn every_shipped_scenario_with_a_native_policy_is_the_same_run_with_a_formula() 
 }
 
 #[test]
-fn the_beginning_of_every_shipped_scenario_is_the_same_run_with_windows_and_weights_as_formulas() {
+fn native_windows_and_weights_and_formulas_agree_at_the_start_of_shipped_scenarios() {
     is_the_same_up_to(Duration::from_microseconds(100_000));
 }
 
 #[test]
 #[ignore = "long: the nightly job runs it"]
-fn every_shipped_scenario_is_the_same_run_with_windows_and_weights_as_formulas() {
+fn native_windows_and_weights_and_formulas_agree_in_every_shipped_scenario() {
     is_the_same_up_to(Duration::from_microseconds(1_000_000));
 }
 
@@ -136,7 +136,7 @@ fn is_the_same_up_to(end: Duration) {
 }
 
 #[test]
-fn shipped_formulas_of_reno_and_tahoe_are_the_runs_of_the_native_ones() {
+fn shipped_formulas_of_reno_and_tahoe_match_the_native_variants() {
     let all: BTreeMap<String, Scenario> = shipped().into_iter().collect();
     for variant in ["reno", "tahoe"] {
         let [ours, native] = [format!("lan-formula-{variant}"), format!("lan-{variant}")].map(|name| {
@@ -170,7 +170,7 @@ fn cubic_as_a_formula_differs_from_the_native_one_in_the_last_place_of_windows()
 }
 
 #[test]
-fn random_scenarios_are_the_same_runs_with_windows_and_weights_as_formulas() {
+fn native_windows_and_weights_and_formulas_agree_in_random_scenarios() {
     let (mut losses, mut timeouts) = (0, 0);
     for number in 0..500 {
         let mut draws = Draws::new(1_000_000 + number);
@@ -193,7 +193,7 @@ fn random_scenarios_are_the_same_runs_with_windows_and_weights_as_formulas() {
 }
 
 #[test]
-fn random_policies_are_the_same_runs_as_formulas() {
+fn native_policies_and_formulas_agree_in_random_scenarios() {
     let mut refused_frames = 0;
     let runs = runs();
     for number in 0..runs {
@@ -211,7 +211,7 @@ fn random_policies_are_the_same_runs_as_formulas() {
 
 /// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.
 #[test]
-fn v_is_the_number_of_vcs_though_no_constant_differs_between_them() {
+fn v_is_the_number_of_vcs_even_if_all_constants_are_equal() {
     let with = |r: &str, weight: &str| {
         read(&serde_json::json!({
             "duration": "30ms",
@@ -246,7 +246,7 @@ fn number_of(variable: &str, default: u64) -> u64 {
 
 /// The nightly job runs 1,500 scenarios, and `make campaign NAME=formulas` a million.
 #[test]
-fn random_formulas_are_the_same_runs_on_both_engines() {
+fn both_engines_agree_on_random_formulas() {
     let (runs, seed) = (runs(), number_of("CELLTRAIN_FORMULAS_SEED", 1));
     let half = move |half: u64| {
         let mut tally = Seen::default();

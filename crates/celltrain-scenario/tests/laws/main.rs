@@ -1,4 +1,4 @@
-//! Laws: changes of a network that theory says leave its results as they are, or change them in a known way.
+//! Laws: changes of a network that theory says leave its results unchanged, or change them in a known way.
 //!
 //! Both engines could share a mistake. A law shows it without a second implementation, because the changed network is
 //! compared with the original one. Each law is checked on random networks, on either engine.
@@ -88,7 +88,7 @@ fn the_order_of_nodes_links_and_flows_does_not_matter_if_it_breaks_no_tie() {
 }
 
 #[test]
-fn no_order_matters_where_no_cells_tie() {
+fn order_does_not_matter_if_no_cells_tie() {
     check(2, numbering::no_ties);
 }
 
@@ -98,7 +98,7 @@ fn a_source_that_never_sends_changes_nothing() {
 }
 
 #[test]
-fn two_separate_copies_of_a_network_are_the_same_run() {
+fn two_separate_copies_of_a_network_give_the_same_results() {
     check(4, added::copies);
 }
 
@@ -118,12 +118,12 @@ fn names_do_not_matter() {
 }
 
 #[test]
-fn a_network_and_its_mirror_image_are_the_same_run() {
+fn a_network_and_its_mirror_image_give_the_same_results() {
     check(8, written::mirror_image);
 }
 
 #[test]
-fn twice_the_rates_and_half_the_times_are_the_same_run() {
+fn doubling_rates_and_halving_times_gives_the_same_run() {
     check(9, written::faster);
 }
 
@@ -133,7 +133,7 @@ fn a_run_begins_like_a_longer_one() {
 }
 
 #[test]
-fn sources_that_all_start_later_do_the_same_later() {
+fn starting_all_sources_later_shifts_the_run() {
     check(11, times::later);
 }
 
@@ -148,7 +148,7 @@ fn a_buffer_as_large_as_the_largest_queue_loses_nothing_and_a_smaller_one_does()
 }
 
 #[test]
-fn a_policy_whose_threshold_is_not_passed_is_tail_drop() {
+fn a_policy_below_its_threshold_equals_tail_drop() {
     check(14, ports::unused_policies);
 }
 
@@ -158,11 +158,11 @@ fn a_memory_that_never_fills_is_private_buffers_and_a_smaller_one_refuses_cells(
 }
 
 #[test]
-fn tcps_differ_only_after_a_loss() {
+fn tcp_variants_differ_only_after_a_loss() {
     check(16, tcp::variants);
 }
 
 #[test]
-fn loss_rules_that_select_the_same_are_the_same_run() {
+fn equivalent_loss_rules_give_the_same_run() {
     check(17, losses::patterns);
 }

@@ -60,7 +60,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A receiver has no clock if acknowledgements are not delayed, so nobody else notices that it does everything later.
+/// A receiver has no clock if acknowledgements are not delayed, so no other node notices that it does everything later.
 pub(super) fn farther_receiver(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     without_abr(&mut network);

@@ -1,4 +1,4 @@
-//! Laws on scenarios as they are written.
+//! Laws on the text of scenarios.
 
 use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::metrics::RunResult;

@@ -114,7 +114,7 @@ export function Slider(props: {
 /** A field for a whole number. If a number is out of range, it shows a message and keeps the old value. */
 export function WholeNumber(props: {
   readonly label: string;
-  /** Noun for what is counted, in messages such as "At most 200 seeds." */
+  /** Noun for the counted objects, in messages such as "At most 200 seeds." */
   readonly unit?: string;
   readonly value: number;
   readonly min: number;

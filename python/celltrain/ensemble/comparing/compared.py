@@ -154,7 +154,7 @@ class Compared(Carded, Answer, Comparison):
         return Pictured.of(self).plot(file, measures=measures, width=width, style=style)
 
     def _card(self) -> Card:
-        failed = [f"{len(self.failures):,} runs failed and count nowhere"] if self.failures else []
+        failed = [f"{len(self.failures):,} runs failed and are left out"] if self.failures else []
         heading, *rest = blocks(self)
         assert isinstance(heading, Line), "the first block"
         return Card.of(heading.text, [*(Line(text=one) for one in self.warnings), *rest], failed)

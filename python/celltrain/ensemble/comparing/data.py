@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SCENARIO = "scenario"
 
 SEED = Column("seed", "uint64", "1", "seed of every random choice of the run")
-PRINT = Column("fingerprint", "string", "", "16 hex digits that change with any segment's instant")
+PRINT = Column("fingerprint", "string", "", "16 hexadecimal digits that identify the exact times of all segments")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ class Comparison:
         are the ends of the interval of the difference. Missing numbers are null.
         """
         cases = np.arange(len(self.names) * len(self.settings))
-        more = f"mean of what it has more than {self.names[0]}, seed by seed"
+        more = f"mean excess over {self.names[0]}, seed by seed"
         columns = {
             "mean": Column("difference", "float64", "", more),
             "low": Column("difference_low", "float64", "", "lower end of its 95 % interval"),
@@ -108,7 +108,7 @@ class Comparison:
         return arrow(
             [
                 *self._case_columns(np.repeat(cases, len(self.measures))),
-                (Column("measure", "string", "", "what was measured"), measures),
+                (Column("measure", "string", "", "name of the measure"), measures),
                 *by_measure({name: SUMMARY[name] for name in ("n", "mean", "sd", "low", "high")}, self.means, cases),
                 *by_measure(columns, self.differences, cases),
             ]
@@ -134,7 +134,7 @@ class Comparison:
 
     def _case_columns(self, cases: NDArray[np.int64]) -> Iterator[tuple[Column, list[Any]]]:
         names, places = (part.tolist() for part in np.divmod(cases, len(self.settings)))
-        yield Column("name", "string", "", "what is compared"), [self.names[name] for name in names]
+        yield Column("name", "string", "", "compared case"), [self.names[name] for name in names]
         for column in axis_columns(self.conditions, "string"):
             yield column, [self.settings[place][column.name] for place in places]
 
@@ -223,7 +223,7 @@ def not_numbers(names: Sequence[str], replaced: NDArray[np.float64]) -> Iterator
         if (count := np.nansum(counts)) > 0:
             yield (
                 f"{shown(name)}: {counted(int(count), 'result')} of its formulas had to be replaced, because they were not numbers "
-                "(after a division by zero, for one); docs/models/formula.md says by what"
+                "(for example after a division by zero); docs/models/formula.md lists the replacements"
             )
 
 
@@ -290,8 +290,8 @@ def _without_effect(compared: Comparison) -> Iterator[str]:
     for place, name in enumerate(compared.names[1:], 1):
         if (prints[place] == prints[0]).all() and not dead[place].all():
             yield (
-                f"{shown(name)} and {shown(compared.names[0])} are the same runs under every seed: what differs between "
-                "them changes nothing here"
+                f"{shown(name)} and {shown(compared.names[0])} are the same runs under every seed: their differences "
+                "have no effect here"
             )
     codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)
     seeds = np.arange(len(compared.seeds))

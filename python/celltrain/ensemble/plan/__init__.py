@@ -174,7 +174,7 @@ def _of_point(
     others = f", and {more:,} more of those looked at" if more else ""
     where = f"; at point {indices[0]} ({in_words(own)}){others}" if own and not is_side else ""
     # If the buffer is varied, no number of cells suits every value.
-    share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
+    share = ' (a share such as "80%" scales with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}{where}"
     key = f"{fault.key}."
     blamed = (axis for path, axis in axes.items() if key.startswith(f"{path}.") or f"{path}.".startswith(key))

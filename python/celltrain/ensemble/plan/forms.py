@@ -362,7 +362,7 @@ class TuneForm(Form):
     """
 
     needs = {
-        "parameters": "lacks parameters, a table of what to search, each with path, from and to",
+        "parameters": "lacks parameters, a table of the settings to search, each with path, from and to",
         "objectives": f"lacks objectives: {OBJECTIVES}",
     }
 

@@ -100,7 +100,7 @@ def histogram(data: Data, look: FigureStyle) -> Drawing | None:
     measures = [(_coordinate(data, i), values[~np.isnan(values)]) for i, values in enumerate(data.values.T)]
     caption = "Runs by their value. Line and band: the mean and its 95 % interval."
     figure = points.histograms(measures, look)
-    return Drawing(name="spread", title="What the seeds gave", caption=caption, figure=figure, look=look)
+    return Drawing(name="spread", title="Values of the seeds", caption=caption, figure=figure, look=look)
 
 
 def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | None, look: FigureStyle) -> Drawing:
@@ -155,12 +155,12 @@ def effects(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     )
     parts = ["The mean over all points with a value of the axis, everything else averaged over."]
     if len(mine) > 1:
-        parts.append("Above each panel: how much of the differences between points the axis makes up.")
+        parts.append("Above each panel: share of the differences between points explained by the axis.")
     if known:
         parts.append("Bars or band: its 95 % interval, the seeds' spread alone.")
     if any(effect.axis.sampled for effect in mine):
         parts.append("Axes that were sampled are cut into ranges of equally many points (grey dots: the points).")
-    name, title = f"effects-{data.slug(measure)}", f"{words.called(about, unit=False)}: what each axis does"
+    name, title = f"effects-{data.slug(measure)}", f"{words.called(about, unit=False)}: effect of each axis"
     return Drawing(name=name, title=title, caption=" ".join(parts), figure=figure, look=look)
 
 
@@ -221,7 +221,7 @@ def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
         )
         pairs.append((one, other, moved.differences.beyond))
     figure = points.agreement(pairs, look, ("within the spread", "beyond it"))
-    caption = "On the line nothing has moved. Bars: the 95 % intervals of the means."
+    caption = "On the line, both stores agree. Bars: the 95 % intervals of the means."
     return Drawing(name="comparison", title="Every point in both stores", caption=caption, figure=figure, look=look)
 
 

@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 #: Columns of several tables.
 POINT = Column("point", "int32", "1", "index of the point in the plan")
-MEASURE = Column("measure", "name", "", "what was measured")
+MEASURE = Column("measure", "name", "", "name of the measure")
 EFFECTS = (
-    Column("measure", "string", "", "what was measured"),
-    Column("axis", "string", "", "what was varied"),
-    Column("value", "string", "see the axis", "its value; the middle of a range of a sampled axis"),
-    Column("shown", "string", "", "the same with a unit, for people"),
-    Column("n", "int64", "1", "independent values the interval rests on: seeds, or draws of a sample"),
-    Column("mean", "float64", "", "mean over everything else, in the unit of the measure"),
+    Column("measure", "string", "", "name of the measure"),
+    Column("axis", "string", "", "axis"),
+    Column("value", "string", "see the axis", "value of the axis; for a sampled axis the middle of its range"),
+    Column("shown", "string", "", "value with its unit, for display"),
+    Column("n", "int64", "1", "number of independent values of the interval: seeds, or draws of a sample"),
+    Column("mean", "float64", "", "mean over all other axes, in the unit of the measure"),
     Column("low", "float64", "", "lower end of its 95 % interval"),
     Column("high", "float64", "", "its upper end"),
-    Column("share", "float64", "1", "of the variance between points, what the axis makes up"),
+    Column("share", "float64", "1", "share of the variance between points explained by the axis"),
 )
 #: Columns of the differences from the baseline, by statistic.
 DIFFERENCES = {
     "n": Column("n", "int64", "1", "pairs of runs of one seed"),
-    "mean": Column("difference", "float64", "", "mean of what the point has more than the baseline"),
+    "mean": Column("difference", "float64", "", "mean excess of the point over the baseline"),
     "low": Column("low", "float64", "", "lower end of its 95 % interval"),
     "high": Column("high", "float64", "", "its upper end"),
 }
@@ -49,8 +49,8 @@ MOVED = {
     "second.mean": Column("mean_second", "float64", "", "their mean"),
     "differences.mean": Column("difference", "float64", "", "second mean less first"),
     "differences.half": Column("half", "float64", "", "half the width of its 95 % interval; null without one"),
-    "differences.beyond": Column("beyond", "bool", "1", "whether the interval leaves zero out"),
-    "interval": Column("interval", "string", "", "paired by seed where both have the same seeds, else Welch's"),
+    "differences.beyond": Column("beyond", "bool", "1", "true if the interval excludes zero"),
+    "interval": Column("interval", "string", "", "paired by seed if both have the same seeds, otherwise Welch's"),
 }
 
 
@@ -94,7 +94,7 @@ class Findings:
         if not count:
             return ""
         carry, their = ("carries", "its") if count == 1 else ("carry", "their")
-        best = f"{plan_warnings.percent(plan_warnings.LITTLE)} of what the best policy carries"
+        best = f"{plan_warnings.percent(plan_warnings.LITTLE)} of the goodput of the best policy"
         return f"{count:,} of them {carry} less than {best}: ignore {their} other measures."
 
     @cached_property
@@ -161,7 +161,10 @@ class Findings:
             [
                 *self._settings(np.array([failure.point for failure in failures], np.int64)),
                 (Column("seed", "uint64", "1", "seed of the run"), [failure.seed for failure in failures]),
-                (Column("error", "string", "", "why it has no values"), [failure.error for failure in failures]),
+                (
+                    Column("error", "string", "", "reason for which it has no values"),
+                    [failure.error for failure in failures],
+                ),
             ]
         )
 

@@ -192,7 +192,7 @@ class Store(Carded, Answer):
         content = found[0][0]
         try:
             if database.has_series_checks and checks != [(check_series(run_key, content),)]:
-                raise ValueError("it is not what was written")
+                raise ValueError("its checksum differs")
             return read_parquet(content)
         except (*DAMAGE, OSError, pa.ArrowException) as error:
             problem = f"is damaged (the series of {run_key}: {error}): {MEND}"
@@ -262,7 +262,7 @@ class Store(Carded, Answer):
                 problem = "has a failed run with a fingerprint, or one without that did not fail"
                 yield Fault.of_file(database.path, f"{problem}: it was changed; {MEND}")
         if wrong := database.wrong_series():
-            problem = f"has {len(wrong):,} series that are not what was written, such as that of the run {wrong[0]}"
+            problem = f"has {len(wrong):,} series with a wrong checksum, such as the series of the run {wrong[0]}"
             yield Fault.of_file(database.path, f"{problem}: it was changed; {MEND}")
         yield from self._wrong_repeats(repeats)
 
@@ -297,7 +297,7 @@ class Store(Carded, Answer):
             title=manifest["name"] or "A store",
             lines=[progress, f"in {self.path}, by celltrain {self.version}"],
             grids=[
-                Grid(heads=["axis", "what it sets", "unit"], rows=axes, left=(0, 1, 2)),
+                Grid(heads=["axis", "setting", "unit"], rows=axes, left=(0, 1, 2)),
                 Grid(heads=["measure", "meaning", "unit"], rows=measures, left=(0, 1, 2)),
             ],
             notes=[".summary() has the means with their intervals, celltrain.report(store) a page about it"],

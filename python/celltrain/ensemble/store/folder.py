@@ -239,7 +239,7 @@ class Kind:
             if error.missing or not folder.is_dir():
                 problem = f"is not a {self.what}: it has no {self.file}" if folder.exists() else "is not there"
                 raise self.error.of_file(folder, problem) from None
-            problem = f"{error.problem}: it is not what celltrain wrote; restore it from a backup"
+            problem = f"{error.problem}: celltrain did not write it; restore it from a backup"
             raise self.error.of_file(path, problem) from None
         return self.understood(folder, manifest)
 

@@ -159,7 +159,7 @@ def _sparse(words: Mapping[int, str], count: int) -> pa.DictionaryArray:
 
 
 def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
-    """Reads all runs; raises `StoreError` if a run differs from what was written."""
+    """Reads all runs; raises `StoreError` if a run was changed."""
     axes = "".join(f", a{place + 1}" for place in range(len(axes_of(manifest))))
     with database.snapshot() as query:
         totals = database.totals()
@@ -177,7 +177,7 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
         cases = query(f"SELECT point, configuration, checked{axes} FROM cases ORDER BY point").fetchall()
         for number, configuration, check, *settings in cases:
             if check != check_texts(number, configuration, *settings):
-                raise ValueError(f"point {number} is not what was written")
+                raise ValueError(f"point {number} has a wrong checksum")
         failed = query("SELECT run, error FROM runs WHERE error IS NOT NULL").fetchall()
         gaps = query("SELECT run, measure, gaps.error FROM gaps JOIN runs USING (run)").fetchall()
         points = np.array([case[0] for case in cases], np.int64)
@@ -199,7 +199,7 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
         own = checksums(runs, point, key, seconds)
         if not np.array_equal(own, checked):
             wrong = int(np.flatnonzero(own != checked)[0])
-            raise ValueError(f"run {key[wrong].tobytes().hex()} is not what was written")
+            raise ValueError(f"run {key[wrong].tobytes().hex()} has a wrong checksum")
         if wrapped(int(own.sum())) != totals.checks or len(failed) != totals.failed:
             raise ValueError("runs are missing or duplicated")
         if not np.isin(point, points).all():

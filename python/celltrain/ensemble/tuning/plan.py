@@ -71,8 +71,8 @@ class _TuneReader(Reader):
 
     elsewhere: ClassVar = {
         "seeds": "cannot be set here; use [tune.seeds]: search, selection and confirmation have their own seeds",
-        "sample": "has no place in a plan for celltrain tune: a search draws by itself, from [tune.parameters]",
-        "series": "has no place in a plan for celltrain tune: it keeps measures of its many runs, and no series",
+        "sample": "does not belong in a plan for celltrain tune: a search draws values from [tune.parameters]",
+        "series": "does not belong in a plan for celltrain tune: a search stores measures, not series",
     }
 
     def objectives(self, tune: TuneForm) -> list[Objective]:
@@ -218,7 +218,7 @@ class TunePlan(Planned):
     @classmethod
     def _read(cls, reader: _TuneReader, *, check: bool = True) -> Self:
         if reader.document.get("tune") is None:
-            reader.refuse("", "lacks a table [tune], which says what to search; without one, use celltrain sweep")
+            reader.refuse("", "lacks a table [tune] with the settings to search; without one, use celltrain sweep")
             reader.finish()
         tune = reader.read().form.tune or TuneForm()
         objectives = reader.objectives(tune)

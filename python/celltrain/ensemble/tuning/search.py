@@ -301,7 +301,7 @@ class Search:
                     for parameter, number in zip(plan.parameters, numbers, strict=True)
                 )
                 where = f"{shown(searched.title)}: " if searched.title else ""
-                share = f"{known.mean() / tail_drop:.0%} of what tail drop carries"
+                share = f"{known.mean() / tail_drop:.0%} of the goodput of tail drop"
                 yield f"{where}{setting} is on the front and carries {share}; ignore its other measures"
 
     def _facts(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ LEAST_TRIALS = 4
 #: Format version of the folder and its files.
 FORMAT = 1
 MANIFEST, ASKED, RUNS = "tune.json", "asked.json", "runs"
-_UNSEEN = "in the order of what it says"
+_UNSEEN = "in the order of its entries"
 KIND = Kind("search", MANIFEST, FORMAT, TuneError, unseen=_UNSEEN, writer="search", folders=(RUNS,))
 
 
@@ -179,7 +179,7 @@ class Folder:
             asked = [[[tuple(map(exact, numbers)) for numbers in of] for of in one] for one in generations]
         except (UnreadableError, ValueError, ArithmeticError, TypeError, KeyError) as error:
             raise TuneError.of_file(
-                path, f"is not what celltrain wrote ({error}): start again in another folder"
+                path, f"has content that celltrain did not write ({error}): start again in another folder"
             ) from None
         if any(len(one) != len(self.plan.configurations.points) for one in asked):
             raise TuneError.of_file(path, "has other configurations: start again in another folder")

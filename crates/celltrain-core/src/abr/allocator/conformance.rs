@@ -126,7 +126,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..proptest_seeded(17) })]
 
     #[test]
-    fn a_run_of_cells_is_the_same_as_its_cells_one_by_one(calls in calls()) {
+    fn a_run_of_cells_equals_single_cells(calls in calls()) {
         for config in AllocatorConfig::samples().into_iter().chain(short_intervals()) {
             let one_by_one = rates(&config, &calls, true);
             prop_assert_eq!(rates(&config, &calls, false), one_by_one, "{}", config.name());
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rate_is_written_only_where_it_is_lower_and_nothing_else_is(calls in calls(), er in 0.0..C) {
+    fn only_rates_are_written_and_only_to_lower_them(calls in calls(), er in 0.0..C) {
         for config in AllocatorConfig::samples() {
             for rate in rates(&config, &calls, false) {
                 prop_assert!((0.0..=2.0 * C).contains(&rate), "{}: {rate}", config.name());
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn every_listed_name_is_the_name_of_its_own_allocator_and_its_keyword() {
+fn every_listed_name_is_the_keyword_of_its_allocator() {
     let samples = AllocatorConfig::samples();
     assert_eq!(samples.iter().map(AllocatorConfig::name).collect::<Vec<_>>(), AllocatorConfig::NAMES);
     for config in samples {

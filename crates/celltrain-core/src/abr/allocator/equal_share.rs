@@ -80,7 +80,7 @@ mod tests {
     const ERT: u64 = 1000;
 
     #[test]
-    fn of_four_active_vcs_each_has_a_quarter_whatever_they_send() {
+    fn each_of_four_active_vcs_has_a_quarter_at_any_rate() {
         let mut allocator = sample().build(&port(5));
         for label in 0..4 {
             allocator.on_cells(Label::new(label), Time(10), Span(3), 1 + 9 * label);
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn with_no_active_vc_the_link_is_one_vcs() {
+    fn without_active_vcs_the_share_is_the_whole_link() {
         assert_eq!(er(&mut sample().build(&port(3)), 0, 0, 0), C);
         assert_eq!(er(&mut sample().build(&port(3)), 0, 5000, 0), C);
     }
 
     #[test]
-    fn a_timer_of_no_time_or_of_years_is_refused() {
+    fn a_timer_of_zero_or_of_years_is_refused() {
         assert_eq!(Config { ert: Duration::default() }.check(None)[0].key, "ert");
         let fault = &Config { ert: "1000000s".parse().unwrap() }.check(None)[0];
         assert_eq!(

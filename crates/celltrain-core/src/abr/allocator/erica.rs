@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn in_an_overload_a_vc_has_the_larger_of_an_equal_share_and_its_own_over_z() {
+    fn in_overload_a_vc_gets_the_larger_of_the_equal_share_and_its_rate_over_z() {
         let mut allocator = allocator(2);
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn without_overload_it_has_the_largest_rate_of_the_interval_before_in_two_steps_from_below() {
+    fn without_overload_a_vc_gets_the_largest_rate_of_the_previous_interval() {
         let mut allocator = allocator(2);
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn one_rate_an_interval_and_never_more_than_the_target() {
+    fn a_vc_gets_one_rate_per_interval_at_most_the_target() {
         let mut allocator = allocator(3);
         assert_rates(&mut allocator, 10, &[TARGET]);
         send(&mut allocator, 0, 0, 90, 300_000.0);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_higher_classes_send_is_not_abrs() {
+    fn the_rate_of_higher_classes_is_not_available_to_abr() {
         let mut vcs = port(3).vcs.to_vec();
         vcs[2] = VcKind { is_abr: false, above_abr: true, ..vcs[2] };
         let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(3) });
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_scenario_does_not_say_is_as_the_sources_have_it() {
+    fn defaults_follow_the_published_sources() {
         let config: Config = serde_json::from_str("{}").unwrap();
         assert_eq!((config.target_utilisation, config.interval, config.delta), (0.9, "1ms".parse().unwrap(), 0.1));
     }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_a_time_above_0_up_to_a_thousand_seconds() {
+    fn an_interval_is_above_0_and_at_most_a_thousand_seconds() {
         let faults = |picoseconds| some_time("interval", Duration { picoseconds }).len();
         let most = 1_000_000_000_000_000;
         assert_eq!([0, 1, most, most + 1].map(faults), [1, 0, 0, 1]);

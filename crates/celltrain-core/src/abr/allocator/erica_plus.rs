@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_a_share_of_what_the_queue_leaves() {
+    fn a_rate_is_a_share_of_the_target_left_by_the_queue() {
         let mut allocator = sample().build(&port(2));
         (0..2).for_each(|label| send(&mut allocator, label, 0, (100, 10), C / 8.0));
         // The input is 200,000 and the target is 57.5 / 65 of the link, so this is an overload. CCR / z is below
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_that_says_it_sends_more_than_its_share_has_that_over_the_overload() {
+    fn a_vc_above_its_share_gets_its_stated_rate_over_the_overload() {
         let mut allocator = sample().build(&port(2));
         send(&mut allocator, 0, 0, (160, 1), 160_000.0);
         send(&mut allocator, 1, 0, (20, 1), 20_000.0);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_scenario_does_not_say_is_as_the_sources_have_it() {
+    fn defaults_follow_the_published_sources() {
         let config: Config = serde_json::from_str("{}").unwrap();
         assert_eq!((config.t0, config.interval), ("500us".parse().unwrap(), "1ms".parse().unwrap()));
         assert_eq!((config.a, config.b, config.qdlf, config.delta), (1.15, 1.05, 0.5, 0.1));

@@ -140,7 +140,7 @@ fn settled(config: &AllocatorConfig, delay: u64) -> Vec<f64> {
 }
 
 #[test]
-fn on_a_parking_lot_erica_comes_to_the_max_min_shares_and_equal_share_does_not() {
+fn on_a_parking_lot_erica_reaches_max_min_shares_and_equal_share_does_not() {
     let config = AllocatorConfig::Erica(erica::Config { delta: 0.0, ..erica::sample() });
     for delay in [1, 10, 60] {
         let off = distance(&settled(&config, delay), 0.9);
@@ -152,7 +152,7 @@ fn on_a_parking_lot_erica_comes_to_the_max_min_shares_and_equal_share_does_not()
 }
 
 #[test]
-fn ericas_delta_lets_the_load_rest_that_much_above_its_target() {
+fn ericas_delta_lets_the_load_exceed_its_target_by_delta() {
     let rates = settled(&AllocatorConfig::Erica(erica::sample()), 10);
     // The rates may lie anywhere between the max-min shares of 0.9 and of 0.99 of the links' capacity.
     assert!(distance(&rates, 0.945) < 0.06, "{rates:?}");

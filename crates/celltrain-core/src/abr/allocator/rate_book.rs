@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_intervals_are_kept_than_are_looked_back_to() {
+    fn only_intervals_that_are_used_again_are_kept() {
         let mut book = book();
         let interval = book.interval;
         // Two cells arrive in each of a thousand intervals.
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_told_of_late_count_in_their_own_interval_or_in_none() {
+    fn late_reported_cells_count_in_their_own_interval_or_not_at_all() {
         let mut book = book();
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;

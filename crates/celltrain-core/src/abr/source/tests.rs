@@ -20,7 +20,7 @@ fn settled(source: &Source) -> Source {
 }
 
 #[test]
-fn at_a_whole_fraction_of_the_links_rate_the_interval_is_as_many_cell_times() {
+fn at_a_whole_fraction_of_the_link_rate_the_interval_is_whole_cell_times() {
     for link_rate in [155_520_000, 149_760_000, 599_040_000, 1_544_000, 34_368_000, 424_000_000] {
         let link_rate = BitRate::from_bits_per_second(link_rate);
         let clock = fine_clock(link_rate);
@@ -48,7 +48,7 @@ fn an_interval_is_rounded_up_by_less_than_a_unit() {
 }
 
 #[test]
-fn an_interval_beyond_all_times_is_never_over() {
+fn an_interval_beyond_the_longest_time_never_ends() {
     // 2^62 + 2^14 units, reduced by 2^-48 of their value, are exactly 2^62 units, the limit of times. For an interval
     // 2^10 units shorter (the spacing of floats of this size), the result is below the limit.
     let interval =
@@ -59,7 +59,7 @@ fn an_interval_beyond_all_times_is_never_over() {
 }
 
 #[test]
-fn a_rate_of_nothing_is_never_due() {
+fn a_rate_of_zero_is_never_due() {
     let mut source = source(&Parameters::default());
     let first = source.next_departure();
     let rm = source.sent(first, Kind::ForwardRm).unwrap();
@@ -91,7 +91,7 @@ fn acr_does_not_change_under_cells_that_have_not_started() {
 }
 
 #[test]
-fn a_cell_out_of_rate_leaves_all_that_in_rate_cells_go_by() {
+fn out_of_rate_cells_do_not_change_the_state_of_in_rate_cells() {
     let icr = Some(BitRate::from_bits_per_second(8 * 424));
     let parameters = Parameters { icr, out_of_rate: true, ..Parameters::default() };
     let mut source = source(&parameters);
@@ -177,7 +177,7 @@ proptest! {
     /// Compares two sources: the oracle sends each cell when it starts, and the other sends trains ahead and takes back
     /// the cells that have not started.
     #[test]
-    fn trains_handed_out_and_taken_back_are_cells_one_by_one(
+    fn trains_given_and_taken_back_equal_single_cells(
         parameters in any_parameters(),
         stretches in any_stretches(),
     ) {
@@ -256,7 +256,7 @@ proptest! {
 
     /// `data_cells_until_rm` returns exactly the number of data cells that follow.
     #[test]
-    fn the_cells_until_an_rm_cell_are_those_that_rule_3_gives_one_by_one(
+    fn the_count_of_cells_until_an_rm_cell_follows_rule_3(
         parameters in any_parameters(),
         sent_before in 0_u32..40,
         idle in 0_u64..200_000,

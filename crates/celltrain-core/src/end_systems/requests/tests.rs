@@ -419,7 +419,7 @@ fn a_receiver_that_delays_acknowledgements_is_on_the_clock_of_its_host() {
 }
 
 #[test]
-fn memory_is_that_of_open_connections() {
+fn memory_grows_with_open_connections_only() {
     let mut arrivals = rare(512);
     if let Arrivals::Poisson { mean, .. } = &mut arrivals {
         *mean = Duration::from_milliseconds(1);
@@ -456,7 +456,7 @@ impl Observer for Count {
 
 #[test]
 #[should_panic(expected = "a phase for each connection")]
-fn ticks_of_requests_have_no_phase_of_their_own() {
+fn requests_share_the_clock_phase_of_their_host() {
     let options = TcpOptions { tick_phase: TickPhase::Random, ..fast_timer() };
     Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
 }

@@ -135,7 +135,7 @@ impl Key {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the link is 32 bits of the key")]
+    #[expect(clippy::cast_possible_truncation, reason = "the link has 32 bits in the key")]
     pub(super) fn rank(self) -> Rank {
         let link = LinkIndex::new((self.0 >> LINK) as u32);
         match (self.0 >> KIND) as u64 & 7 {
@@ -146,7 +146,7 @@ impl Key {
             4 => Rank::RmPass(link),
             5 => Rank::Shape,
             6 => Rank::Tick,
-            _ => unreachable!("what never happens has no rank"),
+            _ => unreachable!("an event that never happens has no rank"),
         }
     }
 
@@ -214,7 +214,7 @@ impl TournamentTree {
 }
 
 #[inline]
-#[expect(clippy::many_single_char_names, reason = "eight keys that differ in nothing but their place")]
+#[expect(clippy::many_single_char_names, reason = "eight keys that differ only in their index")]
 fn least(group: &[Key; GROUP]) -> Key {
     let [a, b, c, d, e, f, g, h] = *group;
     a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_sort_by_time_then_rank_then_leaf_and_tell_all_three() {
+    fn keys_sort_by_time_then_rank_then_leaf_and_return_all_three() {
         let mut rng = Stream::new(2, "event_list");
         let mut parts = |most: u32| {
             let leaf = [0, 1, Key::MAX_LEAVES - 1][rng.below(3) as usize];
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_is_the_least_after_any_changes() {
+    fn the_first_event_is_the_smallest_after_any_changes() {
         let mut rng = Stream::new(1, "event_list");
         for size in [1, 2, 3, 8, 9, 13, 64, 65, 100] {
             let mut event_list = TournamentTree::new(size);

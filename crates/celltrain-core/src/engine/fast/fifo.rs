@@ -174,7 +174,7 @@ impl Fifo {
     /// the horizon, unless a probe looks at queues.
     pub(super) fn look_at(&mut self, until: Time) {
         self.forget(until);
-        assert_eq!(self.occupancy(), self.waiting_before(until), "who waits when it is asked was noted");
+        assert_eq!(self.occupancy(), self.waiting_before(until), "waiting VCs are recorded before the query");
         if !self.counts_vcs {
             self.counts = Counts::new(self.counts.per_vc.len());
             for &label in self.admitted.rest() {

@@ -150,7 +150,7 @@ impl Links {
                     unreachable!("cells are taken back from trains")
                 };
                 while cells > 0 {
-                    let tail = trains.back_mut().expect("no more is taken back than was to come");
+                    let tail = trains.back_mut().expect("no more cells are taken back than were expected");
                     cells -= tail.give_back(cells);
                     if tail.cells == 0 {
                         trains.pop_back();
@@ -203,7 +203,7 @@ impl<T: Copy> Pipe<T> {
     #[inline]
     pub(super) fn take(&mut self, items: usize) {
         self.taken += items;
-        debug_assert!(self.taken <= self.items.len(), "no more is taken than there is");
+        debug_assert!(self.taken <= self.items.len(), "no more cells are taken than exist");
         // The cost of moving the rest is amortized over the items taken.
         if self.taken * 2 >= self.items.len() {
             self.items.copy_within(self.taken.., 0);
@@ -226,7 +226,7 @@ pub(super) struct Stream {
     pub(super) is_elsewhere: bool,
 }
 
-const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "sizes the design page gives");
+const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "sizes on the design page");
 
 /// The form in which cells are in flight.
 pub(super) enum Way {
@@ -253,7 +253,7 @@ impl Stream {
 
     /// Returns the cells that will be sent to another partition.
     pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
-        debug_assert!(self.is_elsewhere, "what comes here stays here");
+        debug_assert!(self.is_elsewhere, "cells that arrive here stay here");
         let Way::Cells(cells) = &self.way else { unreachable!("{ONE_BY_ONE}") };
         cells.rest()
     }

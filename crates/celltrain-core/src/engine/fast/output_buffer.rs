@@ -235,7 +235,7 @@ impl OutputBuffer {
     pub(super) fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
-            self.follower().on_leave(u32::try_from(cells).expect("no more than waited"));
+            self.follower().on_leave(u32::try_from(cells).expect("at most the waiting cells"));
         }
     }
 
@@ -318,7 +318,7 @@ impl OutputBuffer {
         }
         let mut after = 0;
         while after < gone {
-            let run = Run::take_first_cells(&mut self.fifo, gone - after).expect("what has gone was in the queue");
+            let run = Run::take_first_cells(&mut self.fifo, gone - after).expect("departed cells were in the queue");
             self.counts.take(run.last.label(), run.cells);
             report(run, if granularity == ReportGranularity::Each { after } else { after + run.cells - 1 });
             after += run.cells;
@@ -350,14 +350,14 @@ impl OutputBuffer {
 
     /// Returns `Y_i`, the number of waiting cells of each VC, by label.
     pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
-        assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
+        assert_eq!(self.deferred_dequeues, 0, "counts are read only when up to date");
         &self.counts.per_vc
     }
 
     pub(super) fn state(&self) -> PortState {
         let state = self.admission.port_state(self.per_vc(), self.tracker.max_queue());
         let forwarded = PortCounters::sum(state.counters.iter().copied()).forwarded;
-        assert_eq!(forwarded, self.gone, "what was not refused and does not wait has gone");
+        assert_eq!(forwarded, self.gone, "cells neither refused nor waiting have departed");
         state
     }
 

@@ -129,7 +129,7 @@ struct Connectivity {
 const LEAST_WORK: u64 = 1 << 14;
 /// Minimum number of cells per window and VC. Each VC is checked for messages in each window, which must pay off.
 const LEAST_WORK_PER_VC: u64 = 4;
-/// How many numbers of partitions are tried, from the largest down. After these, two partitions are tried.
+/// Number of partition counts tried, from the largest down. After these, two partitions are tried.
 const TRIES: usize = 8;
 
 /// Maximum amount of work of a partition, in quarters of the average.

@@ -165,7 +165,7 @@ impl MemoryPlan {
 
     /// Returns the end of a stage that leads from one link to a port.
     fn stage_end(&self, from: LinkIndex, place: MemoryPlace, label: Label) -> StageEnd {
-        let input = self.upstream.binary_search(&from).expect("a VC goes from the one to the other");
+        let input = self.upstream.binary_search(&from).expect("the VC crosses both links");
         let label = Label::new(self.first_labels[place].number() + label.number());
         let input = u32::try_from(input).expect("indices fit 32 bits");
         StageEnd::Port { port: self.lead, input, label }
@@ -316,7 +316,7 @@ impl Plan {
 
     /// Returns the link of the last port where cells could wait before they came to this link.
     pub(super) fn beginning(&self, link: LinkIndex) -> LinkIndex {
-        self.way_to(self.link_of(link)).last().expect("the way contains the link")
+        self.way_to(self.link_of(link)).last().expect("the path contains the link")
     }
 
     /// Returns the time from the start of transmission at [`Plan::beginning`] to the beginning of a stage.

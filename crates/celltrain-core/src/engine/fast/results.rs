@@ -30,7 +30,7 @@ impl Engine<'_> {
         for &link in links {
             match self.fabric.plan.roles[link] {
                 Role::Host(number) => self.nics[number].start_range(now),
-                Role::Shaped(_) => self.fabric.rate_control.port_mut(link).expect("its role says so").start_range(),
+                Role::Shaped(_) => self.fabric.rate_control.port_mut(link).expect("its role requires it").start_range(),
                 Role::Contended(number) => self.queue_mut(number).start_range(),
                 Role::Transparent => unreachable!("ports whose range is read count as contended"),
             }
@@ -53,7 +53,7 @@ impl Engine<'_> {
         let end = |(link, role): (LinkIndex, &Role)| match *role {
             Role::Host(number) => PortEnd::in_order(self.nics[number].state(self.fabric.horizon)),
             Role::Shaped(_) => {
-                let port = self.fabric.rate_control.port(link).expect("its role says so");
+                let port = self.fabric.rate_control.port(link).expect("its role requires it");
                 PortEnd { state: port.state(), leave_later: TiVec::new() }
             }
             Role::Contended(number) => self.queue(number).end(),
@@ -86,7 +86,7 @@ impl Engine<'_> {
             // The cell arrives and leaves in the same instant, but counts as waiting in between.
             port.max_queue = port.max_queue.max(u32::from(passed > 0));
         }
-        let arrived = known - late_cells.last().expect("every way has an end");
+        let arrived = known - late_cells.last().expect("every path has an end");
         if let StageEnd::Shaped { lane, .. } = plan.stages[link][label].end {
             // Cells of a packet that is not yet whole wait for the rest.
             let place = plan.lanes[lane].expect("the lane of a shaped port");
@@ -165,7 +165,7 @@ impl Seen<'_> {
     }
 
     fn shaped(&self, link: LinkIndex) -> &ShapedPort {
-        self.engine.fabric.rate_control.port(link).expect("its role says so")
+        self.engine.fabric.rate_control.port(link).expect("its role requires it")
     }
 }
 

@@ -47,7 +47,7 @@ impl Train {
             1
         } else {
             let in_time = (until - self.next).0.div_ceil(self.period.0);
-            u32::try_from(in_time).expect("no more than all")
+            u32::try_from(in_time).expect("at most all of them")
         }
     }
 
@@ -152,7 +152,7 @@ impl TrainIngress {
             let tail = behind.back_mut().unwrap_or(head);
             cells -= tail.give_back(cells);
             if tail.cells == 0 && behind.pop_back().is_none() {
-                assert_eq!(cells, 0, "no more is taken back than was to come");
+                assert_eq!(cells, 0, "no more cells are taken back than were expected");
                 self.next.remove(number(input));
             }
         }

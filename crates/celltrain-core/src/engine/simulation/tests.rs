@@ -29,7 +29,7 @@ fn message<T: fmt::Debug>(refused: Result<T, SimulationError>) -> String {
 }
 
 #[test]
-fn any_steps_give_the_result_of_a_plain_run() {
+fn stepping_gives_the_result_of_an_uninterrupted_run() {
     let mut network = lan("50ms");
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(11)), to: Some(Duration::from_milliseconds(37)) };
@@ -76,14 +76,14 @@ fn an_injected_frame_takes_the_time_of_its_cells_and_its_links() {
         assert_eq!(simulation.take_deliveries(), []);
         simulation.advance(arrival).unwrap();
         assert_eq!(simulation.take_deliveries(), [Delivered { time: arrival, vc: DATA, tag: 7 }]);
-        assert_eq!(simulation.take_deliveries(), [], "each is handed out once");
+        assert_eq!(simulation.take_deliveries(), [], "each is returned once");
         let cells = simulation.snapshot().unwrap().cells;
         assert_eq!((cells.offered, cells.delivered, cells.in_flight), (32, 32, 0));
     });
 }
 
 #[test]
-fn frames_injected_at_one_instant_leave_in_order_and_each_finds_the_port_at_work() {
+fn frames_injected_at_one_instant_leave_in_order_through_a_busy_port() {
     let mut network = lan("50ms");
     network.flows.clear();
     each_engine(&network, |mut simulation| {
@@ -129,7 +129,7 @@ fn a_step_backwards_or_past_the_end_is_refused() {
 }
 
 #[test]
-fn a_frame_is_refused_on_a_vc_of_another_host_and_on_one_that_is_not_there() {
+fn a_frame_for_an_unknown_vc_or_another_hosts_vc_is_refused() {
     let network = lan("50ms");
     each_engine(&network, |mut simulation| {
         let other = simulation.inject(NodeIndex::new(3), DATA, 40, 1);

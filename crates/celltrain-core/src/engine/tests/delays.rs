@@ -44,7 +44,7 @@ fn on_an_idle_path_delays_are_sums_of_propagation_and_transmission() {
 }
 
 #[test]
-fn two_packets_that_arrive_together_wait_for_each_other() {
+fn the_second_of_two_simultaneous_packets_waits_for_the_first() {
     let mut network = measuring(lan(2, None, "50ms"));
     for flow in [FIRST, SECOND] {
         let rate = BitRate::from_bits_per_second(20_000_000);

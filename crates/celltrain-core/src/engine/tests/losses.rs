@@ -79,7 +79,7 @@ fn seen(network: &Network) -> Seen {
 }
 
 #[test]
-fn the_packets_of_a_list_do_not_arrive_and_all_others_do() {
+fn exactly_the_listed_packets_are_lost() {
     for link in [FROM_SOURCE, N_SOURCE_BOTTLENECK, LinkIndex::new(4)] {
         let mut network = packets("1ms");
         lose(&mut network, link, DATA, LossUnit::Packets, LossPattern::Numbers(vec![0, 3, 4]));
@@ -99,7 +99,7 @@ fn the_packets_of_a_list_do_not_arrive_and_all_others_do() {
 }
 
 #[test]
-fn a_lost_cell_costs_its_frame_and_a_lost_last_cell_the_next_frame_too() {
+fn a_lost_cell_damages_its_frame_and_a_lost_last_cell_also_the_next_frame() {
     for (cells, arrived) in [(vec![4], [0, 2, 3]), (vec![5], [0, 3, 4]), (vec![3, 4, 5], [0, 2, 3])] {
         let mut network = packets("1ms");
         let lost = cells.len() as u64;
@@ -113,7 +113,7 @@ fn a_lost_cell_costs_its_frame_and_a_lost_last_cell_the_next_frame_too() {
 }
 
 #[test]
-fn every_rule_counts_what_the_others_lose() {
+fn every_rule_also_counts_packets_that_other_rules_lose() {
     let mut network = packets("1ms");
     let every = |period, first| LossPattern::Every { period, first };
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, every(4, 1));
@@ -124,7 +124,7 @@ fn every_rule_counts_what_the_others_lose() {
 }
 
 #[test]
-fn a_lost_acknowledgement_is_made_up_for_by_the_next_and_lost_data_is_sent_again() {
+fn the_next_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "20ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -204,7 +204,7 @@ fn bursts_of_losses_last_as_long_as_the_bad_state() {
 }
 
 #[test]
-fn the_packet_with_a_byte_is_lost_as_often_as_the_rule_says() {
+fn the_packet_with_a_given_byte_is_lost_the_stated_number_of_times() {
     let mut network = lan(1, None, "3s");
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);

@@ -97,7 +97,7 @@ fn goodput_and_efficiency_count_the_bytes_of_requests() {
 }
 
 #[test]
-fn a_measuring_window_has_the_requests_that_open_in_it_and_follows_them_to_the_end() {
+fn requests_that_open_in_the_measuring_window_are_followed_to_the_end() {
     let whole = run(&web(None, "300ms"));
     let mut network = web(None, "300ms");
     let [from, to] = [100, 200].map(Duration::from_milliseconds);
@@ -131,6 +131,6 @@ fn a_network_with_requests_is_one_partition() {
 }
 
 #[test]
-fn networks_without_requests_have_no_results_of_them() {
+fn networks_without_requests_have_no_request_results() {
     assert!(run(&lan(2, None, "1ms")).requests.is_empty());
 }

@@ -1,7 +1,7 @@
 //! Computes the exact competitive ratio of a policy with two ports.
 //!
 //! An adversary chooses the arrivals, and which of them its own memory takes. A state holds the queues of the policy
-//! and of the adversary. An arrival leads to another state, and so does the end of a slot, in which both send. The
+//! and of the adversary. An arrival or the end of a slot, in which both send, leads to another state. The
 //! memory can empty after any sequence. So the competitive ratio is the largest ratio of cells sent by the adversary to
 //! cells sent by the policy on any cycle of states. It is found by Dinkelbach's method in whole numbers: while a cycle
 //! has a ratio above p / q, take that cycle's ratio as the next p / q.

@@ -115,7 +115,7 @@ impl Pattern {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is below 0 becomes 0")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "negative values become 0")]
 fn rounded(value: f64) -> u32 {
     (value + 0.5) as u32
 }

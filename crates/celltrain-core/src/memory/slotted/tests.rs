@@ -48,7 +48,7 @@ impl Exhaustive<'_> {
 proptest! {
     /// The greedy algorithm is as good as the best of all schedules.
     #[test]
-    fn the_optimum_is_that_of_an_exhaustive_search(
+    fn the_optimum_matches_an_exhaustive_search(
         cells in 1..7u32,
         ports in 1..4u32,
         bursts in bursts(9, 3, 5, 12),
@@ -72,7 +72,7 @@ proptest! {
 
     /// No policy is better than the optimum, and none breaks its published bound.
     #[test]
-    fn no_policy_breaks_its_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
+    fn every_policy_stays_within_its_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
         let bursts: Vec<Burst> = bursts.into_iter().filter(|burst| burst.port < ports).collect();
         for policy in MemoryPolicyConfig::samples() {
             let found = ratio(&policy, cells, ports, &bursts);
@@ -109,7 +109,7 @@ fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
 }
 
 #[test]
-fn harmonic_breaks_its_bound_if_the_memory_is_small() {
+fn harmonic_exceeds_its_bound_if_the_memory_is_small() {
     // H_4 = 25/12, so a lone queue stops at 48/25 cells.
     let bursts = [Burst { slot: 0, port: 0, cells: 4 }];
     let found = ratio(&harmonic::Config {}.into(), 4, 4, &bursts).unwrap();
@@ -117,7 +117,7 @@ fn harmonic_breaks_its_bound_if_the_memory_is_small() {
 }
 
 #[test]
-fn the_search_keeps_to_the_bounds_and_finds_what_it_is_to_find() {
+fn the_search_stays_within_the_bounds_and_finds_the_known_worst_case() {
     let start = Pattern::staggered(60, 6, 4);
     for (policy, bound) in bounds(start.cells, start.all_ports()) {
         let first = start.ratio(&policy).unwrap();
@@ -266,7 +266,7 @@ fn queues_that_fill_in_turn_stop_at_the_fixed_point_to_the_cell() {
 /// Queues with unequal alphas that are filled one after the other, as tests of real switches do: each stops at
 /// `alpha_i` (B - used) / (1 + `alpha_i`), rounded down, where `used` is what the queues before it hold.
 #[test]
-fn queues_filled_one_after_the_other_stop_at_what_is_left_to_the_cell() {
+fn queues_filled_in_turn_stop_exactly_at_the_remaining_space() {
     let powers = [(1_u32, 0), (1, 1), (4, 0), (1, 3), (1, 0)];
     let infos: TiVec<PoolQueue, QueueInfo> = (0..)
         .zip(powers)
@@ -318,7 +318,7 @@ proptest! {
     /// Credence's bound, min(1.707 eta, N). The error eta is the ratio of longest queue drop to `FollowLQD` without
     /// the cells that are predicted to be lost (Addanki, Pacut and Schmid 2024, definition 1).
     #[test]
-    fn credence_keeps_to_its_bound(
+    fn credence_stays_within_its_bound(
         cells in 1..40u32,
         ports in 2..7u32,
         bursts in bursts(60, 6, 40, 60),

@@ -28,12 +28,12 @@ const fn of(name: &'static str, unit: Unit, from: Source, about: &'static str) -
 
 /// All names that the port provides, with their origins.
 pub const PORT_NAMES: &[(Name, Source)] = &[
-    of("X", Unit::CELLS, Source::Queue(X), "cells waiting now, the arriving one and the one in service not counted"),
-    of("K", Unit::CELLS, Source::Port, "places for waiting cells: `buffer` of the port"),
-    of("Y", Unit::CELLS, Source::Frame(Y), "cells of this frame's VC waiting now"),
+    of("X", Unit::CELLS, Source::Queue(X), "cells waiting, without the arriving one and the one in service"),
+    of("K", Unit::CELLS, Source::Port, "size of the buffer: `buffer` of the port"),
+    of("Y", Unit::CELLS, Source::Frame(Y), "cells of this frame's VC waiting"),
     of("N", Unit::NONE, Source::Frame(N), "VCs with at least one cell waiting"),
-    of("V", Unit::NONE, Source::Port, "VCs that cross the port, whether they have cells waiting or not"),
+    of("V", Unit::NONE, Source::Port, "VCs that cross the port, with or without cells waiting"),
     of("C", Unit::RATE, Source::Port, "the rate of the port's link"),
     of("now", Unit::SECONDS, Source::Frame(NOW), "seconds since the start of the run"),
-    (Name { name: "tagged", kind: Kind::Truth, about: "whether the frame is tagged (CLP = 1)" }, Source::Frame(TAGGED)),
+    (Name { name: "tagged", kind: Kind::Truth, about: "true if the frame is tagged (CLP = 1)" }, Source::Frame(TAGGED)),
 ];

@@ -49,8 +49,10 @@ impl Host for AtPort<'_> {
             (_, Source::Port) => Meaning::Constant(self.port_info.cells_per_second),
             (_, Source::Queue(register)) if on != On::Start => Meaning::Register(register),
             (_, Source::Frame(register)) if on != On::Start && !is_of_cells(on) => Meaning::Register(register),
-            _ if on == On::Start => Meaning::NotHere("which changes, and this is worked out once, as the run starts"),
-            _ => Meaning::NotHere("which only a frame has that comes, and here a cell comes or goes"),
+            _ if on == On::Start => {
+                Meaning::NotHere("which changes, but this is evaluated only once, at the start of the run")
+            }
+            _ => Meaning::NotHere("which only an arriving frame has, but this is evaluated for single cells"),
         };
         let word = |(name, from): &(rules::Name, Source)| Word {
             name: name.name.into(),
@@ -65,13 +67,13 @@ impl Host for AtPort<'_> {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        is_of_cells(on).then_some("which is drawn for frames only")
+        is_of_cells(on).then_some("which is drawn only for frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
         is_of_cells(on).then_some([
-            "which differs from VC to VC, and cells come and go whatever their VC",
-            "is state of a VC, and cells come and go whatever their VC; change it on_frame, on_admission or on_refusal",
+            "which differs between VCs, but this is evaluated for cells of all VCs",
+            "is state of a VC, but this is evaluated for cells of all VCs; change it on_frame, on_admission or on_refusal",
         ])
     }
 
@@ -135,7 +137,7 @@ impl Rules {
     /// marked as the same everywhere, because other ports may differ.
     pub(super) fn admit_all() -> Self {
         let config: Table = Table { admit: "true".into(), ..Table::default() };
-        let rules = Self::of(&config, &PortInfo::unknown(), Some(&[])).expect("what is always true can be read");
+        let rules = Self::of(&config, &PortInfo::unknown(), Some(&[])).expect("a constant condition can be parsed");
         Self { is_the_same_everywhere: false, ..rules }
     }
 

@@ -56,7 +56,7 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
 }
 
 #[test]
-fn an_average_goes_on_before_a_frame_is_judged() {
+fn an_average_is_updated_before_a_frame_is_judged() {
     let mut config = formula("average <= 3", &[]);
     config.state = state(&[("average", 0.0)]);
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
@@ -73,7 +73,7 @@ fn an_average_goes_on_before_a_frame_is_judged() {
 }
 
 #[test]
-fn what_happens_to_a_frame_changes_the_state_of_its_vc_alone() {
+fn the_fate_of_a_frame_changes_only_the_state_of_its_vc() {
     let mut config = formula("taken < 2", &[]);
     config.vc_state = state(&[("taken", 0.0)]);
     config.on_admission = table(&[("taken", "taken + 1")]);
@@ -90,7 +90,7 @@ fn what_happens_to_a_frame_changes_the_state_of_its_vc_alone() {
 }
 
 #[test]
-fn cells_that_leave_and_every_so_many_that_enter_change_state() {
+fn departing_cells_and_every_nth_arrival_update_the_state() {
     let mut config = formula("gone < 3 and twice < 2", &[]);
     config.state = state(&[("gone", 0.0), ("twice", 0.0)]);
     config.on_departure = table(&[("gone", "gone + 1")]);
@@ -114,7 +114,7 @@ fn cells_that_leave_and_every_so_many_that_enter_change_state() {
 }
 
 #[test]
-fn what_is_no_number_is_counted() {
+fn results_that_are_not_numbers_are_counted() {
     let config = formula("Y / X < 2", &[]);
     let mut bench = Bench::new(&config, 1000, 1);
     bench.offer_frame(0, 2);
@@ -125,7 +125,7 @@ fn what_is_no_number_is_counted() {
 }
 
 #[test]
-fn an_engine_need_not_ask_a_formula_that_admits_whatever_finds_the_queue_empty() {
+fn the_engine_skips_a_formula_that_always_admits_into_an_empty_queue() {
     let empty = |config: &Config, vcs: &[&str]| config.build(1000, vcs).admits_up_to().is_some();
     assert!(empty(&formula("X <= 0.9 * K", &[]), &[]));
     assert!(!empty(&formula("X > 3", &[]), &[]));
@@ -156,7 +156,7 @@ fn the_ports_rate_and_the_clock_are_known() {
 }
 
 #[test]
-fn what_happens_when_the_buffer_is_full_is_chosen() {
+fn the_action_at_a_full_buffer_is_configurable() {
     let overflow = |when_full| {
         let mut config = formula("true", &[]);
         config.when_full = when_full;
@@ -173,7 +173,7 @@ fn what_happens_when_the_buffer_is_full_is_chosen() {
 }
 
 #[test]
-fn what_a_port_does_not_offer_is_refused_by_key() {
+fn a_quantity_that_the_port_lacks_is_refused_with_its_key() {
     let with = |change: fn(&mut Config)| {
         let mut config = formula("X <= 3", &[]);
         config.state = state(&[("sum_of", 0.0)]);
@@ -189,7 +189,7 @@ fn what_a_port_does_not_offer_is_refused_by_key() {
         (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already a name of the port's"),
         (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "must be a name of state or vc_state"),
         (with(|c| c.on_cells = table(&[("sum_of", "X")])), "every", "is missing"),
-        (with(|c| c.every = Some(3)), "every", "says how often on_cells is worked out, and there is no on_cells"),
+        (with(|c| c.every = Some(3)), "every", "sets how often on_cells is evaluated, but there is no on_cells"),
         (
             with(|c| c.on_departure = table(&[("sum_of", "Y")])),
             "on_departure.sum_of",
@@ -198,7 +198,7 @@ fn what_a_port_does_not_offer_is_refused_by_key() {
         (
             with(|c| c.on_departure = table(&[("sum_of", "sum_of + random()")])),
             "on_departure.sum_of",
-            "has random(), which is drawn for frames only",
+            "has random(), which is drawn only for frames",
         ),
         (with(|c| c.on_frame = table(&[("sum_of", "now + X / C + X")])), "on_frame.sum_of", "one is in s"),
     ];
@@ -213,7 +213,7 @@ fn what_a_port_does_not_offer_is_refused_by_key() {
 }
 
 #[test]
-fn what_depends_on_the_rate_is_not_refused_before_it_is_known() {
+fn a_formula_of_the_rate_is_checked_once_the_rate_is_known() {
     let config =
         formula("X <= c", &[("a", text("C * 1 s - 1 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))]);
     assert_eq!(config.check(Some(10), &[]), []);
@@ -224,7 +224,7 @@ fn what_depends_on_the_rate_is_not_refused_before_it_is_known() {
 }
 
 #[test]
-fn a_formula_of_a_tagged_frame_is_asked_about_its_tag() {
+fn a_formula_sees_the_tag_of_a_frame() {
     let config = formula("X < 3 or not tagged", &[]);
     let asks = |tagged| asked(&config, &View { tagged, ..view(10, &[5]) }, 0, &mut Stream::new(1, "bench"));
     assert!(asks(false) && !asks(true));

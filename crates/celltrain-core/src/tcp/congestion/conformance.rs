@@ -144,7 +144,7 @@ fn every_rule_of_ssthresh_asks_the_control_for_its_share() {
 }
 
 #[test]
-fn a_scenario_says_the_name_of_the_list() {
+fn every_control_has_its_keyword_in_scenarios() {
     for (&congestion, &name) in Congestion::ALL.iter().zip(Congestion::NAMES) {
         assert_eq!(serde_json::to_value(congestion).unwrap(), name);
         assert_eq!(congestion.name(), name);

@@ -111,7 +111,7 @@ impl Formula {
         let rules = table
             .rules(options.mss.bytes)
             .or_else(|_| nothing.rules(options.mss.bytes))
-            .expect("what says nothing can be read");
+            .expect("an empty formula can be parsed");
         Self {
             usual: Jacobson::new(options, clock),
             replaced: rules.replaced,

@@ -544,7 +544,7 @@ mod tests {
         }
 
         #[test]
-        fn of_any_window_and_segment_whole_segments_are_those_of_bsd(
+        fn whole_segments_match_bsd_for_any_window_and_segment_size(
             mss in 1u32..9180, cwnd in 1u32..1 << 20, wnd in 1u32..1 << 20,
         ) {
             let wnd = wnd.max(mss);
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_adds_a_segment_below_ssthresh_and_where_asked_for_at_it() {
+    fn slow_start_adds_a_segment_below_ssthresh_and_optionally_at_it() {
         for (slow_start, at_ssthresh) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
             for (cwnd, grown) in [(9.5, 10.5), (10.0, at_ssthresh), (10.5, 10.5 + 1.0 / 10.5)] {
                 let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::HalfOfCwnd, cwnd) };

@@ -153,7 +153,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(9))]
 
         #[test]
-        fn pipe_counts_what_section_4_counts_octet_by_octet(
+        fn pipe_matches_section_4_octet_by_octet(
             sacked in prop::collection::btree_set(1u64..40, 0..30),
             resent_below in 0u64..40,
         ) {

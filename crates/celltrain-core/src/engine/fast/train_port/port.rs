@@ -15,7 +15,7 @@ use crate::units::{Span, Time};
 
 /// Ways in which a port of trains may process several cells at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate path")]
 pub(in crate::engine::fast) struct TrainPlan {
     /// Overlapping trains may be admitted one after another. This requires that each VC has a queue of its own, the
     /// scheduler is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and the
@@ -128,7 +128,7 @@ impl TrainPort {
         }
     }
 
-    /// Of all cells in flight, finds the first that can have an effect outside this port. Returns the time of its
+    /// Finds the first cell in flight that can have an effect outside this port. Returns the time of its
     /// arrival, or a lower bound on it.
     #[inline]
     pub(in crate::engine::fast) fn next_to_matter(&self) -> Option<Time> {
@@ -261,7 +261,7 @@ impl TrainPort {
         reached!(QueueRunsEmptyInTrain);
         // The queue runs empty before the last arrival. From then on every cell starts when it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
-        let first = run.first(u32::try_from(in_a_row).expect("fewer than all"));
+        let first = run.first(u32::try_from(in_a_row).expect("fewer than all cells"));
         self.hand_on(first, first_start, self.output.timing.cell_time, depart);
         self.hand_on(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period, depart);
         true
@@ -343,7 +343,7 @@ impl TrainPort {
         let since_first = last_gone.0.saturating_sub(now.0);
         let arrived =
             if self.output.timing.serve_first { since_first.div_ceil(period.0) } else { since_first / period.0 + 1 };
-        let arrived = u32::try_from(arrived).expect("no more than the run has");
+        let arrived = u32::try_from(arrived).expect("at most the duration of the run");
         waiting.min(waiting + arrived - gone)
     }
 }

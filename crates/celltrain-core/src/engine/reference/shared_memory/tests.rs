@@ -107,7 +107,7 @@ fn run(network: &Network) -> RunResult {
 }
 
 #[test]
-fn a_memory_of_one_port_is_its_buffer() {
+fn a_shared_memory_of_one_port_equals_a_private_buffer() {
     let policies: [PolicyConfig; 6] = [
         tail_drop::Config {}.into(),
         ppd::Config::default().into(),
@@ -151,7 +151,7 @@ fn the_ports_of_a_memory_are_settled_together_in_the_fast_engine() {
 }
 
 #[test]
-fn a_whole_frame_is_refused_as_by_epd_at_a_full_memory() {
+fn a_full_memory_refuses_whole_frames_as_epd_does() {
     // If its threshold is the last place, EPD refuses exactly the frames whose first cell finds no room.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
@@ -513,7 +513,7 @@ fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
 }
 
 #[test]
-fn the_pauses_of_a_tomahawk_5_come_at_the_cells_of_its_tests() {
+fn pauses_of_a_tomahawk_5_start_at_the_published_cells() {
     let ft2 = tomahawk_5(164_733_224, 17_962_880, 32, 34);
     let expected = [142_285, 71_159, 35_597, 17_815, 8925, 4479, 2257, 1145, 590, 312, 173, 103, 69];
     assert_eq!(filled_in_turn(ft2, 34, expected.len()), expected, "64PE-B-P64, section 800000_5m");

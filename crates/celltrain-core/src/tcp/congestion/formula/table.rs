@@ -58,7 +58,7 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("acked", Unit::NONE, "segments that this acknowledgement acknowledges"), Some(ACKED)),
     (Name::number("flight", Unit::NONE, "segments sent and not acknowledged"), Some(FLIGHT)),
     (Name::number("rtt", Unit::SECONDS, "the latest round-trip time; 0 before the first"), Some(RTT)),
-    (Name::number("srtt", Unit::SECONDS, "its average: an eighth of each sample (RFC 6298)"), Some(SRTT)),
+    (Name::number("srtt", Unit::SECONDS, "smoothed round-trip time (RFC 6298)"), Some(SRTT)),
     (Name::number("min_rtt", Unit::SECONDS, "the shortest round-trip time so far"), Some(MIN_RTT)),
     (Name::number("now", Unit::SECONDS, "seconds since the start of the run"), Some(NOW)),
     (Name::number("mss", Unit::BYTES, "payload of a full segment"), None),
@@ -74,11 +74,9 @@ impl Host for OfSender {
         let meaning = |register: Option<u8>| match register {
             None => Meaning::Constant(self.mss),
             Some(_) if on == On::Start => {
-                Meaning::NotHere("which changes, and this is worked out once, as the run starts")
+                Meaning::NotHere("which changes, but this is evaluated only once, at the start of the run")
             }
-            Some(ACKED) if on != On::Event(ON_ACK) => {
-                Meaning::NotHere("which only an acknowledgement of new data has: on_ack")
-            }
+            Some(ACKED) if on != On::Event(ON_ACK) => Meaning::NotHere("which is available only on_ack"),
             Some(register) => Meaning::Register(register),
         };
         let word = |(name, register): &(Name, Option<u8>)| Word {
@@ -151,7 +149,7 @@ impl Table {
 
 /// Returns Reno as formulas, for the tests of every control.
 #[cfg(test)]
-#[expect(clippy::unnecessary_box_returns, reason = "settings are a box wherever they are handed on")]
+#[expect(clippy::unnecessary_box_returns, reason = "settings are boxed wherever they are passed")]
 pub(crate) fn sample() -> Config {
     let updates = |entries: &[(&str, &str)]| -> BTreeMap<String, String> {
         entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()

@@ -68,7 +68,7 @@ fn each_event_sets_what_its_formulas_say() {
 }
 
 #[test]
-fn what_no_formula_says_is_as_in_jacobson() {
+fn events_without_a_formula_behave_as_in_jacobson() {
     let mut ours = windows(table([&[], &[("kept", "kept + 1")], &[]], &[("kept", 0.0)]));
     let receive_window = Bytes { bytes: 200 * 512 };
     let mut theirs = Windows::new(&TcpOptions { receive_window, ..TcpOptions::default() }, MILLISECOND);
@@ -89,7 +89,7 @@ fn what_no_formula_says_is_as_in_jacobson() {
 }
 
 #[test]
-fn windows_stay_at_their_least_and_growth_stops_where_the_options_say() {
+fn windows_stay_above_the_minimum_and_below_the_configured_limit() {
     let shrinking =
         || table([&[("cwnd", "cwnd - 7")], &[("ssthresh", "0")], &[("ssthresh", "-1"), ("cwnd", "0")]], &[]);
     let mut w = windows(shrinking());
@@ -136,14 +136,14 @@ fn state_time_and_round_trips_are_kept() {
 }
 
 #[test]
-fn what_is_no_number_is_counted() {
+fn results_that_are_not_numbers_are_counted() {
     let mut w = windows(table([&[("cwnd", "cwnd / 0 * 0")], &[], &[]], &[]));
     w.on_new_ack(Time(0), 1.0, true);
     assert_eq!((w.cwnd, w.replaced_results()), (1.0, 1), "0 times the largest number, and a segment is the least");
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place() {
+fn an_error_in_a_formula_names_its_place() {
     let told = |table: Table, key: &str, words: &str| {
         let options = options(table);
         let faults = [options.check(), options.check_formula()].concat();
