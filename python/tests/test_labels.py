@@ -99,13 +99,13 @@ def test_axes_have_the_users_labels_in_tables_figures_figures_drawn_again_and_re
     assert celltrain("plot", "compare", out, "--labels", f"{BUFFER}=K (cells)", *names, "--out", again).code == 0
     assert all(text in again.read_text() for text in ("K (cells)", "None, at all", "Partial", "Link use"))
     (tmp_path / "plan.toml").write_text(
-        f'scenario = "lan-epd"\nmeasures = ["efficiency"]\n[axes]\n"{BUFFER}" = [500, 1000]\nduration = ["20ms"]\n'
+        f'scenario = "lan-tail-drop"\nmeasures = ["efficiency"]\n[axes]\n"{BUFFER}" = [500, 1000]\nduration = ["20ms"]\n'
         "[seeds]\nfirst = 1\ncount = 2\n"
     )
     assert celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store").code == 0
     report = celltrain("report", tmp_path / "store", *labels)
     assert report.code == 0, report.err
-    page = (tmp_path / "store/report/index.html").read_text()
+    page = next((tmp_path / "store/report").glob("*.html")).read_text()
     assert "Room (cells)" in page and "Link use" in page
 
 

@@ -72,7 +72,7 @@ def compare(
     if plot is not None:
         check(plot, width, style)
     try:
-        with options.naming(), shell.waiting("comparing") as tell:
+        with shell.making(out), options.naming(), shell.waiting("comparing") as tell:
             compared = compare(
                 *files,
                 names=called,
@@ -183,6 +183,7 @@ def vet(
     from celltrain.ensemble.vetting.standard import policy_of
 
     if html is not None:
+        shell.check_target(html)
         environment("report")
     mine = policy_of(policy, single(settings))
     with shell.waiting("vetting") as tell:

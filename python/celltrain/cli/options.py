@@ -221,7 +221,9 @@ PlanSettings = Annotated[
 Seed = Annotated[
     int | None, option("N", "Seed instead of the scenario's own.", panel=SCENARIO, parser=whole(0, MOST_SEED))
 ]
-FirstSeed = Annotated[int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0, MOST_SEED))]
+FirstSeed = Annotated[
+    int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0, MOST_SEED))
+]
 _NAMES = "Names in the table and the figure, separated by commas; or repeat the option, with one name each."
 Names = Annotated[list[str] | None, option("NAMES", _NAMES, panel=OUTPUT)]
 _MEASURES = "Measures, separated by commas; see: celltrain list measures."

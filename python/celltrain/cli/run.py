@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,6 @@ from celltrain.drawing.figure import refuse_other, require_matplotlib
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
-from celltrain.model.files import making
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
 from celltrain.running.events import Capture, Events
@@ -100,6 +98,8 @@ def run(
         return _explain_plan(shell.scenario(file, settings), output)
     if plot is not None:
         refuse_other(plot, "--plot")
+    if pcap is not None:
+        shell.check_target(pcap)
     chosen = {"--window": window, "--flow": flow, "--vc": vc}
     of_capture = {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at}
     if seeds is not None:
@@ -146,10 +146,7 @@ def run(
         at_ports = port if kind.endswith("cells") else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
     scenario = shell.scenario(file, settings)
-    with ExitStack() as folders, shell.waiting(f"simulating {shown(file)}") as tell:
-        if out is not None:
-            folders.enter_context(making(out))
-            shell.folder(out)
+    with shell.making(out), shell.waiting(f"simulating {shown(file)}") as tell:
         result = simulate(
             scenario,
             seed=seed,
@@ -218,7 +215,7 @@ def _ensemble(
     if plot is not None:
         check(plot, "page", None)
     measures = default_measures([scenario], list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES])))
-    with shell.waiting("simulating") as tell:
+    with shell.making(out), shell.waiting("simulating") as tell:
         compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, progress=tell)
     return finish(compared, output, plot=plot, out=out, fingerprints=fingerprints or output.form == "json")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.words import broken
 from celltrain.errors import Fault, InputError, needed
-from celltrain.model.files import replacing
+from celltrain.model.files import check_target, replacing
 from celltrain.text import nearest, shown
 
 if TYPE_CHECKING:
@@ -78,9 +78,10 @@ FIGURES = (".svg", ".pdf", ".png")
 
 
 def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
-    """Raises `InputError` if a file name does not have the extension of a figure format."""
+    """Raises `InputError` if a file name does not have the extension of a figure format, or cannot be written."""
     if Path(file).suffix.lower() not in FIGURES:
         raise InputError.saying(f"Cannot draw {shown(file)}: use .svg, .pdf or .png.", key=option)
+    check_target(file)
 
 
 def require_matplotlib() -> None:
