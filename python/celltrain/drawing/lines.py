@@ -112,7 +112,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MO
     rows = len(panels[0].groups)
     _, across = look.shape(len(panels), columns)
     figure, grid = panelled(len(panels), look, height=max(rows, FEWEST) * ROW + AROUND, extra=-0.3, most=columns)
-    names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
+    names = [legible(group.name, LONGEST_NAME[look.layout]) for group in panels[0].groups]
     _share(panels, grid, "x")
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
@@ -140,7 +140,7 @@ def lines(
     """Draws a line for each group over an axis; `zero` adds a thin line at zero."""
     # Panels of one measure share a row; measures with one panel fill their rows.
     columns = look.shape(len(panels), canvas.MOST_ACROSS if columns == 1 else columns)[1]
-    names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
+    names = [legible(group.name, LONGEST_NAME[look.layout]) for group in panels[0].groups]
     extra = 0.2 * math.ceil(len(names) / look.columns(names)) - 0.2
     height = 2.3 if look.narrow else 2.5
     figure, grid = panelled(len(panels), look, height=height, extra=extra, most=columns, marks=marks)

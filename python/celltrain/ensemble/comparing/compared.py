@@ -142,7 +142,7 @@ class Compared(Carded, Answer, Comparison):
         Args:
             file: File to write: `.svg`, `.pdf` or `.png`. No file is written when None.
             measures: Measures to draw, with a panel for each; when None all, or the first twelve and a note.
-            width: `"page"` (7.2 inches), or `"column"` (3.5 inches) for a paper's column.
+            width: `"page"` (7.2 inches), `"column"` (3.5 inches) for a paper's column, or a length such as `"8.5cm"`.
             style: A matplotlib style: a name such as `"grayscale"`, or a file. Celltrain's own when None.
 
         Returns:
