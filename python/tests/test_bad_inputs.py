@@ -304,7 +304,7 @@ def test_the_scenarios_of_the_next_test_are_valid(celltrain, tmp_path):
             "buffer = 500",
             "buffer = 60",
             11,
-            'edge."*".discard.adaptive_discard.low_threshold = 6 is the default, and more packets than the buffer holds (5 of '
+            'edge."*".discard.adaptive_discard.low_threshold = 6 is the default, but is more packets than the buffer holds (5 of '
             "the longest)",
         ),
         (INTERNETWORK, "nrm = 32", "nrm = 512", 22, "vc.tcp1-3.abr.nrm = 512 is not a power of two (2 to 256)"),

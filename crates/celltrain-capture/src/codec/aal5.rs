@@ -369,7 +369,7 @@ mod tests {
             refusal(parse(&with_right_crc(pdu)))
         };
         for (length, cells) in [(1_u16, 1), (40, 1), (89, 3), (65_535, 1366)] {
-            let expected = format!("frame of 2 cells says it carries {length} bytes, which take {cells} cells");
+            let expected = format!("frame of 2 cells has a length of {length} bytes, which need {cells} cells");
             assert_eq!(refused(90, &length.to_be_bytes()), expected);
         }
         assert_eq!(refused(90, &[0, 0]), "frame aborted by its sender (length 0)");

@@ -667,7 +667,7 @@ impl TcpOptions {
         }
         match (self.congestion, &self.formula) {
             (Congestion::Formula, None) => {
-                refuse("formula", String::new(), "is missing; congestion = \"formula\" does what it says".into());
+                refuse("formula", String::new(), "is missing; congestion = \"formula\" needs it".into());
             }
             (Congestion::Formula, Some(formula)) if formula.is_empty() => {
                 let problem = "has no formula for cwnd or ssthresh; write on_ack, on_loss or on_timeout";

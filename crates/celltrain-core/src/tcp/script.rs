@@ -328,7 +328,7 @@ fn every_variant_and_cubic_have_a_script_for_every_situation() {
 fn a_script_with_a_wrong_expectation_fails() {
     assert!(play("start\n> 1").is_err(), "the wrong segment");
     assert!(play("start").is_err(), "an unexpected segment");
-    assert!(play("start\n> 0\n> 1").is_err(), "a segment too many");
+    assert!(play("start\n> 0\n> 1").is_err(), "one segment more than expected");
     assert!(play("start\n> 0 again").is_err(), "a first sending taken for a second");
     assert!(play("start\n> 0\n= cwnd 2").is_err(), "a wrong value");
     assert!(play("start\n> 0\n= cwnd 1").is_ok());
@@ -340,7 +340,7 @@ fn a_repeated_line_with_a_wrong_expectation_fails() {
     let play_on = |rest: &str| play(&format!("{begin}{rest}"));
     assert!(play_on("ack 2 to 3\n> 3 to 6").is_ok());
     assert!(play_on("ack 2 to 3\n> 3 to 5").is_err(), "one too few");
-    assert!(play_on("ack 2 to 3\n> 3 to 7").is_err(), "one too many");
+    assert!(play_on("ack 2 to 3\n> 3 to 7").is_err(), "one more than expected");
     assert!(play_on("ack 2 to 3\n> 3 to 6 again").is_err(), "a run of first sendings taken for second ones");
     assert!(play_on("ack 2 x2\n> 3 to 4").is_ok(), "the second acknowledgement is a duplicate");
     assert!(play_on("ack 2 x2\n> 3 to 5").is_err());

@@ -137,7 +137,7 @@ impl Wires {
     fn run_with<P: Observer>(&mut self, observer: &mut P, mut ends: impl FnMut(&P) -> bool) {
         let mut out = Vec::new();
         while !ends(observer) {
-            let tick = self.ends.next_tick().expect("a clock ticks for ever");
+            let tick = self.ends.next_tick().expect("a clock never stops ticking");
             let arrival = self.on_the_way.front().map(|&(time, _)| time).filter(|&time| time <= tick);
             self.now = arrival.unwrap_or(tick);
             if arrival.is_some() {
@@ -455,7 +455,7 @@ impl Observer for Count {
 }
 
 #[test]
-#[should_panic(expected = "a phase for each connection")]
+#[should_panic(expected = "a phase per connection")]
 fn requests_share_the_clock_phase_of_their_host() {
     let options = TcpOptions { tick_phase: TickPhase::Random, ..fast_timer() };
     Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));

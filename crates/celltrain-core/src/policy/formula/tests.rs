@@ -131,7 +131,7 @@ fn the_engine_skips_a_formula_that_always_admits_into_an_empty_queue() {
     assert!(!empty(&formula("X > 3", &[]), &[]));
     assert!(!empty(&formula("not tagged", &[]), &[]));
     assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "it draws for others");
-    assert!(!empty(&formula("Y / X < 2", &[]), &[]), "what is replaced is counted");
+    assert!(!empty(&formula("Y / X < 2", &[]), &[]), "replaced results are counted");
     assert!(!empty(&formula("X <= C * 1 ms", &[]), &[]), "ports differ");
     assert!(!empty(&formula("now < 1 or X < 3", &[]), &[]));
     assert!(!empty(&sample(1000), &["vc0"]), "it has state");
