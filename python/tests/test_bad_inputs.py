@@ -511,7 +511,7 @@ def test_invalid_options_exit_with_2(celltrain, small, tmp_path, arguments):
 
 
 @pytest.mark.parametrize("command", ["run", "check", "compare", "why", "vet", "sweep --dry-run", "tune --dry-run"])
-def test_a_file_of_another_kind_gets_one_line_that_says_so(celltrain, tmp_path, command):
+def test_a_file_of_another_kind_gets_one_line_with_the_kind_that_is_needed(celltrain, tmp_path, command):
     table = tmp_path / "cwnd.csv"
     table.write_text("time_s,flow,cwnd\n0.0,tcp1,1\n0.1,tcp1,2\n")
     told = celltrain(*command.split(), table)

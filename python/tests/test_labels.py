@@ -115,7 +115,7 @@ def test_a_label_of_nothing_is_refused_before_the_run_and_names_measures_and_axe
     assert "is neither a measure nor an axis here; did you mean port.bottleneck.buffer?" in told.err
 
 
-def test_a_name_may_have_commas_if_the_option_is_repeated_and_the_message_says_so(celltrain, tmp_path):
+def test_a_name_may_have_commas_if_the_option_is_repeated(celltrain, tmp_path):
     varied = ["compare", "lan-epd", "--vary", f"{POLICY}=epd,ppd", "--vary", "duration=20ms", "--seeds", 1]
     told = celltrain(*varied, "--names", "EPD (early, 80%)", "--names", "PPD")
     assert told.code == 0 and told.out.startswith("EPD (early, 80%), PPD in lan-epd")

@@ -131,7 +131,10 @@ def run(
         problem = "selects where queues, events and cells are recorded: add --trace, --events or --pcap"
         _refuse({"--port": port}, problem)
     if not plot:
-        _refuse({"--log": logarithmic, "--style": style, "--labels": labels}, "changes the figure; draw it with --plot PICTURE")
+        _refuse(
+            {"--log": logarithmic, "--style": style, "--labels": labels},
+            "changes the figure; draw it with --plot PICTURE",
+        )
     of_events = "selects events; name a folder for them with --events DIR"
     if not events:
         _refuse({"--kinds": kinds}, of_events)

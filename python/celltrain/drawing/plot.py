@@ -95,8 +95,8 @@ class Plot:
 
         Args:
             ax: Axes to draw on.
-            ssthresh: Whether to add a dashed line for the slow start threshold.
-            log: Whether the axis of windows is logarithmic to the base 2, on which slow start is a straight line.
+            ssthresh: Adds a dashed line for the slow start threshold.
+            log: Makes the axis of windows logarithmic to the base 2, on which slow start is a straight line.
         """
         times, labels, [cwnd, thresholds] = self._series.raw("cwnd")
         ax = self._steps("cwnd", times, labels, cwnd, "Congestion windows", "congestion window (segments)", ax)
@@ -175,7 +175,7 @@ class Plot:
             width: `"page"` (7.2 inches), `"column"` (3.5 inches) for a paper's column, or a length such as `"8.5cm"`.
             style: A matplotlib style: a name such as `"grayscale"`, or a file. Celltrain's own when None.
             labels: Labels of the vertical axes, by series, such as `{"cwnd": "window (segments)"}`.
-            log: Whether the axis of congestion windows is logarithmic to the base 2.
+            log: Makes the axis of congestion windows logarithmic to the base 2.
 
         Raises:
             InputError: If the file's suffix, the width, the style or a series in `labels` is unknown.

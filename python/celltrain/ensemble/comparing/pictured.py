@@ -101,7 +101,7 @@ class Pictured:
         Args:
             folder: The folder that `celltrain compare --out` wrote.
             labels: Labels of measures by path and of axes by name, instead of those in the folder.
-            names: Names of what is compared, instead of those in the folder.
+            names: Names of the cases, instead of those in the folder.
 
         Raises:
             InputError: If the folder has no figure, labels name other measures, or the number of names is wrong.
@@ -116,7 +116,8 @@ class Pictured:
         except (OSError, ValueError, TypeError, KeyError):
             problem = f"has no readable {FILE}; name a folder that celltrain compare --out wrote"
             raise InputError.of_option("DIR", shown(folder), problem) from None
-        own = checked_labels(labels or {}, [one.name for one in [*measures, *conditions]])
+        known = [*(one.name for one in measures), *(axis.name for axis in conditions)]
+        own = checked_labels(labels or {}, known)
         return replace(
             found,
             measures=[replace(one, label=own.get(one.name, one.label)) for one in measures],
@@ -248,7 +249,7 @@ def cases_of(names: Sequence[str]) -> str:
 
 
 def checked_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:
-    """Returns the user's names of what is compared; raises `InputError` if their number is wrong or one repeats."""
+    """Returns the user's names of the cases; raises `InputError` if their number is wrong or one repeats."""
     if len(names) != count:
         raise InputError.of_option("names", ", ".join(names), f"must be one name for {what}")
     if again := next((name for name in names if list(names).count(name) > 1), None):
