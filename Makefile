@@ -83,7 +83,7 @@ lint-python: $(DEV)
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/python scripts/prose.py
-	$(BIN)/python scripts/standards.py --check
+	$(BIN)/python scripts/standards.py
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
@@ -94,8 +94,7 @@ format: $(DEV) ## format Rust, Python and Markdown
 	$(BIN)/rumdl fmt --quiet .
 
 docs: $(DEV) ## build the site into out/site
-	rm -rf out/site
-	$(BIN)/python scripts/site_pages.py --check
+	rm -rf out/site out/doctrees
 	$(BIN)/python -m sphinx --builder html --jobs 2 --fail-on-warning --keep-going --quiet --conf-dir docs/site \
 	    --doctree-dir out/doctrees . out/site
 	@echo "The site is out/site/index.html."

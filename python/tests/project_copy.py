@@ -29,7 +29,6 @@ COPIED = [
     "crates",
     "docs/abr.md",
     "docs/gfr.md",
-    "docs/measures.md",
     "docs/models",
     "scenarios",
     "papers",

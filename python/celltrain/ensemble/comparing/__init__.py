@@ -5,7 +5,7 @@
 >>> ct.compare(lan, vary={"port.bottleneck.policy": [ct.TailDrop(), ct.Epd(threshold=100)]}, seeds=3)
 Compared(tail_drop, epd: 3 seeds)
 
-`docs/design/compare.md` has the design.
+`docs/design/ensemble.md` has the design.
 """
 
 from __future__ import annotations
