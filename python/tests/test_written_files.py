@@ -61,6 +61,15 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_run(celltrain: Any, 
     assert "cannot be written (it is a file)" in told.err
 
 
+@pytest.mark.parametrize("first", [("run", "lan-epd", *SHORT), ("compare", "lan-epd", *SHORT, "--seeds", 1)])
+def test_a_picture_may_be_in_the_folder_that_the_run_makes(
+    celltrain: Any, tmp_path: Path, first: tuple[object, ...]
+) -> None:
+    told = celltrain(*first, "--out", tmp_path / "a/b", "--plot", tmp_path / "a/b/c.svg")
+    assert told.code == 0, told.err
+    assert (tmp_path / "a/b/c.svg").is_file()
+
+
 def test_a_folder_made_for_runs_that_fail_is_removed(celltrain: Any, no_run: None) -> None:
     told = celltrain("compare", "lan-epd", "--seeds", 1, "--vary", "duration=nothing", "--out", "a/b")
     assert told.code != 0

@@ -70,7 +70,7 @@ def compare(
     called = options.names_of(names)
     varied = of_options(vary or [], settings or [])
     if plot is not None:
-        check(plot, width, style)
+        check(plot, width, style, out)
     try:
         with shell.making(out), options.naming(), shell.waiting("comparing") as tell:
             compared = compare(

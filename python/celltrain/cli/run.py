@@ -102,12 +102,12 @@ def run(
     if explain_plan:
         return _explain_plan(shell.scenario(file, settings), output)
     if plot is not None:
-        refuse_other(plot, "--plot")
+        refuse_other(plot, "--plot", out, events)
         require_matplotlib()
         FigureStyle.of(width, style)
     named_by = options.labelled(labels)
     if pcap is not None:
-        shell.check_target(pcap)
+        shell.check_target(pcap, out, events)
     chosen = {"--window": window, "--flow": flow, "--vc": vc}
     of_capture = {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at}
     if seeds is not None:

@@ -78,11 +78,17 @@ LONGEST_TITLE = 80
 FIGURES = (".svg", ".pdf", ".png")
 
 
-def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
-    """Raises `InputError` if a file name does not have the extension of a figure format, or cannot be written."""
+def refuse_other(file: str | os.PathLike[str], option: str = "plot", *made: Path | None) -> None:
+    """Raises `InputError` if a file name does not have the extension of a figure format, or cannot be written.
+
+    Args:
+        file: The file.
+        option: The option that names it, for messages.
+        made: Folders that the run makes.
+    """
     if Path(file).suffix.lower() not in FIGURES:
         raise InputError.saying(f"Cannot draw {shown(file)}: use .svg, .pdf or .png.", key=option)
-    check_target(file)
+    check_target(file, *made)
 
 
 def require_matplotlib() -> None:

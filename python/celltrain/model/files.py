@@ -165,9 +165,16 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
         raise OutputError.of_file(place, f"cannot be written ({reason})") from None
 
 
-def check_target(path: str | os.PathLike[str]) -> None:
-    """Raises `OutputError` if a file cannot be written at the end of a run: its folder is missing, or it is a folder."""
+def check_target(path: str | os.PathLike[str], *made: Path | None) -> None:
+    """Raises `OutputError` if a file cannot be written at the end of a run: its folder is missing, or it is a folder.
+
+    Args:
+        path: The file.
+        made: Folders that the run makes.
+    """
     target = Path(path)
+    if target.absolute().parent in [folder.absolute() for folder in made if folder is not None]:
+        return
     with writing(path):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")

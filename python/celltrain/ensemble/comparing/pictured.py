@@ -257,10 +257,13 @@ def checked_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...
     return tuple(names)
 
 
-def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> FigureStyle:
-    """Checks before any run that a figure can be drawn; raises `InputError` or `MissingExtraError`."""
+def check(file: str | os.PathLike[str] | None, width: str, style: str | None, *made: Path | None) -> FigureStyle:
+    """Checks before any run that a figure can be drawn; raises `InputError` or `MissingExtraError`.
+
+    `made` are folders that the run makes.
+    """
     if file is not None:
-        canvas.refuse_other(file)
+        canvas.refuse_other(file, "plot", *made)
     canvas.require_matplotlib()
     return FigureStyle.of(width, style)
 
