@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -510,3 +511,12 @@ def test_invalid_options_exit_with_2(celltrain, small, tmp_path, arguments):
     assert answer.code == 2
     assert arguments[-1] in answer.err
     assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize("command", ["run", "check", "compare", "why", "vet", "sweep --dry-run", "tune --dry-run"])
+def test_a_file_of_another_kind_gets_one_line_with_the_kind_that_is_needed(celltrain, tmp_path, command):
+    table = tmp_path / "cwnd.csv"
+    table.write_text("time_s,flow,cwnd\n0.0,tcp1,1\n0.1,tcp1,2\n")
+    told = celltrain(*command.split(), table)
+    assert told.code == 2
+    assert re.fullmatch(r".*cwnd\.csv: is not a (scenario|plan|policy), which is a TOML file: line 1 .*\n", told.err)
