@@ -1,9 +1,10 @@
 """Checks the register of standards: rules without a test or a reason, and tests that do not exist.
 
-Each table `docs/standards/NAME.toml` lists the rules of one document in our own words. A rule has `at` (section), `level`
-(MUST, SHOULD, MAY, ...) and `rule`, and one of: `tests` (names of tests or of timed scripts), `differs` (what the model
-does instead, and why) or `not_modelled` (the reason). `note` adds a sentence to a tested rule. `page_tables.py` builds
-the pages from them.
+Each table `docs/standards/NAME.toml` lists the rules of one document in our own words. `compared` says with
+which text they were compared; without it, the document was not at hand. A rule has `at` (section), `level` (MUST,
+SHOULD, MAY, ..., or RULE for a sentence or a numbered step without a key word) and `rule`, and one of: `tests` (names of
+tests or of timed scripts), `differs` (what the model does instead, and why) or `not_modelled` (the reason). `note` adds a
+sentence to a tested rule. `page_tables.py` builds the pages from them.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ else:
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/standards"
-LEVELS = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "RECOMMENDED"}
+LEVELS = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "RECOMMENDED", "RULE"}
 KEYS = {"at", "level", "rule", "tests", "differs", "not_modelled", "note"}
 DEFINITION = re.compile(r"^\s*(?:pub(?:\(crate\))? )?(?:fn|def) (\w+)", re.M)
-WORDS = {"tested": "name a test", "differs": "differ", "not modelled": "not modelled"}
+WORDS = {"tested": "tested", "differs": "differ", "not modelled": "not modelled"}
 
 
 @cache
@@ -57,6 +58,13 @@ def state(rule: dict[str, Any]) -> str:
     return "differs" if "differs" in rule else "not modelled" if "not_modelled" in rule else "tested"
 
 
+def compared(document: dict[str, Any]) -> str:
+    """Returns the sentence on the text with which the rules were compared."""
+    if "compared" in document:
+        return f"Sections, levels and contents were compared {document['compared']}, and each test was read."
+    return "The document was not at hand: sections and levels are from memory."
+
+
 def page(path: Path) -> str:
     """Returns the rules of a document in Markdown, with links to their tests."""
     document, known = tomllib.loads(path.read_text(encoding="utf-8")), definitions()
@@ -64,7 +72,8 @@ def page(path: Path) -> str:
     counts = {key: sum(state(rule) == key for rule in rules) for key in ("tested", "differs", "not modelled")}
     lines = [
         f"{document['about']}\n",
-        f"{len(rules)} rules: {', '.join(f'{n} {WORDS[key]}' for key, n in counts.items())}. The words are ours.\n",
+        f"{len(rules)} rules: {', '.join(f'{n} {WORDS[key]}' for key, n in counts.items())}. The words are ours. "
+        f"{compared(document)}\n",
         "| section | level | rule | tests |",
         "|---|---|---|---|",
     ]
@@ -94,15 +103,16 @@ def index() -> str:
         states = [state(rule) for rule in document["rule"]]
         tested, modelled = states.count("tested"), len(states) - states.count("not modelled")
         sums = [a + b for a, b in zip(sums, (len(states), modelled, tested), strict=True)]
-        rows.append(f"| [{document['title']}]({name}.md) | {len(states)} | {modelled} | {tested} |")
+        text = "yes" if "compared" in document else "no"
+        rows.append(f"| [{document['title']}]({name}.md) | {len(states)} | {modelled} | {tested} | {text} |")
     share = 100 * sums[2] // sums[1]
     return "\n".join(
         [
-            f"{sums[2]} of {sums[1]} rules that concern modelled behaviour name a test ({share} %).\n",
-            "| document | rules | modelled | with a test |",
-            "|---|---:|---:|---:|",
+            f"{sums[2]} of {sums[1]} rules that concern modelled behaviour are tested ({share} %).\n",
+            "| document | rules | modelled | tested | compared |",
+            "|---|---:|---:|---:|---|",
             *rows,
-            f"| all | {sums[0]} | {sums[1]} | {sums[2]} |",
+            f"| all | {sums[0]} | {sums[1]} | {sums[2]} | |",
         ]
     )
 

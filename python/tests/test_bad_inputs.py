@@ -110,6 +110,7 @@ def test_a_byte_order_mark_and_crlf_line_ends_are_accepted(celltrain, small):
     assert celltrain("check", small).code == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("end", range(0, len(SMALL), 7))
 def test_a_truncated_file_is_refused(celltrain, tmp_path, end):
     path = tmp_path / "cut.toml"
@@ -121,6 +122,7 @@ def test_a_truncated_file_is_refused(celltrain, tmp_path, end):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "old, new, line, words",
     [
@@ -212,6 +214,7 @@ def test_the_scenarios_of_the_next_test_are_valid(celltrain, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "base, old, new, line, fault",
     [

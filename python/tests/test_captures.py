@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from conftest import ROOT, SMALL, Command
+from conftest import ROOT, SMALL, Command, import_or_skip
 
 import celltrain as ct
 
@@ -336,7 +336,7 @@ def crc10(payload: bytes) -> int:
 
 def decoded(path: Path) -> Cells:
     """Decodes and verifies every cell and every complete frame of a capture."""
-    scapy = pytest.importorskip("scapy.utils", reason="scapy is not installed (scapy of PyPI)")
+    scapy = import_or_skip("scapy.utils")
     found, parts = Cells(), defaultdict(list)
     for cell, metadata in scapy.RawPcapNgReader(str(path)):
         assert len(cell) == 53

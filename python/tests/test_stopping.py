@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+from conftest import import_or_skip
 
 import celltrain as ct
 from celltrain import _core
@@ -163,7 +164,7 @@ def test_a_sweep_of_runs_without_end_is_ended_on_another_thread(tmp_path):
 
 
 def test_a_stopped_search_keeps_finished_trials(tmp_path):
-    pytest.importorskip("optuna")
+    import_or_skip("optuna")
     handle = ct.Cancel()
     with pytest.raises(ct.CancelledError):
         ct.tune(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import import_or_skip
 from sweeps import interrupted
 from tunes import PLAN
 
@@ -18,6 +19,8 @@ from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Estimate, Tuned, TunePlan
 from celltrain.ensemble.tuning.trials import ask
 from celltrain.model.paths import exact
+
+import_or_skip("optuna")
 
 pytestmark = pytest.mark.slow
 

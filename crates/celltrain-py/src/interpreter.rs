@@ -9,8 +9,8 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_long;
 use std::process;
-use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 

@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(refused(90, &[0, 0]), "frame aborted by its sender (length 0)");
         assert_eq!(refused(89, &[1]), "common part indicator is 0x01, only 0 is defined");
         let long = vec![0; PAYLOAD_BYTES * (MAX_FRAME_CELLS + 1)];
-        assert_eq!(refusal(parse(&long)), "frame runs past 1366 cells, the most that 65535 bytes need");
+        assert_eq!(refusal(parse(&long)), "frame has more than 1366 cells, the number that 65535 bytes need");
         let damaged = [vec![0; 92], vec![0, 0, 0, 1]].concat();
         let expected = format!("frame damaged: CRC-32 is 0x00000001, should be {:#010x}", crc32(&[0; 92]));
         assert_eq!(refusal(parse(&damaged)), expected);

@@ -457,10 +457,10 @@ fn a_capture_of_objects_without_bytes_is_refused_with_a_message() {
     );
     assert_eq!(
         refusal(at_hosts.frame(&seen(0, Place::Sender, packet(0, 1)))),
-        "tcp1: is TCP and sends no other packets"
+        "tcp1: is TCP and sends no packets of another kind"
     );
     let udp = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
-    assert_eq!(refusal(udp.pdu(&data(0, 0, 1))), "cbr1: sends packets that nothing answers, and no TCP");
+    assert_eq!(refusal(udp.pdu(&data(0, 0, 1))), "cbr1: sends packets without acknowledgements, not TCP");
     assert!(refusal(udp.pdu(&packet(0, u64::MAX))).starts_with("cbr1: its packets of"));
 
     let mut at_ports = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());

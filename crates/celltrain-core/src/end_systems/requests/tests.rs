@@ -233,6 +233,22 @@ fn the_round_trip_of_the_handshake_is_a_sample_unless_the_syn_was_repeated() {
     }
 }
 
+//= test rfc6298#5.7 "after a repeated SYN, the timeout of the first data is at least 3 s"
+#[test]
+fn after_a_repeated_syn_the_first_timeout_of_data_is_three_seconds() {
+    // Ticks of 10 ms. A timeout of 3 s or more stays as the SYN has backed it off.
+    for (initial, lost, rto) in [(30, &[][..], 3), (30, &[0][..], 300), (30, &[0, 1][..], 300), (3_000, &[0][..], 600)]
+    {
+        let initial_rto = Duration::from_milliseconds(initial);
+        let options = TcpOptions { rules: Rules::Rfc, initial_rto, ..fast_timer() };
+        let mut wires = Wires::losing(&network(1, options, HowOpened::Handshake, rare(512 * 10)), lost);
+        let mut states = Vec::new();
+        let mut script = Opened(&mut states);
+        wires.run_with(&mut script, |states| !states.0.is_empty());
+        assert_eq!(states[0].0, rto, "{initial} ms, {lost:?}");
+    }
+}
+
 /// Writes down a sender's timeout and windows when its SYN is acknowledged.
 struct Opened<'a>(&'a mut Vec<(u32, f64, f64)>);
 
