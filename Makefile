@@ -9,8 +9,10 @@ SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/glossary.md 
     ! -name '*.pyc')
 SOURCES := $(shell find python/celltrain -name '*.py')
 LOCK := requirements/use.lock
+TEST_LOCK := requirements/test.lock
 DEV_LOCK := requirements/dev.lock
-# The package, and the requirements of its checks and campaigns.
+# The package, and the requirements of its tests: those of a push, or all of them.
+TEST := .make/built .make/test
 DEV := .make/built .make/dev
 WHEEL_LOCK := requirements/wheel.lock
 # Version of uv, which writes the lock files.
@@ -26,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Excludes the pytest tests of the nightly job, which sets NIGHTLY=1.
 LATER := $(if $(NIGHTLY),,-m "not nightly")
 
-.PHONY: help demo test test-rust test-python check lint lint-rust lint-python format setup setup-dev models docs wheel lab lab-test lock peers campaign clean
+.PHONY: help demo test test-rust test-python check lint lint-rust lint-python format setup setup-dev models bless docs wheel lab lab-test lock peers campaign clean
 .DELETE_ON_ERROR:
 
 help:
@@ -54,9 +56,10 @@ test: test-rust test-python ## Rust and Python tests; NIGHTLY=1 adds the longest
 test-rust: | .make/tools
 	@mkdir -p out
 	@$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500) cargo test --workspace --quiet \
-	    $(if $(NIGHTLY),-- --include-ignored --skip differential::campaign::campaign) > out/rust-tests.txt 2>&1; passed=$$?; cat out/rust-tests.txt; exit $$passed
+	    $(if $(NIGHTLY),-- --include-ignored --skip differential::campaign::campaign) > out/rust-tests.txt 2>&1; passed=$$?; cat out/rust-tests.txt; \
+	    test $$passed = 0 || $(PYTHON) scripts/page_lines.py out/rust-tests.txt; exit $$passed
 
-test-python: $(DEV)
+test-python: $(if $(NIGHTLY),$(DEV),$(TEST))
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
 
 check: lint ## before each commit: lints, types, unit tests and the fast Python tests
@@ -65,7 +68,7 @@ check: lint ## before each commit: lints, types, unit tests and the fast Python 
 
 setup: .make/built ## build the package into .venv, with figures and reports; demo and test do this automatically
 
-setup-dev: $(DEV) ## add the packages for contributors: linters, test tools, pandas, polars, Dask, Sphinx
+setup-dev: $(DEV) ## add all packages for contributors, with those of NIGHTLY=1 and docs: pandas, polars, Dask, Sphinx
 
 lint: lint-rust lint-python ## format, lints, types, links and licences
 
@@ -76,33 +79,37 @@ lint-rust: | .make/tools
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@if cargo deny --version > /dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
+	    elif [ -n "$$CELLTRAIN_WHOLE" ]; then \
+	        echo "make: cargo-deny is needed: cargo install cargo-deny --locked" >&2; exit 1; \
 	    else echo "make: skipping licences and sources of crates; to check them: cargo install cargo-deny --locked"; fi
 
-lint-python: $(DEV)
+lint-python: $(TEST)
 	$(BIN)/rumdl check --quiet .
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
 	$(BIN)/python scripts/prose.py
-	$(BIN)/python scripts/standards.py --check
+	$(BIN)/python scripts/standards.py
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
-format: $(DEV) ## format Rust, Python and Markdown
+format: $(TEST) ## format Rust, Python and Markdown
 	cargo fmt
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 	$(BIN)/rumdl fmt --quiet .
 
 docs: $(DEV) ## build the site into out/site
-	rm -rf out/site
-	$(BIN)/python scripts/site_pages.py --check
+	rm -rf out/site out/doctrees
 	$(BIN)/python -m sphinx --builder html --jobs 2 --fail-on-warning --keep-going --quiet --conf-dir docs/site \
 	    --doctree-dir out/doctrees . out/site
 	@echo "The site is out/site/index.html."
 
-models: $(DEV) ## generate python/celltrain/model/types.py, stubs and the plan's schema after a change to their types
+models: $(TEST) ## generate python/celltrain/model/types.py, stubs and the plan's schema after a change to their types
 	$(BIN)/python scripts/generate_models.py
 	$(BIN)/python scripts/plan_schema.py
+
+bless: $(TEST) ## regenerate all derived files, and print what changed; with uncommitted changes, FORCE=1
+	@$(if $(FORCE),FORCE=$(FORCE)) $(BIN)/python scripts/bless.py
 
 # Each lock file is for all Python versions and systems, with hashes. `make lock UPGRADE=--upgrade` takes the newest
 # versions.
@@ -110,6 +117,7 @@ lock: | .make/tools ## write requirements/*.lock; UPGRADE=--upgrade takes the ne
 	$(PYTHON) -m venv .make/locking
 	.make/locking/bin/python -m pip install "uv==$(UV)"
 	$(LOCKED) pyproject.toml --extra dev --extra docs --output-file $(DEV_LOCK)
+	$(LOCKED) pyproject.toml --extra test --constraint $(DEV_LOCK) --output-file $(TEST_LOCK)
 	$(LOCKED) pyproject.toml --extra plot --extra report --constraint $(DEV_LOCK) --no-annotate --output-file $(LOCK)
 	$(LOCKED) requirements/wheel.in --output-file $(WHEEL_LOCK)
 
@@ -197,15 +205,15 @@ clean: ## remove all build output
 	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(LOCK)
 	@touch $@
 
-.make/dev: $(DEV_LOCK) .make/packages
-	@echo "make: installing $$(grep -c == $(DEV_LOCK)) packages for development from $(DEV_LOCK)"
+.make/test .make/dev: .make/%: requirements/%.lock .make/packages
+	@echo "make: installing $$(grep -c == $<) packages for development from $<"
 	@# Python compiles modules at their first use. Most of these are never used.
-	@$(BIN)/python -m pip install --no-compile --require-hashes --no-deps --requirement $(DEV_LOCK)
+	@$(BIN)/python -m pip install --no-compile --require-hashes --no-deps --requirement $<
 	@touch $@
 
 .make/venv: pyproject.toml | .make/tools
 	@$(PYTHON) -m venv .venv
-	@sed -n '/^maturin==/,/# via/p; /^tomli==/,/# via/p' $(DEV_LOCK) > .make/maturin.lock
+	@sed -n '/^maturin==/,/# via/p; /^tomli==/,/# via/p' $(TEST_LOCK) > .make/maturin.lock
 	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement .make/maturin.lock
 	@touch $@
 

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-import page
 from celltrain.running import statistics
+from paper_page import fill
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "studies" / "linux-cells.md"
@@ -147,7 +147,7 @@ def main() -> int:
                 append(options.runs, {**run(*setting), "repetition": repetition})
     if not options.page.exists():
         shutil.copyfile(PAGE, options.page)
-    page.fill(options.page, "runs", tables(rows(options.runs)))
+    fill(options.page, "runs", tables(rows(options.runs)))
     return 0
 
 

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from instruction_guard import ROOT, build
-from paper_page import replaced
+from paper_page import fill
 
 PAGE = ROOT / "docs" / "performance.md"
 
@@ -80,7 +80,7 @@ def main() -> None:
         lines.append(f"| {scenario} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)
     if arguments.page:
-        PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), "counts", "\n".join(lines)), encoding="utf-8")
+        fill(PAGE, "counts", "\n".join(lines))
 
 
 def counted(program: Path, scenario: str, duration: str, port_mode: str) -> tuple[int, dict[str, int]]:

@@ -1,79 +1,92 @@
-"""Writes the tables of docs/measures.md and docs/looking-inside.md from the core's lists of measures and events.
+"""Builds the tables of pages whose data are elsewhere. `docs/site/conf.py` calls `filled` for every page of the site.
 
-    python scripts/page_tables.py            writes them
-    python scripts/page_tables.py --check    exits with 1 if a page is stale
+A page has one of these lines where a table belongs:
 
-Each table is between marks:
+[All numbers](results/tagging/numbers.csv)    a line with nothing but a link to a CSV file or a table of standards
+<!-- built: flows -->                         a comment with the name of a table of the core or of the package
 
-<!-- table: NAME -->
-...
-<!-- end -->
+So the link leads to the data where pages are not built.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Mapping, Sequence
+import csv
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import paper_page
+import site_pages
+import standards
+from celltrain.cli.catalog import CHOICES, Parameter, entries, page_of
 from celltrain.model.measures import EVENTS, ROWS, RUN, SERIES, Measure
 
-DOCS = Path(__file__).parent.parent / "docs"
+#: A line with nothing but a link to a file with data.
+LINK = re.compile(r"^\[[^\]\n]+\]\(([\w./-]+\.(?:csv|toml))\)$", re.MULTILINE)
+NAMED = re.compile(r"^<!-- built: (\w+) -->$", re.MULTILINE)
+COLUMNS = ("unit", "type", "meaning")
 
 
-def main() -> None:
-    """Writes the tables into the pages. With `--check` it only exits with 1 if a page is stale."""
-    parser = argparse.ArgumentParser(description="Writes tables into pages.")
-    parser.add_argument("--check", action="store_true", help="only say whether a page is stale")
-    check = parser.parse_args().check
-    for page, tables in ((DOCS / "measures.md", measures()), (DOCS / "looking-inside.md", events())):
-        text = page.read_text()
-        new = written(page, text, tables)
-        if not check:
-            page.write_text(new)
-        elif new != text:
-            sys.exit(f"{page} is stale: run python {sys.argv[0]}")
+def filled(page: Path, text: str) -> str:
+    """Returns a page's text with its tables. `KeyError` names an unknown table, `OSError` a missing file."""
+    text = NAMED.sub(lambda found: parameters(page.stem) if found[1] == "parameters" else TABLES[found[1]](), text)
+    return LINK.sub(lambda found: f"{of_file(page.parent / found[1])}\n\n[Data]({found[1]})", text)
 
 
-def written(page: Path, text: str, tables: Mapping[str, str]) -> str:
-    """Returns the page's text with its tables replaced."""
-    for name, table in tables.items():
-        begin, end = f"<!-- table: {name} -->\n", "<!-- end -->\n"
-        before, found, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise SystemExit(f"{page} has no place for the table {name}")
-        text = f"{before}{begin}{table}{end}{after}"
-    return text
+def of_file(path: Path) -> str:
+    """Returns the table of a CSV file, the numbers or claims of a paper or study, or the rules of a standard."""
+    if path.suffix == ".toml":
+        return standards.page(path)
+    if build := {"numbers": paper_page.numbers, "claims": paper_page.claims}.get(path.stem):
+        return build(path.parent.name)
+    with path.open(encoding="utf-8", newline="") as handle:
+        heads, *rows = csv.reader(handle)
+    words = tuple(head for place, head in enumerate(heads) if not all(_is_number(row[place]) for row in rows))
+    return paper_page.grid(heads, [[cell.replace("|", "\\|") for cell in row] for row in rows], left=words)
 
 
-def measures() -> dict[str, str]:
-    """Returns the tables of docs/measures.md: one line for each measure, and for each column of each series."""
-    columns = ("measure", "unit", "type", "meaning")
-    tables = {
-        name: markdown(columns, [described(one) for one in listed]) for name, listed in {"run": RUN, **ROWS}.items()
-    }
-    series = [(f"`{kind.name}`", *described(one)) for kind in SERIES.values() for one in kind.columns]
-    return {**tables, "series": markdown(("series", "column", "unit", "type", "meaning"), series)}
+def _is_number(cell: str) -> bool:
+    return not re.search(r"[A-Za-z]{2}", cell)
 
 
-def events() -> dict[str, str]:
-    """Returns the table of docs/looking-inside.md: one line for each column of each kind of event."""
-    rows = [(f"`{kind.name}`", *described(one)) for kind in EVENTS.values() for one in kind.columns]
-    return {"events": markdown(("kind", "column", "unit", "type", "meaning"), rows)}
+def parameters(page: str) -> str:
+    """Returns the table of a model's parameters."""
+    [entry] = [one for kind in CHOICES for one in entries(kind) if page_of(kind, one.name) == page]
+    rows = [[f"`{p.name}`", p.type, p.unit, default(p), p.range, p.meaning] for p in entry.parameters]
+    heads = ["key", "type", "unit", "default", "range", "meaning"]
+    return paper_page.grid(heads, [[text.replace("|", "\\|") for text in row] for row in rows], left=tuple(heads))
 
 
-def described(measure: Measure) -> tuple[str, str, str, str]:
+def default(parameter: Parameter) -> str:
+    """Returns the default of a parameter as TOML, or why there is none."""
+    if parameter.required:
+        return "required"
+    return "absent" if parameter.default is None else f"`{json.dumps(parameter.default, ensure_ascii=False)}`"
+
+
+def measures(listed: Sequence[Measure]) -> str:
+    """Returns a table with a line for each measure."""
+    return paper_page.grid(["measure", *COLUMNS], [described(one) for one in listed], left=("measure", *COLUMNS))
+
+
+def columns(kinds: Mapping[str, object], head: str) -> str:
+    """Returns a table with a line for each column of each series, or of each kind of event."""
+    rows = [[f"`{kind.name}`", *described(one)] for kind in kinds.values() for one in kind.columns]  # type: ignore[attr-defined]
+    return paper_page.grid([head, "column", *COLUMNS], rows, left=(head, "column", *COLUMNS))
+
+
+def described(measure: Measure) -> list[str]:
     """Returns the name, unit, type and meaning of a measure; strings have no unit."""
-    return f"`{measure.name}`", measure.unit or "-", measure.kind, measure.meaning
+    return [f"`{measure.name}`", measure.unit or "-", measure.kind, measure.meaning]
 
 
-def markdown(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Returns a table in Markdown."""
-    lines = [columns, ("---",) * len(columns), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" if line[0] != "---" else f"|{'|'.join(line)}|\n" for line in lines)
-
-
-if __name__ == "__main__":
-    main()
+#: Tables by the name in a page's comment.
+TABLES: dict[str, Callable[[], str]] = {
+    **{name: lambda listed=listed: measures(listed) for name, listed in {"run": RUN, **ROWS}.items()},  # type: ignore[misc]
+    "series": lambda: columns(SERIES, "series"),
+    "events": lambda: columns(EVENTS, "kind"),
+    "models": site_pages.models,
+    "api": site_pages.api,
+    "standards": standards.index,
+}

@@ -1,4 +1,4 @@
-"""Fills the page of a paper, or of a study, with the numbers and claims of a saved answer.
+"""Keeps the numbers and claims of a saved answer as tables in docs/results, and fills the page of its paper or study.
 
     celltrain reproduce af-96-1269 --json > out/af-96-1269.json
     python scripts/paper_page.py out/af-96-1269.json
@@ -6,56 +6,218 @@
     celltrain study tagging --out out/tagging
     python scripts/paper_page.py out/tagging/study.json
 
-The page is docs/papers/<id>.md or docs/studies/<id>.md. The script replaces the text between `<!-- numbers:begin -->`
-and `<!-- numbers:end -->`, and between `<!-- claims:begin -->` and `<!-- claims:end -->`. It copies figures next to the
-answer to docs/images: all figures of a study or of a paper without printed numbers, and those figures of other papers
-that their pages show.
+The tables are CSV files with the printed digits: docs/results/<id>/numbers.csv, ratios.csv, claims.csv, shares.csv and
+errors.csv. `page_tables.py` builds them into the site. The page, docs/papers/<id>.md or docs/studies/<id>.md, gets the
+counts, between `<!-- numbers:begin -->` and `<!-- numbers:end -->`, and between the same marks for claims. The script
+also copies figures next to the answer to docs/images: all figures of a study or of a paper without printed numbers, and
+those figures of other papers that their pages show.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import os
+import re
 import shutil
 import sys
-from itertools import compress
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load, seed_count
+from celltrain.papers.paper import PAPER, STUDY, Number, Paper, Table, load, seed_count
 from celltrain.papers.report import ERRORS, SHARES, error_row, share_rows
 
 ROOT = Path(__file__).resolve().parents[1]
-#: The three verdicts for a number, as columns.
-VERDICTS = ("in range", "near mean", "PIT")
+RESULTS = ROOT / "docs" / "results"
+#: The columns of numbers.csv that have verdicts, and their heads on pages.
+VERDICTS = {"in_range": "in range", "near_mean": "near mean", "pit": "PIT"}
 #: Rules by which a number counts as inside.
 RULES = {"range": "in range", "mean": "near the mean", "either": "in range or near the mean"}
+#: Longer tables become files.
+MOST_WORDS = 120
+CELLS = re.compile(r"(?<!\\)\|")
+#: A row of a CSV file.
+Row = Mapping[str, str]
 
 
 def main() -> int:
-    """Reads the answer and fills the page."""
-    parser = argparse.ArgumentParser(description="Fill a page with the numbers of a saved answer.")
+    """Reads the answer, writes the tables and fills the page."""
+    parser = argparse.ArgumentParser(description="Keep the tables of a saved answer, and fill its page.")
     parser.add_argument("answer", type=Path, help="what `celltrain reproduce <paper> --json` or `study` printed")
-    parser.add_argument("--page", type=Path, help="the page; docs/papers/<id>.md or docs/studies/<id>.md when absent")
     arguments = parser.parse_args()
     answer = json.loads(arguments.answer.read_text(encoding="utf-8"))
     kind = PAPER if PAPER.word in answer else STUDY
     paper = load(answer[kind.word], kind=kind)
-    page: Path = arguments.page or ROOT / "docs" / kind.folder / f"{paper.id}.md"
+    keep(answer, paper)
+    page = ROOT / "docs" / kind.folder / f"{paper.id}.md"
+    for block, head in (("numbers", counted(answer, paper)), ("claims", held(results(paper.id, "claims")))):
+        fill(page, block, f"{head}\n\n[All {block}](../results/{paper.id}/{block}.csv)")
     text = page.read_text(encoding="utf-8")
     in_print = any(not table.experiment for table in paper.tables)
-    text = replaced(text, "numbers", numbers(answer, paper) if in_print else own_numbers(answer, paper))
-    text = replaced(text, "claims", claims(answer, in_print) if kind is PAPER else study_claims(answer, paper))
-    page.write_text(text, encoding="utf-8")
-    print(f"wrote {page}")
     drawn = sorted(arguments.answer.parent.glob(f"{paper.id}-*.png"))
     for figure_file in [path for path in drawn if not in_print or f"images/{path.name}" in text]:
         print(f"wrote {shutil.copyfile(figure_file, ROOT / 'docs' / 'images' / figure_file.name)}")
     return 0
 
 
+# What is kept of an answer.
+
+
+def keep(answer: dict[str, Any], paper: Paper) -> None:
+    """Writes the CSV files of an answer."""
+    for name, rows in kept(answer, paper).items():
+        save(RESULTS / paper.id / f"{name}.csv", rows)
+
+
+def kept(answer: dict[str, Any], paper: Paper) -> dict[str, list[dict[str, Any]]]:
+    """Returns the rows of each CSV file, with the digits that pages show."""
+    digits = {name: quantity.decimals for name, quantity in paper.quantities.items()}
+    ours = answer["numbers"] + answer["experiments"]
+    of_table = {table.number: [n for n in ours if n["table"] == table.number] for table in paper.tables}
+    ordered = [
+        n
+        for table in paper.tables
+        for name in table.quantities
+        for n in of_table[table.number]
+        if n["quantity"] == name
+    ]
+    files = {"numbers": [number_row(number, digits[number["quantity"]], paper) for number in ordered]}
+    if answer.get("ratios"):
+        shown = ("mean", "low", "high")
+        files["ratios"] = [
+            {"table": r["table"], **r["row"], "quantity": r["quantity"], **{key: figure(r[key], 2) for key in shown}}
+            for r in answer["ratios"]
+        ]
+    files["claims"] = [claim_row(claim) for claim in answer["claims"]]
+    if paper.has_print:
+        scored = [group for group in answer["summary"]["by"] if group["scored"]]
+        files["shares"] = [dict(zip(SHARES, row, strict=True)) for row in share_rows(answer["summary"])]
+        files["errors"] = [dict(zip(ERRORS, error_row(group, paper), strict=True)) for group in scored]
+    return files
+
+
+def number_row(number: dict[str, Any], digits: int, paper: Paper) -> dict[str, Any]:
+    """Returns the row of a number: our values, and the verdicts if it is printed in the paper."""
+    row = {"table": number["table"], **number["row"], "quantity": number["quantity"]}
+    mean, low, high, spread = (figure(number[value], digits) for value in ("mean", "low", "high", "interval"))
+    if not paper.has_print:
+        return {**row, "mean": mean, "interval": "" if number["low"] == number["high"] else spread}
+    row |= {"mean": mean, "low": low, "high": high, "note": number["note"]}
+    if number["published"] is None:
+        return row
+    words = {True: "yes", False: "no", None: "-"}
+    verdicts = {"in_range": words[number["inside_range"]], "near_mean": words[number["inside_tolerance"]]}
+    verdicts["pit"] = figure(number["pit"], 2)
+    if not number["scored"]:
+        verdicts = dict.fromkeys(VERDICTS, "-")
+    return {**row, "published": figure(number["published"], digits), **verdicts}
+
+
+def claim_row(claim: dict[str, Any]) -> dict[str, Any]:
+    """Returns the row of a claim: whether it holds, with the evidence, for how many seeds, and in print."""
+    words = {True: "yes", False: "no", None: "undecided"}
+    row = {"claim": claim["id"], "holds": words[claim["holds"]], "evidence": claim["evidence"] or ""}
+    if claim.get("seeds_share") is not None:
+        row["seeds"] = f"{round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']}"
+    if claim.get("published_holds") is not None:
+        row |= {"printed": words[claim["published_holds"]], "printed_evidence": claim["published_evidence"] or ""}
+    return row
+
+
+def save(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes rows as CSV, with the columns of all rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as handle:
+        writer = csv.DictWriter(handle, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def results(paper: str, name: str) -> list[Row]:
+    """Returns the rows of a CSV file of a paper or study; none if there is no such file."""
+    return read(RESULTS / paper / f"{name}.csv")
+
+
+@cache
+def read(path: Path) -> list[Row]:
+    """Returns the rows of a CSV file; none if there is no such file."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+# The counts on the page.
+
+
+def counted(answer: dict[str, Any], paper: Paper) -> str:
+    """Returns what the page says of all numbers."""
+    version = answer["build"]["version"]
+    if paper.has_print:
+        seeds = [
+            f"{seed_count(count)} for {network}" if network else seed_count(count)
+            for network, count in answer["seeds_by_network"].items()
+        ]
+        groups = [g for g in answer["summary"].get("by_quantity", []) if g["mean_relative_error"] is not None]
+        shares = [f"{100 * g['mean_relative_error']:.0f} % for {words(g['quantity'])}" for g in groups]
+        error = (
+            f" Over all tables, the mean error as a share of the printed number is {listed(shares)}." if shares else ""
+        )
+        return f"{agreement(results(paper.id, 'shares'))} Version {version} ran {listed(seeds)}.{error}"
+    ours = answer["numbers"] + answer["experiments"]
+    *fewer, most = sorted({max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables})
+    return f"Means of {' or '.join([*map(str, fewer), seed_count(most)])} (version {version})."
+
+
+def agreement(shares: Sequence[Row]) -> str:
+    """Returns how many numbers agree with the printed ones."""
+    inside, scored = map(int, shares[-1]["inside"].split("/"))
+    within, near = (shares[-1][key].split("/") for key in ("in range", "near mean"))
+    text = f"{inside} of {scored} scored numbers are inside ({100 * inside / scored:.0f} %): {within[0]} are in range"
+    return f"{text}, and {near[0]} of the {near[1]} with a tolerance are near the mean." if near[1:] else f"{text}."
+
+
+def held(claims: Sequence[Row]) -> str:
+    """Returns how many claims hold."""
+    verdicts = [claim["holds"] for claim in claims]
+    undecided = f"; {count} undecided" if (count := verdicts.count("undecided")) else ""
+    return f"{verdicts.count('yes')} of {len(verdicts)} claims hold{undecided}."
+
+
+def fill(page: Path, block: str, content: str) -> None:
+    """Replaces the content of a marked block of a page. Its tables become files in docs/results.
+
+    `make format` wraps the lines of the page.
+    """
+    text, tables = without_tables(page, block, content)
+    for path, lines in tables.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8", newline="") as handle:
+            csv.writer(handle, lineterminator="\n").writerows(lines)
+    page.write_text(replaced(page.read_text(encoding="utf-8"), block, text), encoding="utf-8")
+    print(f"wrote {page}")
+
+
+def without_tables(page: Path, block: str, content: str) -> tuple[str, dict[Path, list[list[str]]]]:
+    """Returns a block with links in place of its long tables, and the cells of these tables by file."""
+    tables: dict[Path, list[list[str]]] = {}
+
+    def link(found: re.Match[str]) -> str:
+        if len(found[0].split()) <= MOST_WORDS:
+            return found[0]
+        lines = [[cell.strip() for cell in CELLS.split(line.strip()[1:-1])] for line in found[0].splitlines()]
+        path = RESULTS / page.stem / f"{block}-{len(tables) + 1}.csv"
+        tables[path] = [lines[0], *lines[2:]]
+        return f"[{words(block).capitalize()}, table {len(tables)}]({os.path.relpath(path, page.parent)})\n"
+
+    return re.sub(r"(?:^\|.*\|(?:\n|\Z))+", link, content, flags=re.MULTILINE), tables
+
+
 def replaced(text: str, block: str, content: str) -> str:
-    """Returns the text with the content of a marked block replaced; `make format` wraps its lines."""
+    """Returns the text with the content of a marked block replaced."""
     begin, end = f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
     if text.count(begin) != 1 or text.count(end) != 1:
         sys.exit(f"the page needs one line {begin} and one line {end}")
@@ -63,142 +225,78 @@ def replaced(text: str, block: str, content: str) -> str:
     return f"{before}{begin}\n\n{content.strip()}\n\n{end}{rest.split(end)[1]}"
 
 
-def numbers(answer: dict[str, Any], paper: Paper) -> str:
-    """Returns the summary, then every table with every number."""
-    summary = answer["summary"]
-    seeds = [
-        f"{seed_count(count)} for {network}" if network else seed_count(count)
-        for network, count in answer["seeds_by_network"].items()
-    ]
-    members = {
-        table.number: [n for n in answer["numbers"] + answer["experiments"] if n["table"] == table.number]
-        for table in paper.tables
-    }
-    rules = {table: rule for table, some in members.items() if (rule := counted_by(some))}
-    parts = [
-        f"{summary['inside']} of {summary['scored']} scored numbers are inside ({percent(summary['share_inside'])}): "
-        f"{counts(summary['verdicts'], summary['scored'])}. Version {answer['build']['version']} ran {listed(seeds)}.",
-        grid(list(SHARES), share_rows(summary), left=("network", "quantity")),
-        grid(list(ERRORS), [error_row(group, paper) for group in summary["by"] if group["scored"]], left=ERRORS[1:3]),
-        relative_errors(answer),
-    ]
+# The tables on the site.
+
+
+def numbers(name: str) -> str:
+    """Returns every table of a paper or study with every number, below its heading."""
+    paper = loaded(name)
+    return in_print(paper) if paper.has_print else own_numbers(paper)
+
+
+def loaded(name: str) -> Paper:
+    """Returns a paper or study by its name."""
+    return load(name, kind=PAPER if name in PAPER.ids() else STUDY)
+
+
+def in_print(paper: Paper) -> str:
+    """Returns the shares and errors, and each table with the printed values, ours and the three verdicts."""
+    parts = []
+    for name in ("shares", "errors"):
+        rows = results(paper.id, name)
+        parts.append(grid(list(rows[0]), [list(row.values()) for row in rows], left=("network", "quantity")))
+    rules = {table.number: rule for table in paper.tables if (rule := counted_by(table.numbers))}
     for table in paper.tables:
-        if some := members[table.number]:
-            parts += [f"### {table.heading}", number_table(table, some, paper)]
-            parts += [f"{mark}) {note}." for mark, note in enumerate(notes(some), start=1)]
-            if len(set(rules.values())) > 1 and table.number in rules:
-                parts += [f"A number counts as inside if it is {rules[table.number]}."]
-    return "\n\n".join(part for part in parts if part)
+        rows = [row for row in results(paper.id, "numbers") if row["table"] == table.number]
+        parts += [f"### {table.heading}", number_table(table, rows)]
+        parts += [f"{mark}) {note}." for mark, note in enumerate(notes(rows), start=1)]
+        if len(set(rules.values())) > 1 and table.number in rules:
+            parts += [f"A number counts as inside if it is {rules[table.number]}."]
+    return "\n\n".join(parts)
 
 
-def relative_errors(answer: dict[str, Any]) -> str:
-    """Returns the mean error of each quantity as a fraction of the printed values; empty if the answer lacks it."""
-    groups = [g for g in answer["summary"].get("by_quantity", []) if g["mean_relative_error"] is not None]
-    shares = listed([f"{percent(g['mean_relative_error'])} for {words(g['quantity'])}" for g in groups])
-    return f"Over all tables, the mean error as a share of the printed number is {shares}." if shares else ""
-
-
-def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
+def number_table(table: Table, numbers: Sequence[Row]) -> str:
     """Returns one line per row of a table: for each quantity the printed value, ours, and the three verdicts.
 
     Tables without tolerances for the mean have no column for that verdict.
     """
-    marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
+    marks = {note: f" {mark})" for mark, note in enumerate(notes(numbers), start=1)}
+    shown = [key for key in VERDICTS if key != "near_mean" or any(row[key] in ("yes", "no") for row in numbers)]
     heads = [words(key) for key in table.keys]
-    shown = [True, any(number["inside_tolerance"] is not None for number in members), True]
     for quantity in table.quantities:
-        heads += [words(quantity)] if table.experiment else [words(quantity), "ours", *compress(VERDICTS, shown)]
-    rows: dict[str, list[str]] = {}
-    for number in members:
-        line = rows.setdefault(json.dumps(number["row"]), [str(number["row"][key]) for key in table.keys])
-        digits = paper.quantities[number["quantity"]].decimals
-        mean, low, high = (f"{number[value]:.{digits}f}" for value in ("mean", "low", "high"))
-        ours = mean if low == high else f"{mean} ({low}\u2013{high})"
+        heads += [words(quantity)] if table.experiment else [words(quantity), "ours", *(VERDICTS[key] for key in shown)]
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for row in numbers:
+        line = lines.setdefault(key := tuple(row[key] for key in table.keys), [*key])
+        ours = row["mean"] if row["low"] == row["high"] else f"{row['mean']} ({row['low']}\u2013{row['high']})"
         if table.experiment:
             line.append(ours)
         else:
-            *first, last = compress(verdicts(number), shown)
-            first = ["**no**" if word == "no" else word for word in first]
-            line += [f"{number['published']:.{digits}f}", ours, *first, last + marks.get(number["note"], "")]
-    return grid(heads, list(rows.values()), left=VERDICTS)
+            verdicts = ["**no**" if row[key] == "no" else row[key] for key in shown]
+            line += [row["published"], ours, *verdicts]
+            line[-1] += marks.get(row.get("note", ""), "")
+    return grid(heads, list(lines.values()), left=tuple(VERDICTS.values()))
 
 
-def verdicts(number: dict[str, Any]) -> list[str]:
-    """Returns the three verdicts for a number as text: "-" if there is none, or if the number is not scored."""
-    if not number["scored"]:
-        return ["-"] * len(VERDICTS)
-    words = {True: "yes", False: "no", None: "-"}
-    return [words[number["inside_range"]], words[number["inside_tolerance"]], f"{number['pit']:.2f}"]
-
-
-def counted_by(numbers: list[dict[str, Any]]) -> str:
+def counted_by(numbers: Sequence[Number]) -> str:
     """Returns the rule by which the scored numbers of a table count as inside; empty if none is scored."""
     by: dict[str, list[str]] = {}
     for number in numbers:
-        quantities = by.setdefault(number["judged_by"], []) if number["scored"] else [number["quantity"]]
-        if number["quantity"] not in quantities:
-            quantities.append(number["quantity"])
+        name = number.quantity.name
+        quantities = by.setdefault(number.judged_by, []) if number.scored else [name]
+        if name not in quantities:
+            quantities.append(name)
     if len(by) == 1:
         return RULES[next(iter(by))]
     return ", and ".join(f"{RULES[rule]} for {listed(list(map(words, quantities)))}" for rule, quantities in by.items())
 
 
-def counts(verdicts: dict[str, Any], scored: int) -> str:
-    """Returns the three verdicts for several numbers, as counts."""
-    return (
-        f"{verdicts['inside_range']} of {scored} are in range, and {verdicts['inside_tolerance']} of the "
-        f"{verdicts['with_tolerance']} with a tolerance are near the mean. {verdicts['pit_middle']} of {verdicts['draws']} "
-        f"have a PIT in the middle; {verdicts['pit_middle_expected']:.0f} would be expected by chance"
-    )
-
-
-def claims(answer: dict[str, Any], in_print: bool) -> str:
-    """Returns every claim with its quotation and both verdicts, or one verdict if the paper prints no numbers."""
-    held = sum(claim["holds"] for claim in answer["claims"])
-    heads = ["claim", "our runs", "seeds", *(["printed numbers"] if in_print else [])]
-    rows = []
-    for claim in answer["claims"]:
-        stated = f'{claim["text"]} The paper: "{claim["quote"]}"'
-        row = [f"`{claim['id']}` ({place(claim)}): {stated}", verdict(claim["holds"], claim["evidence"]), alone(claim)]
-        printed = verdict(claim["published_holds"], claim["published_evidence"])
-        rows.append([*row, printed] if in_print else row)
-    parts = [f"{held} of {len(answer['claims'])} claims hold in our runs.", grid(heads, rows, left=tuple(heads))]
-    if answer["claims_left_out"]:
-        parts.append(f"Not judged, because their tables were not run: {', '.join(answer['claims_left_out'])}.")
-    return "\n\n".join(parts)
-
-
-def place(claim: dict[str, Any]) -> str:
-    """Returns the place of a claim in the text."""
-    return f"section {claim['section']}" if claim["section"][:1].isdigit() else claim["section"].lower()
-
-
-def verdict(holds: bool | None, evidence: str | None) -> str:
-    """Returns whether a claim holds, and the numbers behind that; "-" if there are none."""
-    if holds is None:
-        return "-"
-    return f"{'yes' if holds else '**no**'}: {evidence}" if evidence else "yes" if holds else "**no**"
-
-
-def alone(claim: dict[str, Any]) -> str:
-    """Returns the number of single seeds for which a claim holds; empty if the answer lacks it."""
-    if claim.get("seeds_share") is None:
-        return ""
-    return f"{round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']}"
-
-
-def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
+def own_numbers(paper: Paper) -> str:
     """Returns every table of a study, or experiment of a paper: each quantity separately, one key across the columns.
 
     The meaning of each quantity is given with its first table.
     """
-    ours = answer["numbers"] + answer["experiments"]
-    seeds = {max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables}
-    *fewer, most = sorted(seeds)
-    count = " or ".join([*map(str, fewer), seed_count(most)])
-    parts = [
-        f"Means of {count} (version {answer['build']['version']}), \u00b1 half of the 95 % interval (Student's t)."
-    ]
+    parts = ["\u00b1 is half of the 95 % interval (Student's t)."]
     defined: set[str] = set()
     for table in paper.tables:
         parts.append(f"### {table.heading}")
@@ -206,69 +304,46 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
             quantity = paper.quantities[name]
             named = quantity.unit in ("1", quantity.meaning.split()[0])
             unit = "" if named else f", in {quantity.unit}"
-            members = [n for n in ours if (n["table"], n["quantity"]) == (table.number, name)]
             meaning = f" {quantity.meaning}{unit}." if name not in defined else ""
             defined.add(name)
-            parts += [f"**{words(name).capitalize()}**:{meaning}", across(table, members, paper)]
-            of = [r for r in answer.get("ratios", []) if (r["table"], r["quantity"]) == (table.number, name)]
-            if of:
+            parts += [
+                f"**{words(name).capitalize()}**:{meaning}",
+                across(table, name, results(paper.id, "numbers"), paper),
+            ]
+            ratios = [r for r in results(paper.id, "ratios") if (r["table"], r["quantity"]) == (table.number, name)]
+            if ratios:
                 base = " and ".join(
                     f"`{value}`" if isinstance(value, str) else f"{words(key)} {value}"
                     for key, value in table.against.items()
                 )
-                parts += [f"Ratio to {base}, seed by seed, with its 95 % interval:", ratios(table, of, members, paper)]
+                parts += [f"Ratio to {base}, seed by seed, with its 95 % interval:", across(table, name, ratios, paper)]
     return "\n\n".join(parts)
 
 
-def across(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
-    """Returns one quantity of a study's or experiment's table."""
+def across(table: Table, quantity: str, rows: Sequence[Row], paper: Paper) -> str:
+    """Returns one quantity of a study's or experiment's table: means, or ratios with a last column for all columns."""
     down = [key for key in table.keys if key != table.across]
+    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        if (row["table"], row["quantity"]) == (table.number, quantity):
+            column = row[table.across] if table.across else ""
+            lines.setdefault(tuple(row[key] for key in down), {})[column] = cell(row)
+    values = {str(n.row[table.across]): n.row[table.across] for n in table.numbers} if table.across else {}
+    columns = [column for column in (*values, "") if any(column in line for line in lines.values())]
+    alone = "ratio" if rows and "low" in rows[0] else words(quantity)
     heads = [headed(key, paper) for key in down]
-    rows: dict[str, list[str]] = {}
-    for number in members:
-        line = rows.setdefault(
-            json.dumps([number["row"][key] for key in down]), [str(number["row"][key]) for key in down]
-        )
-        digits = paper.quantities[number["quantity"]].decimals
-        mean, spread = figure(number["mean"], digits), figure(number["interval"], digits)
-        same = number["low"] == number["high"]
-        line.append(mean if same else f"{mean} \u00b1 {spread}")
-    if table.across is None:
-        heads.append(words(members[0]["quantity"]))
-    else:
-        values = dict.fromkeys(number["row"][table.across] for number in members)
-        heads += [str(value) if isinstance(value, str) else f"{words(table.across)} {value}" for value in values]
-    return grid(heads, list(rows.values()))
+    for column in columns:
+        value = values.get(column, "all" if values else alone)
+        heads.append(value if isinstance(value, str) else f"{words(str(table.across))} {value}")
+    return grid(heads, [[*left, *(line.get(column, "-") for column in columns)] for left, line in lines.items()])
 
 
-def ratios(table: Table, members: list[dict[str, Any]], order: list[dict[str, Any]], paper: Paper) -> str:
-    """Returns the paired ratios of one quantity of a study's table, in bold if the interval excludes 1.
-
-    The last column has the geometric mean over the other columns.
-    """
-    down = [key for key in table.keys if key != table.across]
-    cells = {json.dumps(ratio["row"], sort_keys=True): ratio for ratio in members}
-    # The row of `against` may be a column; it has no ratios.
-    values = list(dict.fromkeys(ratio["row"][table.across] for ratio in members if table.across in ratio["row"]))
-    columns: list[dict[str, Any]] = [{str(table.across): value} for value in values]
-    heads = [str(value) if isinstance(value, str) else f"{words(str(table.across))} {value}" for value in values]
-    if any(table.across not in ratio["row"] for ratio in members):
-        columns, heads = [*columns, {}], [*heads, "all" if values else "ratio"]
-    rows = []
-    for left in dict.fromkeys(tuple(number["row"][key] for key in down) for number in order):
-        row = dict(zip(down, left, strict=True))
-        found = [cells.get(json.dumps(row | column, sort_keys=True)) for column in columns]
-        if any(found):
-            rows.append([*map(str, left), *map(interval, found)])
-    return grid([*(headed(key, paper) for key in down), *heads], rows)
-
-
-def interval(ratio: dict[str, Any] | None) -> str:
-    """Formats a ratio with its interval; "-" if there is none."""
-    if ratio is None:
-        return "-"
-    text = f"{ratio['mean']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
-    return text if ratio["low"] <= 1 <= ratio["high"] else f"**{text}**"
+def cell(row: Row) -> str:
+    """Formats a mean with its interval; a ratio is in bold if the interval excludes 1."""
+    if "low" in row:
+        text = f"{row['mean']} ({row['low']} to {row['high']})"
+        return text if float(row["low"]) <= 1 <= float(row["high"]) else f"**{text}**"
+    return f"{row['mean']} \u00b1 {row['interval']}" if row["interval"] else row["mean"]
 
 
 def headed(key: str, paper: Paper) -> str:
@@ -277,26 +352,34 @@ def headed(key: str, paper: Paper) -> str:
     return name if unit in ("", "1") or name.endswith(f" {unit}") else f"{name} ({unit})"
 
 
-def study_claims(answer: dict[str, Any], paper: Paper) -> str:
-    """Returns every claim of a study with its reason and verdict. Quotations are from the study's source."""
-    verdicts = [claim["holds"] for claim in answer["claims"]]
-    text = paper.follows.split(",")[0]
-    rows = []
-    for claim in answer["claims"]:
-        quoted = f' {text}, {place(claim)}: "{claim["quote"]}"' if claim["quote"] else ""
-        holds = (
-            f"undecided: {claim['evidence']}" if claim["holds"] is None else verdict(claim["holds"], claim["evidence"])
-        )
-        rows.append([f"`{claim['id']}`: {claim['text']}", f"{claim['reason']}{quoted}", holds])
-    heads = ["claim", "expected because", "holds"]
-    undecided = f"; {count} undecided" if (count := verdicts.count(None)) else ""
-    held = f"{verdicts.count(True)} of {len(verdicts)} claims hold{undecided}."
-    return f"{held}\n\n{grid(heads, rows, left=tuple(heads))}"
+def claims(name: str) -> str:
+    """Returns every claim with its quotation or reason, and its verdicts."""
+    paper = loaded(name)
+    rows = {row["claim"]: row for row in results(name, "claims")}
+    return "\n".join(claim_text(claim, rows[claim["id"]], paper) for claim in paper.claims if claim["id"] in rows)
 
 
-def notes(members: list[dict[str, Any]]) -> list[str]:
+def claim_text(claim: Mapping[str, Any], row: Row, paper: Paper) -> str:
+    """Returns an item of the list of claims."""
+    place = claim.get("section", "")
+    place = f"section {place}" if place[:1].isdigit() else place.lower()
+    source = "The paper" if paper.kind is PAPER else paper.follows.split(",")[0]
+    quoted = f' {source}, {place}: "{claim["quote"]}"' if claim.get("quote") else ""
+    reason = f" {claim['reason']}" if claim.get("reason") else ""
+    verdicts = [verdict("Holds", row["holds"], row["evidence"])]
+    verdicts += [f"Single seeds: {row['seeds']}."] if row.get("seeds") else []
+    verdicts += [verdict("In print", row["printed"], row["printed_evidence"])] if row.get("printed", "-") != "-" else []
+    return f"* `{claim['id']}`: {claim['text']}{reason}{quoted}\n  {' '.join(verdicts)}"
+
+
+def verdict(head: str, word: str, evidence: str) -> str:
+    """Returns whether a claim holds, and the numbers behind that."""
+    return f"**{head}: {word}**{f' ({evidence})' if evidence else ''}."
+
+
+def notes(rows: Iterable[Row]) -> list[str]:
     """Returns the distinct notes on a table's numbers, in order of appearance."""
-    return list(dict.fromkeys(number["note"] for number in members if number["note"]))
+    return list(dict.fromkeys(row["note"] for row in rows if row.get("note")))
 
 
 def grid(heads: list[str], rows: list[list[str]], left: tuple[str, ...] = ()) -> str:
@@ -308,11 +391,6 @@ def grid(heads: list[str], rows: list[list[str]], left: tuple[str, ...] = ()) ->
 def figure(value: float | None, digits: int) -> str:
     """Formats a number; empty if undefined. A number that rounds to zero has no sign."""
     return "" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
-
-
-def percent(share: float | None) -> str:
-    """Formats a fraction as a percentage."""
-    return "" if share is None else f"{100 * share:.0f} %"
 
 
 def listed(parts: list[str]) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from celltrain.drawing.figure import COLOURS, STYLE
 from instruction_guard import CRATE, ROOT, build, cases, compiler, output, run
-from paper_page import grid, replaced
+from paper_page import fill, grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def main() -> int:
     scaling = read(arguments.csv)
     draw(scaling)
     if arguments.page:
-        fill(scaling, read(MEASURED / "whole.csv"), read(MEASURED / "machine.csv")[0])
+        fill_page(scaling, read(MEASURED / "whole.csv"), read(MEASURED / "machine.csv")[0])
     return 0
 
 
@@ -152,7 +152,7 @@ def tick(value: str) -> str:
     return f"{int(value):,}".replace(",", "\u2009")
 
 
-def fill(scaling: list[Row], whole: list[Row], machine: Row) -> None:
+def fill_page(scaling: list[Row], whole: list[Row], machine: Row) -> None:
     """Fills the tables of the page."""
     version = next(line.split('"')[1] for line in (ROOT / "Cargo.toml").open() if line.startswith("version"))
     parts = [
@@ -166,8 +166,8 @@ def fill(scaling: list[Row], whole: list[Row], machine: Row) -> None:
         "The figure shows these medians of three runs:",
         scaling_table(scaling),
     ]
-    text = replaced(PAGE.read_text(encoding="utf-8"), "bench", "\n\n".join(parts))
-    PAGE.write_text(replaced(text, "comparison", comparison(scaling)), encoding="utf-8")
+    fill(PAGE, "bench", "\n\n".join(parts))
+    fill(PAGE, "comparison", comparison(scaling))
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 

@@ -1,13 +1,10 @@
-"""Writes the list pages (`docs/models.md` and `docs/api.md`) and the figures of `docs/gallery.md`.
+"""Lists models and public names for the site, and draws the figures of `docs/gallery.md`.
 
-python scripts/site_pages.py              writes both pages
-python scripts/site_pages.py --check      exits with 1 if one is stale
-python scripts/site_pages.py --gallery    runs the commands of the gallery and saves their figures
+python scripts/site_pages.py      runs the commands of the gallery and saves their figures
 """
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import os
 import re
@@ -78,38 +75,9 @@ ANSWERS = [
 INHERITING = ("Compared",)
 
 
-def main() -> int:
-    """Writes, checks or draws the pages."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 where a page is stale")
-    parser.add_argument("--gallery", action="store_true", help="run the gallery's commands and keep their figures")
-    options = parser.parse_args()
-    if options.gallery:
-        draw()
-        return 0
-    stale = [path for path, text in PAGES.items() if options.check and path.read_text(encoding="utf-8") != text()]
-    for path, text in PAGES.items():
-        if not options.check:
-            path.write_text(text(), encoding="utf-8")
-    for path in stale:
-        print(f"{path.relative_to(ROOT)} is stale: run scripts/site_pages.py")
-    return int(bool(stale))
-
-
 def models() -> str:
-    """Returns the page of all models, grouped by kind."""
-    return "\n".join(
-        [
-            "# Models",
-            "",
-            "Every model has a page with its behaviour, source, symbols, parameters, differences from the source, validation and",
-            "limits. `celltrain list policies` and `celltrain explain fba` print the same descriptions.",
-            *(line for kind in CHOICES for line in _kind(kind)),
-            "",
-            *("```{toctree}", ":hidden:", ":glob:", "", "models/*", "```"),
-            "",
-        ]
-    )
+    """Returns a table of models for each kind."""
+    return "\n".join(line for kind in CHOICES for line in _kind(kind))
 
 
 def _kind(kind: str) -> Iterator[str]:
@@ -123,7 +91,7 @@ def _cell(text: str) -> str:
 
 
 def api() -> str:
-    """Returns the page of all public names, for autodoc."""
+    """Returns the directives for all public names, for autodoc."""
     celltrain: Any = import_module("celltrain")
     names = [name for name in celltrain.__all__ if inspect.isclass(getattr(celltrain, name))]
     errors = [name for name in names if issubclass(getattr(celltrain, name), Exception)]
@@ -144,16 +112,13 @@ def api() -> str:
             "Each table of a [scenario file](scenarios.md) has a class. The page on scenario files gives units, defaults and ranges.",
         ),
     )
-    lines = ["# Python", "", "This page documents the contents of `import celltrain`. Tests run its examples."]
+    lines: list[str] = []
     for title, directive, listed, text in blocks:
         lines += ["", f"## {title}", *(["", text] if text else []), "", "```{eval-rst}"]
         for name in listed:
             lines += [f".. {directive}:: celltrain.{name}", *(["   :inherited-members:"] if name in INHERITING else [])]
         lines += ["```"]
     return "\n".join([*lines, ""])
-
-
-PAGES = {DOCS / "models.md": models, DOCS / "api.md": api}
 
 
 def draw() -> None:
@@ -168,4 +133,4 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    draw()

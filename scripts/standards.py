@@ -1,21 +1,19 @@
-"""Writes the pages of the register of standards, docs/standards/*.md, from the tables next to them.
+"""Checks the register of standards: rules without a test or a reason, and tests that do not exist.
 
-    standards.py            write the pages
-    standards.py --check    report rules without a test or a reason, tests that do not exist, and pages that are stale
-
-Each table `docs/standards/NAME.toml` lists the rules of one document in our own words. A rule has `at` (section), `level`
-(MUST, SHOULD, MAY, ...) and `rule`, and one of: `tests` (names of tests or of timed scripts), `differs` (what the model
-does instead, and why) or `not_modelled` (the reason). `note` adds a sentence to a tested rule.
+Each table `docs/standards/NAME.toml` lists the rules of one document in our own words. `compared` says with
+which text they were compared; without it, the document was not at hand. A rule has `at` (section), `level` (MUST,
+SHOULD, MAY, ..., or RULE for a sentence or a numbered step without a key word) and `rule`, and one of: `tests` (names of
+tests or of timed scripts), `differs` (what the model does instead, and why) or `not_modelled` (the reason). `note` adds a
+sentence to a tested rule. `page_tables.py` builds the pages from them.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +24,13 @@ else:
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/standards"
-LEVELS = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "RECOMMENDED"}
+LEVELS = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "RECOMMENDED", "RULE"}
 KEYS = {"at", "level", "rule", "tests", "differs", "not_modelled", "note"}
 DEFINITION = re.compile(r"^\s*(?:pub(?:\(crate\))? )?(?:fn|def) (\w+)", re.M)
-WORDS = {"tested": "name a test", "differs": "differ", "not modelled": "not modelled"}
-HEAD = "<!-- Written by scripts/standards.py from {name}.toml. -->\n"
+WORDS = {"tested": "tested", "differs": "differ", "not modelled": "not modelled"}
 
 
+@cache
 def definitions() -> dict[str, Path]:
     """Returns the file of every test and timed script, by name."""
     found: dict[str, Path] = {}
@@ -60,20 +58,22 @@ def state(rule: dict[str, Any]) -> str:
     return "differs" if "differs" in rule else "not modelled" if "not_modelled" in rule else "tested"
 
 
-def wrapped(text: str, indent: str = "") -> str:
-    """Returns the text in lines of at most 120 characters."""
-    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+def compared(document: dict[str, Any]) -> str:
+    """Returns the sentence on the text with which the rules were compared."""
+    if "compared" in document:
+        return f"Sections, levels and contents were compared {document['compared']}, and each test was read."
+    return "The document was not at hand: sections and levels are from memory."
 
 
-def page(name: str, document: dict[str, Any], known: dict[str, Path]) -> str:
-    """Returns the page of a document."""
+def page(path: Path) -> str:
+    """Returns the rules of a document in Markdown, with links to their tests."""
+    document, known = tomllib.loads(path.read_text(encoding="utf-8")), definitions()
     rules = document["rule"]
     counts = {key: sum(state(rule) == key for rule in rules) for key in ("tested", "differs", "not modelled")}
     lines = [
-        HEAD.format(name=name),
-        f"# {document['title']}\n",
-        wrapped(document["about"]) + "\n",
-        f"{len(rules)} rules: {', '.join(f'{n} {WORDS[key]}' for key, n in counts.items())}. The words are ours.\n",
+        f"{document['about']}\n",
+        f"{len(rules)} rules: {', '.join(f'{n} {WORDS[key]}' for key, n in counts.items())}. The words are ours. "
+        f"{compared(document)}\n",
         "| section | level | rule | tests |",
         "|---|---|---|---|",
     ]
@@ -84,81 +84,50 @@ def page(name: str, document: dict[str, Any], known: dict[str, Path]) -> str:
         )
         shown = links if state(rule) == "tested" else f"{state(rule)} {links}".strip()
         lines.append(f"| {rule['at']} | {rule['level']} | {rule['rule']} | {shown} |")
-        reason = rule.get("differs") or rule.get("not_modelled") or rule.get("note")
-        if reason:
-            reasons.append(wrapped(f"* {rule['at']}, {str(rule['rule']).rstrip('.')}: {reason}", "  "))
+        if reason := rule.get("differs") or rule.get("not_modelled") or rule.get("note"):
+            reasons.append(f"* {rule['at']}, {str(rule['rule']).rstrip('.')}: {reason}")
     if reasons:
         lines += ["\n## Differences and reasons\n", *reasons]
     return "\n".join(lines) + "\n"
 
 
-def index(documents: dict[str, dict[str, Any]]) -> str:
-    """Returns the overview page."""
+def documents() -> dict[str, dict[str, Any]]:
+    """Returns the tables of all documents, by name."""
+    return {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def index() -> str:
+    """Returns the table of all documents."""
     rows, sums = [], [0, 0, 0]
-    for name, document in documents.items():
+    for name, document in documents().items():
         states = [state(rule) for rule in document["rule"]]
         tested, modelled = states.count("tested"), len(states) - states.count("not modelled")
         sums = [a + b for a, b in zip(sums, (len(states), modelled, tested), strict=True)]
-        rows.append(f"| [{document['title']}]({name}.md) | {len(states)} | {modelled} | {tested} |")
+        text = "yes" if "compared" in document else "no"
+        rows.append(f"| [{document['title']}]({name}.md) | {len(states)} | {modelled} | {tested} | {text} |")
     share = 100 * sums[2] // sums[1]
     return "\n".join(
         [
-            HEAD.format(name="*"),
-            "# Register of standards\n",
-            "These pages list the rules of standards that concern a model here, each with its tests or a reason.",
-            f"{sums[2]} of {sums[1]} rules that concern modelled behaviour name a test ({share} %). `make lint` fails for a rule",
-            "without a test or a reason, and for a test that does not exist.\n",
-            "The rules were written from memory: their sections and levels have not been compared with the documents. Many",
-            "tests were assigned by their names and not read again. So the share says where to look, not that each rule holds.\n",
-            "| document | rules | modelled | with a test |",
-            "|---|---:|---:|---:|",
+            f"{sums[2]} of {sums[1]} rules that concern modelled behaviour are tested ({share} %).\n",
+            "| document | rules | modelled | tested | compared |",
+            "|---|---:|---:|---:|---|",
             *rows,
-            f"| all | {sums[0]} | {sums[1]} | {sums[2]} |",
-            "",
-            "```{toctree}",
-            ":hidden:",
-            "",
-            *documents,
-            "```",
-            "",
+            f"| all | {sums[0]} | {sums[1]} | {sums[2]} | |",
         ]
     )
 
 
 def main() -> int:
-    """Writes or checks the pages; returns 1 if there are faults."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="change nothing, and report what is wrong or stale")
-    check = parser.parse_args().check
+    """Prints what is wrong; returns 1 if there are faults."""
     known = definitions()
-    documents = {path.stem: tomllib.loads(path.read_text()) for path in sorted(FOLDER.glob("*.toml"))}
     wrong = [
         fault
-        for name, document in documents.items()
+        for name, document in documents().items()
         for rule in document["rule"]
         for fault in faults(name, rule, known)
     ]
-    if wrong and check:
-        print(*wrong, sep="\n", file=sys.stderr)
-        return 1
-    for fault in wrong:
-        print(fault, file=sys.stderr)
-    known |= {
-        test: FOLDER for d in documents.values() for r in d["rule"] for test in r.get("tests", ()) if test not in known
-    }
-    pages = {name: page(name, document, known) for name, document in documents.items()} | {"index": index(documents)}
-    stale = [name for name, text in pages.items() if not check_or_write(FOLDER / f"{name}.md", text, check)]
-    for name in stale:
-        print(f"docs/standards/{name}.md is stale: run .venv/bin/python scripts/standards.py", file=sys.stderr)
-    return bool(stale)
-
-
-def check_or_write(path: Path, text: str, check: bool) -> bool:
-    """Writes the page, or returns whether it has this text already."""
-    if check:
-        return path.exists() and path.read_text() == text
-    path.write_text(text)
-    return True
+    print(*wrong, sep="\n", file=sys.stderr, end="\n" if wrong else "")
+    return bool(wrong)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import celltrain
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import page_tables  # noqa: E402
 
 project = "celltrain"
 author = "The celltrain developers"
@@ -73,6 +76,14 @@ html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 
 
+def with_tables(app: Any, page: str, source: list[str]) -> None:
+    """Builds the tables of a page whose data are elsewhere."""
+    path = Path(app.srcdir) / f"{page}.md"
+    if path.exists():
+        source[0] = page_tables.filled(path, source[0])
+
+
 def setup(app: Any) -> None:
-    """Omits the attributes that pydantic adds to each class, which celltrain does not document."""
+    """Builds tables, and omits the attributes that pydantic adds to each class, which celltrain does not document."""
+    app.connect("source-read", with_tables)
     app.connect("autodoc-skip-member", lambda _, __, name, ___, skip, ____: skip or name.startswith("model_"))

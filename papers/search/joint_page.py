@@ -15,7 +15,7 @@ from pathlib import Path
 from celltrain.model.files import replace
 from joint_runs import REFUSED, Runs, Scores, Space
 from joint_search import CONFIRMATION, CONFIRMED, REFERENCE, Search
-from paper_page import ROOT, grid, listed, replaced
+from paper_page import ROOT, fill, grid, listed
 
 Row = dict[str, str]
 
@@ -35,10 +35,7 @@ def report(space: Space, store: Path) -> int:
         print(f"wrote {table}")
     with table.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    page = ROOT / "docs" / "papers" / f"{space.paper_id}.md"
-    before = page.read_text(encoding="utf-8")
-    page.write_text(replaced(before, "joint", tables(space, rows)), encoding="utf-8")
-    print(f"wrote {page}")
+    fill(ROOT / "docs" / "papers" / f"{space.paper_id}.md", "joint", tables(space, rows))
     return 0
 
 

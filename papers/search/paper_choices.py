@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 from celltrain.papers import reproduce
 from celltrain.papers.paper import Choice, load, seed_count
 from celltrain.papers.score import Scored, group_scores
-from paper_page import ROOT, figure, grid, replaced
+from paper_page import ROOT, figure, fill, grid
 
 
 def main() -> int:
@@ -46,9 +45,7 @@ def main() -> int:
         rows.append([choice.id, choice.text, f"{summary['inside']} of {summary['scored']}", *columns.values()])
         print(" | ".join(rows[-1]), flush=True)
     content = f"Every setting has {seed_count(arguments.seeds)}.\n\n{grid(heads, rows, left=('id', 'choice'))}"
-    page: Path = ROOT / "docs" / "papers" / f"{arguments.paper}.md"
-    page.write_text(replaced(page.read_text(encoding="utf-8"), "choices", content), encoding="utf-8")
-    print(f"wrote {page}")
+    fill(ROOT / "docs" / "papers" / f"{arguments.paper}.md", "choices", content)
     return 0
 
 

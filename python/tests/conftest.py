@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 import os
+import re
 import signal
+import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +27,12 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[2]
+#: True if every package of requirements/dev.lock is installed, as in the nightly job.
+NIGHTLY = bool(os.environ.get("NIGHTLY"))
+#: Packages of requirements/dev.lock, as they are imported.
+PACKAGES = set(
+    re.findall(r"^([a-z0-9_-]+)==", (ROOT / "requirements/dev.lock").read_text(encoding="utf-8"), re.MULTILINE)
+)
 
 SMALL = """\
 name = "small"
@@ -77,9 +88,47 @@ def is_refused(answer: Answer, words: list[str]) -> None:
         assert word in answer.err
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs the tests of the lab first: they take longest, and at the end would run alone."""
+    """Leaves all but a sample of the cases of a `sampled` test to the nightly job.
+
+    Runs the tests of the lab first: they take longest, and at the end would run alone.
+    """
+    cases: Counter[str] = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % mark.args[0]:
+                item.add_marker(pytest.mark.nightly)
+            cases[test] += 1
     items.sort(key=lambda item: not item.nodeid.startswith("python/tests/test_lab.py"))
+
+
+def import_or_skip(name: str) -> Any:
+    """Imports a package that only the nightly job installs. Skips the test or its module without the package.
+
+    The nightly job installs everything in requirements/dev.lock, so a missing package of the file fails there.
+    """
+    if NIGHTLY:
+        return importlib.import_module(name)
+    return pytest.importorskip(name)
+
+
+def pytest_configure() -> None:
+    """Skips tests of celltrain's features that need a package which only the nightly job installs."""
+    # Modules import this function by its name, so it is replaced before they are imported.
+    from celltrain import errors
+
+    needed = errors.needed
+
+    def needed_or_skip(module: str, message: str) -> Any:
+        package = module.partition(".")[0]
+        # Tests of the message set the module to None.
+        if NIGHTLY or package not in PACKAGES or package in sys.modules or importlib.util.find_spec(package):
+            return needed(module, message)
+        pytest.skip(f"{package} is not installed")
+
+    errors.needed = needed_or_skip
 
 
 @pytest.fixture
@@ -91,6 +140,9 @@ def celltrain(capsys: pytest.CaptureFixture[str]) -> Command:
         with pytest.raises(SystemExit) as ended:
             app([str(argument) for argument in arguments], prog_name="celltrain")
         out, err = capsys.readouterr()
+        # The command line reports every exception, and that of a skipped test too.
+        if skipped := re.search(r"internal error: Skipped: (\w+ is not installed)", err):
+            pytest.skip(skipped[1])
         return Answer(code=int(ended.value.code or 0), out=out, err=err)
 
     return run

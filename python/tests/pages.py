@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"(`{3,}|~{3,})\s*(\w*|\{[\w-]+\})\s*$")
+FENCE = re.compile(r"(`{3,}|~{3,})\s*(\w*|\{[\w-]+\}(?: \S+)?)\s*$")
 COMMENT = re.compile(r"<!--\s*(.*?)\s*-->\s*$")
 
 
@@ -52,6 +52,22 @@ def blocks(page: Path) -> Iterator[Block]:
             comment=comment[1] if comment else "",
         )
         number += 1
+
+
+def included(block: Block) -> str:
+    """Returns the text of a block, from the file that it includes, if any."""
+    _, is_included, name = block.language.partition("{literalinclude} ")
+    if not is_included:
+        return block.text
+    path = (block.page.parent / name).resolve()
+    assert path.is_file(), f"{block}: includes {name}, which does not exist"
+    text = path.read_text(encoding="utf-8")
+    for option, part in (("start-after", -1), ("end-before", 0)):
+        for mark in re.findall(rf'^:{option}: "(.+)"$', block.text, re.MULTILINE):
+            found = re.split(rf"^ *{re.escape(mark)}\n", text, flags=re.MULTILINE)
+            assert len(found) == 2, f"{block}: {name} has no single line {mark}"
+            text = found[part]
+    return text
 
 
 def prose(page: Path) -> str:

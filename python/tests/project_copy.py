@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from pages import ROOT, blocks
+from pages import ROOT, blocks, included
 
 import faults
 
@@ -29,7 +29,6 @@ COPIED = [
     "crates",
     "docs/abr.md",
     "docs/gfr.md",
-    "docs/measures.md",
     "docs/models",
     "scenarios",
     "papers",
@@ -72,7 +71,7 @@ def build() -> Programs:
     with alone():
         _write(_files())
         # With the whole workspace, the dependencies have the features with which `cargo test` has compiled them.
-        built = cargo("test", "--locked", "--workspace", "--no-run", "--message-format=json")
+        built = cargo("test", "--workspace", "--no-run", "--message-format=json")
     messages = [json.loads(line) for line in built.splitlines() if line.startswith("{")]
     return Programs(
         by_name={
@@ -111,25 +110,13 @@ def added(kind: str) -> dict[str, str]:
         if block.comment.startswith("file: "):
             name = block.comment.removeprefix("file: ")
             assert not (ROOT / name).exists(), f"{page_of(kind).name} overwrites {name}, which exists"
-            found[name] = block.text
+            found[name] = included(block)
         elif block.comment.startswith("insert-after: "):
             name, _, line = block.comment.removeprefix("insert-after: ").partition(" | ")
             lines = (found.get(name) or (ROOT / name).read_text()).splitlines(keepends=True)
             [place] = [number for number, text in enumerate(lines, start=1) if line in text]
-            found[name] = "".join([*lines[:place], block.text, *lines[place:]])
+            found[name] = "".join([*lines[:place], included(block), *lines[place:]])
     return found
-
-
-def is_formatted(kind: str) -> None:
-    """Fails if `cargo fmt` would change a file of a page; skips without rustfmt."""
-    if shutil.which("rustfmt") is None:
-        pytest.skip("rustfmt is needed")
-    command = ["rustfmt", "--check", "--edition", "2024", "--config-path", str(ROOT)]
-    sources = {name: text for name, text in added(kind).items() if name.endswith(".rs")}
-    assert sources
-    for name, text in sources.items():
-        done = subprocess.run(command, input=text, capture_output=True, text=True)
-        assert done.returncode == 0, f"{name}\n{done.stdout}{done.stderr}"
 
 
 def _files() -> dict[str, str]:
@@ -158,6 +145,8 @@ def _files() -> dict[str, str]:
         files[f"{ADDING}/{kind}.rs"] = (ROOT / f"python/tests/rust/adding_a_{kind}.rs").read_text()
     files[f"{ADDING}/main.rs"] = "".join(f"mod {kind};\n" for kind in PAGES)
     faults.plant(files, FAULTS)
+    # The examples compile in the project, and join their crates here.
+    files["Cargo.toml"] = re.sub(r',\s*# The code of the pages.*\n\s*"examples/[^]]*', "", files["Cargo.toml"])
     # The project's own tests draw more cases.
     tests = [f"{faults.CORE}/{name}/conformance.rs" for name in ("policy", "tcp/congestion")]
     for name in [*tests, "crates/celltrain-run/src/vetting/tests.rs"]:

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 from pages import MODEL_HEADINGS, ROOT, headings, prose, section
-from project_copy import added, build, is_formatted, page_of
-
-pytestmark = pytest.mark.slow
+from project_copy import added, build, page_of
 
 PAGE = page_of("congestion_control")
 
 
+@pytest.mark.nightly
 def test_the_control_of_the_page_compiles_and_passes_its_tests_and_those_for_every_control():
     output = build().run(
         "celltrain-core", "celltrain_core", "tcp::congestion::scalable::", "tcp::congestion::conformance::"
@@ -26,13 +25,10 @@ def test_the_control_of_the_page_compiles_and_passes_its_tests_and_those_for_eve
     assert len(re.findall(r"^test tcp::congestion::conformance::\w+ \.\.\. ok$", output, re.MULTILINE)) >= 5
 
 
+@pytest.mark.nightly
 def test_a_scenario_chooses_the_control_of_the_page_by_its_name():
     output = build().run("celltrain-run", "adding", "congestion_control::")
     assert "test congestion_control::a_scenario_chooses_the_control_by_its_name ... ok" in output
-
-
-def test_the_code_of_the_page_is_formatted():
-    is_formatted("congestion_control")
 
 
 def test_the_model_page_of_the_page_has_the_required_headings(tmp_path: Path):

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from pages import MODEL_HEADINGS, headings, prose, section
-from project_copy import added, build, is_formatted
-
-pytestmark = pytest.mark.slow
+from project_copy import added, build
 
 
+@pytest.mark.nightly
 def test_the_policy_of_the_page_compiles_and_passes_its_tests_and_those_for_every_policy():
     output = build().run(
         "celltrain-core", "celltrain_core", "policy::per_vc_dynamic_threshold::", "policy::conformance::"
@@ -26,13 +25,10 @@ def test_the_policy_of_the_page_compiles_and_passes_its_tests_and_those_for_ever
     assert len(re.findall(r"^test vetting::tests::\w+ \.\.\. ok$", vetted, re.MULTILINE)) >= 5
 
 
+@pytest.mark.nightly
 def test_the_scenario_of_the_page_is_read_and_runs():
     output = build().run("celltrain-run", "adding", "policy::")
     assert "test policy::the_scenario_of_the_page_is_read_and_runs ... ok" in output
-
-
-def test_the_code_of_the_page_is_formatted():
-    is_formatted("policy")
 
 
 def test_the_model_page_of_the_page_has_the_required_headings(tmp_path: Path):

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 from pages import MODEL_HEADINGS, ROOT, headings, prose, section
-from project_copy import added, build, is_formatted, page_of
-
-pytestmark = pytest.mark.slow
+from project_copy import added, build, page_of
 
 PAGE = page_of("topology")
 
 
+@pytest.mark.nightly
 def test_the_topology_of_the_page_compiles_and_passes_its_tests_and_those_for_every_topology():
     output = build().run("celltrain-scenario", "celltrain_scenario", "topology::ring::", "topology::conformance::")
     own = re.findall(r"^test topology::ring::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
@@ -24,13 +23,10 @@ def test_the_topology_of_the_page_compiles_and_passes_its_tests_and_those_for_ev
     assert len(re.findall(r"^test topology::conformance::\w+ \.\.\. ok$", output, re.MULTILINE)) >= 5
 
 
+@pytest.mark.nightly
 def test_the_scenario_of_the_page_is_read_and_runs():
     output = build().run("celltrain-run", "adding", "topology::")
     assert "test topology::the_scenario_of_the_page_is_read_and_runs ... ok" in output
-
-
-def test_the_code_of_the_page_is_formatted():
-    is_formatted("topology")
 
 
 def test_the_model_page_of_the_page_has_the_required_headings(tmp_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -109,6 +110,7 @@ def test_a_byte_order_mark_and_crlf_line_ends_are_accepted(celltrain, small):
     assert celltrain("check", small).code == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("end", range(0, len(SMALL), 7))
 def test_a_truncated_file_is_refused(celltrain, tmp_path, end):
     path = tmp_path / "cut.toml"
@@ -120,6 +122,7 @@ def test_a_truncated_file_is_refused(celltrain, tmp_path, end):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "old, new, line, words",
     [
@@ -211,6 +214,7 @@ def test_the_scenarios_of_the_next_test_are_valid(celltrain, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "base, old, new, line, fault",
     [
@@ -303,7 +307,7 @@ def test_the_scenarios_of_the_next_test_are_valid(celltrain, tmp_path):
             "buffer = 500",
             "buffer = 60",
             11,
-            'edge."*".discard.adaptive_discard.low_threshold = 6 is the default, and more packets than the buffer holds (5 of '
+            'edge."*".discard.adaptive_discard.low_threshold = 6 is the default, but is more packets than the buffer holds (5 of '
             "the longest)",
         ),
         (INTERNETWORK, "nrm = 32", "nrm = 512", 22, "vc.tcp1-3.abr.nrm = 512 is not a power of two (2 to 256)"),
@@ -507,3 +511,12 @@ def test_invalid_options_exit_with_2(celltrain, small, tmp_path, arguments):
     assert answer.code == 2
     assert arguments[-1] in answer.err
     assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize("command", ["run", "check", "compare", "why", "vet", "sweep --dry-run", "tune --dry-run"])
+def test_a_file_of_another_kind_gets_one_line_with_the_kind_that_is_needed(celltrain, tmp_path, command):
+    table = tmp_path / "cwnd.csv"
+    table.write_text("time_s,flow,cwnd\n0.0,tcp1,1\n0.1,tcp1,2\n")
+    told = celltrain(*command.split(), table)
+    assert told.code == 2
+    assert re.fullmatch(r".*cwnd\.csv: is not a (scenario|plan|policy), which is a TOML file: line 1 .*\n", told.err)

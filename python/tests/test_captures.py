@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from conftest import ROOT, SMALL, Command
+from conftest import ROOT, SMALL, Command, import_or_skip
 
 import celltrain as ct
 
@@ -336,7 +336,7 @@ def crc10(payload: bytes) -> int:
 
 def decoded(path: Path) -> Cells:
     """Decodes and verifies every cell and every complete frame of a capture."""
-    scapy = pytest.importorskip("scapy.utils", reason="scapy is not installed (scapy of PyPI)")
+    scapy = import_or_skip("scapy.utils")
     found, parts = Cells(), defaultdict(list)
     for cell, metadata in scapy.RawPcapNgReader(str(path)):
         assert len(cell) == 53
@@ -501,10 +501,10 @@ def test_a_port_option_captures_cells(celltrain: Command, small: Path, tmp_path:
         (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
         (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
-        (["--kinds", "segments"], "say where to write them with --events DIR"),
+        (["--kinds", "segments"], "name a folder for them with --events DIR"),
         (
             ["--pcap-kind", "cells", "--flow", "tcp1", "--port", "sw2->destination2"],
-            "the capture would be empty: no chosen cells cross sw2->destination2; choose among sw1->sw2, sw2->sw1,",
+            "the capture would be empty: no chosen cells cross sw2->destination2; choose from sw1->sw2, sw2->sw1,",
         ),
     ],
 )
@@ -518,7 +518,7 @@ def test_an_impossible_capture_is_refused_and_leaves_no_file(
 
 
 def test_packets_are_captured_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
-    with pytest.raises(ct.ScenarioError, match="packets are seen at hosts, so choose flows"):
+    with pytest.raises(ct.ScenarioError, match="packets are captured at hosts; choose flows"):
         ct.run("lan-epd", pcap=ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2"))
     assert not list(tmp_path.iterdir())
 

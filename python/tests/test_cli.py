@@ -182,6 +182,7 @@ def test_list_names_the_same_models_as_the_package(celltrain):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("entry", catalog.everything(), ids=lambda entry: entry.name)
 def test_everything_that_has_a_name_is_explained(celltrain, entry):
     name = f"{entry.kind}/{entry.name}"

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 import sweeps
-from distributed import Client, Future, LocalCluster
+from conftest import import_or_skip
 from pages import ROOT, blocks
 from sweeps import rows
 
@@ -30,6 +30,9 @@ from celltrain.ensemble.tuning import TunePlan, run_tune
 from celltrain.running import Local, cluster, run_chunk
 from celltrain.running.cluster import Cluster
 from small_sweep import thresholds
+
+distributed = import_or_skip("distributed")
+Client, Future, LocalCluster = distributed.Client, distributed.Future, distributed.LocalCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")]
 

@@ -8,11 +8,14 @@ import sys
 import time
 
 import pytest
-from distributed import Client, LocalCluster
+from conftest import import_or_skip
 
 import celltrain as ct
 from celltrain.running.cluster import Cluster
 from small_sweep import thresholds
+
+distributed = import_or_skip("distributed")
+Client, LocalCluster = distributed.Client, distributed.LocalCluster
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 

@@ -306,16 +306,22 @@ def test_options_for_single_runs_are_refused_with_several_seeds(celltrain, small
             ["lan-epd", "--measures", "throughput"],
             'Unknown measure "throughput". Did you mean goodput_mbps or flows.sum(*)',
         ),
-        (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, as another one does"),
+        (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, which another one also sets"),
         (["lan-epd", "--vary", "topology.n_source.link_delay=5"], 'is not a time such as "5us"'),
         (
             ["lan-epd", "--measures", "efficency"],
             'Unknown measure "efficency". Did you mean efficiency? (See: celltrain list measures)',
         ),
         (["lan-epd", "--measures", "ports.nowhere.lost_cells"], "is not a measure of these runs"),
-        (["lan-epd", "lan-fba", "--names", "A"], "--names has 1 name for 2 scenarios; give one for each."),
+        (
+            ["lan-epd", "lan-fba", "--names", "A"],
+            "--names = A is 1 name for 2 scenarios; give one for each; commas separate names",
+        ),
         (["lan-epd", "--plot", "figure.jpg"], "Cannot draw figure.jpg: use .svg, .pdf or .png."),
-        (["lan-epd", "--plot", "figure.svg", "--width", "poster"], "is not a figure width; choose column or page"),
+        (
+            ["lan-epd", "--plot", "figure.svg", "--width", "poster"],
+            "is not a figure width; choose column, page, or a length",
+        ),
         (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),
     ],
 )
@@ -449,9 +455,12 @@ def test_a_varied_setting_is_headed_by_its_last_part(celltrain):
 
 def test_every_tcp_is_named_at_the_head(celltrain):
     alike = celltrain("compare", *LAN, "--seeds", 1)
-    assert "\nTCP: vanilla (no fast retransmit, 100 ms ticks)\n" in alike.out
+    assert "\nTCP: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)\n" in alike.out
     lan = ["compare", "lan-epd", "lan-sack", "--vary", "duration=20ms", "--seeds", 1]
-    assert "\nTCP of lan-sack: sack (selective acknowledgements, 100 ms ticks)\n" in celltrain(*lan).out
+    assert (
+        "\nTCP of lan-sack: sack (selective acknowledgements, rules of the papers, 100 ms ticks)\n"
+        in celltrain(*lan).out
+    )
     named = {one["name"]: one["tcp"].partition(" ")[0] for one in celltrain(*lan, "--json").json["scenarios"]}
     assert named == {"lan-epd": "vanilla", "lan-sack": "sack"}
     varied = ct.compare("lan-epd", vary={"duration": ["20ms"], "tcp": [{"tahoe": {}}, {"sack": {}}]}, seeds=1)

@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from conftest import import_or_skip
 from tunes import PLAN
 
 import celltrain as ct
@@ -404,6 +405,7 @@ def test_a_reproduction_leaves_out_runs_in_which_a_number_is_undefined():
 def test_the_search_for_a_formula_cannot_win_with_one_that_carries_nothing():
     import numpy as np
 
+    import_or_skip("optuna")
     import formula_search
 
     # The axes are configurations, seeds, and the two measures efficiency and fairness.

@@ -330,7 +330,7 @@ def test_an_existing_file_is_not_overwritten(celltrain: Command, small: Path, tm
 def test_a_choice_without_a_folder_is_refused(celltrain: Command, small: Path) -> None:
     answer = celltrain("run", small, "--window", "1ms:2ms")
     assert answer.code == 2
-    assert "say where to write them with --events DIR" in answer.err
+    assert "name a folder for them with --events DIR" in answer.err
 
 
 def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:

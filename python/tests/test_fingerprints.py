@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from conftest import ROOT
 
+import celltrain as ct
 from celltrain import _core
 from celltrain.model.scenario import Reading
 
@@ -77,3 +79,9 @@ def test_traced_runs_give_the_saved_fingerprints(table, scenarios, jobs):
     with ThreadPoolExecutor(jobs) as pool:
         found = dict(zip(table, pool.map(fingerprint, table), strict=True))
     assert found == table
+
+
+def test_the_page_for_reviewers_of_artifacts_has_the_fingerprints_of_its_runs():
+    rows = re.findall(r"^\| `([\w-]+)` \| `(\w{16})` \|$", (ROOT / "ARTIFACT.md").read_text(), re.MULTILINE)
+    assert len(rows) == 3
+    assert rows == [(name, ct.run(name).fingerprint) for name, _ in rows]

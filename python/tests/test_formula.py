@@ -191,10 +191,10 @@ def test_a_mistake_about_windows_is_shown_at_its_place(celltrain, tmp_path):
     [
         ('on_ack = { cwnd = "cwnd + mss" }', "formula", ["on_ack.cwnd", "the other in bytes"]),
         ('on_ack = { rwnd = "3" }', "formula", ["on_ack.rwnd", "It must be cwnd, ssthresh or a name of state"]),
-        ('on_loss = { cwnd = "acked" }', "formula", ["on_loss.cwnd", "which only an acknowledgement"]),
+        ('on_loss = { cwnd = "acked" }', "formula", ["on_loss.cwnd", "available only on_ack"]),
         ('on_los = { cwnd = "1" }', "formula", ["formula.on_los", "did you mean on_loss?"]),
         ("constants = { W = { tcp1 = 3 } }", "formula", ["constants.W", "is not a number, or a formula of constants"]),
-        ("", "formula", ["tcp.reno.formula", "says nothing of cwnd and ssthresh"]),
+        ("", "formula", ["tcp.reno.formula", "has no formula for cwnd or ssthresh"]),
         ('on_ack = { cwnd = "1" }', "cubic", ["tcp.reno.formula", 'has no effect, as congestion is "cubic"']),
     ],
 )
@@ -232,7 +232,7 @@ def test_weights_as_a_formula_give_the_run_of_the_weights_it_computes(celltrain,
         ('{ weight = "W", constants.W = { tcp2 = 0, default = 1 } }', ["weight", "gives 0 for the VC tcp2"]),
         ('{ weight = "W", constants.W = { tcp9 = 1, default = 1 } }', ["constants.W.tcp9", "is not a VC"]),
         ('{ weight = "W", constants.W = { tcp1 = 1 } }', ["constants.W", 'has no value for "tcp2"']),
-        ('{ weight = "random()" }', ["weight", "worked out once, as the run starts"]),
+        ('{ weight = "random()" }', ["weight", "evaluated only once, at the start of the run"]),
         ("{}", ["wfq_formula.weight", "is missing; it must be a formula"]),
     ],
 )

@@ -49,7 +49,7 @@ def test_bars_of_a_comparison_stay_within_the_bounds_of_the_measure() -> None:
     assert compared.means[fairness].high.max() > 1 or compared.means[goodput].low.min() < 0, "the intervals are wide"
     figure = compared.plot(measures=["fairness", "goodput_mbps"])
     assert figure.get_suptitle().splitlines() == [
-        "TCP: vanilla (no fast retransmit, 100 ms ticks)",
+        "TCP: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)",
         "set: duration = 2 s",
         "lan-tail-drop: means of 3 seeds; bars: 95 % intervals, cut at impossible values",
     ]

@@ -12,6 +12,7 @@ from conftest import ROOT
 import joint_page
 import joint_runs
 import littles_law
+import paper_page
 import wan_search
 from celltrain.model.scenario import Reading
 from celltrain.papers.score import Scored
@@ -146,6 +147,17 @@ def test_an_unknown_question_is_named(wan: Space, tmp_path: Path) -> None:
     runs.close()
 
 
+def is_on(page: Path, block: str, content: str) -> None:
+    """Asserts that a page and its files have what a script would write."""
+    text, tables = paper_page.without_tables(page, block, content)
+    # `make format` wraps the page.
+    now = page.read_text(encoding="utf-8")
+    assert paper_page.replaced(now, block, text).split() == now.split()
+    for path, rows in tables.items():
+        with path.open(encoding="utf-8", newline="") as handle:
+            assert list(csv.reader(handle)) == rows, path
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_page_matches_the_table_next_to_the_paper(paper: str) -> None:
     space = Space(paper)
@@ -155,9 +167,7 @@ def test_the_page_matches_the_table_next_to_the_paper(paper: str) -> None:
     for row in rows:
         digits = zip(space.questions, map(int, row["answers"]), strict=True)
         assert all(answer < len(question.answers) for question, answer in digits)
-    page = (ROOT / "docs" / "papers" / f"{paper}.md").read_text(encoding="utf-8")
-    # `make format` wraps the page.
-    assert joint_page.replaced(page, "joint", joint_page.tables(space, rows)).split() == page.split()
+    is_on(ROOT / "docs" / "papers" / f"{paper}.md", "joint", joint_page.tables(space, rows))
 
 
 def test_outstanding_data_follows_from_littles_law() -> None:
@@ -173,8 +183,7 @@ def test_the_page_lists_outstanding_data_of_every_tcp() -> None:
         rows = list(csv.DictReader(handle))
     for configuration in littles_law.recoveries(space):
         assert len([row for row in rows if row["answers"] == configuration and row["seeds"] != "1"]) == 4
-    page = littles_law.PAGE.read_text(encoding="utf-8")
-    assert joint_page.replaced(page, "outstanding", littles_law.tables(space, rows)).split() == page.split()
+    is_on(littles_law.PAGE, "outstanding", littles_law.tables(space, rows))
     printed = littles_law.in_print(space)
     assert [round(printed["1", s].outstanding) for s in ("ubr", "ubr+epd", "abr-efci", "abr-er")] == [47, 51, 38, 39]
     assert round(printed["6", "abr-er"].outstanding) == 153

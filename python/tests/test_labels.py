@@ -65,3 +65,62 @@ def test_no_two_measures_of_one_row_have_the_same_label():
 )
 def test_labels_use_normal_capitals_and_units(path, label):
     assert words.called(measured(path)) == label
+
+
+@pytest.mark.parametrize(
+    ("label", "unit", "values", "drawn"),
+    [
+        ("Buffer (cells)", "cells", [500.0], ("Buffer (cells)", 1.0)),
+        ("Buffer", "cells", [500.0], ("Buffer (cells)", 1.0)),
+        ("Delay", "s", [0.005], ("Delay (ms)", 1e-3)),
+        ("Delay (us)", "s", [0.005], ("Delay (us)", 1e-6)),
+        ("Delay (one way)", "s", [0.005], ("Delay (one way) (ms)", 1e-3)),
+        ("Z", "1", [0.5], ("Z", 1.0)),
+    ],
+)
+def test_the_label_of_an_axis_agrees_with_the_unit_in_which_it_is_drawn(label, unit, values, drawn):
+    assert words.axis_label(label, unit, values) == drawn
+
+
+BUFFER, POLICY = "port.bottleneck.buffer", "port.bottleneck.policy"
+
+
+def test_axes_have_the_users_labels_in_tables_figures_figures_drawn_again_and_reports(celltrain, tmp_path):
+    """A table, whose values have units, leaves out the unit of a label."""
+    labels = ["--labels", f"{BUFFER}=Room (cells)", "--labels", "efficiency=Link use"]
+    varied = ["--vary", f"{POLICY}=tail_drop,ppd", "--vary", f"{BUFFER}=500,1000", "--set", "duration=20ms"]
+    drawn, again, out = (tmp_path / name for name in ("a.svg", "b.svg", "out"))
+    compare = ["compare", "lan-epd", "--seeds", 1, *varied, *labels, "--labels", f"{POLICY}=Scheme"]
+    told = celltrain(*compare, "--plot", drawn, "--out", out)
+    assert told.code == 0, told.err
+    assert re.search(r"^  Scheme +Room +mean", told.out, re.MULTILINE), told.out
+    assert "Room (cells)" in drawn.read_text()
+    names = ["--names", "None, at all", "--names", "Partial"]
+    assert celltrain("plot", "compare", out, "--labels", f"{BUFFER}=K (cells)", *names, "--out", again).code == 0
+    assert all(text in again.read_text() for text in ("K (cells)", "None, at all", "Partial", "Link use"))
+    (tmp_path / "plan.toml").write_text(
+        f'scenario = "lan-tail-drop"\nmeasures = ["efficiency"]\n[axes]\n"{BUFFER}" = [500, 1000]\nduration = ["20ms"]\n'
+        "[seeds]\nfirst = 1\ncount = 2\n"
+    )
+    assert celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store").code == 0
+    report = celltrain("report", tmp_path / "store", *labels)
+    assert report.code == 0, report.err
+    page = next((tmp_path / "store/report").glob("*.html")).read_text()
+    assert "Room (cells)" in page and "Link use" in page
+
+
+def test_a_label_of_nothing_is_refused_before_the_run_and_names_measures_and_axes(celltrain):
+    told = celltrain("compare", "lan-epd", "--vary", f"{BUFFER}=500,1000", "--labels", "port.bottleneck.bufer=K")
+    assert told.code == 2
+    assert "is neither a measure nor an axis here; did you mean port.bottleneck.buffer?" in told.err
+
+
+def test_a_name_may_have_commas_if_the_option_is_repeated(celltrain, tmp_path):
+    varied = ["compare", "lan-epd", "--vary", f"{POLICY}=epd,ppd", "--vary", "duration=20ms", "--seeds", 1]
+    told = celltrain(*varied, "--names", "EPD (early, 80%)", "--names", "PPD")
+    assert told.code == 0 and told.out.startswith("EPD (early, 80%), PPD in lan-epd")
+    assert celltrain(*varied, "--out", tmp_path).code == 0
+    for command in (varied, ["compare", "lan-epd", "lan-fba"], ["plot", "compare", tmp_path]):
+        refused = celltrain(*command, "--names", "EPD (early, 80%),PPD")
+        assert refused.code == 2
+        assert "commas separate names; for a name with a comma, repeat --names for each" in refused.err

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import import_or_skip
 from test_text import network
 
 import celltrain as ct
@@ -120,7 +121,7 @@ def test_a_pipe_or_a_device_is_not_written_to(tmp_path, celltrain, command):
 
 @pytest.mark.slow
 def test_a_search_does_not_write_through_links(tmp_path, mine):
-    pytest.importorskip("optuna")
+    import_or_skip("optuna")
     from tunes import PLAN
 
     from celltrain.ensemble.tuning import TunePlan, run_tune

@@ -218,8 +218,8 @@ def test_a_sweep_and_its_report_warn_at_their_end(celltrain: Command, tmp_path: 
     assert doubt in swept.err.replace("\n", " ")
     report = celltrain("report", tmp_path / "s", "--measures", "efficiency")
     assert report.code == 0
-    assert "may hinge on lock-step" in report.err
-    assert "may hinge on lock-step" in next((tmp_path / "s" / "report").glob("*.html")).read_text()
+    assert "may depend on lock-step" in report.err
+    assert "may depend on lock-step" in next((tmp_path / "s" / "report").glob("*.html")).read_text()
     assert about_lock_step(celltrain("report", tmp_path / "s", "--json").json["warnings"]) == [doubt]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -25,12 +23,6 @@ def answer() -> dict:
         sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms", tcp=ct.Tahoe()
     )
     return ct.run(scenario).to_dict()
-
-
-def test_the_tables_of_pages_match_the_core():
-    command = [sys.executable, str(ROOT / "scripts" / "page_tables.py"), "--check"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
 
 
 def test_an_answer_has_exactly_the_measures_of_the_tables(answer):

@@ -517,7 +517,7 @@ def test_an_unknown_chip_is_refused_with_the_known_chips(switch, celltrain):
     table = config_db()
     table["DEVICE_METADATA"]["localhost"]["hwsku"] = "Unheard-Of"
     write(switch, table)
-    is_refused(celltrain("mmu", "thresholds", switch), ["which generation of chips", "--generation"])
+    is_refused(celltrain("mmu", "thresholds", switch), ["lacks the switch's chip generation", "--generation"])
     is_refused(celltrain("mmu", "thresholds", switch, "--generation", "th9"), ["th9", "Choose from", "th5"])
     assert celltrain("mmu", "thresholds", switch, "--generation", "Tomahawk 5").code == 0
 

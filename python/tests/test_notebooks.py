@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, import_or_skip
 
 import celltrain as ct
 from celltrain.model import cancel
@@ -190,10 +190,10 @@ def test_a_notebook_holds_no_outputs(path):
 @pytest.mark.nightly
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatch):
-    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
-    pytest.importorskip("ipykernel")
-    pytest.importorskip("polars")
-    pytest.importorskip("pandas")
+    nbclient, nbformat = import_or_skip("nbclient"), import_or_skip("nbformat")
+    import_or_skip("ipykernel")
+    import_or_skip("polars")
+    import_or_skip("pandas")
     # The kernel uses the Python of this test, whatever is on the path.
     monkeypatch.delenv("MPLBACKEND", raising=False)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")

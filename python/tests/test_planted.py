@@ -13,8 +13,6 @@ from project_copy import COPY, FAULTS, build
 
 import faults
 
-pytestmark = pytest.mark.slow
-
 
 def test_the_campaign_finds_faults_in_twelve_places_and_every_law_finds_one():
     rows = faults.read(faults.FAULTS)
@@ -27,6 +25,7 @@ def test_the_campaign_finds_faults_in_twelve_places_and_every_law_finds_one():
     )
 
 
+@pytest.mark.nightly
 def test_every_planted_fault_is_found_by_its_test():
     program = build().by_name["celltrain-core", "celltrain_core"]
     tests = sorted({row["found_by"] for row in FAULTS})

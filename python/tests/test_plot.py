@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import builtins
+import struct
 import sys
 
 import pytest
 from conftest import ROOT
 
 import celltrain as ct
+from celltrain.drawing import figure as canvas
 
 pytest.importorskip("matplotlib")
 
@@ -169,3 +171,75 @@ def test_a_memory_that_counts_on_both_sides_is_drawn_by_queue_or_by_priority_gro
     assert any("threshold" in label for label in labels["ingress"])
     assert all("->sw" not in label for label in labels["egress"])
     assert sum("->sw" in label for label in labels["ingress"]) >= 2
+
+
+def test_an_axis_of_windows_may_become_logarithmic_with_powers_of_two_as_plain_numbers(result, tmp_path):
+    """By `log`, or by the caller on axes that began at zero."""
+    axes = result.plot.cwnd(log=True)
+    axes.figure.draw_without_rendering()
+    low, high = axes.get_ylim()
+    ticks = [int(one.get_text()) for one in axes.get_yticklabels() if low <= one.get_position()[1] <= high]
+    assert ticks == [2**place for place in range(len(ticks))] and len(ticks) > 2
+    assert 0.5 <= low <= 1
+    later = result.plot.cwnd()
+    assert later.get_ylim()[0] == 0
+    later.set_yscale("log", base=2)
+    assert later.get_ylim() == pytest.approx((low, high))
+
+
+def size(picture):
+    """Returns the width and the height of a PNG in pixels."""
+    return struct.unpack(">II", picture.read_bytes()[16:24])
+
+
+@pytest.mark.parametrize(
+    ("width", "inches"), [("page", 7.2), ("column", 3.5), ("5in", 5.0), ("8.5cm", 3.3465), ("120 mm", 4.7244)]
+)
+def test_the_figures_of_a_run_and_of_a_comparison_have_the_width_that_is_given_at_300_dots_per_inch(
+    celltrain, tmp_path, width, inches
+):
+    picture = tmp_path / "a.png"
+    short = ("--set", "duration=5ms", "--plot", picture, "--width", width)
+    for command in (["run", "lan-epd", "--labels", "queue=Cells"], ["compare", "lan-epd", "--seeds", 1]):
+        told = celltrain(*command, *short)
+        assert told.code == 0, told.err
+        assert size(picture)[0] == pytest.approx(300 * inches, abs=2)
+
+
+def test_no_legend_of_a_narrow_figure_covers_its_axis(result, tmp_path):
+    from matplotlib import pyplot
+
+    figures = []
+    original = canvas.save
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(canvas, "save", lambda figure, path: (figures.append(figure), original(figure, path)))
+        result.plot.write(tmp_path / "a.svg", width="column", labels={"queue": "Cells in the queue"})
+    assert pyplot.get_fignums() == []
+    figures[0].draw_without_rendering()
+    for axes in figures[0].axes:
+        legend = axes.get_legend().get_window_extent()
+        assert legend.y1 <= axes.xaxis.label.get_window_extent().y0
+    assert "Cells in the queue" in (tmp_path / "a.svg").read_text()
+
+
+@pytest.mark.parametrize("width", ["poster", "8.5", "cm", "8.5 km", "1in", "99in", "-5in", "1e1in"])
+def test_other_widths_are_refused_before_the_run(celltrain, width):
+    told = celltrain("run", "lan-epd", "--plot", "a.svg", f"--width={width}")
+    assert told.code == 2
+    assert "is not a figure width; choose column, page, or a length from 2in to 40in, such as 8.5cm" in told.err
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--log"], "changes the figure; draw it with --plot PICTURE"),
+        (["--style", "grayscale"], "changes the figure; draw it with --plot PICTURE"),
+        (["--labels", "queue=Q"], "changes the figure; draw it with --plot PICTURE"),
+        (["--log", "--trace", "queue", "--plot", "a.svg"], "add cwnd to --trace"),
+        (["--labels", "cwdn=W", "--plot", "a.svg"], "did you mean cwnd?"),
+        (["--log", "--seeds", "2"], "--log applies to a single run"),
+    ],
+)
+def test_options_of_a_runs_figure_without_effect_are_refused(celltrain, options, problem):
+    told = celltrain("run", "lan-epd", *options)
+    assert (told.code, problem in told.err) == (2, True), told.err

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SMALL
+from conftest import SMALL, import_or_skip
 
 import celltrain as ct
 import celltrain.ensemble.plan
@@ -367,10 +367,13 @@ NAMES = [
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_wrong_arguments_raise_our_errors(name, lan, store):
-    for extra in ("matplotlib", "networkx", "jinja2", "optuna"):
+    for extra in ("matplotlib", "networkx", "jinja2"):
         pytest.importorskip(extra)
+    if "tune" in name.lower():
+        import_or_skip("optuna")
     if name == "compiled":
         pytest.importorskip("numba")
     function, right = calls(lan, store)[name]
@@ -438,6 +441,7 @@ def models() -> list[type[Any]]:
     ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
 def test_settings_of_a_wrong_type_are_refused_with_our_message(model):
     for field, (label, value) in itertools.product(model.model_fields, VALUES.items()):

@@ -88,7 +88,7 @@ def test_the_plot_has_the_band_the_threshold_and_the_buffer() -> None:
     assert labels(axes) == [
         *("sw1->sw2", "least to largest in each 10 ms", "threshold of epd: 800 cells", "buffer: 1,000 cells"),
     ]
-    assert axes.get_title().splitlines()[2] == "TCP: vanilla (no fast retransmit, 100 ms ticks)"
+    assert axes.get_title().splitlines()[2] == "TCP: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)"
     late = [row for row in result.series["queue"].to_pylist() if row["time_s"] > 7]
     assert max(row["queue_cells_largest"] for row in late) > 800
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from conftest import ROOT, Command
-from pages import flowing
 from rich.console import Console
 
 import celltrain as ct
+import page_tables
 from celltrain import _core
 from celltrain.model.scenario import Reading
 from celltrain.papers import Paper, Reproduction, figures, load
@@ -157,12 +157,13 @@ def test_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc
 
 def test_the_page_has_the_verdict_on_every_claim_and_every_figure(paper: Paper) -> None:
     file = ROOT / "docs" / "papers" / f"{COMCOM}.md"
-    page, text = file.read_text(), flowing(file)
+    page = file.read_text()
+    built = page_tables.filled(file, page)
     for claim in paper.claims:
         place = f"section {claim['section']}" if claim["section"].isdigit() else claim["section"].lower()
-        assert f'| `{claim["id"]}` ({place}): {claim["text"]} The paper: "{claim["quote"]}" |' in text
+        assert f'* `{claim["id"]}`: {claim["text"]} The paper, {place}: "{claim["quote"]}"\n' in built
     for table in paper.tables:
-        assert f"### {table.heading}" in page
+        assert f"\n### {table.heading}\n" in built
     images = re.findall(r"\]\(\.\./images/([^)]+)\)", page)
     assert sorted(images) == sorted(f"{COMCOM}-{figure['id']}.png" for figure in paper.figures)
     assert all((ROOT / "docs" / "images" / image).stat().st_size < 300_000 for image in images)

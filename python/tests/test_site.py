@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from conftest import ROOT
 
+import page_tables
 import site_pages
 from celltrain.cli.catalog import CHOICES, entries
 
 
-def test_generated_lists_of_pages_match_the_code():
-    """To update them: .venv/bin/python scripts/site_pages.py."""
-    for path, text in site_pages.PAGES.items():
-        assert path.read_text(encoding="utf-8") == text(), path.name
-    models = (ROOT / "docs/models.md").read_text(encoding="utf-8")
+def test_every_model_is_in_the_list_of_the_site():
+    models = site_pages.models()
     assert all(f"[`{entry.name}`](models/" in models for kind in CHOICES for entry in entries(kind))
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: page.stem)
+def test_every_table_that_a_page_leaves_to_the_site_can_be_built(page):
+    text = page.read_text(encoding="utf-8")
+    if page_tables.LINK.search(text) or "<!-- built: " in text:
+        built = page_tables.filled(page, text)
+        assert "<!-- built: " not in built
+        assert built.count("\n| ") + built.count("\n* ") + built.count("::") > text.count("\n| ") + text.count("\n* ")
+
+
+def test_every_measure_and_every_table_of_results_is_on_a_page():
+    texts = {page: page.read_text(encoding="utf-8") for page in ROOT.glob("docs/**/*.md")}
+    named = {name for text in texts.values() for name in page_tables.NAMED.findall(text)}
+    assert named == {*page_tables.TABLES, "parameters"}
+    linked = {(page.parent / path).resolve() for page, text in texts.items() for path in page_tables.LINK.findall(text)}
+    # Ratios, shares and errors are built with the numbers.
+    files = {path for path in ROOT.glob("docs/results/*/*.csv") if path.stem not in ("ratios", "shares", "errors")}
+    assert files <= linked
 
 
 def test_the_index_reaches_every_page():
@@ -25,7 +43,9 @@ def test_the_index_reaches_every_page():
     ]
     blocks = (block for text in texts for block in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL))
     listed = {line for block in blocks for line in block.split()}
-    listed |= {f"standards/{path.stem}" for path in (ROOT / "docs/standards").glob("*.toml")}
+    documents = {path.stem for path in (ROOT / "docs/standards").glob("*.toml")}
+    assert documents == {path.stem for path in (ROOT / "docs/standards").glob("*.md")} - {"index"}
+    listed |= {f"standards/{name}" for name in documents}
     pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
     globbed = {page for page in pages if f"{page.rpartition('/')[0]}/*" in listed}
     assert not pages - globbed - listed - {"index"}

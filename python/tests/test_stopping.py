@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+from conftest import import_or_skip
 
 import celltrain as ct
 from celltrain import _core
@@ -163,7 +164,7 @@ def test_a_sweep_of_runs_without_end_is_ended_on_another_thread(tmp_path):
 
 
 def test_a_stopped_search_keeps_finished_trials(tmp_path):
-    pytest.importorskip("optuna")
+    import_or_skip("optuna")
     handle = ct.Cancel()
     with pytest.raises(ct.CancelledError):
         ct.tune(
@@ -323,3 +324,65 @@ lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.Ppd()
 def test_a_run_started_after_celltrain_has_ended_its_threads_is_cancelled():
     done = subprocess.run([sys.executable, "-c", AFTER_EXIT], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "cancelled: the process exits\n", "")
+
+
+class EndlessStack(ct.Stack):
+    """A stack whose first poll never returns."""
+
+    def on_packet(self, now, packet):
+        pass
+
+    def poll(self, now):
+        while True:
+            pass
+
+    def next_timeout(self, now):
+        return None
+
+    received = 0
+    completed = False
+
+
+class EndlessPolicy(ct.PythonPolicy):
+    """A policy that never decides."""
+
+    def admit(self, view, vc):
+        while True:
+            pass
+
+
+ENDLESS = {
+    "stack": LAN.replace(stack=EndlessStack()),
+    "policy": ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=EndlessPolicy()),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_handle_ends_python_code_that_never_returns(kind):
+    handle = ct.Cancel()
+    soon(handle)
+    started = time.monotonic()
+    with pytest.raises(ct.CancelledError):
+        ct.run(ENDLESS[kind], cancel=handle)
+    assert time.monotonic() - started < GENEROUS_SECONDS
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_ctrl_c_ends_python_code_that_never_returns(kind):
+    handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ct.run(ENDLESS[kind])
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert time.monotonic() - started < GENEROUS_SECONDS
+    assert ct.run(LAN.replace(duration="1ms")).fingerprint, "later runs are not interrupted"
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_limit_ends_python_code_that_never_returns(kind):
+    store = ct.sweep(ENDLESS[kind], over={"duration": ["1ms", "2ms"]}, seeds=1, limit="200ms", jobs=1)
+    assert store.wide()["error"].to_pylist() == ["took longer than 0.2 s of real time"] * 2

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from conftest import ROOT, Command
-from pages import flowing
 
 import celltrain as ct
+import page_tables
 import paper_page
 from celltrain import _core
 from celltrain.model.expressions import MeasureError, NoValueError, measure
@@ -108,7 +108,7 @@ def test_studies_quote_the_paper_that_they_follow_and_nothing_else() -> None:
     }
     quoting = {}
     for one in (load(name, kind=STUDY) for name in STUDY.ids()):
-        page = flowing(ROOT / "docs" / "studies" / f"{one.id}.md")
+        page = paper_page.claims(one.id)
         for claim in (claim for claim in one.claims if "quote" in claim):
             quoting[one.id] = one.follows.split(",")[0]
             # The page names the source of the quotation.
@@ -214,11 +214,11 @@ def test_a_study_is_listed_and_explained(celltrain: Command, study: Paper) -> No
 
 def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: Paper) -> None:
     file = ROOT / "docs" / "studies" / f"{study.id}.md"
-    page, text = file.read_text(), flowing(file)
-    for claim in study.claims:
-        assert f"| `{claim['id']}`: {claim['text']} |" in text
-    for table in study.tables:
-        assert f"### {table.heading}" in page
+    page = file.read_text()
+    built = page_tables.filled(file, page)
+    assert all(f"\n* `{claim['id']}`: {claim['text']} " in built for claim in study.claims)
+    assert all(f"\n### {table.heading}\n" in built for table in study.tables)
+    assert paper_page.held(paper_page.results(study.id, "claims")) in page
     images = re.findall(r"\]\(\.\./images/([^)]+)\)", page)
     assert images == [f"{study.id}-{figure['id']}.png" for figure in study.figures]
     assert all((ROOT / "docs" / "images" / image).stat().st_size < 200_000 for image in images)
@@ -226,7 +226,7 @@ def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: P
 
 def test_the_summary_of_shared_memories_quotes_ratios_of_its_tables() -> None:
     text = (ROOT / "docs" / "studies" / "shared-memory-incast.md").read_text(encoding="utf-8")
-    summary, tables = text.split("## Setting")[0], text.split("<!-- numbers:begin -->")[1]
+    summary, tables = text.split("## Setting")[0], paper_page.numbers("shared-memory-incast")
     quoted = re.findall(r"\| (\d\.\d\d \(\d\.\d\d to \d\.\d\d\)) ", summary)
     assert len(quoted) >= 12
     for ratio in quoted:
@@ -288,7 +288,16 @@ def test_rows_are_compared_with_the_row_of_against(short: Reproduction, compared
         assert (one["low"], one["high"], one["seeds"]) == (one["mean"], one["mean"], 1)
 
 
-def test_ratios_for_all_columns_are_geometric_means(compared: Reproduction) -> None:
+def site(run: Reproduction, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Returns what the site shows of a study's numbers after its tables were kept."""
+    monkeypatch.setattr(paper_page, "RESULTS", folder)
+    paper_page.keep(run.to_dict(), run.paper)
+    return paper_page.own_numbers(run.paper)
+
+
+def test_ratios_for_all_columns_are_geometric_means(
+    compared: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = replace(compared.paper.tables[0], across="mcr_sum")
     run = replace(compared, paper=compared.paper.model_copy(update={"tables": (table,)}))
     answer = run.to_dict()
@@ -298,7 +307,7 @@ def test_ratios_for_all_columns_are_geometric_means(compared: Reproduction) -> N
     ]
     assert len(single) == 5, "four and the pooled one"
     assert pooled["mean"] == pytest.approx(math.prod(single[:4]) ** 0.25)
-    text = paper_page.own_numbers(answer, run.paper).split("seed by seed")[1]
+    text = site(run, tmp_path, monkeypatch).split("seed by seed")[1]
     assert "| mcr sum 100 | all |" in text
     figure = figures.ratios(figures.Source(paper=run.paper, scored=run.scored, spec={**FIGURE, "colour": "mcr_sum"}))
     assert figure is not None
@@ -309,9 +318,11 @@ def test_a_quantity_that_is_zero_somewhere_has_no_ratios(compared: Reproduction)
     assert "ratios" not in replace(compared, scored=[replace(first, values=(0.0,)), *rest]).to_dict()
 
 
-def test_the_page_prints_ratios_below_the_means(compared: Reproduction) -> None:
+def test_the_page_prints_ratios_below_the_means(
+    compared: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer = compared.to_dict()
-    text = paper_page.own_numbers(answer, compared.paper)
+    text = site(compared, tmp_path, monkeypatch)
     means, ratios = text.split("Ratio to `wfq`, seed by seed, with its 95 % interval:")
     assert means.count("| dfba |") == ratios.count("| dfba |") == 1
     [head, _, *rows] = [line for line in ratios.splitlines() if line.startswith("|")]
@@ -319,17 +330,17 @@ def test_the_page_prints_ratios_below_the_means(compared: Reproduction) -> None:
     first = answer["ratios"][0]["mean"]
     assert f"{first:.2f} ({first:.2f} to {first:.2f})" in rows[0]
     assert head.endswith("| double_epd | dfba | dfba_1998 |"), head
-    assert paper_page.interval({"mean": 0.5, "low": 0.4, "high": 0.6}) == "**0.50 (0.40 to 0.60)**"
-    assert paper_page.interval({"mean": 0.5, "low": 0.4, "high": 1.6}) == "0.50 (0.40 to 1.60)"
+    assert paper_page.cell({"mean": "0.50", "low": "0.40", "high": "0.60"}) == "**0.50 (0.40 to 0.60)**"
+    assert paper_page.cell({"mean": "0.50", "low": "0.40", "high": "1.60"}) == "0.50 (0.40 to 1.60)"
 
 
 def test_an_undecided_claim_is_neither_held_nor_failed(compared: Reproduction) -> None:
-    entry = {"id": "x", "text": "A claim.", "reason": "A theory.", "holds": None, "evidence": "ratio 1", "quote": ""}
-    told = {"claims": [entry, {**entry, "holds": True}, {**entry, "holds": False}]}
-    text = paper_page.study_claims(told, compared.paper)
-    assert text.startswith("1 of 3 claims hold; 1 undecided.\n")
-    assert text.count("| undecided: ratio 1 |") == text.count("| yes: ratio 1 |") == 1
-    assert text.count("| **no**: ratio 1 |") == 1
+    entry = {"id": "x", "text": "A claim.", "reason": "A theory.", "evidence": "ratio 1"}
+    rows = [paper_page.claim_row({**entry, "holds": holds}) for holds in (None, True, False)]
+    assert paper_page.held(rows) == "1 of 3 claims hold; 1 undecided."
+    texts = [paper_page.claim_text(entry, row, compared.paper) for row in rows]
+    verdicts = [text.split("**Holds: ")[1] for text in texts]
+    assert verdicts == ["undecided** (ratio 1).", "yes** (ratio 1).", "no** (ratio 1)."]
 
 
 def test_a_figure_shows_ratios_with_intervals(compared: Reproduction) -> None:

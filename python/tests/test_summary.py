@@ -50,6 +50,18 @@ def test_sizes_are_named_if_they_are_not_the_defaults(tmp_path: Path) -> None:
     assert tcp_summary(with_tcp(tmp_path, usual)) == "sack (selective acknowledgements, 100 ms ticks)"
 
 
+def test_scenarios_that_differ_in_a_tcps_rules_differ_in_its_summary(tmp_path: Path) -> None:
+    for variant in RECOVERY:
+        for more in ("", 'mss = "1460B"\nreceive_window = "16MB"\ntick_phase = "random"\npacing_rate = "20Mbps"\n'):
+            table = f"[tcp.{variant}]\n{more}"
+            by_default, of_papers = (
+                tcp_summary(with_tcp(tmp_path, f'{table}rules = "{rules}"\n')) for rules in ("rfc", "paper")
+            )
+            assert by_default == tcp_summary(with_tcp(tmp_path, table)), variant
+            assert "rules of the papers" not in by_default
+            assert "rules of the papers" in of_papers[:80], "a figure cuts off the rest"
+
+
 def test_flows_with_a_different_tcp_are_named(tmp_path: Path) -> None:
     text = '[flow.tcp1.tcp.vanilla]\ndelayed_acks = "200ms"\n[flow.tcp2.tcp.reno]\n[flow.tcp3.traffic.constant_rate]\nrate = "1Mbps"\n'
     vanilla, reno = "vanilla (no fast retransmit, 100 ms ticks)", "reno (fast retransmit and recovery, 100 ms ticks)"

@@ -195,7 +195,7 @@ def test_an_invalid_number_has_one_fault_in_python_too():
     "make, key, words",
     [
         (lambda: ct.Epd(threshold="nonsense"), "threshold", "is not a threshold: a share of the buffer (0 to 1)"),
-        (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "does not say of what"),
+        (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "lacks a unit"),
         (lambda: ct.Fba(threshold="101%"), "threshold", "is more than the buffer"),
         (lambda: ct.Dfba(thresholds=3, congestion_threshold="x"), "congestion_threshold", "is not a threshold"),
         (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "of what"),

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from conftest import import_or_skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tunes import PLAN, plan
@@ -27,6 +28,8 @@ from celltrain.ensemble.tuning.trials import Trial, ask
 from celltrain.errors import PlanError
 from celltrain.running import Local
 from small_sweep import stored
+
+import_or_skip("optuna")
 
 
 def same(folder, other):

@@ -6,6 +6,7 @@ import json
 from contextlib import closing
 
 import pytest
+from conftest import import_or_skip
 from tunes import PLAN, plan
 
 from celltrain.ensemble.plan import Plan
@@ -14,6 +15,8 @@ from celltrain.ensemble.tuning import run_tune
 from celltrain.ensemble.tuning.trials import Folder
 from celltrain.errors import CelltrainWarning, PlanError, StoreError, TuneError
 from celltrain.running import Local
+
+import_or_skip("optuna")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import import_or_skip
 from sweeps import interrupted
 from tunes import PLAN
 
@@ -17,6 +19,8 @@ from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Estimate, Tuned, TunePlan
 from celltrain.ensemble.tuning.trials import ask
 from celltrain.model.paths import exact
+
+import_or_skip("optuna")
 
 pytestmark = pytest.mark.slow
 
@@ -141,17 +145,22 @@ def test_the_plans_of_the_study_are_right(name):
 @pytest.mark.parametrize("name", ["selective-drop", "fba"])
 def test_the_page_of_the_study_has_the_numbers_of_the_shipped_results(name, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import paper_page
     import tune_page
 
     path = STUDIES / f"tuned-{name}.json"
     assert path.stat().st_size < 200_000
     tuned = Tuned._of_dict(json.loads(path.read_text()))
     assert tuned.to_dict() == json.loads(path.read_text())
-    # The page contains what the script would write.
+    # The page and its files contain what the script would write.
+    block = tune_page.policy(tuned)
+    text, tables = paper_page.without_tables(tune_page.PAGE, block, tune_page.numbers(tuned))
     page = tune_page.PAGE.read_text()
     # `make format` wraps the page.
-    written = tune_page.replaced(page, tune_page.policy(tuned), tune_page.numbers(tuned))
-    assert written.split() == page.split()
+    assert paper_page.replaced(page, block, text).split() == page.split()
+    for path, rows in tables.items():
+        with path.open(encoding="utf-8", newline="") as handle:
+            assert list(csv.reader(handle)) == rows
     # The results are those of the shipped plan.
     made = TunePlan.load(ROOT / "plans" / f"tune-{name}.toml")
     facts = tuned.facts

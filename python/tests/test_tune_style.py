@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+from conftest import import_or_skip
 from tunes import PLAN
 
 import celltrain as ct
 from celltrain.ensemble.tuning import TunePlan, run_tune
 from celltrain.running import Local
+
+import_or_skip("optuna")
 
 pytestmark = pytest.mark.slow
 

@@ -270,7 +270,7 @@ def test_pairs_of_clocks_differ_in_their_clocks_and_starts_alone():
 def test_durations_are_in_the_table_and_random_clocks_at_the_head(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-random", "--seeds", 2, "--beside", "epd").out
-    assert "TCP of lan-5-random: vanilla (no fast retransmit, 100 ms ticks, random phases)" in told
+    assert "TCP of lan-5-random: vanilla (rules of the papers, 100 ms ticks, random phases)" in told
     assert "\nlan-5, 2 s\n" in told and "\nlan-5-random, 2 s\n" in told
 
 
@@ -278,10 +278,10 @@ def test_durations_are_in_the_table_and_random_clocks_at_the_head(tmp_path, cell
 def test_the_tcp_is_in_the_answer_and_in_the_table(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-sack", "--seeds", 2, "--beside", "epd")
-    assert "TCP of lan-5: vanilla (no fast retransmit, 100 ms ticks)" in told.out
+    assert "TCP of lan-5: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)" in told.out
     assert re.search(r"efficiency +sack +0\.", told.out) and re.search(r"efficiency +vanilla +0\.", told.out)
     answer = ct.vet({"fba": {}}, scenarios=["lan-5-sack"], beside=[], seeds=1)
-    assert answer["tcp"] == {"lan-5-sack": "sack (selective acknowledgements, 100 ms ticks)"}
+    assert answer["tcp"] == {"lan-5-sack": "sack (selective acknowledgements, rules of the papers, 100 ms ticks)"}
     assert answer["ranking"] == []
 
 

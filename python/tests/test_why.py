@@ -127,7 +127,7 @@ def test_actions_of_the_sender_are_reported_with_their_reason(tcp: ct.Tcp, words
             "1ms",
             r"the buffer of sw1->sw2 had no room for a cell of frame \d+ .*: 100 cells were waiting",
         ),
-        (ct.DropFromFront(), "1ms", "threw a waiting cell of frame .* away to make room for another"),
+        (ct.DropFromFront(), "1ms", "dropped a waiting cell of frame .* to make room for another"),
         (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and its share was"),
     ],
 )
@@ -166,7 +166,7 @@ def test_without_losses_the_nearest_ones_are_named() -> None:
     answer = ct.why(calm, flow="tcp1", at="2ms")
     assert answer.is_well and answer.from_s is None
     assert text_of(answer).splitlines() == [
-        "All was well with tcp1 at 0.002 s: all that it had sent had arrived or was on its way.",
+        "tcp1 had no losses at 0.002 s: all sent data had arrived or was in flight.",
         "None of its segments was lost or retransmitted before that, since the start of the run.",
         "None of its segments was lost or retransmitted after that, until 0.005 s, the end of the run.",
     ]
@@ -309,7 +309,7 @@ def test_a_flow_whose_frames_are_all_refused_has_lost_them(
     assert not answer.is_well
     assert f"lost {lost}" in text_of(answer) or duration != "100ms"
     for text in (text_of(answer), str(found)):
-        assert "lost nothing" not in text and "All was well" not in text
+        assert "lost nothing" not in text and "had no losses" not in text
     assert all(sentence.rows for sentence in answer.sentences)
 
 
@@ -376,7 +376,7 @@ def test_a_frame_that_a_shared_memory_refuses_whole_is_explained_by_the_memory_a
 def test_a_deadlock_is_reported_first_and_is_not_a_recovery() -> None:
     answer = ct.why("memory-deadlock", flow="tcp1", at="10ms")
     assert not answer.is_well
-    assert "for ever" in answer.sentences[0].text
+    assert "deadlocked" in answer.sentences[0].text
     for link in ("s1->s2", "s2->s3", "s3->s1"):
         assert f"{link} (priority 0) waits for" in answer.sentences[0].text
 

@@ -8,14 +8,14 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, import_or_skip
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-pytest.importorskip("check_jsonschema")
+import_or_skip("check_jsonschema")
 RELEASE = ROOT / ".github/workflows/release.yml"
 
 
@@ -49,12 +49,17 @@ def test_actions_are_pinned_by_commit_and_name_their_version():
         assert not [one for one in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)], workflow
 
 
-def test_a_release_publishes_wheels_and_the_lab_with_attestations():
-    release = RELEASE.read_text()
-    assets = release[release.index("  assets:") : release.index("  site:")]
-    for needed in ("attestations: write", "attest-build-provenance@", "gh release create", "dist/*"):
-        assert needed in assets
-    assert "lab.cdx.json" in release and "cp dist/lab.html out/site/lab.html" in release
+def test_a_push_is_checked_once_and_a_newer_commit_replaces_it():
+    check = (RELEASE.parent / "check.yml").read_text()
+    assert "  push:\n    branches: [main]\n  pull_request:\n" in check
+    assert "cancel-in-progress: ${{ github.event_name == 'pull_request' }}" in check
+
+
+def test_the_oldest_promised_versions_of_rust_and_python_have_a_job():
+    rust = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
+    python = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+    job = (RELEASE.parent / "check.yml").read_text().partition("\n  oldest:\n")[2].partition("\n\n  ")[0]
+    assert f'RUSTUP_TOOLCHAIN: "{rust}"' in job and f'python-version: "{python}"' in job
 
 
 def released() -> tuple[str, str]:

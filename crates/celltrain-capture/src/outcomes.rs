@@ -214,7 +214,7 @@ mod tests {
         outcomes.push(packet(3), Some(of(3)));
         assert_eq!(ready(&mut outcomes), []);
         outcomes.settle(of(3), || Some("lost".to_owned()));
-        outcomes.settle(of(3), || panic!("what is known is not asked for"));
+        outcomes.settle(of(3), || panic!("known outcomes are not requested again"));
         assert_eq!(ready(&mut outcomes), []);
         outcomes.settle(of(1), || None);
         assert_eq!(ready(&mut outcomes), [(1, None), (2, None), (3, Some("lost".to_owned()))]);

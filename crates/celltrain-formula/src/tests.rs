@@ -77,8 +77,8 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         Err(fault) => {
             let shown = fault.shown(text);
             let is_large = [
-                "has a unit of too high", "nested more", "bytes long", "number too many", "values at once",
-                "operations", "names a value",
+                "has a unit of too high", "nested more", "bytes long", "one number more than expected",
+                "values at once", "operations", "names a value",
             ];
             assert!(is_mistaken || is_large.iter().any(|large| shown.contains(large)), "{text}\n{shown}");
             assert!(shown.lines().count() >= 2 && shown.len() < 1200, "{shown}");

@@ -6,12 +6,16 @@
 //! thread for good instead of waiting for the interpreter. `docs/stopping.md` lists what this cannot guarantee.
 
 use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::c_long;
 use std::process;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 /// Threads that are attached or about to attach, and have Rust frames on their stack.
@@ -33,6 +37,46 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn attach<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
     let _call = Call::new();
     Python::attach(f)
+}
+
+/// Runs the work of a thread, which calls Python now and then. The thread keeps its Python thread state in between:
+/// creating one takes longer than most callbacks.
+pub(crate) fn around(work: &mut (dyn FnMut() + Send)) {
+    let call = Call::new();
+    Python::attach(move |py| {
+        let number = py.import("threading").and_then(|module| module.call_method0("get_ident"));
+        let number = number.and_then(|number| number.extract());
+        let thread = thread::current().id();
+        if let Ok(number) = number {
+            threads().insert(thread, number);
+        }
+        detach(py, move || {
+            drop(call);
+            work();
+        });
+        threads().remove(&thread);
+    });
+}
+
+/// Raises `KeyboardInterrupt` in the Python code that a thread runs, if it is in [`around`].
+pub(crate) fn interrupt(thread: ThreadId) {
+    attach(|py| {
+        // The lock is held until the exception is set, so the thread cannot end before.
+        if let Some(&number) = threads().get(&thread) {
+            let raised = py.get_type::<PyKeyboardInterrupt>();
+            // SAFETY: the interpreter is attached, and the class is an exception.
+            #[expect(unsafe_code, reason = "PyO3 has no safe function that raises an exception in another thread")]
+            unsafe {
+                ffi::PyThreadState_SetAsyncExc(number, raised.as_ptr())
+            };
+        }
+    });
+}
+
+/// Numbers in Python of the threads in [`around`].
+fn threads() -> MutexGuard<'static, HashMap<ThreadId, c_long>> {
+    static THREADS: LazyLock<Mutex<HashMap<ThreadId, c_long>>> = LazyLock::new(Mutex::default);
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs `work` without the interpreter, and attaches again afterwards. Parks the thread if the process exits meanwhile.

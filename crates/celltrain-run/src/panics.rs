@@ -57,7 +57,7 @@ mod tests {
         let error = caught::<()>(|| panic!("seed {seed} fails")).unwrap_err();
         assert!(error.starts_with("seed 4 fails ("), "{error}");
         assert!(error.contains("panics.rs:"), "{error}");
-        assert!(caught::<()>(|| panic::panic_any(3)).unwrap_err().starts_with("without a word ("));
+        assert!(caught::<()>(|| panic::panic_any(3)).unwrap_err().starts_with("without a message ("));
         assert_eq!(caught(|| 5), Ok(5));
     }
 

@@ -186,7 +186,10 @@ pub fn one_watched(
         progress,
     };
     let finished = run.finished(watched);
-    if let Some(problem) = outside::take() {
+    // Code outside the core that exceeds the limit is interrupted, which is a problem of its own.
+    if let Some(problem) = outside::take()
+        && !limit.has_passed()
+    {
         return Err(Unfinished::Refused(problem));
     }
     finished.map_err(|unfinished| match (&unfinished, memory.outgrown(), limit.found_passed()) {
@@ -304,6 +307,7 @@ impl Run<'_> {
             return Err(Unfinished::Interrupted);
         }
         self.limit.put_off(waited.elapsed());
+        let _limited = how.limit.and_then(threads::limited);
         let begun = Instant::now();
         let keep_going = |done: f64| {
             self.progress.set(done);

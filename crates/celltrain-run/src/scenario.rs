@@ -190,7 +190,7 @@ mod tests {
         let checked = checked(&handle());
         assert!(checked.holds_a_network());
         let first = checked.network(3, &CancellationToken::never()).expect("no test stops it");
-        assert!(!checked.holds_a_network(), "who runs it has it");
+        assert!(!checked.holds_a_network(), "the runner owns the network");
         let second = checked.network(3, &CancellationToken::never()).expect("no test stops it");
         assert_eq!(format!("{first:?}"), format!("{second:?}"));
         assert_eq!(first.seed, 3);

@@ -1,17 +1,64 @@
 //! Runs work on threads, while the calling thread checks for cancellation and delivers results.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, ScopedJoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 
 /// Interval at which the calling thread checks for cancellation, well below the promised 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
+
+/// How long threads may take to stop by themselves. Then they are interrupted.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// An interpreter whose code may run on the threads.
+#[derive(Debug)]
+pub struct Host {
+    /// Calls the whole work of a thread.
+    pub around: fn(&mut (dyn FnMut() + Send)),
+    /// Interrupts the interpreter's code on a thread, if any runs there. May be called several times.
+    pub interrupt: fn(ThreadId),
+}
+
+static HOST: OnceLock<Host> = OnceLock::new();
+/// For threads with a limit: the time at which the interpreter's code on them is interrupted.
+static DUE: Mutex<BTreeMap<u64, (ThreadId, Instant)>> = Mutex::new(BTreeMap::new());
+
+/// Sets the interpreter of this process. Later calls have no effect.
+pub fn provide(host: Host) {
+    let _ = HOST.set(host);
+}
+
+/// Lets the interpreter's code on this thread be interrupted if it is still busy after `limit`, until the value is
+/// dropped. `None` if the process has no interpreter.
+pub(crate) fn limited(limit: Duration) -> Option<Limited> {
+    HOST.get()?;
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let due = Instant::now().checked_add(limit)?.checked_add(GRACE)?;
+    locked().insert(number, (thread::current().id(), due));
+    Some(Limited(number))
+}
+
+/// An entry in [`DUE`].
+pub(crate) struct Limited(u64);
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        locked().remove(&self.0);
+    }
+}
+
+fn locked() -> MutexGuard<'static, BTreeMap<u64, (ThreadId, Instant)>> {
+    DUE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Events reported to the calling thread.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,7 +87,7 @@ pub fn over<T: Send, E: From<io::Error>>(
         let mut started = Vec::new();
         for _ in 0..threads.clamp(1, pieces.max(1)) {
             let (sender, stop, next, work) = (sender.clone(), &stop, &next, &work);
-            let until_none_is_left = move || {
+            let mut until_none_is_left = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     // Sending fails only if the work has been abandoned.
@@ -49,7 +96,11 @@ pub fn over<T: Send, E: From<io::Error>>(
                     }
                 }
             };
-            match thread::Builder::new().spawn_scoped(scope, until_none_is_left) {
+            let all = move || match HOST.get() {
+                Some(host) => (host.around)(&mut until_none_is_left),
+                None => until_none_is_left(),
+            };
+            match thread::Builder::new().spawn_scoped(scope, all) {
                 Ok(thread) => started.push(thread),
                 Err(error) if started.is_empty() => return Err(error.into()),
                 // Continue with fewer threads; the work takes longer.
@@ -60,7 +111,10 @@ pub fn over<T: Send, E: From<io::Error>>(
         let outcome = loop {
             let event = match receiver.recv_timeout(LOOK) {
                 Ok((index, done)) => Event::Done(index, done),
-                Err(RecvTimeoutError::Timeout) => Event::Look,
+                Err(RecvTimeoutError::Timeout) => {
+                    interrupt_late();
+                    Event::Look
+                }
                 Err(RecvTimeoutError::Disconnected) => break Ok(()),
             };
             if let Err(error) = on(event) {
@@ -68,6 +122,9 @@ pub fn over<T: Send, E: From<io::Error>>(
             }
         };
         stop.store(true, Ordering::Relaxed);
+        if outcome.is_err() {
+            interrupt(&started);
+        }
         for thread in started {
             if let Err(panic) = thread.join() {
                 resume_unwind(panic);
@@ -75,6 +132,29 @@ pub fn over<T: Send, E: From<io::Error>>(
         }
         outcome
     })
+}
+
+/// Interrupts the interpreter's code on threads whose limit has passed.
+fn interrupt_late() {
+    let Some(host) = HOST.get() else { return };
+    let now = Instant::now();
+    let late: Vec<ThreadId> = locked().values().filter(|(_, due)| *due < now).map(|(thread, _)| *thread).collect();
+    late.into_iter().for_each(host.interrupt);
+}
+
+/// Waits until all threads have stopped. Interrupts the interpreter's code on those that do not stop by themselves.
+fn interrupt(threads: &[ScopedJoinHandle<'_, ()>]) {
+    let Some(host) = HOST.get() else { return };
+    let stopped = Instant::now();
+    while threads.iter().any(|thread| !thread.is_finished()) {
+        thread::sleep(Duration::from_millis(1));
+        if stopped.elapsed() > GRACE {
+            for thread in threads.iter().filter(|thread| !thread.is_finished()) {
+                (host.interrupt)(thread.thread().id());
+            }
+            thread::sleep(LOOK);
+        }
+    }
 }
 
 /// Does work on this thread, and regularly calls `check` to decide whether to stop.
@@ -190,6 +270,6 @@ mod tests {
         });
         assert_eq!(ended, Err::<(), _>(3));
         assert_eq!(here(|| Ok::<_, ()>(()), |token| token.check().map(|()| 7)), Ok(7));
-        assert_eq!(here(|| Err::<(), _>(1), |_| Ok(())), Err(1), "what is to end is not begun");
+        assert_eq!(here(|| Err::<(), _>(1), |_| Ok(())), Err(1), "cancelled work is not started");
     }
 }

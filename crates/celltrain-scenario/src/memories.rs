@@ -452,7 +452,7 @@ fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope:
         );
         scope.at("lossless").refuse_value(true, problem);
     } else if options.lossless && options.headroom.unwrap_or(0) == 0 {
-        let problem = "pauses a link without headroom, so that cells under way are lost; write headroom too, in cells";
+        let problem = "pauses a link without headroom, so cells in flight are lost; write headroom too, in cells";
         match options.headroom {
             Some(cells) => scope.at("headroom").refuse_value(cells, problem),
             None => scope.at("lossless").refuse_value(true, problem),

@@ -7,7 +7,6 @@ import { Keep } from "./keep/keep.tsx";
 import { Learn } from "./learn/learn.tsx";
 import { staysInFrame } from "./link/embed.ts";
 import { Notice } from "./parts/parts.tsx";
-import { ToLab } from "./parts/to-lab.tsx";
 import { Bench } from "./run/bench.tsx";
 import { Inside } from "./see/inside.tsx";
 import { embed, engine, go, linkFault, message, place, said, scheme, startFault, type Scheme } from "./state.ts";
@@ -40,11 +39,6 @@ export function App(): JSX.Element {
           <Guard key={here}>
             <Place here={here === "inside" ? here : "learn"} />
           </Guard>
-          {here !== "inside" && (
-            <p class="embed-foot">
-              <ToLab />
-            </p>
-          )}
         </main>
         <Status />
       </>

@@ -1,23 +1,21 @@
-import { EFFICIENCY, listed, two, whole, type Shown, type Story, type Variant } from "./story.ts";
+import { EFFICIENCY, listed, two, whole, type Change, type Shown, type Story } from "./story.ts";
 
-/** Mean number of flows whose timers expire within one tick; 0 if none expires. */
+/** Mean number of flows whose timers expire within one tick; undefined if none expires. */
 const TOGETHER: Shown = {
   label: "Connections that time out together",
-  value: (a) => a.timeouts_together ?? 0,
+  value: (a) => a.timeouts_together ?? Number.NaN,
   most: 5,
   digits: 1,
 };
 
-function wide(name: string, tcp: string): Variant {
-  return {
-    name,
-    base: "wan-epd",
-    changes: [
-      { path: ["tcp"], value: { [tcp]: { receive_window: "600000B" } } },
-      { path: ["duration"], value: "2s" },
-    ],
-  };
-}
+const TIMEOUTS: Shown = {
+  label: "Timeouts of all connections",
+  value: (a) => a.flows.reduce((sum, f) => sum + Number(f["timeouts"]), 0),
+  most: 15,
+  digits: 1,
+};
+
+const SHORT: readonly Change[] = [{ path: ["duration"], value: "2s" }];
 
 const POLICIES = ["tail drop", "PPD", "EPD"] as const;
 
@@ -50,14 +48,18 @@ export const double: Story = {
         variant: 1,
         measure: 0,
       },
-      variants: [wide("no fast retransmit", "vanilla"), wide("Reno", "reno"), wide("SACK", "sack")],
-      shown: [TOGETHER, EFFICIENCY],
+      variants: [
+        { name: "no fast retransmit", base: "wan-epd", changes: SHORT },
+        { name: "Reno", base: "wan-epd", tcp: "reno", changes: SHORT },
+        { name: "SACK", base: "wan-epd", tcp: "sack", changes: SHORT },
+      ],
+      shown: [TOGETHER, TIMEOUTS, EFFICIENCY],
       seeds: 5,
       answer: (m) => [
         `With Reno ${two(m[1]?.[0])}: all that overshoot together wait for the same tick, and the link is idle meanwhile. Without fast retransmit it is ${two(m[0]?.[0])}.`,
-        `SACK tells the sender which segments are missing. It has ${whole(m[2]?.[0])} timeouts and an efficiency of ${two(m[2]?.[1])} in these two seconds, against ${two(m[1]?.[1])} with Reno.`,
+        `SACK tells the sender which segments are missing. It has ${whole(m[2]?.[1])} timeouts and an efficiency of ${two(m[2]?.[2])} in these two seconds, against ${two(m[1]?.[2])} with Reno.`,
       ],
-      look: { variant: 1, text: "See five windows double, and collapse at one instant" },
+      look: { variant: 1, text: "See five windows double, and collapse at one instant", window: [0, 1] },
     },
     {
       kind: "run",

@@ -9,10 +9,12 @@ export interface Change {
   readonly value: unknown;
 }
 
-/** A setting: a shipped scenario with changes. */
+/** A setting: a shipped scenario with another TCP, and then with changes. */
 export interface Variant {
   readonly name: string;
   readonly base: string;
+  /** TCP instead of the scenario's own, with the same settings, as `--set tcp=reno` does. */
+  readonly tcp?: string;
   readonly changes?: readonly Change[];
 }
 
@@ -71,7 +73,12 @@ export type Step =
       /** Returns the answer, with the numbers from the runs. */
       readonly answer: (means: Means, values: Values) => readonly string[];
       /** Variant to open in the microscope, and the text of the link. */
-      readonly look?: { readonly variant: number; readonly text: string };
+      readonly look?: {
+        readonly variant: number;
+        readonly text: string;
+        /** Start and end in seconds. Default: around the first peak of the queue. */
+        readonly window?: readonly [number, number];
+      };
     }
   | { readonly kind: "free"; readonly title: string; readonly text: readonly string[] };
 

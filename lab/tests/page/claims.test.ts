@@ -1,9 +1,11 @@
 /** Checks the statements of the stories against their runs: a statement whose numbers have changed fails here. */
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Answer, Events } from "../../src/engine/api.ts";
 import { mean } from "../../src/engine/statistics.ts";
+import { textOf as settingText } from "../../src/page/learn/setting.ts";
 import { numbers, word } from "../../src/page/see/lens.ts";
 import { STORIES } from "../../src/stories/index.ts";
 import { atBottleneck, differ, type Step, type Values, type Variant } from "../../src/stories/story.ts";
@@ -24,13 +26,7 @@ interface StepRun {
   readonly answers: Answer[][];
 }
 
-async function textOf(variant: Variant): Promise<string> {
-  let text = scenarios[variant.base] ?? "";
-  for (const change of variant.changes ?? []) {
-    text = await engine.edit(text, [...change.path], change.value);
-  }
-  return text;
-}
+const textOf = (variant: Variant): Promise<string> => settingText(engine, scenarios, variant);
 
 const kept = new Map<string, Answer>();
 
@@ -56,7 +52,7 @@ async function runStep(id: string, title: string): Promise<StepRun> {
     for (const [j, list] of of.entries()) {
       const most = step.shown[j]?.most ?? 1;
       assert.ok(
-        list.every((v) => v >= 0 && v <= most),
+        list.every((v) => Number.isNaN(v) || (v >= 0 && v <= most)),
         `${title}, ${step.variants[i]?.name ?? ""}: ${list.join(", ")} on an axis to ${String(most)}`,
       );
     }
@@ -274,6 +270,22 @@ test("waiting for a clock: the text matches the runs", async () => {
   assert.deepEqual(right(later), ["Above 0.9 for all of them"]);
 });
 
+test("everybody doubles: the look inside shows windows that double, and five timeouts at one instant", async () => {
+  const step = STORIES.find(({ id }) => id === "double")?.steps[1];
+  assert.ok(step?.kind === "run" && step.look?.window !== undefined);
+  const [from, to] = step.look.window;
+  const toml = await textOf(step.variants[step.look.variant] ?? { name: "", base: "" });
+  const history = await engine.buffer(toml, 1, "bottleneck", from, to);
+  assert.ok(history.length < 400_000, "the microscope can show it");
+  const { series } = await engine.run(toml, 1, { series: { names: ["cwnd"], step: "30ms" } });
+  const cwnd = series?.measures["cwnd_segments"];
+  assert.ok(series != null && cwnd !== undefined);
+  const first = Array.from(series.time_s).flatMap((t, i) => (t < 0.27 ? [Math.round(cwnd.values[i * cwnd.names.length] ?? NaN)] : []));
+  assert.deepEqual(first.filter((w, i) => w !== first[i - 1]), [1, 2, 4, 8, 16, 32, 64, 128]);
+  const shown = (await expiries(toml, 1)).filter(({ at }) => at >= from && at <= to);
+  assert.deepEqual([shown.length, new Set(shown.map(({ at }) => at)).size], [5, 1]);
+});
+
 test("far away: the text matches the runs", async () => {
   const near = await runStep("far", "Near and far");
   const net = (await engine.check(await textOf(near.step.variants[0] ?? { name: "", base: "" }))).network;
@@ -323,6 +335,66 @@ test("moving the loss to the edge: the text matches the runs", async () => {
   const early = await runStep("edge", "Drop early, at the edge");
   assert.ok(right(early).length > 0);
 });
+
+/**
+ * Steps that run the same experiment as a table of a lesson: story, step, lesson, number of the lesson's table, and the
+ * step's measure for each of the table's measures.
+ */
+const SHARED: readonly (readonly [string, string, string, number, Readonly<Record<string, number>>])[] = [
+  ["one-cell", "Stop carrying damaged frames", "why-epd-helps", 0, { efficiency: 0, "cut frames of bottleneck": 2 }],
+  ["one-cell", "Where to put the threshold", "why-epd-helps", 1, { efficiency: 0 }],
+  ["tie", "In turns, or at random", "the-tie-that-takes-all", 0, { efficiency: 0, fairness: 1 }],
+  ["share", "Tune Z", "a-fair-share", 0, { efficiency: 0, fairness: 1 }],
+  ["clock", "A finer clock", "waiting-for-a-clock", 0, { efficiency: 0 }],
+  ["clock", "TCPs that do not wait", "waiting-for-a-clock", 1, { efficiency: 0, fairness: 1 }],
+  ["double", "Five that double", "everybody-doubles", 0, { "flows that time out together": 0, "timeouts of all flows": 1, efficiency: 2 }],
+  ["double", "A policy that breaks the step", "everybody-doubles", 1, { "flows that time out together": 0, efficiency: 1 }],
+  ["far", "The long way under EPD", "far-away", 0, { efficiency: 1 }],
+  ["edge", "Drop early, at the edge", "loss-at-the-edge", 0, { fairness: 3 }],
+];
+
+test("a story and its lesson give the same numbers for the same experiment", async () => {
+  for (const [id, title, lesson, place, measures] of SHARED) {
+    const { m } = await runStep(id, title);
+    for (const [measure, column] of Object.entries(measures)) {
+      const printed = tables(lesson)[place]?.get(measure) ?? [];
+      assert.ok(printed.length >= m.length, `${lesson}: ${measure}`);
+      for (const [i, of] of m.entries()) {
+        const [text = "", value = NaN] = [printed[i], of[column]];
+        const message = `${lesson}: ${measure} is ${text}, and ${String(value)} in the story`;
+        if (text === "undefined") {
+          assert.ok(Number.isNaN(value), message);
+        } else {
+          assert.ok(Math.abs(Number(text.replaceAll(",", "")) - value) <= 0.500001 * lastDigit(text), message);
+        }
+      }
+    }
+  }
+});
+
+/** Returns the means of each measure, row by row, in each output of a lesson. */
+function tables(lesson: string): Map<string, string[]>[] {
+  const page = readFileSync(`../docs/lessons/${lesson}.md`, "utf8");
+  return [...page.matchAll(/```text\n([^]*?)```/g)].map(([, output = ""]) => {
+    const found = new Map<string, string[]>();
+    let measure = "";
+    for (const line of output.split("\n")) {
+      const row = /^ {2}\S.*? {2,}(undefined|[-\d.,]+ ±)/.exec(line);
+      if (row !== null) {
+        found.set(measure, [...(found.get(measure) ?? []), (row[1] ?? "").replace(" ±", "")]);
+      } else if (/^\S/.test(line)) {
+        measure = line;
+      }
+    }
+    return found;
+  });
+}
+
+/** Returns the value of a printed number's last significant digit: 100 for 6,100 and 0.01 for 9.40. */
+function lastDigit(text: string): number {
+  const [whole = "", decimals] = text.split(".");
+  return decimals === undefined ? 10 ** (/0*$/.exec(whole.replaceAll(",", ""))?.[0] ?? "").length : 10 ** -decimals.length;
+}
 
 /** Returns the right choices according to these runs. */
 function right({ step, m, values }: StepRun): string[] {

@@ -4,7 +4,7 @@ import { essentials } from "../../src/page/form/essentials.ts";
 import { entryName, keyName, kindName } from "../../src/page/parts/names.ts";
 import { about } from "../../src/page/run/gallery.tsx";
 import { byTopic } from "../../src/page/run/topics.ts";
-import { Shape, type Schema, type Value } from "../../src/page/form/schema.ts";
+import { Shape, type Choice, type Schema, type Value } from "../../src/page/form/schema.ts";
 import { local } from "../engine/local.ts";
 
 const { engine } = await local();
@@ -151,5 +151,19 @@ test("every shipped scenario has one topic, and no description refers to another
     const text = about(scenarios[name] ?? "");
     assert.match(text, /^[A-Z].*[.?]$/s, name);
     assert.doesNotMatch(text, /^The same|\.toml/, `${name}: ${text}`);
+  }
+});
+
+test("another TCP keeps the settings that it also has, such as its rules; another policy does not", async () => {
+  const choices = (key: string): readonly Choice[] => {
+    const field = shape.fields(shape.root).find((f) => f.key === key);
+    return field?.kind === "choice" ? field.choices : [];
+  };
+  const { root } = await engine.document(scenarios["wan-epd"] ?? "");
+  const settings = (root?.["tcp"] as { vanilla: Record<string, Value> }).vanilla;
+  assert.equal(settings["rules"], "paper");
+  for (const choice of choices("tcp")) {
+    assert.deepEqual(shape.kept(choice, settings), { ...shape.start(choice), ...settings }, choice.name);
+    assert.equal("no such key" in shape.kept(choice, { "no such key": 1 }), false);
   }
 });

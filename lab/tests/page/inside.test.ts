@@ -194,8 +194,8 @@ test("real stacks are named, and the page says what they do not report", async (
   const words = "smoltcp does not report its congestion windows and timeouts.";
   for (const [name, tcp, own, silent] of [
     ["lan-smoltcp", "smoltcp", false, words],
-    ["smoltcp-and-reno", "Reno, smoltcp", true, words],
-    ["lan-epd", kindName("vanilla"), true, ""],
+    ["smoltcp-and-reno", "Reno, smoltcp (rules: paper)", true, words],
+    ["lan-epd", `${kindName("vanilla")} (rules: paper)`, true, ""],
   ] as const) {
     const { network, defaults } = await engine.check(scenarios[name] ?? "");
     assert.ok(network !== null, name);

@@ -24,7 +24,7 @@ import optuna
 
 import celltrain as ct
 from celltrain.running import statistics
-from paper_page import ROOT, listed, replaced
+from paper_page import ROOT, fill, listed
 
 PAGE = ROOT / "docs" / "studies" / "one-line-policy.md"
 
@@ -158,11 +158,9 @@ def main() -> None:
     confirmed = {name: values(policy, CONFIRMATION) for name, policy in policies.items()}
     text = warning(confirmed["found"], values(ct.TailDrop(), CONFIRMATION)) + text
     text += "\n\n" + result(form, constants, confirmed)
-    page = PAGE.read_text(encoding="utf-8")
     if arguments.page != PAGE:
         shutil.copyfile(PAGE, arguments.page)
-    arguments.page.write_text(replaced(page, "search", text), encoding="utf-8")
-    print(f"wrote {arguments.page}")
+    fill(arguments.page, "search", text)
 
 
 def table_of_forms(best: Sequence[tuple[float, float, Form, dict[str, float]]]) -> str:

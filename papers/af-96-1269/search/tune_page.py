@@ -18,7 +18,7 @@ from pathlib import Path
 
 from celltrain.ensemble.tuning import Estimate, Tuned
 from celltrain.ensemble.tuning.result import Left, Searched
-from paper_page import ROOT, replaced
+from paper_page import ROOT, fill
 
 STUDIES, IMAGES = ROOT / "docs" / "studies", ROOT / "docs" / "images"
 PAGE = STUDIES / "tuned-selective-drop.md"
@@ -35,8 +35,7 @@ def main() -> int:
         image = IMAGES / f"tuned-{name}.png"
         tuned.drawing().figure.savefig(image, dpi=110, metadata={"Software": None})
         print(f"wrote {image}")
-        text = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(replaced(text, policy(tuned), numbers(tuned)), encoding="utf-8")
+        fill(PAGE, policy(tuned), numbers(tuned))
     print(f"wrote {PAGE}")
     return 0
 

@@ -42,7 +42,7 @@ import numpy as np
 from celltrain.papers import reproduce
 from celltrain.papers.paper import load
 from celltrain.papers.score import Scored
-from paper_page import ROOT, grid, replaced
+from paper_page import ROOT, fill, grid
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -213,8 +213,7 @@ def main() -> int:
         return 130
     page: Path = ROOT / "docs" / "papers" / f"{arguments.paper}.md"
     content = report(search.rows)
-    page.write_text(replaced(page.read_text(encoding="utf-8"), "search", content), encoding="utf-8")
-    print(f"wrote {page}")
+    fill(page, "search", content)
     return 0
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from celltrain.papers import reproduce
 from celltrain.papers.paper import seed_count
 from celltrain.papers.score import Scored
-from paper_page import ROOT, grid, replaced
+from paper_page import ROOT, fill, grid
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -155,9 +155,8 @@ def main() -> int:
                 flush=True,
             )
         found.append(row)
-    page: Path = ROOT / "docs" / "papers" / f"{PAPER}.md"
-    page.write_text(replaced(page.read_text(encoding="utf-8"), "search", report(found)), encoding="utf-8")
-    print(f"wrote {path} and {page}")
+    print(f"wrote {path}")
+    fill(ROOT / "docs" / "papers" / f"{PAPER}.md", "search", report(found))
     return 0
 
 

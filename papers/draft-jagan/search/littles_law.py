@@ -26,7 +26,7 @@ import numpy as np
 from celltrain.model.files import replace
 from joint_runs import Runs, Space
 from joint_search import CONFIRMATION, store
-from paper_page import ROOT, figure, grid, replaced
+from paper_page import ROOT, figure, fill, grid
 
 PAPER = "draft-jagan"
 TABLE = ROOT / "papers" / PAPER / "outstanding.csv"
@@ -78,8 +78,7 @@ def main() -> int:
         runs.close()
     with TABLE.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), "outstanding", tables(space, rows)), encoding="utf-8")
-    print(f"wrote {PAGE}")
+    fill(PAGE, "outstanding", tables(space, rows))
     return 0
 
 

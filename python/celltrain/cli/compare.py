@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
-from celltrain.drawing.words import counted
 from celltrain.errors import InputError, add_note
 from celltrain.model.files import named
 from celltrain.model.overrides import as_options, of_options, single
@@ -25,7 +24,7 @@ def compare(
     files: Annotated[list[Path], {"autocompletion": options.complete_scenarios}],
     vary: Annotated[list[str] | None, {"autocompletion": options.complete_paths}] = None,
     settings: options.Set = None,
-    names: str | None = None,
+    names: list[str] | None = None,
     seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
     seed: options.FirstSeed = 1,
     measures: options.Measures = None,
@@ -49,6 +48,7 @@ def compare(
             the first is compared, and the second is the horizontal axis of the figure.
         settings (PATH=VALUE): Use this setting in every FILE. May be repeated.
         names (NAMES): Names of the FILEs in the table and the figure, or of the values that are compared, separated by commas.
+            For a name with a comma, repeat the option with one name each.
 
     Ensemble:
         seeds (N): Number of runs of each.
@@ -67,15 +67,12 @@ def compare(
     from celltrain.ensemble.comparing import compare
     from celltrain.ensemble.comparing.pictured import check
 
-    called = None if names is None else listed([names])
+    called = options.names_of(names)
     varied = of_options(vary or [], settings or [])
     if plot is not None:
-        check(plot, width, style)
-    if called is not None and len(files) > 1 and len(called) != len(files):
-        said = f"--names has {counted(len(called), 'name')} for {counted(len(files), 'scenario')}; give one for each."
-        raise InputError.saying(said, key="--names", value=names or "")
+        check(plot, width, style, out)
     try:
-        with shell.waiting("comparing") as tell:
+        with shell.making(out), options.naming(), shell.waiting("comparing") as tell:
             compared = compare(
                 *files,
                 names=called,
@@ -186,6 +183,7 @@ def vet(
     from celltrain.ensemble.vetting.standard import policy_of
 
     if html is not None:
+        shell.check_target(html)
         environment("report")
     mine = policy_of(policy, single(settings))
     with shell.waiting("vetting") as tell:

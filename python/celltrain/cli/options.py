@@ -9,7 +9,8 @@ import glob
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -107,8 +108,30 @@ def listed(texts: list[str] | None) -> list[str] | None:
     return None if texts is None else [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
+def names_of(texts: list[str] | None) -> list[str] | None:
+    """Returns the names given with `--names`: given once, it has all of them; repeated, each has one, commas included.
+
+    >>> names_of(["EPD, PPD"]), names_of(["EPD (80%, static)", "PPD"])
+    (['EPD', 'PPD'], ['EPD (80%, static)', 'PPD'])
+    """
+    return listed(texts) if texts is None or len(texts) == 1 else texts
+
+
+@contextmanager
+def naming() -> Iterator[None]:
+    """Adds to errors about names how `--names` separates them."""
+    try:
+        yield
+    except InputError as error:
+        how = "commas separate names; for a name with a comma, repeat --names for each"
+        raise InputError(
+            fault.changed(key="--names", problem=f"{fault.problem}; {how}") if fault.key == "names" else fault
+            for fault in error.faults
+        ) from None
+
+
 def labelled(texts: list[str] | None) -> dict[str, str]:
-    """Splits labels of measures at their first equals sign; raises `InputError` if there is none.
+    """Splits labels of measures and axes at their first equals sign; raises `InputError` if there is none.
 
     >>> labelled(["efficiency=Link use"])
     {'efficiency': 'Link use'}
@@ -117,7 +140,7 @@ def labelled(texts: list[str] | None) -> dict[str, str]:
     for text in texts or []:
         path, sign, label = (part.strip() for part in text.partition("="))
         if not (path and sign and label):
-            raise InputError.of_option("--labels", text, "is not MEASURE=TEXT, such as 'efficiency=Link use'")
+            raise InputError.of_option("--labels", text, "is not PATH=TEXT, such as 'efficiency=Link use'")
         found[path] = label
     return found
 
@@ -198,13 +221,17 @@ PlanSettings = Annotated[
 Seed = Annotated[
     int | None, option("N", "Seed instead of the scenario's own.", panel=SCENARIO, parser=whole(0, MOST_SEED))
 ]
-FirstSeed = Annotated[int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0, MOST_SEED))]
+FirstSeed = Annotated[
+    int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0, MOST_SEED))
+]
+_NAMES = "Names in the table and the figure, separated by commas; or repeat the option, with one name each."
+Names = Annotated[list[str] | None, option("NAMES", _NAMES, panel=OUTPUT)]
 _MEASURES = "Measures, separated by commas; see: celltrain list measures."
 _USUAL: dict[str, Any] = {"default": "efficiency,fairness", "autocompletion": complete_measures}
 Measures = Annotated[list[str] | None, option("NAMES", _MEASURES, panel=ENSEMBLE, **_USUAL)]
 Labels = Annotated[
     list[str] | None,
-    option("MEASURE=TEXT", "Call this measure TEXT in tables and figures. May be repeated.", panel=OUTPUT),
+    option("PATH=TEXT", "Call this measure or axis TEXT in tables and figures. May be repeated.", panel=OUTPUT),
 ]
 _JOBS = "Threads; one for each core by default."
 Jobs = Annotated[int | None, option("N", _JOBS, "--jobs", "--threads", panel=ENSEMBLE, parser=whole(1, MOST_JOBS))]
@@ -212,7 +239,14 @@ Style = Annotated[
     str | None,
     option("NAME", "Style of the figures: one of matplotlib's, such as grayscale, or a style file.", panel=OUTPUT),
 ]
-Width = Annotated[str, option("WIDTH", "Width of the figure: page, or column for a paper's column.", panel=OUTPUT)]
+Width = Annotated[
+    str,
+    option(
+        "WIDTH",
+        "Width of the figure: page, column for a paper's column, or a length such as 8.5cm or 5in.",
+        panel=OUTPUT,
+    ),
+]
 Json = Annotated[bool, option(None, "Print the answer as JSON.", "--json", panel=OUTPUT)]
 Csv = Annotated[Path | None, option("TABLE", "Write the table there as CSV, or print it if TABLE is -.", panel=OUTPUT)]
 Markdown = Annotated[bool, option(None, "Print tables in Markdown.", "--md", panel=OUTPUT)]

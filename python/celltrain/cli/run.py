@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
-from celltrain.drawing.figure import refuse_other, require_matplotlib
+from celltrain.drawing.figure import FigureStyle, refuse_other, require_matplotlib
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
-from celltrain.model.files import making
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
 from celltrain.running.events import Capture, Events
 from celltrain.running.results import RunResult, balance, share
 from celltrain.running.results import run as simulate
-from celltrain.text import shortened, shown
+from celltrain.text import among, shortened, shown
 
 if TYPE_CHECKING:
     from celltrain.model.types import Scenario
@@ -48,6 +46,10 @@ def run(
     port: list[str] | None = None,
     out: Path | None = None,
     plot: Path | None = None,
+    logarithmic: Annotated[bool, {"names": ["--log"]}] = False,
+    width: options.Width = "page",
+    style: options.Style = None,
+    labels: options.Labels = None,
     events: Path | None = None,
     kinds: list[str] | None = None,
     window: str | None = None,
@@ -78,6 +80,7 @@ def run(
         out (DIR): Write result, tables and series there.
         plot (PICTURE): Draw the series to this file (.svg, .pdf or .png): queue and cwnd without --trace. With --seeds,
             draw the means.
+        logarithmic: Draw congestion windows on a logarithmic axis to the base 2, on which slow start is a straight line.
 
     Events and packets:
         events (DIR): Write the events of the run there, one table for each kind.
@@ -99,19 +102,26 @@ def run(
     if explain_plan:
         return _explain_plan(shell.scenario(file, settings), output)
     if plot is not None:
-        refuse_other(plot, "--plot")
+        refuse_other(plot, "--plot", out, events)
+        require_matplotlib()
+        FigureStyle.of(width, style)
+    named_by = options.labelled(labels)
+    if pcap is not None:
+        shell.check_target(pcap, out, events)
     chosen = {"--window": window, "--flow": flow, "--vc": vc}
     of_capture = {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at}
     if seeds is not None:
         of_one: dict[str, object] = {"--trace": trace, "--step": step, "--port": port, "--engine": engine}
         of_one |= {"--threads": threads, "--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds}
-        of_one |= {"--delays": delays}
+        of_one |= {"--delays": delays, "--log": logarithmic}
         of_one |= {**chosen, **of_capture}
         problem = f"applies to a single run; use --seed instead of --seeds {seeds}"
         if given := [Fault.saying(f"{name} {problem}", key=name) for name, value in of_one.items() if value]:
             raise InputError(given)
         of_ensemble = seeds, 1 if seed is None else seed
-        return _ensemble(shell.scenario(file, settings), *of_ensemble, fingerprints, out=out, plot=plot, output=output)
+        look: dict[str, Any] = {"plot": plot, "width": width, "style": style}
+        scenario = shell.scenario(file, settings)
+        return _ensemble(scenario, *of_ensemble, fingerprints, out=out, output=output, labels=named_by, **look)
     series = listed(trace) or []
     _refuse({"--fingerprints": fingerprints}, "needs --seeds N; a single run prints its fingerprint anyway")
     if not (out or plot):
@@ -120,6 +130,11 @@ def run(
     if not (series or plot or events or pcap):
         problem = "selects where queues, events and cells are recorded: add --trace, --events or --pcap"
         _refuse({"--port": port}, problem)
+    if not plot:
+        _refuse(
+            {"--log": logarithmic, "--style": style, "--labels": labels},
+            "changes the figure; draw it with --plot PICTURE",
+        )
     of_events = "selects events; name a folder for them with --events DIR"
     if not events:
         _refuse({"--kinds": kinds}, of_events)
@@ -130,8 +145,10 @@ def run(
         problem = f"needs a single thread; leave out --threads {threads}"
         _refuse({"--plot": plot, "--warm-up": warm_up, "--delays": delays}, problem)
     if plot is not None:
-        require_matplotlib()
         series = series or ["queue", "cwnd"]
+        if wrong := [name for name in named_by if name not in series]:
+            raise InputError.of_option("--labels", wrong[0], f"is not drawn; {among(wrong[0], series)}")
+        _refuse({"--log": logarithmic and "cwnd" not in series}, "draws congestion windows; add cwnd to --trace")
     if warm_up:
         series = [*series, *({"delivered"} - set(series))]
     log = capture = None
@@ -146,10 +163,7 @@ def run(
         at_ports = port if kind.endswith("cells") else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
     scenario = shell.scenario(file, settings)
-    with ExitStack() as folders, shell.waiting(f"simulating {shown(file)}") as tell:
-        if out is not None:
-            folders.enter_context(making(out))
-            shell.folder(out)
+    with shell.making(out), shell.waiting(f"simulating {shown(file)}") as tell:
         result = simulate(
             scenario,
             seed=seed,
@@ -168,7 +182,7 @@ def run(
     if out is not None:
         written += result.write(out)
     if plot is not None:
-        written.append(result.plot.write(plot))
+        written.append(result.plot.write(plot, width=width, style=style, labels=named_by, log=logarithmic))
     settled = result.steady() if warm_up else None
     # JSON has no NaN.
     steady = {} if settled is None else {"steady": {k: None if v != v else v for k, v in asdict(settled).items()}}
@@ -206,21 +220,22 @@ def _ensemble(
     fingerprints: bool,
     *,
     out: Path | None,
-    plot: Path | None,
     output: shell.Output,
+    labels: Mapping[str, str],
+    plot: Path | None,
+    width: str,
+    style: str | None,
 ) -> int:
     """Runs a scenario with several seeds, as a comparison with a single scenario."""
     from celltrain.cli.compare import finish
     from celltrain.ensemble.comparing import compare, default_measures
-    from celltrain.ensemble.comparing.pictured import check
     from celltrain.ensemble.plan.axes import MEASURES
 
-    if plot is not None:
-        check(plot, "page", None)
     measures = default_measures([scenario], list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES])))
-    with shell.waiting("simulating") as tell:
-        compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, progress=tell)
-    return finish(compared, output, plot=plot, out=out, fingerprints=fingerprints or output.form == "json")
+    with shell.making(out), shell.waiting("simulating") as tell:
+        compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, labels=labels, progress=tell)
+    look: dict[str, Any] = {"plot": plot, "width": width, "style": style}
+    return finish(compared, output, **look, out=out, fingerprints=fingerprints or output.form == "json")
 
 
 def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:

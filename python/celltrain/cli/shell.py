@@ -20,7 +20,9 @@ import typer
 
 from celltrain.cli.options import Csv, Json, Latex, Markdown, Several, described
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
+from celltrain.model import files as of_files
 from celltrain.model import grids
+from celltrain.model.files import check_target as check_target
 from celltrain.model.files import named
 from celltrain.model.files import writing as writing
 from celltrain.model.grids import Block, Grid
@@ -173,11 +175,7 @@ class Output:
             raise InputError.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")
         if csv is not None and not prints:
             # Check this before a long run rather than after it.
-            with writing(csv):
-                if csv.is_dir():
-                    raise IsADirectoryError(errno.EISDIR, "it is a folder")
-                if not csv.absolute().parent.is_dir():
-                    raise FileNotFoundError(errno.ENOENT, "there is no such folder")
+            check_target(csv)
         return cls(
             form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
         )
@@ -317,6 +315,17 @@ def folder(path: Path) -> Path:
         if not os.access(path, os.W_OK):
             raise PermissionError(13, "permission denied")
     return path
+
+
+@contextmanager
+def making(path: Path | None) -> Iterator[None]:
+    """Creates a folder to write into, if there is one, before a long run; removes it if the run fails."""
+    if path is None:
+        yield
+        return
+    with of_files.making(path):
+        folder(path)
+        yield
 
 
 def counted(number: float, digits: int = 3) -> str:

@@ -14,7 +14,7 @@ from celltrain.cli.options import listed
 from celltrain.drawing import words
 from celltrain.drawing.figure import require_matplotlib
 from celltrain.errors import InputError
-from celltrain.model.files import inner, writing
+from celltrain.model.files import check_target, inner, writing
 from celltrain.model.grids import Block, Line
 from celltrain.running.tables import write_csv, write_parquet
 from celltrain.text import shown
@@ -98,6 +98,7 @@ def export(
         raise InputError.saying("choose a format for the rows: --parquet or --csv")
     if out is None:
         raise InputError.of_option("--out", "", "is missing: name the file to write")
+    check_target(out)
     store = Store.open(folder)
     table = store.wide() if wide else store.table()
     with writing(out):

@@ -176,6 +176,7 @@ def compare(
         list[str] | None, option("NAMES", "Measures to draw, separated by commas. All by default.")
     ] = None,
     labels: options.Labels = None,
+    names: options.Names = None,
     width: options.Width = "page",
     style: options.Style = None,
     out: Out = None,
@@ -184,11 +185,12 @@ def compare(
 
     Examples:
         celltrain plot compare out/cmp --width column --out column.pdf
-        celltrain plot compare out/cmp --labels 'efficiency=Link use'
+        celltrain plot compare out/cmp --labels 'efficiency=Link use' --names 'Tail drop,EPD'
     """
     from celltrain.ensemble.comparing.pictured import Pictured
 
-    pictured = Pictured.read(folder, options.labelled(labels))
+    with options.naming():
+        pictured = Pictured.read(folder, options.labelled(labels), options.names_of(names))
     target = out or folder / "compare.svg"
     pictured.plot(target, measures=options.listed(measures), width=width, style=style)
     output.tell({"written": [shown(target)], "diagram": "compare"}, f"wrote {shown(target)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.words import broken
 from celltrain.errors import Fault, InputError, needed
-from celltrain.model.files import replacing
+from celltrain.model.files import check_target, replacing
 from celltrain.text import nearest, shown
 
 if TYPE_CHECKING:
@@ -77,10 +78,17 @@ LONGEST_TITLE = 80
 FIGURES = (".svg", ".pdf", ".png")
 
 
-def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
-    """Raises `InputError` if a file name does not have the extension of a figure format."""
+def refuse_other(file: str | os.PathLike[str], option: str = "plot", *made: Path | None) -> None:
+    """Raises `InputError` if a file name does not have the extension of a figure format, or cannot be written.
+
+    Args:
+        file: The file.
+        option: The option that names it, for messages.
+        made: Folders that the run makes.
+    """
     if Path(file).suffix.lower() not in FIGURES:
         raise InputError.saying(f"Cannot draw {shown(file)}: use .svg, .pdf or .png.", key=option)
+    check_target(file, *made)
 
 
 def require_matplotlib() -> None:
@@ -128,9 +136,11 @@ def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) 
     """Writes a figure in the format given by the path's suffix."""
     from matplotlib import rcParams
 
+    form = path.suffix.removeprefix(".").lower()
     # The style may set a resolution.
-    dpi = rcParams["savefig.dpi"] if isinstance(rcParams["savefig.dpi"], int | float) else 150
-    content = rendered(figure, path.suffix.removeprefix(".").lower(), dpi=dpi, metadata=metadata)
+    own = rcParams["savefig.dpi"]
+    dpi = own if isinstance(own, int | float) else PNG_DOTS if form == "png" else 150
+    content = rendered(figure, form, dpi=dpi, metadata=metadata)
     with replacing(path) as file:
         file.write(content)
 
@@ -164,6 +174,13 @@ BARS = "bars: 95 % intervals"
 MOST_ACROSS = 3
 #: Widths of figures in inches: a column and a page of a paper.
 WIDTHS = {"column": 3.5, "page": 7.2}
+#: Units of other widths, in inches, and the least and largest width.
+UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
+LEAST_WIDTH, MOST_WIDTH = 2.0, 40.0
+#: Figures that are narrower than this, in inches, are laid out as a column.
+NARROW = 5.0
+#: Resolution of PNG files in dots per inch, as printers and journals expect.
+PNG_DOTS = 300
 #: Characters per inch in a legend.
 LEGEND_PER_INCH = 11.0
 
@@ -173,7 +190,7 @@ class FigureStyle:
     """Width and style of a figure, and the facts in its subtitle."""
 
     width: str = "page"
-    """One of `WIDTHS`."""
+    """One of `WIDTHS`, or a length such as `8.5cm`."""
     style: str | None = None
     """Name or file of a matplotlib style; celltrain's own when None."""
     tcp: str = ""
@@ -189,12 +206,19 @@ class FigureStyle:
     @property
     def inches(self) -> float:
         """Width in inches."""
-        return WIDTHS[self.width]
+        inches = _inches(self.width)
+        assert inches is not None, "checked by FigureStyle.of"
+        return inches
 
     @property
     def narrow(self) -> bool:
-        """True if the figure is a column wide; panels are then placed below each other."""
-        return self.width == "column"
+        """True if the figure is about a column wide; panels are then placed below each other."""
+        return self.inches < NARROW
+
+    @property
+    def layout(self) -> str:
+        """The one of `WIDTHS` whose layout it has."""
+        return "column" if self.narrow else "page"
 
     def shape(self, count: int, most: int) -> tuple[int, int]:
         """Returns the number of rows and columns of panels: rows as full as possible, at most `most` columns."""
@@ -215,8 +239,9 @@ class FigureStyle:
     def of(cls, width: str, style: str | None) -> FigureStyle:
         """Creates a style from options; raises `InputError` for an unknown width or style."""
         faults = []
-        if width not in WIDTHS:
-            faults.append(Fault.of_option("width", width, f"is not a figure width; choose {' or '.join(WIDTHS)}"))
+        if _inches(width) is None:
+            known = f"{', '.join(WIDTHS)}, or a length from {LEAST_WIDTH:g}in to {MOST_WIDTH:g}in, such as 8.5cm"
+            faults.append(Fault.of_option("width", width, f"is not a figure width; choose {known}"))
         if style is not None:
             from matplotlib import style as styles
 
@@ -238,6 +263,17 @@ class FigureStyle:
             if self.style is None or not _is_file(self.style):
                 raise
             raise InputError.of_option("style", self.style, f"cannot be used as a style ({error})") from None
+
+
+def _inches(width: str) -> float | None:
+    """Returns the width of a figure in inches; None if the text is not a width."""
+    if width in WIDTHS:
+        return WIDTHS[width]
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?([a-z]{2})", width)
+    if found is None or found[2] not in UNITS:
+        return None
+    inches = float(found[1]) * UNITS[found[2]]
+    return inches if LEAST_WIDTH <= inches <= MOST_WIDTH else None
 
 
 def _is_file(path: str) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from celltrain.drawing import figure as canvas
 from celltrain.drawing.figure import INK, MOST_MARKS, PALE, SOFT, FigureStyle, bars, legible, panelled
-from celltrain.drawing.words import UNDEFINED, labelled, plain, ruler
+from celltrain.drawing.words import UNDEFINED, axis_label, labelled, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,8 +86,8 @@ class Scale:
             places = np.arange(len(values), dtype=np.float64)
             return cls(label=labelled(name, ""), places=places, words=list(map(str, values)), **options)
         numbers = np.array(values, dtype=np.float64)
-        unit, size = ruler(unit, numbers.tolist())
-        return cls(label=labelled(name, unit), places=numbers / size, size=size, **options)
+        label, size = axis_label(name, unit, numbers.tolist())
+        return cls(label=label, places=numbers / size, size=size, **options)
 
     @property
     def texts(self) -> list[str]:
@@ -112,7 +112,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MO
     rows = len(panels[0].groups)
     _, across = look.shape(len(panels), columns)
     figure, grid = panelled(len(panels), look, height=max(rows, FEWEST) * ROW + AROUND, extra=-0.3, most=columns)
-    names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
+    names = [legible(group.name, LONGEST_NAME[look.layout]) for group in panels[0].groups]
     _share(panels, grid, "x")
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
@@ -140,7 +140,7 @@ def lines(
     """Draws a line for each group over an axis; `zero` adds a thin line at zero."""
     # Panels of one measure share a row; measures with one panel fill their rows.
     columns = look.shape(len(panels), canvas.MOST_ACROSS if columns == 1 else columns)[1]
-    names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
+    names = [legible(group.name, LONGEST_NAME[look.layout]) for group in panels[0].groups]
     extra = 0.2 * math.ceil(len(names) / look.columns(names)) - 0.2
     height = 2.3 if look.narrow else 2.5
     figure, grid = panelled(len(panels), look, height=height, extra=extra, most=columns, marks=marks)

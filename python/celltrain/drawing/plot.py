@@ -14,6 +14,7 @@ from celltrain.drawing.words import valued
 from celltrain.errors import InputError
 from celltrain.model.arguments import checked
 from celltrain.model.files import writing
+from celltrain.text import among
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from celltrain.drawing.diagrams import Diagrams
 
 
+#: Height of a panel by its width, and its least height in inches.
+RATIO, LEAST_HEIGHT = 9 / 16, 2.8
+#: Maximum number of powers of two with a tick.
+MOST_DOUBLINGS = 24
+#: Distance of a legend below its axes in inches: the ticks and the label of the x axis.
+BELOW = 0.42
 #: Line styles of flows. Each time the colours repeat, the next style is used.
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
@@ -83,14 +90,27 @@ class Plot:
         return _finished(self._steps("occupancy", times, labels, cells, what, "cells waiting", ax), labels)
 
     @checked()
-    def cwnd(self, *, ax: Axes | None = None, ssthresh: bool = False) -> Axes:
-        """Draws the congestion window of each connection over time, and optionally a dashed slow start threshold."""
+    def cwnd(self, *, ax: Axes | None = None, ssthresh: bool = False, log: bool = False) -> Axes:
+        """Draws the congestion window of each connection over time.
+
+        Args:
+            ax: Axes to draw on.
+            ssthresh: Adds a dashed line for the slow start threshold.
+            log: Makes the axis of windows logarithmic to the base 2, on which slow start is a straight line.
+        """
         times, labels, [cwnd, thresholds] = self._series.raw("cwnd")
         ax = self._steps("cwnd", times, labels, cwnd, "Congestion windows", "congestion window (segments)", ax)
         if ssthresh:
             for line, column in zip(ax.get_lines()[-len(labels) :], thresholds.T, strict=True):
                 ax.plot(times, column, color=line.get_color(), linestyle="--", linewidth=0.8, drawstyle="steps-post")
-        return _finished(ax, labels)
+        ax = _finished(ax, labels)
+        if log:
+            from matplotlib.ticker import LogLocator
+
+            ax.set_yscale("log", base=2)
+            ax.yaxis.set_major_locator(LogLocator(base=2, numticks=MOST_DOUBLINGS))
+            ax.yaxis.set_major_formatter("{x:.0f}")
+        return ax
 
     @checked()
     def delivered(self, *, ax: Axes | None = None) -> Axes:
@@ -139,24 +159,53 @@ class Plot:
         return _beside(ax)
 
     @checked()
-    def write(self, file: str | os.PathLike[str]) -> Path:
+    def write(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        width: str = "page",
+        style: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        log: bool = False,
+    ) -> Path:
         """Draws the recorded series to a file, with a panel for each.
 
         Args:
             file: The file, with a suffix for its format: `.svg`, `.pdf` or `.png`.
+            width: `"page"` (7.2 inches), `"column"` (3.5 inches) for a paper's column, or a length such as `"8.5cm"`.
+            style: A matplotlib style: a name such as `"grayscale"`, or a file. Celltrain's own when None.
+            labels: Labels of the vertical axes, by series, such as `{"cwnd": "window (segments)"}`.
+            log: Makes the axis of congestion windows logarithmic to the base 2.
+
+        Raises:
+            InputError: If the file's suffix, the width, the style or a series in `labels` is unknown.
         """
         canvas.refuse_other(file)
         canvas.require_matplotlib()
+        look = canvas.FigureStyle.of(width, style)
         from matplotlib.figure import Figure
 
         names = list(self._series)
         if not names:
             raise InputError.saying("No series was recorded: name some in trace, such as queue.", key="plot")
+        labels = labels or {}
+        if wrong := [name for name in labels if name not in names]:
+            raise InputError.of_option("labels", wrong[0], f"is not drawn; {among(wrong[0], names)}")
         # Do not use pyplot, which could open a window or keep the figure in memory.
-        with canvas.styled():
-            figure = Figure(figsize=(8, 4.5 * len(names)), layout="constrained")
+        with look.applied():
+            height = max(RATIO * look.inches, LEAST_HEIGHT)
+            figure = Figure(figsize=(look.inches, height * len(names)), layout="constrained")
             for name, panel in zip(names, figure.subplots(len(names), squeeze=False)[:, 0], strict=True):
-                getattr(self, name)(ax=panel)
+                getattr(self, name)(ax=panel, **({"log": True} if log and name == "cwnd" else {}))
+                if name in labels:
+                    panel.set_ylabel(labels[name])
+                if look.narrow:
+                    _below(panel, look)
+                    if name != names[0]:
+                        # The lines about the run are long: they are above the first panel.
+                        panel.set_title(panel.get_title().split("\n")[0])
+            if look.narrow:
+                canvas.fitted(figure)
             with writing(file):
                 canvas.save(figure, Path(file))
         return Path(file)
@@ -195,9 +244,31 @@ class Plot:
 
 
 def _finished(ax: Axes, labels: Sequence[str]) -> Axes:
-    """Adds a legend next to the plot, unless it would be too long, and starts the value axis at zero."""
-    ax.set_ylim(bottom=0)
+    """Adds a legend next to the plot, unless it would be too long, and starts the value axis at zero.
+
+    Fixed limits would not fit a logarithmic scale, which a caller may set later.
+    """
+    for line in ax.get_lines():
+        line.sticky_edges.y.append(0)
+    start = ax.get_xlim()[0]
+    ax.update_datalim([(start, 0.0)], updatex=False)
+    ax.autoscale_view()
     return _beside(ax) if len(labels) <= canvas.MAX_LEGEND else ax
+
+
+def _below(ax: Axes, look: canvas.FigureStyle) -> None:
+    """Moves the legend of a narrow plot below it."""
+    from matplotlib.transforms import ScaledTranslation
+
+    if (legend := ax.get_legend()) is None:
+        return
+    handles, labels = ax.get_legend_handles_labels()
+    legend.remove()
+    under = ax.transAxes + ScaledTranslation(0, -BELOW, ax.figure.dpi_scale_trans)
+    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": under}
+    moved = ax.legend(handles, labels, ncols=look.columns(labels), fontsize="x-small", columnspacing=1.2, **place)
+    for text in moved.get_texts():
+        text.set_parse_math(False)
 
 
 def _beside(ax: Axes) -> Axes:

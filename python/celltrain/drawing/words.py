@@ -68,6 +68,39 @@ def labelled(name: str, unit: str) -> str:
     return shown(f"{name} ({unit})" if unit not in ("", "1") else name)
 
 
+#: A unit in parentheses at the end of a label.
+_UNIT = re.compile(r" *\(([^()]+)\)$")
+
+
+def axis_label(name: str, unit: str, values: Iterable[float]) -> tuple[str, float]:
+    """Returns the label of an axis, and the size of the unit in which its values are drawn.
+
+    A name that ends with a unit keeps it, if it is a multiple of the axis's unit; otherwise the easiest one is added.
+
+    >>> axis_label("link delay", "s", [0.005]), axis_label("Delay (\u00b5s)", "s", [0.005])
+    (('link delay (ms)', 0.001), ('Delay (\u00b5s)', 1e-06))
+    >>> axis_label("Buffer (in cells)", "cells", [1000.0])
+    ('Buffer (in cells)', 1.0)
+    """
+    easiest, size = ruler(unit, values)
+    if found := _UNIT.search(name):
+        known = dict(_MULTIPLES.get(unit, ()))
+        if not known:
+            return shown(name), size
+        if (own := known.get(found[1].replace("us", "\u00b5s"))) is not None:
+            return shown(name), own
+    return labelled(name, easiest), size
+
+
+def heading(label: str) -> str:
+    """Removes the unit from the user's label of an axis, for tables and titles whose values have units.
+
+    >>> heading("Buffer (cells)"), heading("Policy")
+    ('Buffer', 'Policy')
+    """
+    return shown(_UNIT.sub("", label) or label)
+
+
 def broken(text: str, most: int) -> str:
     """Breaks a text into lines of at most this many characters: after spaces, and after dots of paths.
 

@@ -254,11 +254,14 @@ def measured(text: str) -> Measured:
 
 
 def checked_labels(labels: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
-    """Returns labels of measures by path; raises `InputError` if a path is not one of the measures."""
+    """Returns labels of measures by path, and of axes by name; raises `InputError` if one is not among the known."""
     wrong = [path for path in labels if path not in known]
     if wrong:
         raise InputError(
-            [Fault.of_option("labels", path, f"is not a measure here; {among(path, known)}") for path in wrong]
+            [
+                Fault.of_option("labels", path, f"is neither a measure nor an axis here; {among(path, known)}")
+                for path in wrong
+            ]
         )
     return dict(labels)
 

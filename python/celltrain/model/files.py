@@ -10,6 +10,7 @@ a link, and is followed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -162,6 +163,25 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
         place = os.fsdecode(error.filename or path) if isinstance(error.filename, str | bytes | None) else str(path)
         reason = "it is a file" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
         raise OutputError.of_file(place, f"cannot be written ({reason})") from None
+
+
+def check_target(path: str | os.PathLike[str], *made: Path | None) -> None:
+    """Raises `OutputError` if a file cannot be written at the end of a run: its folder is missing, or it is a folder.
+
+    Args:
+        path: The file.
+        made: Folders that the run makes.
+    """
+    target = Path(path)
+    if target.absolute().parent in [folder.absolute() for folder in made if folder is not None]:
+        return
+    with writing(path):
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if not target.absolute().parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder")
+        if not os.access(target if target.exists() else target.absolute().parent, os.W_OK):
+            raise PermissionError(errno.EACCES, "permission denied")
 
 
 @contextmanager

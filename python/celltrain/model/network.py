@@ -159,6 +159,8 @@ RECOVERY = {
 WITHOUT_TCP = ("constant_rate", "on_off")
 #: Default sizes of a TCP; a summary only shows others.
 MSS, MTU, WINDOW = "512B", "1500B", "65535B"
+#: Profiles of behaviours other than the default, in words.
+RULES = {"paper": "rules of the papers"}
 #: Default congestion control of stacks.
 CONGESTION = {"smoltcp": "reno", "quic": "cubic"}
 #: Maximum length of the description of a TCP with its sizes, for a line of 80 characters.
@@ -179,11 +181,11 @@ def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any])
         ScenarioError: If the scenario has faults.
 
     >>> tcp_summary("lan-epd")
-    'vanilla (no fast retransmit, 100 ms ticks)'
+    'vanilla (no fast retransmit, rules of the papers, 100 ms ticks)'
     >>> tcp_summary("wan-cubic")
     'sack with cubic (mss 1460 B, window 600 kB, 10 ms ticks)'
     >>> tcp_summary("lan-unresponsive")
-    'reno (fast retransmit and recovery, 100 ms ticks); tcp5 without TCP'
+    'reno (fast retransmit and recovery, rules of the papers, 100 ms ticks); tcp5 without TCP'
     >>> tcp_summary("lan-smoltcp")
     'smoltcp 0.14.0 with reno'
     """
@@ -250,19 +252,25 @@ def _sizes(options: Mapping[str, Any]) -> list[str]:
 
 
 def _variant(tcp: Mapping[str, Any]) -> str:
-    """Describes a TCP variant: congestion control and sizes unless they are defaults, recovery, and clock."""
+    """Describes a TCP variant: congestion control, rules and sizes unless they are defaults, recovery, and clock."""
     [(name, options)] = tcp.items()
     control = options.get("congestion", "jacobson")
     by = {"jacobson": "", "formula": " with formulas"}.get(control, f" with {control}")
-    sizes = _sizes(options)
-    details = [RECOVERY[name], *sizes, f"{_spaced(options.get('timer_granularity', '100ms'))} ticks"]
+    rules, sizes = RULES.get(options.get("rules", ""), ""), _sizes(options)
+    # First what changes results most, as a figure cuts off a line that is too long.
+    details = [
+        RECOVERY[name],
+        *([rules] if rules else []),
+        *sizes,
+        f"{_spaced(options.get('timer_granularity', '100ms'))} ticks",
+    ]
     if options.get("tick_phase") == "random":
         details.append("random phases")
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")
     words = f"{name}{by} ({', '.join(details)})"
     # The name implies the recovery, so a long line leaves it out.
-    return words if len(words) <= MOST_WORDS or not sizes else f"{name}{by} ({', '.join(details[1:])})"
+    return words if len(words) <= MOST_WORDS or not (rules or sizes) else f"{name}{by} ({', '.join(details[1:])})"
 
 
 def _bytes(quantity: str) -> Fraction:

@@ -156,9 +156,15 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         raise ScenarioError.of_file(name, f"{error.problem}{advice(path, what)}" if known else error.problem) from None
     try:
         # Some editors write a byte order mark.
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         form = f"; a {what} is a TOML file" if what in FOLDERS else ""
         problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}){form}"
         raise ScenarioError.of_file(name, problem) from None
+    # A file of another kind, such as a table of a run, would have a fault in every line.
+    is_other = what in (*FOLDERS, "policy") and path.suffix not in ("", ".toml")
+    if is_other and (faults := json.loads(_core.toml(text, name))["faults"]):
+        problem = f"is not a {what}, which is a TOML file: line {faults[0]['line']} {faults[0]['problem']}"
+        raise ScenarioError.of_file(name, problem)
+    return text

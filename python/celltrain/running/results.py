@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.errors import Fault, InputError, ScenarioError, warn
+from celltrain.errors import Fault, InputError, NotTracedError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked, cores, names_of
 from celltrain.model.cancel import Cancel, current
 from celltrain.model.files import replace as write_text

@@ -369,13 +369,13 @@ mod tests {
             refusal(parse(&with_right_crc(pdu)))
         };
         for (length, cells) in [(1_u16, 1), (40, 1), (89, 3), (65_535, 1366)] {
-            let expected = format!("frame of 2 cells says it carries {length} bytes, which take {cells} cells");
+            let expected = format!("frame of 2 cells has a length of {length} bytes, which need {cells} cells");
             assert_eq!(refused(90, &length.to_be_bytes()), expected);
         }
         assert_eq!(refused(90, &[0, 0]), "frame aborted by its sender (length 0)");
         assert_eq!(refused(89, &[1]), "common part indicator is 0x01, only 0 is defined");
         let long = vec![0; PAYLOAD_BYTES * (MAX_FRAME_CELLS + 1)];
-        assert_eq!(refusal(parse(&long)), "frame runs past 1366 cells, the most that 65535 bytes need");
+        assert_eq!(refusal(parse(&long)), "frame has more than 1366 cells, the number that 65535 bytes need");
         let damaged = [vec![0; 92], vec![0, 0, 0, 1]].concat();
         let expected = format!("frame damaged: CRC-32 is 0x00000001, should be {:#010x}", crc32(&[0; 92]));
         assert_eq!(refusal(parse(&damaged)), expected);

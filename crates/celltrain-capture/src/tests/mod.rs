@@ -207,7 +207,7 @@ fn data_has_the_times_at_which_it_left_and_arrived() {
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     assert_eq!(order, [(late, 0, 2), (late + 7, 1, 1), (late + 7, 1, 2), (late + 9, 0, 1)]);
     assert_eq!(packets[0].comment.as_deref(), comment);
-    assert_eq!(packets[0].bytes, packets[1].bytes, "the same bytes wherever they are seen");
+    assert_eq!(packets[0].bytes, packets[1].bytes, "the same bytes at every capture point");
     assert_eq!(packets[0].bytes[12..20], [10, 0, 0, 1, 10, 0, 0, 2]);
     assert_eq!(packets[2].bytes[12..20], [10, 0, 0, 2, 10, 0, 0, 1]);
 }
@@ -443,7 +443,7 @@ fn a_capture_of_objects_without_bytes_is_refused_with_a_message() {
     let tcp = Some(Tcp { mss: 65_488, receive_window: 65_535, selective: false, ecn: false });
     assert_eq!(
         new(Connection { tcp, ..connection() }),
-        "tcp1: its packets of 65528 bytes do not fit an AAL5 frame, which holds 65527"
+        "tcp1: its packets of 65528 bytes do not fit an AAL5 frame, which holds at most 65527"
     );
     let sender = End { host: 0, interface: Some(2) };
     assert_eq!(new(Connection { sender, ..connection() }), "tcp1: this capture has no interface 2");
@@ -457,10 +457,10 @@ fn a_capture_of_objects_without_bytes_is_refused_with_a_message() {
     );
     assert_eq!(
         refusal(at_hosts.frame(&seen(0, Place::Sender, packet(0, 1)))),
-        "tcp1: is TCP and sends no other packets"
+        "tcp1: is TCP and sends no packets of another kind"
     );
     let udp = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
-    assert_eq!(refusal(udp.pdu(&data(0, 0, 1))), "cbr1: sends packets that nothing answers, and no TCP");
+    assert_eq!(refusal(udp.pdu(&data(0, 0, 1))), "cbr1: sends packets without acknowledgements, not TCP");
     assert!(refusal(udp.pdu(&packet(0, u64::MAX))).starts_with("cbr1: its packets of"));
 
     let mut at_ports = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());

@@ -288,7 +288,7 @@ fn an_impossible_capture_is_refused_with_a_message() {
     );
     assert!(said("ip", Some("out"), None).starts_with("at = \"out\" is not an end of a connection"));
     assert!(said("cells", Some("sender"), None).ends_with("is not a direction at a port (choose from out, in, both)"));
-    assert!(said("ip", None, Some("sw1->sw2")).contains("packets are seen at hosts, so choose flows"));
+    assert!(said("ip", None, Some("sw1->sw2")).contains("packets are captured at hosts; choose flows"));
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn after_a_write_error_nothing_more_is_written_and_the_run_stops() {
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
     let mut watch = Watch::new(&choice, &network, destination).expect("all is there");
     Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
-    watch.finish().expect("who takes the bytes knows why");
+    watch.finish().expect("the writer keeps its own error");
     assert_eq!(asked, 1);
     assert!(stopped.into_inner());
 }
@@ -461,12 +461,12 @@ fn a_capture_that_would_be_empty_is_refused_with_the_places_to_choose_from() {
     for kind in ["cells", "wireshark_cells"] {
         assert_eq!(
             refused(&lan, kind, [Some("sw2->destination2"), None, Some("tcp1")]),
-            "the capture would be empty: no chosen cells cross sw2->destination2; choose among sw1->sw2, sw2->sw1, \
+            "the capture would be empty: no chosen cells cross sw2->destination2; choose from sw1->sw2, sw2->sw1, \
              source1->sw1, sw1->source1, sw2->destination1, destination1->sw2"
         );
     }
     let queries = incast("");
     let said = refused(&queries, "ip", [None, Some("host2->host1"), None]);
     assert!(said.starts_with("the capture would be empty: the chosen VCs carry requests"), "{said}");
-    assert!(refused(&queries, "cells", [Some("host4->sw"), Some("host2->host1"), None]).contains("choose among"));
+    assert!(refused(&queries, "cells", [Some("host4->sw"), Some("host2->host1"), None]).contains("choose from"));
 }

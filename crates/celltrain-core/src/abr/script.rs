@@ -367,7 +367,7 @@ fn a_script_with_a_wrong_expectation_fails() {
     let play_on = |rest: &str| play(&format!("set icr 424kbps\ndata 9\nat 2500\n{rest}"), Mode::OneByOne);
     assert!(play_on("> 0 frm ccr 1000\n> 1000 data x2 every 1000\n= acr 1000").is_ok());
     assert!(play_on("> 0 frm\n> 1000 data").is_err(), "a cell not written down");
-    assert!(play_on("> 0 frm\n> 1000 data x3 every 1000").is_err(), "a cell too many");
+    assert!(play_on("> 0 frm\n> 1000 data x3 every 1000").is_err(), "one cell more than expected");
     assert!(play_on("> 0 frm ci\n> 1000 data x2 every 1000").is_err(), "a wrong flag");
     assert!(play_on("> 0 frm ccr 1001\n> 1000 data x2 every 1000").is_err(), "a wrong rate");
     assert!(play_on("> 0 frm\n> 1001 data\n> 2000 data").is_err(), "a wrong time");

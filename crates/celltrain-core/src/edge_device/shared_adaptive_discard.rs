@@ -173,7 +173,11 @@ mod tests {
         assert_eq!(bench.frames(1), [1, 2, 3], "excess 10, against 5 of VC 2 and -10 of VC 0");
         let state = bench.buffer.state(Label::new(1)).unwrap();
         assert_eq!(state, AdaState { phase: Phase::One, ld_acr: 300.0, p_ctr: 3 });
-        assert_eq!(bench.buffer.state(Label::new(2)).unwrap().phase, Phase::Zero, "who arrives is not to blame");
+        assert_eq!(
+            bench.buffer.state(Label::new(2)).unwrap().phase,
+            Phase::Zero,
+            "the arriving VC is not the one above its share"
+        );
     }
 
     #[test]

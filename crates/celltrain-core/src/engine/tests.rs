@@ -583,7 +583,11 @@ fn with_files(network: &Network, size: u64) -> RunResult {
     network.file_size = Some(Bytes { bytes: size });
     let result = run(&network);
     let flows = result.flows.iter().map(|flow| FlowResult { file_delay: None, ..flow.clone() }).collect();
-    assert_eq!(RunResult { file_delay: None, flows, ..result.clone() }, without, "who is measured runs as before");
+    assert_eq!(
+        RunResult { file_delay: None, flows, ..result.clone() },
+        without,
+        "a measured run equals an unmeasured one"
+    );
     result
 }
 

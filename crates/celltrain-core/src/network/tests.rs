@@ -97,7 +97,11 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
     let network = simple_network(3, "1ms");
     let routing = network.routing();
     assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4].map(VcIndex::new), "data crosses the bottleneck");
-    assert_eq!(routing.vcs[N_SOURCE_WAY_BACK].raw, [1, 3, 5].map(VcIndex::new), "acknowledgements cross its oracle");
+    assert_eq!(
+        routing.vcs[N_SOURCE_WAY_BACK].raw,
+        [1, 3, 5].map(VcIndex::new),
+        "acknowledgements take the path of the model"
+    );
     assert_eq!(routing.first_label.raw, [Label::new(0); 6]);
     let mut at = Next::Port { link: network.vcs[VcIndex::new(4)].path[0], label: Label::new(0) };
     let mut hops = 0;

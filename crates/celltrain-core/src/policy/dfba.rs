@@ -182,7 +182,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::{self, draws, share_refused};
+    use crate::policy::bench::{self, draws, share_refused};
 
     /// K = R = 1000, and thresholds of 400 and 200 cells: weights of 0.4 and 0.2.
     fn config() -> Config {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn view(per_vc: &[u32; 2]) -> View<'_> {
-        conformance::view(1000, per_vc)
+        bench::view(1000, per_vc)
     }
 
     #[test]

@@ -170,7 +170,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::{self, draws, share_refused};
+    use crate::policy::bench::{self, draws, share_refused};
 
     /// Weights of 1 and 3: shares of 1/4 and 3/4.
     fn config() -> Config {
@@ -180,7 +180,7 @@ mod tests {
 
     /// K = 1000, so L = 500 and H = 900.
     fn view(per_vc: &[u32]) -> View<'_> {
-        conformance::view(1000, per_vc)
+        bench::view(1000, per_vc)
     }
 
     #[test]

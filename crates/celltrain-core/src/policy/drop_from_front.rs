@@ -37,7 +37,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 mod tests {
     use super::*;
     use crate::cell::Cell;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     #[test]
     fn the_front_frame_is_dropped_except_its_last_cell() {

@@ -77,7 +77,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     #[test]
     fn a_frame_may_start_at_the_threshold_and_not_one_above() {

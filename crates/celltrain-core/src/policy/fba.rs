@@ -75,7 +75,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::most_cells;
+    use crate::policy::bench::most_cells;
 
     #[test]
     fn the_bound_falls_to_z_as_the_buffer_fills() {

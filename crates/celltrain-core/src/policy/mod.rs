@@ -384,6 +384,8 @@ fn check_thresholds(config: &(impl Configure + ?Sized), capacity: Option<u32>) -
     config.settings().thresholds.into_iter().flat_map(|(key, threshold)| threshold.check(key, capacity)).collect()
 }
 
+#[cfg(any(test, feature = "samples"))]
+pub mod bench;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]

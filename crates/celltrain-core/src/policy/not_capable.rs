@@ -83,7 +83,7 @@ pub(super) fn inner(policy: &dyn BufferPolicy) -> &dyn BufferPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::view;
+    use crate::policy::bench::view;
     use crate::policy::{PolicyConfig, tail_drop};
 
     //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"

@@ -102,7 +102,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::most_cells;
+    use crate::policy::bench::most_cells;
 
     #[test]
     fn above_the_threshold_the_cut_is_at_an_equal_part_of_the_queue() {

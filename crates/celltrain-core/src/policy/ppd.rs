@@ -42,7 +42,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     #[test]
     fn the_rest_of_a_damaged_frame_is_refused_but_its_last_cell_is_kept() {

@@ -176,7 +176,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::view;
+    use crate::policy::bench::view;
 
     #[test]
     fn without_an_interpreter_a_class_is_refused() {

@@ -52,7 +52,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::most_cells;
+    use crate::policy::bench::most_cells;
 
     #[test]
     fn above_the_threshold_the_cut_is_at_z_times_the_fair_share() {

@@ -80,7 +80,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     fn lost(bench: &Bench) -> u64 {
         bench.port.counters().discarded_frame

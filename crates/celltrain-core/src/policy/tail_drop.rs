@@ -32,7 +32,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     #[test]
     fn a_cell_after_a_lost_one_enters_if_there_is_room() {

@@ -109,7 +109,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     #[test]
     fn a_vc_ahead_of_its_turns_is_refused_even_with_an_empty_queue() {

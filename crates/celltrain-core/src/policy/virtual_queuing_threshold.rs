@@ -51,7 +51,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     #[test]
     fn vcs_with_virtual_cells_share_the_threshold_equally() {

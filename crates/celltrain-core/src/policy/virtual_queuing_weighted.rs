@@ -103,7 +103,7 @@ pub(super) fn sample(capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::Bench;
+    use crate::policy::bench::Bench;
 
     fn config(shares: &[(&str, f64)]) -> Config {
         let shares = shares.iter().map(|&(name, share)| (name.to_string(), share)).collect();

@@ -66,7 +66,7 @@ pub(super) fn sample(_capacity: u32) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::conformance::{assert_alike, most_cells_of_two};
+    use crate::policy::bench::{assert_alike, most_cells_of_two};
     use crate::policy::fba;
 
     #[test]

@@ -278,7 +278,7 @@ mod tests {
         let mut schedule = Schedule::new(requests, &requests.groups.raw[0], seed, clock);
         let (mut events, mut opened) = (Vec::new(), 0);
         while opened < number {
-            let now = schedule.next().expect("requests come for ever");
+            let now = schedule.next().expect("requests never stop arriving");
             while let Some(due) = schedule.take_due(now) {
                 opened += usize::from(matches!(due, Due::Opening(_)));
                 events.push((now, due));

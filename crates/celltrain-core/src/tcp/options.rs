@@ -185,7 +185,8 @@ impl Default for TcpOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rules {
-    /// As RFC 5681, 6298 and 9438 say.
+    /// As RFC 3168, 5681, 6298, 6675 and 9438 say. Rules without an option of their own belong to it, too: the start of a
+    /// pause, the loss of a retransmission, and the timeout after a repeated SYN.
     #[default]
     Rfc,
     /// As ATM Forum 96-1269 and 97-0831 state it, with BSD's timers.
@@ -667,7 +668,7 @@ impl TcpOptions {
         }
         match (self.congestion, &self.formula) {
             (Congestion::Formula, None) => {
-                refuse("formula", String::new(), "is missing; congestion = \"formula\" does what it says".into());
+                refuse("formula", String::new(), "is missing; congestion = \"formula\" needs it".into());
             }
             (Congestion::Formula, Some(formula)) if formula.is_empty() => {
                 let problem = "has no formula for cwnd or ssthresh; write on_ack, on_loss or on_timeout";

@@ -37,6 +37,8 @@ pub struct Receiver {
     echo: Echo,
     /// True if acknowledgements report a mark.
     echoes: bool,
+    /// True if the segment that arrives is acknowledged at once because its mark differs from that of the one before.
+    differs: bool,
     counters: ReceiverCounters,
 }
 
@@ -95,6 +97,7 @@ impl Receiver {
                 Ecn::On => Echo::UntilReduced,
             },
             echoes: false,
+            differs: false,
             counters: ReceiverCounters::default(),
         }
     }
@@ -129,8 +132,10 @@ impl Receiver {
         if self.selective {
             self.note(segment);
         }
+        //= rfc8257#3.2 "a segment whose mark differs from the one before is acknowledged at once"
         if self.delayed_acks != DelayedAcks::Off
             && !self.ack_pending
+            && !self.differs
             && (in_order || self.repeated_acks == RepeatedAcks::Delayed)
             && segment.end() == self.rcv_nxt
             && (self.gap_acks == GapAcks::Delayed || (!filled_a_gap && self.kept.is_empty()))
@@ -153,6 +158,7 @@ impl Receiver {
     /// Records whether the segment that arrives is marked, and whether its sender has reduced the window because of a
     /// mark. Called before [`Receiver::on_segment`].
     pub fn on_mark(&mut self, marked: bool, reduced: bool) {
+        self.differs = self.echo == Echo::Exactly && marked != self.echoes;
         self.echoes = match self.echo {
             Echo::Never => false,
             Echo::UntilReduced => marked || (self.echoes && !reduced),

@@ -38,6 +38,8 @@ pub struct RtoLimits {
     pub maximum: u32,
     /// The timeout before the first sample.
     pub initial: u32,
+    /// Least value of four deviations, if they are kept as fractions: a tick (RFC 6298, 4) or nothing.
+    pub least_variance: f64,
 }
 
 /// 4.3BSD, `tcp_timers`: `if (tp->t_rxtshift > TCP_MAXRXTSHIFT / 4)`, a quarter of twelve.
@@ -111,6 +113,12 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(MAX_DOUBLINGS);
     }
 
+    /// Sets the timeout until the first sample, and ends any backoff.
+    pub fn begin_at(&mut self, ticks: u32) {
+        self.limits.initial = ticks;
+        self.backoff = 0;
+    }
+
     /// Returns the retransmission timeout in ticks, including backoff.
     pub fn rto(&self) -> u32 {
         self.rto_after(0)
@@ -121,7 +129,7 @@ impl RttEstimator {
         let base = match self.fractions {
             // Jacobson 1988: the mean plus four times the deviation. Both are small and positive.
             #[allow(clippy::cast_possible_truncation)]
-            Some((srtt, rttvar)) => (srtt + 4.0 * rttvar).ceil() as i64,
+            Some((srtt, rttvar)) => (srtt + (4.0 * rttvar).max(self.limits.least_variance)).ceil() as i64,
             None if self.srtt == 0 => i64::from(self.limits.initial),
             // 4.3BSD-Tahoe: ((t_srtt >> 2) + t_rttvar) >> 1, the mean plus twice the deviation.
             None if self.arithmetic == RttArithmetic::TahoeIntegers => ((self.srtt >> 2) + self.rttvar) >> 1,
@@ -154,7 +162,10 @@ mod tests {
     use super::*;
 
     fn estimator() -> RttEstimator {
-        RttEstimator::new(RtoLimits { minimum: 2, maximum: 640, initial: 30 }, RttArithmetic::BsdIntegers)
+        RttEstimator::new(
+            RtoLimits { minimum: 2, maximum: 640, initial: 30, least_variance: 0.0 },
+            RttArithmetic::BsdIntegers,
+        )
     }
 
     #[test]
@@ -165,9 +176,20 @@ mod tests {
         assert_eq!(smoothed(None, 6.0), (6.0, 3.0));
     }
 
+    //= test rfc6298#4 "where four deviations vanish, a tick takes their place"
+    #[test]
+    fn a_constant_round_trip_time_leaves_a_tick_for_the_deviation_under_the_standards() {
+        for (least_variance, rto) in [(1.0, 6), (0.0, 5)] {
+            let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance };
+            let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions);
+            (0..300).for_each(|_| rtt.sample(6));
+            assert_eq!(rtt.rto(), rto, "{least_variance}");
+        }
+    }
+
     #[test]
     fn tahoe_waits_for_twice_the_deviation() {
-        let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30 };
+        let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::TahoeIntegers);
         assert_eq!(rtt.rto(), 30);
         rtt.sample(5);
@@ -217,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_fractional_estimate_starts_with_half_a_sample_as_deviation() {
-        let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30 };
+        let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions).forgetting(EstimateForgotten::AtEachTimeout);
         rtt.sample(1);
         rtt.on_timeout();

@@ -3,8 +3,8 @@
 //! Source: `docs/mechanisms.md` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows; RFC 6298
 //! and RFC 5681 (3.1) for the handshake. The sender is independent of the engine: its caller reports events and
 //! requests segments. Differences from the source: a window probe carries one byte; every other segment is full,
-//! even the last of a file. After a repeated SYN, the first data has the timeout to which the SYN
-//! backed off (RFC 6298, 5.7, sets 3 s).
+//! even the last of a file. With the rules of the papers, the first data after a repeated SYN has the timeout
+//! to which the SYN backed off.
 
 use super::congestion::Windows;
 use super::marks::Marks;
@@ -13,11 +13,14 @@ use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
 use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
 use super::{
-    Ack, AfterIdle, Backoff, Behaviour, DuplicateAcks, Ecn, LimitedTransmit, RepeatedCongestion, RttSampling, Segment,
-    TcpConfig, TcpOptions, TimerExpiry, TimerRestart, UnusedWindow, window_scale,
+    Ack, AfterIdle, Backoff, Behaviour, DuplicateAcks, Ecn, LimitedTransmit, RepeatedCongestion, RttSampling, Rules,
+    Segment, TcpConfig, TcpOptions, TimerExpiry, TimerRestart, UnusedWindow, window_scale,
 };
 use crate::coverage::reached;
-use crate::units::{Clock, Span, Time};
+use crate::units::{Clock, Duration, Span, Time};
+
+/// RFC 6298 (5.7).
+const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_milliseconds(3_000);
 
 /// A sender with unlimited data or a fixed number of bytes.
 pub struct Sender {
@@ -48,8 +51,16 @@ pub struct Sender {
     /// How often timers are checked in a tick, and how often they have been since the last tick.
     checks: u32,
     checked: u32,
-    /// Ticks since everything was acknowledged.
+    /// Ticks since data was last sent or, with the rules of the papers, since everything was acknowledged.
     idle: u32,
+    /// True if a pause is counted from the last data sent.
+    idle_since_sent: bool,
+    /// Timeout in ticks of the first data after a SYN was repeated, if it is not the backed-off one.
+    rto_after_syn_timeout: Option<u32>,
+    /// End of the last segment that fast recovery has sent again, unless a timeout had sent it before.
+    resent_to: u64,
+    /// `snd_max` at the last timeout.
+    timed_out_to: u64,
     behaviour: Behaviour,
     /// Checks of timers by which a timer that starts between two of them is extended, so that it is never early.
     slack: u32,
@@ -163,6 +174,7 @@ impl Sender {
         let options = config.options();
         let limits = RtoLimits {
             minimum: options.minimum_rto,
+            least_variance: if options.rules == Rules::Rfc { 1.0 } else { 0.0 },
             maximum: options.ticks(options.maximum_rto),
             initial: options.ticks(options.initial_rto),
         };
@@ -194,6 +206,11 @@ impl Sender {
                 .expect("scenario checks bound both"),
             checked: 0,
             idle: 0,
+            idle_since_sent: options.rules == Rules::Rfc,
+            rto_after_syn_timeout: (options.rules == Rules::Rfc && options.initial_rto < RTO_AFTER_SYN_TIMEOUT)
+                .then(|| options.ticks(RTO_AFTER_SYN_TIMEOUT)),
+            resent_to: 0,
+            timed_out_to: 0,
             behaviour: options.behaviour(),
             //= rfc6298#5 "a retransmission timer expires after RTO and never earlier"
             slack: u32::from(options.behaviour().timer_expiry == TimerExpiry::AfterRto),
@@ -251,6 +268,8 @@ impl Sender {
         if let Some(timing) = self.timing.take() {
             self.rtt.sample(timing.ticks);
             self.windows.on_round_trip(now - timing.sent);
+        } else if let Some(ticks) = self.rto_after_syn_timeout {
+            self.rtt.begin_at(ticks);
         }
         self.timer.stop();
         self.pending = Pending::Nothing;
@@ -264,7 +283,8 @@ impl Sender {
         let whole = |bytes: u64| bytes.next_multiple_of(u64::from(self.mss));
         self.end = whole(self.end) + whole(bytes);
         // 4.3BSD, tcp_output: `idle && tp->t_idle >= tp->t_rxtcur`; idle means that snd_max equals snd_una.
-        if self.behaviour.after_idle == AfterIdle::SlowStart && self.idle >= self.rtt.rto() + self.slack {
+        let is_idle = self.snd_una == self.snd_max && self.idle >= self.rtt.rto() + self.slack;
+        if self.behaviour.after_idle == AfterIdle::SlowStart && is_idle {
             reached!(IdleRestart);
             self.windows.restart();
         }
@@ -352,6 +372,10 @@ impl Sender {
         reached!(WindowUpdate if ack.ack == self.snd_una && !same_window && !news && self.timer.is_running());
         if ack.ack > self.snd_una {
             self.on_new_ack(ack.ack, now);
+            //= rfc6675#5 "an acknowledgement of new data that reports other new data is also a duplicate"
+            if news && self.recovery.counts_progress() {
+                self.on_duplicate_ack(news, now);
+            }
         } else if (same_window || news) && self.timer.is_running() {
             // RFC 5681 (2 e): a window update is not a duplicate. RFC 6675 (2): it is one if it reports new data. The
             // timer runs while data other than a window probe is outstanding.
@@ -384,7 +408,7 @@ impl Sender {
             if let Some(timing) = &mut self.timing {
                 timing.ticks = timing.ticks.saturating_add(1);
             }
-            if self.snd_una == self.snd_max {
+            if self.counts_idle() {
                 self.idle = self.idle.saturating_add(1);
             }
         }
@@ -405,13 +429,19 @@ impl Sender {
         self.persist.skip(ticks);
         let checked = u64::from(self.checked) + ticks;
         let whole = u32::try_from(checked / u64::from(self.checks)).unwrap_or(u32::MAX);
-        self.checked = (checked % u64::from(self.checks)) as u32;
+        self.checked = u32::try_from(checked % u64::from(self.checks)).expect("below checks, a u32");
         if let Some(timing) = &mut self.timing {
             timing.ticks = timing.ticks.saturating_add(whole);
         }
-        if self.snd_una == self.snd_max {
+        if self.counts_idle() {
             self.idle = self.idle.saturating_add(whole);
         }
+    }
+
+    /// Returns whether a tick belongs to a pause.
+    //= rfc5681#4.1 "a pause counts from the last data sent"
+    fn counts_idle(&self) -> bool {
+        self.idle_since_sent || self.snd_una == self.snd_max
     }
 
     /// Returns a number of bytes in full segments.
@@ -553,6 +583,10 @@ impl Sender {
     fn send(&mut self, seq: u64, now: Time) -> Segment {
         let segment = Segment { seq, len: self.mss };
         let again = seq < self.snd_max;
+        self.idle = 0;
+        if again && self.snd_una >= self.timed_out_to {
+            self.resent_to = segment.end();
+        }
         if let Some(marks) = &mut self.marks {
             marks.on_sent(again);
         }
@@ -615,6 +649,13 @@ impl Sender {
             && self.reduced_at.is_some_and(|at| self.snd_una < at)
     }
 
+    /// Returns whether a timeout leaves ssthresh as it is. It does not if fast recovery has sent the segment again: the
+    /// loss of that retransmission is another sign of congestion.
+    //= rfc5681#4.3 "the loss of a retransmission lowers ssthresh again"
+    fn is_reduced_for_timeout(&self) -> bool {
+        self.is_reduced() && self.snd_una >= self.resent_to
+    }
+
     fn outstanding(&self) -> f64 {
         (self.snd_max - self.snd_una) as f64 / f64::from(self.mss)
     }
@@ -637,7 +678,9 @@ impl Sender {
         let used = self.was_used();
         self.windows.beyond_cwnd = 0.0;
         self.snd_una = ack;
-        self.idle = 0;
+        if !self.idle_since_sent {
+            self.idle = 0;
+        }
         self.snd_nxt = self.snd_nxt.max(ack);
         if !self.board.is_empty() {
             self.board.forget_before(ack);
@@ -777,7 +820,8 @@ impl Sender {
         reached!(TimeoutAfterMark if self.marks.is_some_and(Marks::is_echoed));
         self.windows.beyond_cwnd = 0.0;
         self.tell_control(now);
-        self.windows.on_timeout(self.outstanding(), self.is_reduced());
+        self.windows.on_timeout(self.outstanding(), self.is_reduced_for_timeout());
+        (self.timed_out_to, self.resent_to) = (self.snd_max, 0);
         self.note_reduction();
         let flight = self.flight(&self.board);
         self.recovery.on_timeout(&flight);

@@ -1,7 +1,7 @@
 //! Properties that RFC 3168, 5681, 6298, 7661 and 9438 require of every variant and every congestion control, in any
 //! order of losses, marks, timeouts and pauses.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
@@ -79,6 +79,9 @@ struct Observed {
     /// Ticks left of the retransmission timer, when it started, and for how many ticks.
     timer: (u64, u64, u64),
     timeouts: u64,
+    /// Segments that fast recovery has sent again since the last timeout, and `sent` at that timeout.
+    resent: BTreeSet<u64>,
+    timed_out_to: u64,
 }
 
 impl Observed {
@@ -97,6 +100,8 @@ impl Observed {
             lowered_at: None,
             timer: (0, 0, 0),
             timeouts: 0,
+            resent: BTreeSet::new(),
+            timed_out_to: 0,
         }
     }
 
@@ -112,6 +117,9 @@ impl Observed {
             let Some(segment) = self.sender.next_segment(Time(self.now)) else { break };
             let capable = self.sender.sends_capable();
             prop_assert_eq!(capable, self.sender.uses_ecn() && segment.seq >= sent, "{:?}", segment);
+            if segment.seq < sent && self.sender.acknowledged() >= self.timed_out_to {
+                self.resent.insert(segment.seq);
+            }
             let (lost, marked) = fate();
             if !lost {
                 let item = (self.now + ONE_WAY, segment, marked && capable, self.sender.reports_reduction());
@@ -122,22 +130,32 @@ impl Observed {
     }
 
     //= test rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
+    //= test rfc5681#4.3 "the loss of a retransmission lowers ssthresh again"
     //= test rfc3168#6.1.2 "all losses and marks of one window of data reduce the window once"
     //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
     //= test rfc7661#3 "the window counts as used only if it limited what was sent"
     fn check(&mut self, ticked: bool) -> Result<(), TestCaseError> {
         let (una, max) = (self.sender.acknowledged(), self.sender.sent());
         let ssthresh = self.sender.ssthresh();
+        let timeouts = self.sender.counters().timeouts;
+        let is_lost_again = timeouts > self.timeouts && self.resent.contains(&una);
+        if is_lost_again {
+            let is_lower = ssthresh < self.ssthresh || ssthresh == 2.0;
+            prop_assert!(is_lower, "a lost retransmission leaves ssthresh at {ssthresh}");
+        }
+        if timeouts > self.timeouts {
+            self.timed_out_to = max;
+            self.resent.clear();
+        }
         if ssthresh.to_bits() != self.ssthresh.to_bits() {
             let again = self.lowered_at.is_some_and(|end| una < end);
-            prop_assert!(!again, "ssthresh went from {} to {ssthresh} in one window", self.ssthresh);
+            prop_assert!(!again || is_lost_again, "ssthresh went from {} to {ssthresh} in one window", self.ssthresh);
             self.lowered_at = Some(max);
         }
         self.ssthresh = ssthresh;
         self.max_flight = self.max_flight.max((max - una) as f64 / MSS as f64);
         let most = self.initial_window.max(2.0 * self.max_flight) + 3.0;
         prop_assert!(self.sender.cwnd() <= most, "cwnd {} was never used: {}", self.sender.cwnd(), self.max_flight);
-        let timeouts = self.sender.counters().timeouts;
         if timeouts > self.timeouts {
             let (_, started, ticks) = self.timer;
             prop_assert!(self.now - started >= ticks * TICK, "{ticks} ticks from {started} to {}", self.now);

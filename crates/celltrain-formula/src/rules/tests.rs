@@ -120,7 +120,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
             "is circular: R, which needs S, which needs R",
         ),
         (Table::new("X <= R", &[("R", text("K / (K - K)"))]), "constants.R", "gives no number: it divides by zero"),
-        (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "and this is worked out once"),
+        (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "but this is evaluated only once"),
         (Table::new("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is not a finite number"),
         (Table::new("X <= R", &[("R", text("-inf"))]), "constants.R", "is not a finite number"),
         (
@@ -163,7 +163,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
                 t.state.insert("sum_of".into(), Start::Formula("W".into()));
             }),
             "state.sum_of",
-            "this state is the port's; use vc_state",
+            "this state belongs to the port; use vc_state",
         ),
         (
             with(|t| (t.state, t.vc_state) = (start(&[("sum_of", 0.0)]), start(&[("sum_of", 0.0)]))),

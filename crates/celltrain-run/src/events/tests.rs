@@ -33,7 +33,7 @@ fn kept_of(network: &Network, choice: &Choice) -> Vec<Block> {
         blocks.push(block);
         true
     };
-    let mut log = Log::new(choice, network, &mut sink).expect("what is chosen is there");
+    let mut log = Log::new(choice, network, &mut sink).expect("chosen rows are present");
     Engine::Reference.run(network, &mut log, |_| true).expect("no test stops it");
     log.finish();
     blocks
@@ -109,7 +109,7 @@ fn rows_arrive_in_blocks_and_none_after_a_stop() {
         asked += 1;
         false
     };
-    let mut log = Log::new(&choice, &network, &mut sink).expect("what is chosen is there");
+    let mut log = Log::new(&choice, &network, &mut sink).expect("chosen rows are present");
     Engine::Reference.run(&network, &mut log, |_| true).expect("no test stops it");
     log.finish();
     log.finish();

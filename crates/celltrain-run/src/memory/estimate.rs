@@ -237,7 +237,10 @@ mod tests {
         assert_eq!(machine.fits(&short.with_records()), Ok(()));
         let words = machine.fits(&long.with_records()).expect_err("it takes hundreds of gigabytes");
         assert!(words.contains(&format!("times, and {} requests need more than", long.requests)), "{words}");
-        assert!(words.ends_with("Use fewer requests, rows of requests or connections, shorter paths or smaller windows"), "{words}");
+        assert!(
+            words.ends_with("Use fewer requests, rows of requests or connections, shorter paths or smaller windows"),
+            "{words}"
+        );
     }
 
     #[test]

@@ -491,8 +491,8 @@ pub(super) fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: 
     }
     let mut built = config.policy.build(Some(1), &[]);
     let reason = match built.overflow() {
-        Overflow::PushOutFront => Some("pushes out the cell that is first in the only one"),
-        _ if built.follower().is_some() => Some("emulates queues on the only one"),
+        Overflow::PushOutFront => Some("pushes out the first cell of a single queue"),
+        _ if built.follower().is_some() => Some("emulates several queues on a single queue"),
         _ => None,
     };
     if let Some(reason) = reason.filter(|_| config.scheduler != SchedulerConfig::default()) {

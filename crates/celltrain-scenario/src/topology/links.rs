@@ -10,19 +10,19 @@ use crate::limits::{MAX_DELAY, MAX_RATE, MIN_RATE};
 use crate::scope::Scope;
 
 /// ATM Forum 96-1269, section 3.1: all links run at 155.52 Mb/s, cells included.
-pub(super) fn oc3() -> BitRate {
+pub fn oc3() -> BitRate {
     BitRate::from_bits_per_second(155_520_000)
 }
 
 /// Refuses a rate outside the valid range of links.
-pub(super) fn check_rate(key: &str, rate: BitRate, scope: &mut Scope<'_>) {
+pub fn check_rate(key: &str, rate: BitRate, scope: &mut Scope<'_>) {
     if rate < MIN_RATE || rate > MAX_RATE {
         scope.at(key).refuse_text(rate, format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}"));
     }
 }
 
 /// Refuses a delay outside the valid range of links.
-pub(super) fn check_delay(key: &str, delay: Duration, scope: &mut Scope<'_>) {
+pub fn check_delay(key: &str, delay: Duration, scope: &mut Scope<'_>) {
     if delay > MAX_DELAY {
         scope.at(key).refuse_text(delay, format!("is not a delay up to {MAX_DELAY}"));
     }

@@ -4,12 +4,12 @@
 //! name in scenarios, the Python class and the tests for all topologies are derived from these.
 //! `docs/adding-a-topology.md` explains the steps.
 
-pub(crate) mod links;
 pub(crate) mod search;
 
 pub mod chain;
 pub mod internetwork;
 pub mod leaf_spine;
+pub mod links;
 pub mod n_source;
 pub mod network;
 pub mod star;

@@ -169,9 +169,9 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         if !is_whole {
             continue;
         }
-        must(arrived > delivered - 0.1, "what is delivered has arrived", found)?;
-        must(arrived < sent as f64 + 0.1, "what arrives was sent", found)?;
-        must(found.repeated_segments == 0 || arrived > delivered + 0.9, "what comes again arrives again", found)?;
+        must(arrived > delivered - 0.1, "delivered data has arrived", found)?;
+        must(arrived < sent as f64 + 0.1, "arriving data was sent", found)?;
+        must(found.repeated_segments == 0 || arrived > delivered + 0.9, "repeated data arrives again", found)?;
         let is_once = found.packets_sent == 0 || arrived < delivered + 0.1;
         must(is_once, "packets that nothing answers arrive once", found)?;
     }
@@ -187,7 +187,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
             let segments = record.bytes.div_ceil(group.tcp.options().mss.bytes);
             let new = u64::from(record.segments_sent - record.retransmitted_segments);
             let is_complete = record.completed().is_some();
-            must(!is_complete || new >= segments, "what is complete was sent", record)?;
+            must(!is_complete || new >= segments, "complete files were sent", record)?;
             must(record.completed().is_none_or(|completed| completed > record.opened), "it takes time", record)?;
         }
     }
@@ -199,18 +199,18 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         let is_tagged = vc.contract.as_ref().is_some_and(|contract| contract.tagging) && !vc.tagged;
         let judged = if is_tagged { edge.frames } else { edge.eligible_frames };
         must(edge.eligible_frames + edge.tagged_frames == judged, "a frame is eligible or tagged where any is", found)?;
-        must(!vc.tagged || edge.eligible_frames == 0, "what comes tagged is not eligible", found)?;
+        must(!vc.tagged || edge.eligible_frames == 0, "tagged frames are not eligible", found)?;
         let of_vc = network.flows.iter().zip(&result.flows).filter(|(flow, _)| flow.data_vc == number);
         let frames: Vec<[u64; 2]> =
             of_vc.map(|(_, flow)| [flow.segments_sent + flow.packets_sent, flow.packets_delivered]).collect();
         let [sent, came] = [0, 1].map(|i| frames.iter().map(|of_flow| of_flow[i]).sum::<u64>());
         // A VC that carries only acknowledgements has as many frames as its receiver sends.
         must(frames.is_empty() || edge.frames <= sent, "frames at the edge were sent", found)?;
-        must(edge.frames >= came, "what arrives has passed the edge", found)?;
+        must(edge.frames >= came, "arriving frames have passed the edge", found)?;
     }
     for found in &result.ports {
         must((0.0..=1.0).contains(&found.utilisation), "a share of the run", found)?;
-        must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "who forwards is busy", found)?;
+        must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "a forwarding port is busy", found)?;
     }
     Ok(())
 }

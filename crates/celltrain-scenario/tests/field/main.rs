@@ -131,7 +131,7 @@ fn retransmissions_are_not_ecn_capable() {
 fn a_pause_leaves_the_initial_window() {
     let (_, _, seen) = run(include_str!("idle-restart.toml"));
     let is_of_burst = |one: &&Seen| matches!(one.what, What::Sent(_)) && one.time > 1.0;
-    let first = seen.iter().find(is_of_burst).expect("there is a second burst").time;
+    let first = seen.iter().find(is_of_burst).expect("the flow sends a second burst").time;
     assert!((first - 1.3).abs() < 0.01, "{first}");
     assert_eq!(seen.iter().filter(is_of_burst).filter(|one| one.time < first + 0.001).count(), 10);
 }

@@ -176,7 +176,7 @@ impl Test {
             trace.get(&format!("{what}{flow}")).map(|packets| packets[usize::try_from(self.first()).unwrap()].time)
         };
         let at_bottleneck = || first("data").map(|time| time - self.access(flow).iter().sum::<f64>());
-        self.phase() + first("sent").or_else(at_bottleneck).expect("what is sent is traced")
+        self.phase() + first("sent").or_else(at_bottleneck).expect("sent packets are traced")
     }
 
     /// Seconds by which the run is later than the test. Clocks tick at multiples of the tick here, and in ns-2 at a phase

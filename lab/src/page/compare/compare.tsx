@@ -62,7 +62,7 @@ export function Compare(): JSX.Element {
   }, [settings, papers.value]);
   const head = async (): Promise<Head> => {
     const checked = await Promise.all(settings.map((s) => engine.value?.check(s.toml)));
-    const tcps = [...new Set(checked.map((c) => tcpName(c?.defaults)).filter((name) => name !== ""))];
+    const tcps = tcpName(...checked.map((c) => c?.defaults));
     const roots = checked.flatMap((c) => (c?.defaults ? [c.defaults as { readonly [key: string]: Value }] : []));
     const all = (of: typeof bufferOf): string => [...new Set(roots.flatMap((r) => of(r) ?? []))].map(count).join(", ");
     const [buffers, sources] = [all(bufferOf), all(sourcesOf)];
@@ -74,7 +74,7 @@ export function Compare(): JSX.Element {
       lines: [
         "Efficiency and fairness",
         ...(network === "" ? [] : [network]),
-        `${seedsRun}${tcps.length === 0 ? "" : `. TCP: ${shortened(tcps.join("; "), 120)}`}`,
+        `${seedsRun}${tcps === "" ? "" : `. TCP: ${shortened(tcps, 120)}`}`,
       ],
     };
   };

@@ -237,7 +237,7 @@ function ChoicePart(
   );
 }
 
-/** Shows a choice between kinds. A newly chosen kind starts with its required settings. */
+/** Shows a choice between kinds. A new TCP keeps the settings; another kind starts with its required settings. */
 function Kinds(props: {
   readonly field: Field & { readonly kind: "choice" };
   readonly path: Path;
@@ -263,7 +263,9 @@ function Kinds(props: {
         value={name}
         onChange={(event) => {
           const choice = field.choices.find((c) => c.name === event.currentTarget.value);
-          void edit(path, choice === undefined ? undefined : { [choice.name]: context.shape.start(choice) });
+          // All TCPs have the same settings, but thresholds of policies have different meanings.
+          const settings = field.key === "tcp" ? table(table(value)[name]) : {};
+          void edit(path, choice === undefined ? undefined : { [choice.name]: context.shape.kept(choice, settings) });
         }}
       >
         {(field.optional || !field.required || chosen === undefined) && (

@@ -172,6 +172,12 @@ export class Shape {
     return values;
   }
 
+  /** Returns the given settings that a choice also has, with initial values for its other required fields. */
+  kept(choice: Choice, settings: { readonly [key: string]: Value }): { [key: string]: Value } {
+    const keys = new Set(this.fields(choice.schema).map((field) => field.key));
+    return { ...this.start(choice), ...Object.fromEntries(Object.entries(settings).filter(([key]) => keys.has(key))) };
+  }
+
   private startOf(field: Field, table: Schema): Value {
     const schema = this.resolve(table.properties?.[field.key] ?? {});
     const texts = (schema.anyOf ?? []).flatMap((s) => this.resolve(s).examples ?? []);

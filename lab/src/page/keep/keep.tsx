@@ -5,7 +5,7 @@ import { useRef, useState } from "preact/hooks";
 import { STORIES } from "../../stories/index.ts";
 import { compared } from "../compare/state.ts";
 import { classics, ownText } from "../learn/own-text.ts";
-import { setting } from "../learn/run-step.tsx";
+import { setting } from "../learn/setting.ts";
 import { FRAME, snippet } from "../link/embed.ts";
 import { toFragment, type View } from "../link/link.ts";
 import { Dialog } from "../parts/dialog.tsx";

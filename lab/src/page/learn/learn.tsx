@@ -1,11 +1,14 @@
 /** The lessons: an overview, and the player of one story. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { STORIES } from "../../stories/index.ts";
 import { minutes, type Step, type Story } from "../../stories/story.ts";
+import { shortened } from "../parts/format.ts";
+import { Notice } from "../parts/parts.tsx";
+import { ToLab } from "../parts/to-lab.tsx";
 import { Explained, Word } from "../parts/words.tsx";
-import { place } from "../state.ts";
+import { embed, place } from "../state.ts";
 import { CellField } from "./cell-field.tsx";
 import { FrameToy } from "./frame-toy.tsx";
 import { OwnPolicy } from "./own.tsx";
@@ -13,13 +16,28 @@ import { finish, finished, finishedSteps, forget } from "./progress.ts";
 import { RunStep } from "./run-step.tsx";
 
 export function Learn(): JSX.Element {
-  const [, id, number] = place.value.split("/");
-  const story = STORIES.find((s) => s.id === id);
-  if (story === undefined) {
-    return <Home />;
-  }
-  const step = Math.min(story.steps.length, Math.max(1, Number.parseInt(number ?? "1", 10) || 1));
-  return <Player story={story} step={step} />;
+  const { story, step, isKnown } = found(place.value);
+  return (
+    <>
+      {!isKnown && (
+        <Notice sort="bad">No story or step has the address #/{shortened(place.value, 80)}. Choose another below.</Notice>
+      )}
+      {story === undefined ? <Home /> : <Player story={story} step={step} />}
+    </>
+  );
+}
+
+/** Returns the story and step at an address such as `learn/double/2`, or the nearest ones if it is unknown. */
+export function found(address: string): {
+  readonly story: Story | undefined;
+  readonly step: number;
+  readonly isKnown: boolean;
+} {
+  const [here, id = "", number = "1", ...rest] = address.replace(/\/$/, "").split("/");
+  const story = here === "learn" ? STORIES.find((s) => s.id === id) : undefined;
+  const step = Math.min(story?.steps.length ?? 1, Math.max(1, Number.parseInt(number, 10) || 1));
+  const isStart = id === "" && (here === "" || here === "learn");
+  return { story, step, isKnown: isStart || (story !== undefined && String(step) === number && rest.length === 0) };
 }
 
 function Home(): JSX.Element {
@@ -94,7 +112,6 @@ function Player(props: { readonly story: Story; readonly step: number }): JSX.El
   const shown = story.steps[step - 1];
   const after = STORIES[STORIES.indexOf(story) + 1];
   const at = (n: number): string => `#/learn/${story.id}/${String(n)}`;
-  const [answered, setAnswered] = useState("");
   const key = `${story.id}/${String(step)}`;
   useEffect(() => {
     if (shown?.kind === "read") {
@@ -107,13 +124,14 @@ function Player(props: { readonly story: Story; readonly step: number }): JSX.El
       : after === undefined
         ? { href: "#/learn", text: "All stories" }
         : { href: `#/learn/${after.id}/1`, text: `Next story: ${after.title}` };
-  const isReady = shown?.kind === "read" || answered === key;
+  const isReady = finished.value.has(key);
   return (
     <article class="story">
       <nav class="row story-where" aria-label="Steps of this story">
         <a href="#/learn">All stories</a>
         <span aria-hidden="true">/</span>
         <strong>{story.title}</strong>
+        {embed.value !== null && <ToLab />}
         <ol class="story-steps row-end">
           {story.steps.map((s, i) => (
             <li key={s.title}>
@@ -121,7 +139,7 @@ function Player(props: { readonly story: Story; readonly step: number }): JSX.El
                 href={at(i + 1)}
                 class={finished.value.has(`${story.id}/${String(i + 1)}`) ? "finished" : ""}
                 aria-current={i + 1 === step ? "step" : undefined}
-                aria-label={`Step ${String(i + 1)}: ${s.title}`}
+                aria-label={`Step ${String(i + 1)}: ${s.title}${finished.value.has(`${story.id}/${String(i + 1)}`) ? ", finished" : ""}`}
               >
                 {i + 1}
               </a>
@@ -136,7 +154,6 @@ function Player(props: { readonly story: Story; readonly step: number }): JSX.El
           next={next}
           onAnswered={() => {
             finish(story, step);
-            setAnswered(key);
           }}
         />
       )}

@@ -1,7 +1,7 @@
 /** Progress in the stories, stored in the browser if possible. */
 
 import { signal } from "@preact/signals";
-import type { Story } from "../../stories/story.ts";
+import type { Step, Story } from "../../stories/story.ts";
 
 const KEY = "celltrain.lab.finished";
 
@@ -16,7 +16,18 @@ export function finish(story: Story, step: number): void {
   }
 }
 
+/** A user's attempt at a step: the guess, whether the step has run, and the number of seeds added. */
+export interface Attempt {
+  readonly guess: number | null;
+  readonly asked: boolean;
+  readonly more: number;
+}
+
+/** Attempts at steps until the page is closed, so that a look inside a run does not lose them. */
+export const attempts = new Map<Step, Attempt>();
+
 export function forget(): void {
+  attempts.clear();
   finished.value = new Set();
   write(null);
 }

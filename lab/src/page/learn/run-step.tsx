@@ -2,9 +2,9 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
-import type { Checked, Engine, EngineError } from "../../engine/api.ts";
+import type { Checked, EngineError } from "../../engine/api.ts";
 import { estimate, mean } from "../../engine/statistics.ts";
-import type { Guess, Means, Shown, Step, Values, Variant } from "../../stories/story.ts";
+import type { Guess, Means, Shown, Step, Values } from "../../stories/story.ts";
 import { printed, type Printed } from "../compare/printed.ts";
 import { Dots } from "../parts/dots.tsx";
 import { Experiment, type Outcome, type Setting } from "../parts/experiment.ts";
@@ -17,8 +17,10 @@ import { RunOrStop, ToBench } from "../parts/running.tsx";
 import { Explained } from "../parts/words.tsx";
 import * as lens from "../see/lens.ts";
 import type { Next } from "./learn.tsx";
+import { attempts } from "./progress.ts";
+import { setting } from "./setting.ts";
 import { Sketch, summary } from "./sketch.tsx";
-import { asFault, engine, firstSeed, papers, said, scenarios } from "../state.ts";
+import { asFault, engine, firstSeed, papers, said } from "../state.ts";
 
 type Run = Extract<Step, { kind: "run" }>;
 
@@ -32,9 +34,13 @@ export function RunStep(props: {
   const experiment = useMemo(() => new Experiment(), [step]);
   const [settings, setSettings] = useState<readonly Setting[]>([]);
   const [unread, setUnread] = useState<EngineError | null>(null);
-  const [guess, setGuess] = useState<number | null>(null);
-  const [more, setMore] = useState(0);
-  const [asked, setAsked] = useState(false);
+  const attempt = attempts.get(step);
+  const [guess, setGuess] = useState(attempt?.guess ?? null);
+  const [more, setMore] = useState(attempt?.more ?? 0);
+  const [asked, setAsked] = useState(attempt?.asked ?? false);
+  useEffect(() => {
+    attempts.set(step, { guess, more, asked });
+  }, [guess, more, asked]);
   const [points, setPoints] = useState<readonly (readonly Printed[])[]>([]);
   const seeds = Array.from({ length: step.seeds + more }, (_, i) => i + 1);
   const { phase, progress, faults } = experiment.state.value;
@@ -147,7 +153,7 @@ export function RunStep(props: {
               <a class="button main-link" href={props.next.href}>
                 {props.next.text}
               </a>
-              {step.look !== undefined && <Look variant={settings[step.look.variant]} text={step.look.text} />}
+              {step.look !== undefined && <Look variant={settings[step.look.variant]} text={step.look.text} window={step.look.window} />}
             </Answer>
           )}
           {step.shown.map((shown, m) => (
@@ -170,16 +176,15 @@ export function RunStep(props: {
 /** Shows the network, its TCP and the compared settings until there is a result. */
 function Before(props: { readonly step: Run; readonly settings: readonly Setting[] }): JSX.Element {
   const { step, settings } = props;
-  const [checked, setChecked] = useState<Checked | null>(null);
-  const first = settings[0]?.toml;
+  const [checked, setChecked] = useState<readonly Checked[]>([]);
   useEffect(() => {
+    const e = engine.value;
     let current = true;
-    if (first !== undefined) {
-      void engine.value
-        ?.check(first)
-        .then((result) => {
+    if (e !== null) {
+      void Promise.all(settings.map((s) => e.check(s.toml)))
+        .then((results) => {
           if (current) {
-            setChecked(result);
+            setChecked(results);
           }
         })
         .catch(() => undefined);
@@ -187,9 +192,9 @@ function Before(props: { readonly step: Run; readonly settings: readonly Setting
     return () => {
       current = false;
     };
-  }, [first]);
-  const network = checked?.network ?? null;
-  const tcp = tcpName(checked?.defaults);
+  }, [settings]);
+  const network = checked[0]?.network ?? null;
+  const tcp = tcpName(...checked.map((c) => c.defaults));
   return (
     <section class="card story-before" aria-labelledby="network-title">
       <h2 id="network-title">The network</h2>
@@ -217,7 +222,11 @@ function Before(props: { readonly step: Run; readonly settings: readonly Setting
 const MOST_NODES = 60;
 
 /** Shows a button that loads the setting and opens it in the microscope. */
-function Look(props: { readonly variant: Setting | undefined; readonly text: string }): JSX.Element | null {
+function Look(props: {
+  readonly variant: Setting | undefined;
+  readonly text: string;
+  readonly window: readonly [number, number] | undefined;
+}): JSX.Element | null {
   const { variant } = props;
   if (variant === undefined) {
     return null;
@@ -227,7 +236,7 @@ function Look(props: { readonly variant: Setting | undefined; readonly text: str
       type="button"
       onClick={() => {
         firstSeed.value = 1;
-        lens.lookInto(variant.toml, 1);
+        lens.lookInto(variant.toml, 1, props.window);
       }}
     >
       {props.text} →
@@ -380,13 +389,4 @@ function GuessView(props: {
       </div>
     </fieldset>
   );
-}
-
-/** Creates the scenario of a variant: the shipped text with its changes. */
-export async function setting(e: Engine, variant: Variant): Promise<Setting> {
-  let text = scenarios.value[variant.base] ?? "";
-  for (const change of variant.changes ?? []) {
-    text = await e.edit(text, [...change.path], change.value);
-  }
-  return { name: variant.name, toml: text };
 }

@@ -147,17 +147,26 @@ export function kindName(kind: string): string {
   return KINDS[kind] ?? words(kind);
 }
 
-/** Returns the names of a scenario's TCPs and stacks from its defaults, the common one first; empty if it has none. */
-export function tcpName(defaults: Readonly<Record<string, unknown>> | null | undefined): string {
-  const flows = Object.values((defaults?.["flow"] ?? {}) as Readonly<Record<string, Transport>>);
-  const kinds = [(defaults ?? {}) as Transport, ...flows].flatMap(({ stack, tcp }) => Object.keys(stack ?? tcp ?? {}));
-  return [...new Set(kinds)].map(kindName).join(", ");
+/**
+ * Returns the names of the TCPs and stacks of scenarios from their defaults, the common one first, and the rules of the
+ * TCPs; empty if there are none.
+ */
+export function tcpName(...scenarios: readonly (Readonly<Record<string, unknown>> | null | undefined)[]): string {
+  const found = scenarios.flatMap((defaults) => {
+    const flows = Object.values((defaults?.["flow"] ?? {}) as Readonly<Record<string, Transport>>);
+    return [(defaults ?? {}) as Transport, ...flows].flatMap(({ stack, tcp }) => Object.entries(stack ?? tcp ?? {}));
+  });
+  const rules = [...new Set(found.flatMap(([, settings]) => settings?.rules ?? []))];
+  const names = [...new Set(found.map(([kind]) => kindName(kind)))].join(", ");
+  return rules.length === 0 ? names : `${names} (rules: ${rules.join(", ")})`;
 }
 
 interface Transport {
-  readonly stack?: object | null;
-  readonly tcp?: object | null;
+  readonly stack?: Kinds | null;
+  readonly tcp?: Kinds | null;
 }
+
+type Kinds = Readonly<Record<string, { readonly rules?: string } | null>>;
 
 /** Returns the name of a kind without its explanation, for tables: "EPD". */
 export function shortKind(kind: string): string {

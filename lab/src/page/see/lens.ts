@@ -74,10 +74,14 @@ export const zoom = signal<readonly [number, number]>([0, 1]);
 export const flow = signal("");
 /** True if the microscope opens the current scenario once it is checked. Set by links from stories. */
 export const lookSoon = signal(false);
-/** Port, window and step requested by a link, to be shown after the next run. */
-export const wanted = signal<View | null>(null);
+/** View requested by a link or a story, to be shown after the next run. Default: the bottleneck, the first loss. */
+type Wanted = Pick<View, "from" | "to"> & Partial<View>;
+
+export const wanted = signal<Wanted | null>(null);
 /** True if the next stage must scroll into view. */
 export const showStage = signal(false);
+/** True if the next plots must scroll into view instead. */
+export const showPlots = signal(false);
 
 /** The current instant. */
 export const now = computed(() => {
@@ -120,11 +124,12 @@ export async function look(): Promise<void> {
     });
     const defaults = checkedNow.peek()?.result.defaults;
     const whole: Overview = { toml: text, seed, run, network: net, formula: formulaOf(defaults), tcp: tcpName(defaults) };
-    const linked = view !== null && view.to <= net.duration_s && net.links.some((l) => l.name === view.port);
-    const port = linked ? view.port : (net.links[net.bottleneck]?.name ?? "bottleneck");
-    const [from, to] = linked ? [view.from, view.to] : firstPeak(whole, port);
+    const bottleneck = net.links[net.bottleneck]?.name ?? "bottleneck";
+    const port = view?.port ?? bottleneck;
+    const linked = view !== null && view.to <= net.duration_s && net.links.some((l) => l.name === port);
+    const [from, to] = linked ? [view.from, view.to] : firstPeak(whole, bottleneck);
     try {
-      await loadDetail(e, whole, port, from, to, options);
+      await loadDetail(e, whole, linked ? port : bottleneck, from, to, options);
     } catch (error) {
       batch(() => {
         overview.value = whole;
@@ -133,8 +138,9 @@ export async function look(): Promise<void> {
       throw error;
     }
     batch(() => {
-      showStage.value = true;
-      if (linked) {
+      showPlots.value = linked && view.step === undefined;
+      showStage.value = !showPlots.value;
+      if (linked && view.step !== undefined) {
         step.value = Math.min(view.step, detail.peek()?.history.length ?? 0);
       }
     });
@@ -152,11 +158,12 @@ export function unreported(net: Network): string {
   return stacks.map((stack) => `${stack} does not report its congestion windows and timeouts.`).join(" ");
 }
 
-/** Loads a scenario, goes to the microscope and shows the run with this seed. */
-export function lookInto(text: string, seed: number): void {
+/** Loads a scenario, goes to the microscope and shows the run with this seed, in this window if it is given. */
+export function lookInto(text: string, seed: number, window?: readonly [number, number]): void {
   batch(() => {
     toml.value = text;
     seedInside.value = seed;
+    wanted.value = window === undefined ? null : { from: window[0], to: window[1] };
     lookSoon.value = true;
   });
   go("inside");

@@ -1,7 +1,7 @@
 /** Plots of a run: the queue over the whole run, then the buffer by VC, windows and segments in the current window. */
 
 import type { JSX } from "preact";
-import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { Pictures } from "../keep/pictures.tsx";
 import { time } from "../parts/format.ts";
 import { Name, Word } from "../parts/words.tsx";
@@ -123,6 +123,14 @@ const MOST_LINES = 24;
 export function Plots(props: { readonly overview: lens.Overview; readonly looked: lens.Detail }): JSX.Element {
   const { looked, overview } = props;
   const { history } = looked;
+  const windowsPlot = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (lens.showPlots.value) {
+      lens.showPlots.value = false;
+      // The views above get their heights only when they are drawn.
+      setTimeout(() => windowsPlot.current?.scrollIntoView({ block: "center" }), 200);
+    }
+  }, [lens.showPlots.value]);
   const all: readonly [number, number] = [looked.from, looked.to];
   const view = lens.zoom.value;
   const flows = looked.connections.slice(0, MOST_FLOWS);
@@ -160,6 +168,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         <span class="row row-end">
           <button
             type="button"
+            disabled={view[0] <= all[0] && view[1] >= all[1]}
             onClick={() => {
               lens.zoom.value = all;
             }}
@@ -200,10 +209,10 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         }}
       />
       {lens.hasOwnTcp(overview.network) && (
-        <>
+        <div ref={windowsPlot}>
           <h3 class="plot-title">
             <Word of="cwnd">Congestion windows</Word> of{" "}
-            {flows.length > MOST_LINES ? `the first ${String(MOST_LINES)}` : "all"} connections{" "}
+            {flows.length > MOST_LINES ? `the first ${String(MOST_LINES)}` : "all"} connections. TCP: {overview.tcp}{" "}
             <Pictures
               of="plot-cwnd"
               name="cwnd"
@@ -236,7 +245,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
               );
             }}
           />
-        </>
+        </div>
       )}
       {silent !== "" && <p class="small soft">{silent}</p>}
       <div class="row plot-title">

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { after, test } from "node:test";
 import type { Frame } from "playwright-core";
+import { STORIES } from "../../../src/stories/index.ts";
 import { PAGE, close, closeBrowser, look, open, overflow, skip } from "./browser.ts";
 
 after(closeBrowser);
@@ -38,6 +39,22 @@ test("an embedded story step is visible down to its button", { skip }, async () 
   const box = await opened.page.locator("#run-step").boundingBox();
   assert.ok(box !== null && box.y + box.height <= 540, JSON.stringify(box));
   await close(opened);
+});
+
+test("the buttons below an embedded story step are visible", { skip }, async () => {
+  for (const story of STORIES) {
+    const opened = await open(`?embed#/learn/${story.id}/1`, { width: 960, height: 540 });
+    const { page } = opened;
+    for (const [i] of story.steps.entries()) {
+      await page.getByRole("link", { name: new RegExp(`^Step ${String(i + 1)}:`) }).click();
+      await page.locator(`.story-steps li:nth-child(${String(i + 1)}) [aria-current]`).waitFor();
+      for (const button of await page.locator(".story-on a, .story-where a:visible").all()) {
+        const box = await button.boundingBox();
+        assert.ok(box !== null && box.y >= 0 && box.y + box.height <= 540, `${story.id}/${String(i + 1)}: ${JSON.stringify(box)}`);
+      }
+    }
+    await close(opened);
+  }
 });
 
 test("an embedded page has no header at other sizes either, and does not scroll sideways", { skip }, async () => {

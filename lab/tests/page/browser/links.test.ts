@@ -157,7 +157,7 @@ test("pictures can be downloaded as standalone SVG and as PNG", { skip }, async 
   assert.match(text, /^<svg[^>]* xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
   assert.doesNotMatch(text, /var\(|class=/);
   assert.ok(text.includes(">lan-selective-drop<"), "a label names its cloud");
-  assert.ok(text.includes(">Seeds 1 to 2. TCP: Vanilla: no fast retransmit<"), "seeds and TCP are in it");
+  assert.ok(text.includes(">Seeds 1 to 2. TCP: Vanilla: no fast retransmit (rules: paper)<"), "seeds and TCP are in it");
   const { width, ground } = await taken(page, page.getByRole("button", { name: "PNG" }));
   assert.deepEqual(ground, WHITE);
   assert.ok(width >= 2 * 460, String(width));
@@ -183,7 +183,7 @@ test("pictures of a run are light, opaque and twice as large, with title and leg
   const text = readFileSync(await svg.path(), "utf8");
   assert.match(text, />The network and its queues</);
   assert.match(text, />five sources, LAN, EPD, seed 1, at [\d.]+ m?s</);
-  assert.match(text, />TCP: Vanilla: no fast retransmit</);
+  assert.match(text, />TCP: Vanilla: no fast retransmit \(rules: paper\)</);
   assert.match(text, />tcp5</);
 
   // When printing, the canvases are light; afterwards they are dark again.

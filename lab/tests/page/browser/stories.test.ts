@@ -49,6 +49,46 @@ test("a story leads into the microscope, which opens its setting at once", { ski
   await close(opened);
 });
 
+test("a look inside at a given window shows the plots, and the way back keeps guess, results and progress", { skip }, async () => {
+  for (const [width, height] of [
+    [1280, 800],
+    [400, 860],
+  ] as const) {
+    const opened = await open("#/learn/double/2", { width, height });
+    const { page } = opened;
+    await guessAndRun(page);
+    const answer = page.locator('[data-answered="true"] .answer');
+    const results = await answer.locator(".verdict").innerText();
+    const dots = await page.locator(".dots-value").allInnerTexts();
+    assert.equal(dots[2], "undefined", "no timer of SACK expires");
+    await page.getByRole("button", { name: /^See five windows/ }).click();
+    await page.locator("#plot-cwnd").waitFor();
+    await page.getByText("Showing 0 s to 1 s (shaded)").waitFor();
+    await page.waitForFunction((most) => {
+      const box = document.querySelector("#plot-cwnd")?.getBoundingClientRect();
+      return box !== undefined && box.top >= 0 && box.bottom <= most;
+    }, height);
+    await page.getByText("TCP: Reno (rules: paper)").waitFor();
+    assert.ok(await page.getByRole("button", { name: "Show the whole window" }).isDisabled(), "it is shown already");
+    await page.getByRole("link", { name: /Back to the story/ }).click();
+    await answer.waitFor();
+    assert.equal(await answer.locator(".verdict").innerText(), results);
+    assert.deepEqual(await page.locator(".dots-value").allInnerTexts(), dots);
+    assert.equal(await page.getByRole("link", { name: /^Step 2: .*, finished$/ }).count(), 1);
+    await close(opened);
+  }
+});
+
+test("a wrong address is reported above the nearest story or the start page", { skip }, async () => {
+  const opened = await open("#/learn/duoble/2");
+  const { page } = opened;
+  await page.getByText("No story or step has the address #/learn/duoble/2").waitFor();
+  await page.locator(".story-card").first().click();
+  await page.locator(".story").waitFor();
+  assert.equal(await page.getByText("No story or step has the address").count(), 0);
+  await close(opened);
+});
+
 test("a click adds more seeds to the existing ones", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;

@@ -5,7 +5,7 @@
 >>> ct.compare(lan, vary={"port.bottleneck.policy": [ct.TailDrop(), ct.Epd(threshold=100)]}, seeds=3)
 Compared(tail_drop, epd: 3 seeds)
 
-`docs/design/compare.md` has the design.
+`docs/design/ensemble.md` has the design.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from celltrain.ensemble.comparing.data import (
     check_comparable,
     not_numbers,
 )
+from celltrain.ensemble.comparing.pictured import checked_names
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.plan.axes import defaults
@@ -99,7 +100,7 @@ def compare(
         first_seed: The first seed; the others follow.
         measures: Measures as in a plan: a list, or a table of measures by their labels. When None, efficiency, fairness, goodput, losses and timeouts of flows, and
             completion times, slowdowns and timeouts of requests.
-        labels: Labels of measures in tables and figures, by path; the measures in words otherwise.
+        labels: Labels of measures by path, and of axes by name, in tables and figures; otherwise they are in words.
         limit: Real time that a run may take, such as `"60s"`.
         jobs: Threads; one for each core when None.
         client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
@@ -122,7 +123,11 @@ def compare(
     flat = [one for each in scenarios for one in (each if isinstance(each, list | tuple) else [each])]
     given = labels_of(measures) | dict(labels or {})
     wanted = list(measures.values() if isinstance(measures, Mapping) else measures or default_measures(flat))
-    checked_labels(labels or {}, wanted)
+    axis_labels = {
+        name: label
+        for name, label in checked_labels(labels or {}, [*wanted, *(vary or {})]).items()
+        if name not in wanted
+    }
     faults = [*_wrong_scenarios(flat, names), *wrong_seeds(seeds, first_seed)]
     if SCENARIO in (vary or {}) and not faults:
         faults.append(Fault.of_option("vary", SCENARIO, "is a reserved name; choose another name for the axis"))
@@ -161,7 +166,7 @@ def compare(
     execute(runs, worker_of(jobs, client, worker), take, measures=plan.measures, limit_s=plan.limit_s)
     table = RunTable.of_records(list(records.values()), plan.measures)
     measured = [replace(one, label=given.get(one.name, "")) for one in table.measures[: len(wanted)]]
-    compared = _compared(layout, plans, cases, table, measured, (warnings, of_check))
+    compared = _compared({**layout, "axis_labels": axis_labels}, plans, cases, table, measured, (warnings, of_check))
     warn(compared.warnings)
     return compared
 
@@ -184,10 +189,8 @@ def _wrong_scenarios(scenarios: Sequence[Any], names: Sequence[str] | None) -> I
     if not scenarios:
         yield Fault.of_option("scenarios", "", "is empty; name the scenarios to run, such as lan-tail-drop and lan-epd")
     if len(scenarios) != 1 and names is not None and len(names) != len(scenarios):
-        problem = (
-            f"names has {counted(len(names), 'name')} for {counted(len(scenarios), 'scenario')}; give one for each."
-        )
-        yield Fault.saying(problem, key="names")
+        problem = f"is {counted(len(names), 'name')} for {counted(len(scenarios), 'scenario')}; give one for each"
+        yield Fault.of_option("names", ", ".join(names), problem)
 
 
 def wrong_seeds(seeds: int, first_seed: int) -> Iterator[Fault]:
@@ -255,7 +258,7 @@ def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dic
     attributes = {
         "what": what,
         "scenario": files[0] if len(files) == 1 and first is not None else "",
-        "names": usual if names is None else _checked_names(names, first, len(usual)),
+        "names": usual if names is None else checked_names(names, len(usual), _what(first)),
         "conditions": tuple(conditions),
         "settings": tuple(
             {axis.name: axis.column(place) for axis, place in zip(conditions, setting, strict=True)}
@@ -265,14 +268,9 @@ def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dic
     return attributes, [found[name, setting] for name in range(len(usual)) for setting in settings]
 
 
-def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple[str, ...]:
-    """Returns the names of the scenario, or of the values compared in it; raises `InputError` if they do not fit."""
-    what = "the one scenario" if axis is None else f"each of the {len(axis)} values of {axis.name}"
-    if len(names) != count:
-        raise InputError.of_option("names", ", ".join(names), f"must be one name for {what}")
-    if again := next((name for name in names if list(names).count(name) > 1), None):
-        raise InputError.of_option("names", again, "appears twice; names must differ")
-    return tuple(names)
+def _what(axis: Axis | None) -> str:
+    """Names in a message what is compared: one scenario, or the values of an axis."""
+    return "the one scenario" if axis is None else f"each of the {len(axis)} values of {axis.name}"
 
 
 def _compared(

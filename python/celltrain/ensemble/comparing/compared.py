@@ -35,6 +35,7 @@ class Compared(Carded, Answer, Comparison):
         names: Names of the scenarios or values; the first is the baseline.
         conditions: The other axes: everything is compared at each combination of their values.
         settings: The combinations: values of `conditions`, with numbers in the units of the axes (s, bit/s, B, cells).
+        axis_labels: The user's labels of axes, by name.
         fixed: Axes with a single value, which is set in all scenarios.
         only_where: By name, the axes of `fixed` that only take effect in some cases, and a description of these cases,
             such as `tcp is vanilla`.
@@ -141,7 +142,7 @@ class Compared(Carded, Answer, Comparison):
         Args:
             file: File to write: `.svg`, `.pdf` or `.png`. No file is written when None.
             measures: Measures to draw, with a panel for each; when None all, or the first twelve and a note.
-            width: `"page"` (7.2 inches), or `"column"` (3.5 inches) for a paper's column.
+            width: `"page"` (7.2 inches), `"column"` (3.5 inches) for a paper's column, or a length such as `"8.5cm"`.
             style: A matplotlib style: a name such as `"grayscale"`, or a file. Celltrain's own when None.
 
         Returns:
@@ -230,11 +231,11 @@ def _heads(compared: Comparison) -> list[str]:
     """Returns the column headings of a measure: name, settings, mean, and difference from the first name."""
     first = compared.names[0] if len(compared.names[0]) <= LONGEST_WORD else "the first"
     against = [] if len(compared.names) == 1 else [f"difference from {first}"]
-    axes = compared.conditions
-    short = words.settings(
-        [compared.what, *(axis.name for axis in axes)], [compared.what, *(axis.path for axis in axes)]
-    )
-    return [*short, "mean", *against]
+    axes, own = compared.conditions, compared.axis_labels
+    names = [compared.what, *(axis.name for axis in axes)]
+    short = words.settings(names, [compared.what, *(axis.path for axis in axes)])
+    heads = [words.heading(own[name]) if name in own else head for name, head in zip(names, short, strict=True)]
+    return [*heads, "mean", *against]
 
 
 def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:

@@ -49,6 +49,7 @@ class Comparison:
     names: tuple[str, ...]
     conditions: tuple[Axis, ...]
     settings: tuple[dict[str, float | str], ...]
+    axis_labels: Mapping[str, str]
     fixed: tuple[Axis, ...]
     only_where: dict[str, str]
     configurations: tuple[tuple[str, ...], ...]

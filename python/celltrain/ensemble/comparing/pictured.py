@@ -48,6 +48,8 @@ class Condition:
     is_number: bool
     count: int
     """Number of values."""
+    label: str = ""
+    """The user's label; empty if it is made of the name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,13 @@ class Pictured:
             scenario=compared.scenario,
             names=compared.names,
             conditions=[
-                Condition(name=axis.name, unit=axis.unit, is_number=axis.is_number, count=len(axis))
+                Condition(
+                    name=axis.name,
+                    unit=axis.unit,
+                    is_number=axis.is_number,
+                    count=len(axis),
+                    label=compared.axis_labels.get(axis.name, ""),
+                )
                 for axis in compared.conditions
             ],
             settings=compared.settings,
@@ -85,15 +93,18 @@ class Pictured:
         )
 
     @classmethod
-    def read(cls, folder: str | os.PathLike[str], labels: Mapping[str, str] | None = None) -> Pictured:
+    def read(
+        cls, folder: str | os.PathLike[str], labels: Mapping[str, str] | None = None, names: Sequence[str] | None = None
+    ) -> Pictured:
         """Reads the figure in the folder of a comparison.
 
         Args:
             folder: The folder that `celltrain compare --out` wrote.
-            labels: Labels of measures by path, instead of those in the folder.
+            labels: Labels of measures by path and of axes by name, instead of those in the folder.
+            names: Names of the cases, instead of those in the folder.
 
         Raises:
-            InputError: If the folder has no figure, or labels name other measures.
+            InputError: If the folder has no figure, labels name other measures, or the number of names is wrong.
         """
         path = Path(folder) / FILE
         try:
@@ -105,8 +116,14 @@ class Pictured:
         except (OSError, ValueError, TypeError, KeyError):
             problem = f"has no readable {FILE}; name a folder that celltrain compare --out wrote"
             raise InputError.of_option("DIR", shown(folder), problem) from None
-        own = checked_labels(labels or {}, [one.name for one in measures])
-        return replace(found, measures=[replace(one, label=own.get(one.name, one.label)) for one in measures])
+        known = [*(one.name for one in measures), *(axis.name for axis in conditions)]
+        own = checked_labels(labels or {}, known)
+        return replace(
+            found,
+            measures=[replace(one, label=own.get(one.name, one.label)) for one in measures],
+            conditions=[replace(one, label=own.get(one.name, one.label)) for one in conditions],
+            names=found.names if names is None else checked_names(names, len(found.names), cases_of(found.names)),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the content of `figure.json`. Missing values are None."""
@@ -226,10 +243,27 @@ class Pictured:
         return f"{title}\nTCP: {here.pop()}" if len(everywhere) > 1 and len(here) == 1 else title
 
 
-def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> FigureStyle:
-    """Checks before any run that a figure can be drawn; raises `InputError` or `MissingExtraError`."""
+def cases_of(names: Sequence[str]) -> str:
+    """Names the cases of a comparison in a message."""
+    return f"each of the {len(names)} cases: {', '.join(map(shown, names))}"
+
+
+def checked_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:
+    """Returns the user's names of the cases; raises `InputError` if their number is wrong or one repeats."""
+    if len(names) != count:
+        raise InputError.of_option("names", ", ".join(names), f"must be one name for {what}")
+    if again := next((name for name in names if list(names).count(name) > 1), None):
+        raise InputError.of_option("names", again, "appears twice; names must differ")
+    return tuple(names)
+
+
+def check(file: str | os.PathLike[str] | None, width: str, style: str | None, *made: Path | None) -> FigureStyle:
+    """Checks before any run that a figure can be drawn; raises `InputError` or `MissingExtraError`.
+
+    `made` are folders that the run makes.
+    """
     if file is not None:
-        canvas.refuse_other(file)
+        canvas.refuse_other(file, "plot", *made)
     canvas.require_matplotlib()
     return FigureStyle.of(width, style)
 
@@ -237,9 +271,10 @@ def check(file: str | os.PathLike[str] | None, width: str, style: str | None) ->
 def _titled(axis: Condition, value: float | str) -> str:
     if axis.name == SCENARIO:
         return shown(str(value))
-    return f"{words.setting(axis.name)} {words.valued(value, axis.unit)}"
+    called = words.heading(axis.label) if axis.label else words.setting(axis.name)
+    return f"{called} {words.valued(value, axis.unit)}"
 
 
 def _scale(axis: Condition, values: Sequence[Any]) -> Scale:
     wide = axis.is_number and len(values) > 2 and values[0] > 0 and values[-1] >= WIDE * values[0]
-    return Scale.of(words.axis(axis.name), axis.unit, values, logarithmic=wide)
+    return Scale.of(axis.label or words.axis(axis.name), axis.unit, values, logarithmic=wide)

@@ -129,7 +129,7 @@ def report(
         lines: Up to three axes of the line plots: the x axis, and those for colours and panels; chosen automatically
             when None.
         baseline: A value of an axis, such as `"policy=tail_drop"`, with which all others are compared, seed by seed.
-        labels: Labels of measures in tables and figures, by path; otherwise those of the plan, or the measures in words.
+        labels: Labels of measures by path, and of axes by name, in tables and figures; otherwise the plan's, or words.
 
     Raises:
         StoreError: If a store cannot be read or has no runs, or a measure was not measured.

@@ -45,7 +45,8 @@ class Axis:
         name: Name of the axis, or names separated by commas.
         unit: Empty if the values are words; `1` for pure numbers.
         meaning: Path into the scenario.
-        worded: Name for display.
+        worded: Name for display, without a unit.
+        called: The user's label, with a unit; empty if there is none.
         values: Distinct values: numbers in ascending order, words in the order of the plan.
         levels: Index of each point's value among the values.
         sampled: True if the values were drawn at random, so that they do not form a grid.
@@ -60,6 +61,7 @@ class Axis:
     levels: NDArray[np.int64]
     sampled: bool = False
     first: Axis | None = None
+    called: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -357,7 +359,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None, *, labels: Map
     Args:
         store: The store.
         measures: Measures to read; all when None.
-        labels: Labels of measures, by path; those of the plan when None.
+        labels: Labels of measures by path, and of axes by name; those of the plan when None.
 
     Raises:
         StoreError: If there is no such measure, nothing has been run yet, or the store cannot be read.
@@ -367,7 +369,9 @@ def of_store(store: Store, measures: Sequence[str] | None = None, *, labels: Map
     if unknown := [name for name in wanted if name not in known]:
         where = f"is not measured in {shown(store.path)}"
         raise StoreError([Fault.of_option("measures", name, f"{where}; {among(name, known)}") for name in unknown])
-    own = labels_of(manifest["plan"].get("measures")) | checked_labels(labels or {}, known)
+    own = labels_of(manifest["plan"].get("measures")) | checked_labels(
+        labels or {}, [*known, *(axis["name"] for axis in axes_of(manifest))]
+    )
     runs = store.runs()
     if not len(runs):
         problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
@@ -385,7 +389,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None, *, labels: Map
         version=manifest["version"],
         profile=manifest["profile"],
         plan=manifest["plan"],
-        axes=tuple(_axes(manifest, list(zip(*settings, strict=True)))),
+        axes=tuple(_axes(manifest, list(zip(*settings, strict=True)), own)),
         measures=tuple(
             Measured(
                 name=name,
@@ -409,12 +413,14 @@ def of_store(store: Store, measures: Sequence[str] | None = None, *, labels: Map
     )
 
 
-def _axes(manifest: Mapping[str, Any], columns: Sequence[Sequence[float | str]]) -> Iterator[Axis]:
+def _axes(
+    manifest: Mapping[str, Any], columns: Sequence[Sequence[float | str]], labels: Mapping[str, str]
+) -> Iterator[Axis]:
     """Yields the axes of a store with their values. Uses the manifest, as a plan of another version may be invalid."""
     sampled, axes = _sampled(manifest["plan"]), axes_of(manifest)
     names, meanings = [axis["name"] for axis in axes], [words.prose(axis["meaning"]) for axis in axes]
     worded = words.settings(names, [meaning.partition(":")[0] for meaning in meanings])
-    for axis, meaning, called, column in zip(axes, meanings, worded, columns, strict=True):
+    for axis, meaning, short, column in zip(axes, meanings, worded, columns, strict=True):
         known = list(dict.fromkeys(column))
         if not any(isinstance(value, str) for value in known):
             known.sort()
@@ -423,7 +429,8 @@ def _axes(manifest: Mapping[str, Any], columns: Sequence[Sequence[float | str]])
             name=axis["name"],
             unit=axis["unit"] or ("1" if axis["kind"] == "float64" else ""),
             meaning=meaning,
-            worded=called,
+            worded=words.heading(called) if (called := labels.get(axis["name"], "")) else short,
+            called=called,
             values=tuple(known),
             levels=np.array(list(map(places.__getitem__, column)), np.int64),
             sampled=axis["name"] in sampled,

@@ -66,7 +66,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
         replace(at, label=direction(at.label, is_larger))
         for at, is_larger in zip((_coordinate(data, i) for i in trade.measures), trade.larger, strict=True)
     )
-    shown, by, longest = spread(len(trade.parts), MOST_PANELS), trade.by, LONGEST_TITLE[look.width]
+    shown, by, longest = spread(len(trade.parts), MOST_PANELS), trade.by, LONGEST_TITLE[look.layout]
     panels = [
         points.Front(
             title="" if by is None else legible(by.titled(level), longest),
@@ -249,7 +249,7 @@ def _scale(axis: Axis) -> Scale:
     # The path of an axis without a name of its own is clearer than its last step.
     path = axis.meaning.partition(":")[0]
     return Scale.of(
-        words.axis(path) if axis.name == path else axis.worded,
+        axis.called or (words.axis(path) if axis.name == path else axis.worded),
         axis.unit,
         axis.values,
         logarithmic=axis.logarithmic,

@@ -137,7 +137,7 @@ impl Wires {
     fn run_with<P: Observer>(&mut self, observer: &mut P, mut ends: impl FnMut(&P) -> bool) {
         let mut out = Vec::new();
         while !ends(observer) {
-            let tick = self.ends.next_tick().expect("a clock ticks for ever");
+            let tick = self.ends.next_tick().expect("a clock never stops ticking");
             let arrival = self.on_the_way.front().map(|&(time, _)| time).filter(|&time| time <= tick);
             self.now = arrival.unwrap_or(tick);
             if arrival.is_some() {
@@ -230,6 +230,22 @@ fn the_round_trip_of_the_handshake_is_a_sample_unless_the_syn_was_repeated() {
         // the initial window is then one segment (RFC 5681, 3.1).
         let cwnd = if lost.is_empty() { 10.0 } else { 1.0 };
         assert_eq!(states[0], (rto, cwnd, 127.0), "{lost:?}");
+    }
+}
+
+//= test rfc6298#5.7 "after a repeated SYN, the timeout of the first data is at least 3 s"
+#[test]
+fn after_a_repeated_syn_the_first_timeout_of_data_is_three_seconds() {
+    // Ticks of 10 ms. A timeout of 3 s or more stays as the SYN has backed it off.
+    for (initial, lost, rto) in [(30, &[][..], 3), (30, &[0][..], 300), (30, &[0, 1][..], 300), (3_000, &[0][..], 600)]
+    {
+        let initial_rto = Duration::from_milliseconds(initial);
+        let options = TcpOptions { rules: Rules::Rfc, initial_rto, ..fast_timer() };
+        let mut wires = Wires::losing(&network(1, options, HowOpened::Handshake, rare(512 * 10)), lost);
+        let mut states = Vec::new();
+        let mut script = Opened(&mut states);
+        wires.run_with(&mut script, |states| !states.0.is_empty());
+        assert_eq!(states[0].0, rto, "{initial} ms, {lost:?}");
     }
 }
 
@@ -455,7 +471,7 @@ impl Observer for Count {
 }
 
 #[test]
-#[should_panic(expected = "a phase for each connection")]
+#[should_panic(expected = "a phase per connection")]
 fn requests_share_the_clock_phase_of_their_host() {
     let options = TcpOptions { tick_phase: TickPhase::Random, ..fast_timer() };
     Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));

@@ -138,7 +138,7 @@ fn a_frame_for_an_unknown_vc_or_another_hosts_vc_is_refused() {
         assert_eq!(message(nowhere), "cannot inject a frame on VC vc0 at node 99: it starts at source1");
         let unknown = simulation.inject(SOURCE, VcIndex::new(4), 40, 1);
         assert_eq!(message(unknown), "there is no VC 4: the network has 4, numbered from 0");
-        assert_eq!(simulation.snapshot().unwrap().cells.offered, 24, "only what the flows have sent");
+        assert_eq!(simulation.snapshot().unwrap().cells.offered, 24, "only data sent by the flows");
     });
 }
 

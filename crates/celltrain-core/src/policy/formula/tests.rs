@@ -1,7 +1,7 @@
 //! Tests of formula policies: admission, state, and faults of invalid formulas.
 
 use super::*;
-use crate::policy::conformance::{Bench, asked, view};
+use crate::policy::bench::{Bench, asked, view};
 use crate::units::Time;
 
 fn table(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -131,7 +131,7 @@ fn the_engine_skips_a_formula_that_always_admits_into_an_empty_queue() {
     assert!(!empty(&formula("X > 3", &[]), &[]));
     assert!(!empty(&formula("not tagged", &[]), &[]));
     assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "it draws for others");
-    assert!(!empty(&formula("Y / X < 2", &[]), &[]), "what is replaced is counted");
+    assert!(!empty(&formula("Y / X < 2", &[]), &[]), "replaced results are counted");
     assert!(!empty(&formula("X <= C * 1 ms", &[]), &[]), "ports differ");
     assert!(!empty(&formula("now < 1 or X < 3", &[]), &[]));
     assert!(!empty(&sample(1000), &["vc0"]), "it has state");
@@ -184,7 +184,7 @@ fn a_quantity_that_the_port_lacks_is_refused_with_its_key() {
         (
             formula("X <= R", &[("R", text("X * 0.9"))]),
             "constants.R",
-            "has X, which changes, and this is worked out once",
+            "has X, which changes, but this is evaluated only once",
         ),
         (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already a name of the port's"),
         (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "must be a name of state or vc_state"),
@@ -193,7 +193,7 @@ fn a_quantity_that_the_port_lacks_is_refused_with_its_key() {
         (
             with(|c| c.on_departure = table(&[("sum_of", "Y")])),
             "on_departure.sum_of",
-            "has Y, which only a frame has that comes",
+            "has Y, which only an arriving frame has",
         ),
         (
             with(|c| c.on_departure = table(&[("sum_of", "sum_of + random()")])),

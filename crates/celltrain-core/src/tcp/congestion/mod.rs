@@ -407,14 +407,15 @@ impl Windows {
         self.half.unwrap_or(self.ssthresh)
     }
 
-    /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3).
+    /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3). A segment of cwnd remains, and two of
+    /// ssthresh.
     pub fn on_mark(&mut self) {
         let window = self.deflated();
         let set = self.asked(Event::FastRetransmit, 0.0);
-        let remaining = || window * self.control.decrease_after_mark(window);
-        self.ssthresh = self.least_two(set.ssthresh.unwrap_or_else(remaining));
+        let remaining = set.ssthresh.unwrap_or_else(|| window * self.control.decrease_after_mark(window));
+        self.ssthresh = self.least_two(remaining);
         self.control.on_fast_retransmit(window);
-        self.cwnd = self.ssthresh;
+        self.cwnd = self.rounded(remaining).min(window).max(MIN_CWND);
         (self.half, self.inflation) = (None, 0.0);
     }
 

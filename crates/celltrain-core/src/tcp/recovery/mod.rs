@@ -81,6 +81,11 @@ pub trait Recovery: Send {
         Progress::Grow
     }
 
+    /// Returns whether an acknowledgement of new data whose blocks report new data is a duplicate, too (RFC 6675, 2).
+    fn counts_progress(&self) -> bool {
+        false
+    }
+
     /// Handles an expired retransmission timer; `flight` is the data that was outstanding.
     fn on_timeout(&mut self, _flight: &Flight<'_>) {}
 

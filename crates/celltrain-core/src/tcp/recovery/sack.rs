@@ -3,14 +3,13 @@
 //!
 //! Source: RFC 6675, whose names are used: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
 //! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `docs/mechanisms.md` 3.7, option of A-27. Differences from
-//! the source: with the rules of the papers, min(cwnd, rwnd) replaces the
-//! flight size (5, step 4.2). All segments are full, so octets are counted in
-//! whole segments. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
+//! the source: with the rules of the papers, min(cwnd, rwnd) replaces the flight size (5, step 4.2), and an
+//! acknowledgement of new data is never a duplicate. All segments are full, so octets are counted in whole segments. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
 use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
 use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
-use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
+use crate::tcp::options::{FastRetransmit, RecoveryEnd, Rules, TcpOptions};
 
 /// The state of the recovery.
 #[derive(Debug, Default)]
@@ -23,15 +22,25 @@ pub struct Sack {
     /// Every lost segment below this offset was resent.
     high_rxt: u64,
     rescue_rxt: u64,
+    counts_progress: bool,
 }
 
 impl Recovery for Sack {
     fn new(options: &TcpOptions) -> Self {
-        Self { gate: Gate::new(options, FastRetransmit::LessCareful), end: options.recovery_end, ..Self::default() }
+        Self {
+            gate: Gate::new(options, FastRetransmit::LessCareful),
+            end: options.recovery_end,
+            counts_progress: options.rules == Rules::Rfc,
+            ..Self::default()
+        }
     }
 
     fn selective(&self) -> bool {
         true
+    }
+
+    fn counts_progress(&self) -> bool {
+        self.counts_progress
     }
 
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction {

@@ -470,7 +470,7 @@ fn groups_that_wait_at_a_port_that_sends_are_not_deadlocked() {
     let at = |ports: &[u32]| ports.iter().copied().map(link).collect::<BTreeSet<_>>();
     let cycle = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[0]))]);
     assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
-    assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still under way");
+    assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still in flight");
     let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
     assert_eq!(deadlock(open, |_| true), None, "port 2 leads to no paused group");
     let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);

@@ -1,0 +1,5 @@
+//! The core's congestion controls and the one of the page.
+
+pub use celltrain_core::tcp::congestion::*;
+
+pub mod scalable;

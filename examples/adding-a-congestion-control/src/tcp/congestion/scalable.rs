@@ -1,0 +1,73 @@
+//! Scalable TCP: each acknowledgement adds the same part of a segment, and congestion takes an eighth of the window.
+//!
+//! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks", ACM SIGCOMM Computer
+//! Communication Review 33(2), 2003; a, b and lwnd are the source's.
+//! Differences from the source: the source rounds what congestion takes up to whole segments; cwnd keeps its fractions
+//! here.
+
+use super::{CongestionControl, NewAck};
+use crate::tcp::options::TcpOptions;
+use crate::units::Clock;
+
+/// a: what an acknowledgement adds, in segments.
+const A: f64 = 0.01;
+/// b: the share of the window that congestion takes.
+const B: f64 = 0.125;
+/// lwnd: up to this window, in segments, it does what TCP does.
+const LWND: f64 = 16.0;
+
+/// Scalable TCP; it remembers nothing.
+#[derive(Debug)]
+pub struct Scalable;
+
+impl CongestionControl for Scalable {
+    fn on_new_ack(&mut self, ack: NewAck) -> f64 {
+        ack.cwnd + if ack.cwnd > LWND { A } else { 1.0 / ack.cwnd }
+    }
+
+    fn decrease(&self, window: f64) -> f64 {
+        if window > LWND { 1.0 - B } else { 0.5 }
+    }
+}
+
+impl Scalable {
+    /// The control of a connection.
+    pub fn new(_options: &TcpOptions, _clock: Clock) -> Self {
+        Self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Time;
+
+    fn grown(cwnd: f64) -> f64 {
+        Scalable.on_new_ack(NewAck { now: Time(0), acked: 1.0, cwnd, rwnd: 1000.0 })
+    }
+
+    #[test]
+    fn above_lwnd_a_window_of_acknowledgements_adds_a_hundredth_of_it() {
+        assert_eq!(grown(200.0), 200.01);
+    }
+
+    #[test]
+    fn up_to_lwnd_it_grows_and_shrinks_as_tcp_does() {
+        assert_eq!((grown(16.0), grown(16.5)), (16.0 + 1.0 / 16.0, 16.51));
+        assert_eq!((Scalable.decrease(16.0), Scalable.decrease(16.5)), (0.5, 0.875));
+    }
+
+    #[test]
+    fn it_is_back_after_fourteen_round_trips_whatever_the_window() {
+        // ln(1 / 0.875) / ln(1.01) = 13.42 round trips of as many acknowledgements as the window has segments.
+        for window in [100.0, 10_000.0] {
+            let (mut cwnd, mut round_trips) = (window * Scalable.decrease(window), 0);
+            while cwnd < window {
+                let acks = (0..20_000_u32).take_while(|&ack| f64::from(ack) < cwnd).count();
+                cwnd = (0..acks).fold(cwnd, |cwnd, _| grown(cwnd));
+                round_trips += 1;
+            }
+            assert_eq!(round_trips, 14, "{window}");
+        }
+    }
+}

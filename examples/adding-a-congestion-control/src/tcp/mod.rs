@@ -1,0 +1,8 @@
+//! TCP's options, and the control of the page.
+
+pub mod congestion;
+
+/// TCP's options.
+pub mod options {
+    pub use celltrain_core::tcp::TcpOptions;
+}

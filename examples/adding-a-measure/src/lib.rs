@@ -1,0 +1,47 @@
+//! The measure of `docs/adding-a-measure.md`, in a table of its own.
+
+use celltrain_core::metrics::PortResult;
+// [use]
+use celltrain_core::port::PortCounters;
+// [/use]
+use celltrain_run::measure::Measure;
+
+type Port = Measure<PortResult>;
+
+/// The lines of the page, which are part of `PORT` in `celltrain-run`.
+pub const PORT: &[Port] = &[
+    // [line]
+    Port::number(
+        "loss_ratio",
+        "1",
+        "share of the cells that arrived which were lost or discarded; null where none arrived",
+        |port| loss_ratio(&port.counters),
+    ),
+    // [/line]
+];
+// [equation]
+
+/// Cells lost or discarded over cells offered.
+fn loss_ratio(counters: &PortCounters) -> Option<f64> {
+    let gone = counters.lost() + counters.discarded();
+    (counters.offered > 0).then(|| gone as f64 / counters.offered as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_that_are_lost_and_those_that_are_discarded_count_alike() {
+        let counters = PortCounters { offered: 200, lost_overflow: 1, discarded_frame: 99, ..PortCounters::default() };
+        assert_eq!(loss_ratio(&counters), Some(0.5));
+        assert_eq!(loss_ratio(&PortCounters { lost_overflow: 200, discarded_frame: 0, ..counters }), Some(1.0));
+        assert_eq!(loss_ratio(&PortCounters { lost_overflow: 0, discarded_frame: 0, ..counters }), Some(0.0));
+    }
+
+    #[test]
+    fn a_port_where_no_cell_arrived_has_no_loss_ratio() {
+        assert_eq!(loss_ratio(&PortCounters::default()), None);
+    }
+}
+// [/equation]

@@ -1,0 +1,20 @@
+//! The topologies of `celltrain-scenario` and the one of the page.
+
+pub use celltrain_scenario::topology::*;
+
+pub mod ring;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use celltrain_core::cancellation::CancellationToken;
+
+    #[test]
+    fn the_size_of_the_sample_is_that_of_its_layout() {
+        let (size, layout) = (ring::sample().size(), ring::sample().lay_out(&CancellationToken::never()).unwrap());
+        let crossings: usize = layout.flows.iter().map(|flow| flow.data.len()).sum();
+        assert_eq!(size.nodes, layout.graph.nodes.len() as u64);
+        assert_eq!(size.links, layout.graph.links.len() as u64);
+        assert_eq!((size.flows, size.crossings), (layout.flows.len() as u64, crossings as u64));
+    }
+}

@@ -1,0 +1,74 @@
+"""`make bless` refuses in CI and with uncommitted changes; `moved` lists the numbers that a change moves."""
+
+from __future__ import annotations
+
+import pytest
+
+import bless
+import moved
+
+
+def test_bless_refuses_to_run_in_ci(capsys):
+    with pytest.raises(SystemExit) as ended:
+        bless.refuse({"CI": "true", "FORCE": "1"}, "")
+    assert ended.value.code == 2
+    assert "refuses to run in CI" in capsys.readouterr().err
+
+
+def test_bless_names_uncommitted_changes_and_goes_on_only_with_force(capsys):
+    with pytest.raises(SystemExit) as ended:
+        bless.refuse({}, " M README.md\n")
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "README.md" in said and "make bless FORCE=1" in said
+    bless.refuse({"FORCE": "1"}, " M README.md\n")
+    assert "README.md" in capsys.readouterr().err
+    bless.refuse({}, "")
+    assert capsys.readouterr().err == ""
+
+
+def test_every_script_and_test_of_bless_exists():
+    words = [word for step in bless.STEPS for word in step.command]
+    paths = [bless.ROOT / word for word in words if word.endswith(".py")]
+    assert len(paths) >= 5
+    assert [path for path in paths if not path.exists()] == []
+
+
+def test_a_fingerprint_that_moves_is_reported_with_both_values():
+    old = "scenario,seed,fingerprint\na,1,x\nb,1,y\n"
+    assert moved.fingerprints(old, old.replace("y", "z") + "c,1,w\n") == [
+        "b, seed 1: y -> z",
+        "c, seed 1: absent -> w",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "old", "new", "row"),
+    [
+        (".csv", "case,n,x\nlan,5,0.50\n", "case,n,x\nlan,5,0.75\n", "| lan, 5, x | 0.50 | 0.75 | +0.25 (+50.00%) |"),
+        (".json", '{"a": [{"b": 2}]}', '{"a": [{"b": 1}]}', "| a[0].b | 2 | 1 | -1 (-50.00%) |"),
+        (
+            ".md",
+            "text 9\n| EPD | 0.5 | A-25 |\n",
+            "text 8\n| EPD | 0.6 | A-26 |\n",
+            "| EPD | 0.5 | 0.6 | +0.1 (+20.00%) |",
+        ),
+    ],
+)
+def test_a_published_number_that_moves_is_reported_with_its_change(suffix, old, new, row):
+    assert moved.numbers_moved(old, new, suffix) == [row]
+    assert moved.numbers_moved(old, old, suffix) == []
+
+
+def test_nothing_moves_between_a_commit_and_itself():
+    if not (moved.ROOT / ".git").exists():
+        pytest.skip("no git checkout")
+    head = moved.git("rev-parse", "HEAD").strip()
+    if not moved.git("status", "--porcelain", "--", moved.FINGERPRINTS, *moved.FOLDERS):
+        assert moved.report(head) == ["**Fingerprints:** none moved.", "", "**Published numbers:** none moved."]
+
+
+def test_every_page_about_adding_ends_its_steps_with_bless():
+    pages = sorted((bless.ROOT / "docs").glob("adding-*.md"))
+    assert len(pages) >= 5
+    assert [page.name for page in pages if "make bless" not in page.read_text()] == []
