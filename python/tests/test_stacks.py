@@ -369,7 +369,6 @@ def test_a_setting_of_a_python_stack_is_an_axis():
             CountsHeaders(),
             r"CountsHeaders\.received for the receiver of tcp\d, now \d+ ns: it is 532, but only 512 bytes",
         ),
-        (Stuck(), r"Stuck\.next_timeout for the (sender|receiver) of tcp\d, now \d+ ns: .* 100000 polls within 10 ms"),
         (Endless(), r"returned more than 50000 packets at once"),
         (Halved(), r"its received must be a number of bytes"),
         (NoPoll(), r"has no poll\(self, now\); add it to return the packets to send"),
@@ -380,6 +379,16 @@ def test_a_python_stack_that_fails_ends_its_run_with_the_call(stack, words):
         ct.run(hosting(stack))
     assert ct.run(hosting(Windowed())).efficiency > 0
     assert ct.run(hosting(CountsHeaders(header=0))).efficiency > 0
+
+
+def test_a_timer_that_is_not_cleared_ends_the_run():
+    words = r"Stuck\.next_timeout for the (sender|receiver) of tcp\d, now \d+ ns: .* 100000 polls within 10 ms"
+    with pytest.raises(ct.ScenarioError, match=words):
+        ct.run(
+            ct.n_source(sources=1, link_delay="50us", buffer_cells=100, policy=ct.Epd(), duration="9ms").replace(
+                stack=Stuck()
+            )
+        )
 
 
 def test_a_file_cannot_be_acknowledged_before_it_is_sent():
