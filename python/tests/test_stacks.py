@@ -251,6 +251,31 @@ class Generous(Windowed):
         return super().poll(now)
 
 
+class Stuck(Windowed):
+    def next_timeout(self, now):
+        return now
+
+
+class CountsHeaders(Windowed):
+    """Packets are TCP segments. Their receiver reports headers too."""
+
+    header = 20
+
+    def packet(self, number: int, length: int) -> bytes:
+        start = b"\x45\0" + (40 + length).to_bytes(2, "big") + bytes(4) + b"\x40\x06\0\0" + self.end.local
+        tcp = bytes(4) + (512 * number).to_bytes(4, "big") + number.to_bytes(4, "big") + b"\x50\x10" + bytes(6)
+        return start + self.end.remote + tcp + bytes(length)
+
+    def on_packet(self, now, packet):
+        if self.end.side == "receiver":
+            number = int.from_bytes(packet[24:28], "big") // 512
+        else:
+            number = int.from_bytes(packet[28:32], "big")
+        super().on_packet(now, bytes(20) + number.to_bytes(4, "big"))
+        if self.end.side == "receiver":
+            self.received = (512 + self.header) * self.oldest
+
+
 class Finished(Windowed):
     def poll(self, now):
         self.completed = self.end.side == "sender"
@@ -340,6 +365,11 @@ def test_a_setting_of_a_python_stack_is_an_axis():
         (Elsewhere(change=12), r"from [\d.]+; it must be from self\.end\.local \([\d.]+\)"),
         (Elsewhere(change=16), r"to [\d.]+; it must be to self\.end\.remote \([\d.]+\)"),
         (Generous(), r"its received is 1000000000000, but only \d+ bytes have arrived after IP headers"),
+        (
+            CountsHeaders(),
+            r"CountsHeaders\.received for the receiver of tcp\d, now \d+ ns: it is 532, but only 512 bytes",
+        ),
+        (Stuck(), r"Stuck\.next_timeout for the (sender|receiver) of tcp\d, now \d+ ns: .* 100000 polls within 10 ms"),
         (Endless(), r"returned more than 50000 packets at once"),
         (Halved(), r"its received must be a number of bytes"),
         (NoPoll(), r"has no poll\(self, now\); add it to return the packets to send"),
@@ -349,6 +379,7 @@ def test_a_python_stack_that_fails_ends_its_run_with_the_call(stack, words):
     with pytest.raises(ct.ScenarioError, match=words):
         ct.run(hosting(stack))
     assert ct.run(hosting(Windowed())).efficiency > 0
+    assert ct.run(hosting(CountsHeaders(header=0))).efficiency > 0
 
 
 def test_a_file_cannot_be_acknowledged_before_it_is_sent():

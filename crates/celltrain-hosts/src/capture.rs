@@ -80,7 +80,9 @@ pub(crate) fn write(path: &Path, comment: &str, network: &Network, window: Windo
                 })
             },
         );
-        assert!(!matches!(run, Err(HostsError::Refused(_))), "a stack sends a packet that AAL5 cannot carry");
+        if let Err(error @ (HostsError::Refused(_) | HostsError::Wrong(_))) = run {
+            panic!("{error}");
+        }
     }));
     for end in ends.0 {
         end.finish().unwrap_or_else(|problem| panic!("the capture of a trial: {problem}"));

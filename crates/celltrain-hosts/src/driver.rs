@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
+use std::time::Duration;
 
 use celltrain_core::cancellation::Interrupted;
 use celltrain_core::cell::FrameNumber;
@@ -21,7 +22,7 @@ use typed_index_collections::TiVec;
 use crate::clock::StackClock;
 use crate::seen::{Seen, Step};
 use crate::segments::Segments;
-use crate::stack::{Packet, Side, Stack};
+use crate::stack::{Packet, Report, Side, Stack};
 
 /// A flow whose ends are stacks. It must be [outside](celltrain_core::network::Flow::outside) the simulation.
 pub struct HostedFlow {
@@ -57,6 +58,38 @@ struct End {
     stack: Box<dyn Stack>,
     clock: StackClock,
     timeout: Option<Time>,
+    idle: Idle,
+}
+
+/// Polls of a stack in which nothing happens.
+#[derive(Default)]
+struct Idle {
+    /// True if a packet has arrived since the last poll.
+    has_packet: bool,
+    report: Report,
+    /// Such polls since `from`.
+    polls: u32,
+    from: Duration,
+}
+
+/// Most polls for nothing within [`IDLE_TIME`].
+const MOST_IDLE_POLLS: u32 = 100_000;
+const IDLE_TIME: Duration = Duration::from_millis(10);
+
+impl Idle {
+    /// Records a poll. Returns true if there are too many for nothing.
+    fn is_stuck(&mut self, now: Duration, has_sent: bool, report: Report) -> bool {
+        let is_idle = !std::mem::take(&mut self.has_packet) && !has_sent && self.report == report;
+        self.report = report;
+        if !is_idle {
+            return false;
+        }
+        if now - self.from >= IDLE_TIME {
+            (self.polls, self.from) = (0, now);
+        }
+        self.polls += 1;
+        self.polls > MOST_IDLE_POLLS
+    }
 }
 
 /// A packet on its way.
@@ -93,7 +126,16 @@ impl Hosts {
                 let clock = StackClock::new(clock, stack.unit());
                 hosts.timeouts.insert((start, hosts.ends.len()));
                 let host = network.source(vc);
-                hosts.ends.push(End { flow, side, host, vc, stack, clock, timeout: Some(start) });
+                hosts.ends.push(End {
+                    flow,
+                    side,
+                    host,
+                    vc,
+                    stack,
+                    clock,
+                    timeout: Some(start),
+                    idle: Idle::default(),
+                });
             }
         }
         hosts
@@ -103,7 +145,8 @@ impl Hosts {
     /// end.
     ///
     /// # Errors
-    /// If the run is interrupted, or a stack sends a packet that its VC cannot carry.
+    /// If the run is interrupted, or a stack sends a packet that its VC cannot carry, reports more bytes than have
+    /// arrived, or is polled again and again for nothing.
     pub fn run<P: Probe>(
         mut self,
         simulation: &mut HostedSimulation<'_, '_, P>,
@@ -159,7 +202,8 @@ impl Hosts {
             Side::Receiver => segments.on_arrived(&kept.bytes, counters),
         };
         observe(simulation.probe(), &self.seen(&kept, Step::Arrived, segment, time));
-        let End { stack, clock, .. } = &mut self.ends[kept.to];
+        let End { stack, clock, idle, .. } = &mut self.ends[kept.to];
+        idle.has_packet = true;
         stack.on_packet(clock.told(time), &kept.bytes);
         kept.to
     }
@@ -173,15 +217,39 @@ impl Hosts {
         observe: &mut OnPacket<'_, P>,
     ) -> Result<(), HostsError> {
         let now = simulation.now();
-        let End { flow, side, host, vc, stack, clock, timeout } = &mut self.ends[end];
+        let End { flow, side, host, vc, stack, clock, timeout, idle } = &mut self.ends[end];
         let (flow, side, host, vc) = (*flow, *side, *host, *vc);
-        stack.poll(clock.told(now), out);
+        let told = clock.told(now);
+        stack.poll(told, out);
         if let Some(earlier) = timeout.take() {
             self.timeouts.remove(&(earlier, end));
         }
-        *timeout = stack.next_timeout().map(|timeout| clock.first(timeout, now));
+        let next = stack.next_timeout();
+        *timeout = next.map(|timeout| clock.first(timeout, now));
         self.timeouts.extend(timeout.map(|time| (time, end)));
         let report = stack.report();
+        let wrong = |call: &str, problem: String| {
+            let side = match side {
+                Side::Sender => "sender",
+                Side::Receiver => "receiver",
+            };
+            let (stack, flow, now) = (stack.name(), &simulation.network().flows[flow].name, told.as_nanos());
+            HostsError::Wrong(format!("{stack}.{call} for the {side} of {flow}, now {now} ns: {problem}"))
+        };
+        if idle.is_stuck(told, !out.is_empty(), report) {
+            let next = next.map_or_else(|| "nothing".to_owned(), |next| format!("{} ns", next.as_nanos()));
+            let problem = format!(
+                "it returned {next} after {MOST_IDLE_POLLS} polls within 10 ms without a packet or progress; \
+                 it must return a later time, or None if no timer runs"
+            );
+            return Err(wrong("next_timeout", problem));
+        }
+        let most = if side == Side::Receiver { self.segments[end / 2].most_received() } else { None };
+        if let Some(most) = most.filter(|&most| report.received > most) {
+            let received = report.received;
+            let problem = format!("it is {received}, but only {most} bytes of data have arrived in TCP segments");
+            return Err(wrong("received", problem));
+        }
         let counters = simulation.counters(flow);
         if side == Side::Receiver {
             counters.delivered_bytes = report.received;
@@ -239,6 +307,8 @@ pub enum HostsError {
     Interrupted,
     /// A stack sent a packet that its VC cannot carry.
     Refused(SimulationError),
+    /// A stack reports more than has arrived, or is polled again and again for nothing.
+    Wrong(String),
 }
 
 impl From<Interrupted> for HostsError {
@@ -261,6 +331,7 @@ impl fmt::Display for HostsError {
         match self {
             Self::Interrupted => SimulationError::Interrupted.fmt(f),
             Self::Refused(error) => error.fmt(f),
+            Self::Wrong(problem) => problem.fmt(f),
         }
     }
 }

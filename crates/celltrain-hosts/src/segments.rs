@@ -16,11 +16,15 @@ pub struct Segments {
     acknowledged: u64,
     /// Data that has arrived: disjoint ranges of positions, in order.
     arrived: Vec<[u64; 2]>,
+    /// Ports of the first segment that has arrived.
+    ports: Option<[u16; 2]>,
+    /// True if anything but segments of one connection has arrived.
+    is_mixed: bool,
 }
 
 /// The headers of a TCP segment or a UDP packet.
 enum Headers {
-    Tcp { sequence: u32, syn: bool, ack: Option<u32>, window: u16, bytes: u32 },
+    Tcp { ports: [u16; 2], sequence: u32, syn: bool, ack: Option<u32>, window: u16, bytes: u32 },
     Udp { bytes: u32 },
 }
 
@@ -62,10 +66,20 @@ impl Segments {
 
     /// Counts a packet that reaches the receiver of data.
     pub fn on_arrived(&mut self, packet: &[u8], counters: &mut OutsideCounters) -> Option<SegmentStep> {
-        let (sequence, len) = match headers(packet)? {
-            Headers::Tcp { sequence, bytes, .. } if bytes > 0 => (sequence, bytes),
-            Headers::Tcp { .. } => return None,
+        let Some(headers) = headers(packet) else {
+            self.is_mixed = true;
+            return None;
+        };
+        let (sequence, len) = match headers {
+            Headers::Tcp { ports, sequence, bytes, .. } => {
+                self.is_mixed |= *self.ports.get_or_insert(ports) != ports;
+                if bytes == 0 {
+                    return None;
+                }
+                (sequence, bytes)
+            }
             Headers::Udp { bytes } => {
+                self.is_mixed = true;
                 counters.received_bytes += u64::from(bytes);
                 return None;
             }
@@ -86,6 +100,11 @@ impl Segments {
     /// Returns the number of bytes of data that have arrived, each counted once.
     pub fn arrived_bytes(&self) -> u64 {
         self.arrived.iter().map(|[start, end]| end - start).sum()
+    }
+
+    /// Returns the most bytes that the receiver can have received; `None` if its packets are not one TCP connection.
+    pub fn most_received(&self) -> Option<u64> {
+        (!self.is_mixed).then(|| self.arrived_bytes())
     }
 
     /// Reads the acknowledgement in a packet that leaves the receiver of data.
@@ -156,6 +175,7 @@ fn headers(packet: &[u8]) -> Option<Headers> {
     let length = |payload: &[u8]| u32::try_from(payload.len()).unwrap_or(u32::MAX);
     match SlicedPacket::from_ip(packet).ok()?.transport? {
         TransportSlice::Tcp(segment) => Some(Headers::Tcp {
+            ports: [segment.source_port(), segment.destination_port()],
             sequence: segment.sequence_number(),
             syn: segment.syn(),
             ack: segment.ack().then(|| segment.acknowledgment_number()),
@@ -230,6 +250,22 @@ mod tests {
             assert_eq!(segments.on_ack_sent(&packet), Some(SegmentStep::AckSent { ack, blocks }));
             assert_eq!(segments.on_acknowledged(&packet), Some(SegmentStep::Acknowledged { ack, blocks, kind }));
         }
+    }
+
+    #[test]
+    fn data_of_one_connection_bounds_what_is_received() {
+        let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
+        assert_eq!(segments.most_received(), Some(0));
+        segments.on_sent(&tcp(1000, 512), &mut counters);
+        for (sequence, most) in [(1000, 512), (1000, 512), (2024, 1024), (1256, 1280)] {
+            segments.on_arrived(&tcp(sequence, 512), &mut counters);
+            assert_eq!(segments.most_received(), Some(most), "{sequence}");
+        }
+        let mut other = Vec::new();
+        let headers = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(3, 2, 1000, 1000);
+        headers.write_to_vec(&mut other, &[0; 512]).unwrap();
+        segments.on_arrived(&other, &mut counters);
+        assert_eq!(segments.most_received(), None, "two connections have sequence numbers of their own");
     }
 
     #[test]

@@ -23,11 +23,17 @@ pub trait Stack: Send {
     fn poll(&mut self, now: Duration, out: &mut Vec<Packet>);
 
     /// Returns the time at which to call `poll` next, if no packet arrives before. If the time has passed, the call
-    /// comes one [`unit`](Stack::unit) later. Queried after each call of `poll`.
+    /// comes one [`unit`](Stack::unit) later. Queried after each call of `poll`. The run ends with an error after 100,000
+    /// polls within 10 ms in which nothing happens.
     fn next_timeout(&self) -> Option<Duration>;
 
     /// Returns the state of the application's transfer.
     fn report(&self) -> Report;
+
+    /// Returns the stack's name, for error messages.
+    fn name(&self) -> &str {
+        std::any::type_name::<Self>()
+    }
 
     /// Returns the unit of the stack's clock. Times are rounded down to it.
     fn unit(&self) -> Duration {

@@ -196,7 +196,8 @@ impl Trial {
     /// Runs the trial. `make` creates the stacks at both ends of each flow, the sender first.
     ///
     /// # Panics
-    /// If a stack panics or sends a packet that AAL5 cannot carry.
+    /// If a stack panics, sends a packet that AAL5 cannot carry, reports more bytes than have arrived, or is polled
+    /// again and again for nothing.
     pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> RunResult {
         self.observed(&mut make, |_| {})
     }

@@ -141,6 +141,10 @@ impl Stack for Class {
     fn report(&self) -> Report {
         self.report
     }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// Largest number of packets of one call of `poll`. A gigabit link takes half a second for as many full packets.

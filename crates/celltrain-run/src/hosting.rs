@@ -89,6 +89,7 @@ fn unfinished(error: HostsError) -> Unfinished {
     match error {
         HostsError::Interrupted => Interrupted.into(),
         HostsError::Refused(problem) => Unfinished::Refused(problem.to_string()),
+        HostsError::Wrong(problem) => Unfinished::Refused(problem),
     }
 }
 

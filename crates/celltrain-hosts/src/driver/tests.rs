@@ -24,6 +24,7 @@ struct Script {
     answers: usize,
     /// Returns the present as its timeout.
     is_hasty: bool,
+    received: u64,
     log: Log,
 }
 
@@ -51,7 +52,11 @@ impl Stack for Script {
     }
 
     fn report(&self) -> Report {
-        Report::default()
+        Report { received: self.received, ..Report::default() }
+    }
+
+    fn name(&self) -> &str {
+        "Script"
     }
 
     fn unit(&self) -> Duration {
@@ -172,6 +177,35 @@ fn a_packet_that_its_vc_cannot_carry_ends_the_run() {
     assert_eq!(
         result.unwrap_err().to_string(),
         "a packet of 65528 bytes is too long for VC flow1: at most 65527 fit its longest frame"
+    );
+}
+
+#[test]
+fn a_timer_that_is_not_cleared_ends_the_run() {
+    // Polls 10.3 ns apart: 100,000 of them take 1.03 ms. Packets in between do not hide them.
+    let network = Trial::new(1).duration(Duration::from_millis(3)).network();
+    for sends in [vec![], (0..30).map(|number| (100 * US * number, 40)).collect()] {
+        let (_, result) = run(&network, |_, _| {
+            let sends = sends.clone().into();
+            [Script { unit: Some(US / 1000), is_hasty: true, sends, ..Script::default() }, Script::default()]
+        });
+        let message = result.unwrap_err().to_string();
+        assert!(message.starts_with("Script.next_timeout for the sender of flow1, now 10"), "{message}");
+        assert!(message.contains("it returned 0 ns after 100000 polls within 10 ms"), "{message}");
+    }
+    // A poll in each microsecond is allowed.
+    let (log, result) = run(&trial().network(), |_, log| {
+        [Script { is_hasty: true, log: log.clone(), ..Script::default() }, Script::default()]
+    });
+    assert!(result.is_ok() && log.len() > 900);
+}
+
+#[test]
+fn more_bytes_than_have_arrived_in_tcp_segments_are_refused() {
+    let (_, result) = run(&trial().network(), |_, _| [Script::default(), Script { received: 1, ..Script::default() }]);
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "Script.received for the receiver of flow1, now 0 ns: it is 1, but only 0 bytes of data have arrived in TCP segments"
     );
 }
 
