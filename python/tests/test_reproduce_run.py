@@ -147,7 +147,7 @@ def test_an_interrupt_keeps_finished_runs() -> None:
     assert partial.interrupted
     assert sum(len(n.seeds) for n in partial.numbers if n.number.quantity.name == "efficiency") == 2
     assert json.loads(partial.to_json())["interrupted"] is True
-    assert "Interrupted" in text_of(partial)
+    assert "Interrupted: 1 to 1 of 50 seeds LAN finished" in text_of(partial)
 
 
 def test_an_interrupt_before_the_first_result_leaves_an_empty_answer() -> None:

@@ -322,18 +322,29 @@ def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None
         label = f"{label}: range and mean" if printed else label
         axes.scatter(at, [one.mean for one in chosen], color=colour, marker="_", s=60, label=label)
         if printed:
-            label_of_last = "printed" if index == len(series) - 1 else None
             for scored, colour_of_cross, note in ((True, "black", ""), (False, GREY, ", not scored")):
                 own = [(place, one.printed) for place, one in printed if one.number.scored is scored]
                 cross: dict[str, Any] = {"color": colour_of_cross, "marker": "x", "s": 22, "zorder": 3}
                 if own:
-                    axes.scatter(*zip(*own, strict=True), label=label_of_last and f"{label_of_last}{note}", **cross)
+                    axes.scatter(*zip(*own, strict=True), label=f"printed{note}", **cross)
     axes.set_xticks(range(len(places)), [str(place) for place in places])
     axes.grid(visible=False, axis="x")
 
 
 def _legend(figure: Figure, axes: Axes, columns: int, *, loc: str = "outside lower center") -> None:
-    figure.legend(*axes.get_legend_handles_labels(), loc=loc, ncols=columns, fontsize="small")
+    """Adds the legend of all panels: each label once, in as many columns as fit into the figure's width."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    entries: dict[str, Any] = {}
+    for panel in [axes, *figure.axes]:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for count in range(columns, 0, -1):
+        legend = figure.legend(entries.values(), entries.keys(), loc=loc, ncols=count, fontsize="small")
+        if count == 1 or legend.get_window_extent(renderer).width <= 0.98 * figure.bbox.width:
+            return
+        legend.remove()
 
 
 def _places(axes: Axes, places: Sequence[Any], scale: str) -> None:

@@ -251,7 +251,9 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
     for path, value in paper.overrides.items():
         yield Line(text=f"Changed from the {paper.kind.word}: {path} = {value!r}", style=warning)
     if reproduction.interrupted:
-        yield Line(text="Interrupted: the following results cover finished runs only.", style=warning)
+        finished = [len(scored.seeds) for scored in reproduction.scored] or [0]
+        text = f"Interrupted: {min(finished)} to {max(finished)} of {seeds} finished; results cover finished runs only."
+        yield Line(text=text, style=warning)
     yield Line(text="")
 
 
