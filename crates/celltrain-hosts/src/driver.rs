@@ -84,7 +84,7 @@ impl Idle {
         if !is_idle {
             return false;
         }
-        if now - self.from >= IDLE_TIME {
+        if now.saturating_sub(self.from) >= IDLE_TIME {
             (self.polls, self.from) = (0, now);
         }
         self.polls += 1;

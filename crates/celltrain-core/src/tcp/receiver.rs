@@ -12,6 +12,7 @@ use super::{Ack, Segment, TcpConfig, window_scale};
 use crate::coverage::reached;
 
 /// The receiving end of a connection.
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// Next byte expected; everything before it was delivered to the application.
