@@ -28,7 +28,8 @@ pub struct Host {
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
-/// For threads with a limit: the time at which the interpreter's code on them is interrupted.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+/// For threads with a limit, by a running number: the time at which the interpreter's code on them is interrupted.
 static DUE: Mutex<BTreeMap<u64, (ThreadId, Instant)>> = Mutex::new(BTreeMap::new());
 
 /// Sets the interpreter of this process. Later calls have no effect.
@@ -40,7 +41,6 @@ pub fn provide(host: Host) {
 /// dropped. `None` if the process has no interpreter.
 pub(crate) fn limited(limit: Duration) -> Option<Limited> {
     HOST.get()?;
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let due = Instant::now().checked_add(limit)?.checked_add(GRACE)?;
     locked().insert(number, (thread::current().id(), due));

@@ -55,7 +55,7 @@ impl Stack for Script {
         Report { received: self.received, ..Report::default() }
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "Script"
     }
 
