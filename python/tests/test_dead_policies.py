@@ -296,7 +296,7 @@ def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, 
     assert told.code == 1
     first, second, *_ = told.out.splitlines()
     assert re.fullmatch(
-        r"d16 carries \d+(\.\d)? % of what tail drop carries in lan-5; ignore its other measures", first
+        r"d16 carries \d+(\.\d)? % of the goodput of tail drop in lan-5; ignore its other measures", first
     )
     assert second == "d16 refuses every frame of a VC while a single cell of it waits"
     assert "tail_drop" not in told.out
@@ -316,14 +316,14 @@ def test_comparisons_sweeps_and_reports_name_policies_that_carry_little(celltrai
     over = {"policy": {"path": "port.bottleneck.policy", "values": policies}, "duration": ["100ms", "200ms"]}
     with pytest.warns(ct.CelltrainWarning, match="d16 carries"):
         both = ct.compare(lan("tail_drop"), vary={"port.bottleneck.policy": {"values": policies}}, seeds=2)
-    assert re.fullmatch(r"d16 carries \d+(\.\d)? % of what tail carries; ignore its other measures", both.warnings[0])
-    with pytest.warns(ct.CelltrainWarning, match=r"policy = d16, duration = .* of what policy = tail, dur"):
+    assert re.fullmatch(r"d16 carries \d+(\.\d)? % of the goodput of tail; ignore its other measures", both.warnings[0])
+    with pytest.warns(ct.CelltrainWarning, match=r"policy = d16, duration = .* of the goodput of policy = tail, dur"):
         measures = ["efficiency", "fairness"]
         store = ct.sweep(lan("tail_drop"), over=over, seeds=2, measures=measures, store=tmp_path / "store")
     report = ct.report(store)
     assert "; ignore its other measures, and 1 more such point" in report.warnings[0]
     told = celltrain("report", tmp_path / "store").out
-    assert re.search(r"Pareto-optimal points? .*\. [12] of them carr(y|ies) less than 10 % of what the best", told)
+    assert re.search(r"Pareto-optimal points? .*\. [12] of them carr(y|ies) less than 10 % of the goodput of the best", told)
 
 
 def test_networks_and_tcps_are_not_ranked_against_each_other():
@@ -384,11 +384,11 @@ def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_ta
     told = celltrain("tune", file, "--out", tmp_path / "out")
     assert told.code == 0
     assert told.out.startswith("WARNING: buffer 1000 cells: R = ")
-    assert "of what tail drop carries; ignore its other measures" in told.out
+    assert "of the goodput of tail drop; ignore its other measures" in told.out
     answer = json.loads((tmp_path / "out" / "report" / "tune.json").read_text())
     assert answer["warnings"] and f"WARNING: {answer['warnings'][0]}" in told.out
     page = (tmp_path / "out" / "report" / "tune.html").read_text()
-    assert page.index("of tail drop's goodput") < page.index("What was searched</h2>")
+    assert page.index("of the goodput of tail drop") < page.index("What was searched</h2>")
     [search] = answer["searches"]
     # With R below 0 the policy admits nothing, fairness is undefined, and the search rejects the setting.
     assert all((trial["means"] is None) == (trial["parameters"]["R"] < 0) for trial in search["trials"])
@@ -412,6 +412,6 @@ def test_the_search_for_a_formula_cannot_win_with_one_that_carries_nothing():
     tail_drop = np.full((2, 3, 2), 0.6)
     dead = np.stack([np.zeros((2, 3)), np.full((2, 3), np.nan)], axis=-1)
     assert formula_search.score(dead) == 0 < formula_search.score(tail_drop)
-    assert "carries 0% of tail drop's goodput" in formula_search.warning(dead, tail_drop)
+    assert "carries 0% of the goodput of tail drop" in formula_search.warning(dead, tail_drop)
     assert "carries 40% of" in formula_search.warning(tail_drop * 0.4, tail_drop)
     assert formula_search.warning(tail_drop * 0.6, tail_drop) == ""

@@ -13,7 +13,7 @@ from conftest import ROOT
 
 CRATES = sorted(path.parent for path in (ROOT / "crates").glob("*/src") if (path / "lib.rs").exists())
 #: Modules compiled for tests only.
-TESTS = {"tests", "conformance", "script", "pipe", "decisions", "loops"}
+TESTS = {"tests", "conformance", "bench", "script", "pipe", "decisions", "loops"}
 
 
 def modules(crate: Path) -> dict[str, str]:

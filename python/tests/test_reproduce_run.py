@@ -195,7 +195,7 @@ def test_an_override_the_core_refuses_is_reported_with_its_key() -> None:
 def test_overrides_are_reported_in_the_answer_and_in_the_comparison() -> None:
     fixed = reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "fixed"})
     assert json.loads(fixed.to_json())["overrides"] == {"switch.tie_order": "fixed"}
-    assert "Not the paper as it stands: switch.tie_order" in text_of(fixed)
+    assert "Changed from the paper: switch.tie_order" in text_of(fixed)
     assert "1 seed LAN;" in text_of(fixed)
 
 
@@ -322,7 +322,7 @@ def test_large_runs_of_a_paper_have_separate_processes(monkeypatch: pytest.Monke
             "'efficency' is not a quantity; choose from",
         ),
         ("claims.toml", 'over = { table = "1" }', 'over = { table = "7" }', "a selection matches no row"),
-        ("claims.toml", 'form = "bound"', 'form = "bund"', "no form 'bund'; choose from greater,"),
+        ("claims.toml", 'form = "bound"', 'form = "bund"', "'bund' is not a form; choose from greater,"),
     ],
 )
 def test_wrong_names_in_a_paper_are_refused_before_anything_runs(

@@ -150,7 +150,7 @@ def test_common_mistakes_of_a_first_comparison_get_the_correct_form(celltrain, a
 
 def test_explain_defines_measures_and_refers_to_red(celltrain):
     """Regression: `explain` suggested file for fairness, and greedy for RED."""
-    assert "fairness is a measure: Jain's index" in celltrain("explain", "fairness").out
+    assert "fairness is a measure: Jain's fairness index" in celltrain("explain", "fairness").out
     assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"
     refused = celltrain("explain", "RED")
     assert (refused.code, "RED is a formula: compare the scenario lan-formula-red" in refused.err) == (2, True)

@@ -578,4 +578,4 @@ def test_a_damaged_series_is_reported(tmp_path):
         connection.execute("DELETE FROM series WHERE run < 3")
     lacks, others = messages(tmp_path / "s")
     assert "store.sqlite: lacks the series of 2 runs: restore it from a backup, or run its plan" in lacks
-    assert "store.sqlite: has 24 series that are not what was written" in others
+    assert "store.sqlite: has 24 series with a wrong checksum" in others

@@ -127,7 +127,7 @@ def test_the_series_of_another_run_is_not_read(tmp_path, whole):
         connection.execute(
             "UPDATE series SET parquet = (SELECT parquet FROM series ORDER BY run DESC) WHERE run = (SELECT min(run) FROM series)"
         )
-    with pytest.raises(ct.StoreError, match="has a wrong checksum"):
+    with pytest.raises(ct.StoreError, match="its checksum differs"):
         Store.open(tmp_path / "s").series(key)
 
 

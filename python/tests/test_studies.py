@@ -152,7 +152,7 @@ def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Pa
 def test_a_study_is_printed_as_text(celltrain: Command) -> None:
     told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "20ms")
     assert told.code == 0
-    for words in ("Guaranteed frame rates", "Not the study as it stands: duration = '20ms'", "utilisation"):
+    for words in ("Guaranteed frame rates", "Changed from the study: duration = '20ms'", "utilisation"):
         assert words in told.out
     assert "published" not in told.out
     assert "in print" not in told.out

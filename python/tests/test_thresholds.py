@@ -198,7 +198,7 @@ def test_an_invalid_number_has_one_fault_in_python_too():
         (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "lacks a unit"),
         (lambda: ct.Fba(threshold="101%"), "threshold", "is more than the buffer"),
         (lambda: ct.Dfba(thresholds=3, congestion_threshold="x"), "congestion_threshold", "is not a threshold"),
-        (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "of what"),
+        (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "lacks a unit"),
     ],
 )
 def test_an_invalid_threshold_text_is_refused_when_set(make, key, words):
@@ -221,7 +221,7 @@ def test_a_threshold_that_scales_with_the_buffer_gets_no_warning(celltrain, tmp_
 
     assert warned("75%") == warned("buffer - 20 cells") == []
     assert len(warned(60)) == len(warned("60 cells")) == 1
-    assert 'Write "75%" or "buffer - 20 cells", which go with the buffer' in warned(60)[0]
+    assert 'Write "75%" or "buffer - 20 cells", which scale with the buffer' in warned(60)[0]
 
 
 def test_texts_are_values_of_an_axis_and_of_a_comparison(celltrain):

@@ -80,7 +80,7 @@ import_or_skip("optuna")
         ("search = 2", "search = 0", ["plan:24: tune.seeds.search = 0 is not a whole number from 1"]),
         ("confirmation = 5", "confirmation = 1", ["tune.seeds.confirmation = 1 is not a whole number from 2"]),
         ("[axes]\n", "[seeds]\ncount = 3\n[axes]\n", ["plan:11: seeds cannot be set here; use [tune.seeds]"]),
-        ("[axes]\n", "[sample]\npoints = 3\n[axes]\n", ["plan:11: sample has no place in a plan for celltrain tune"]),
+        ("[axes]\n", "[sample]\npoints = 3\n[axes]\n", ["plan:11: sample does not belong in a plan for celltrain tune"]),
         (
             'buffer = { path = "port.bottleneck.buffer", values = [60, 100] }',
             '"port.bottleneck.policy.selective_drop.z" = [1.0]',
@@ -172,7 +172,7 @@ def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_pa
         Folder.resume(made, plan()).lock.close()
     (made / "tune.json").write_text(json.dumps(manifest))
     (made / "asked.json").write_text('{"generations": [[[["a"]]]]}')
-    with pytest.raises(TuneError, match=r"asked\.json: is not what celltrain wrote"):
+    with pytest.raises(TuneError, match=r"asked\.json: has content that celltrain did not write"):
         run_tune(plan(), made, Local(1), resume=True)
 
 

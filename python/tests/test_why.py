@@ -18,7 +18,7 @@ LAN = {"sources": 3, "link_delay": "5us", "buffer_cells": 100, "duration": "1s"}
 
 
 def scenario(**changes: Any) -> ct.Scenario:
-    return ct.n_source(**{**LAN, "policy": ct.Epd(threshold=60), "tcp": ct.Sack(), **changes})
+    return ct.n_source(**{**LAN, "policy": ct.Epd(threshold=60), "tcp": ct.Sack(rules="paper"), **changes})
 
 
 def text_of(answer: ct.Why) -> str:
@@ -105,7 +105,7 @@ def test_doubled_timeouts_and_threshold_changes_are_reported() -> None:
 @pytest.mark.parametrize(
     ("tcp", "words"),
     [
-        (ct.Sack(), "to fill holes that SACK showed"),
+        (ct.Sack(rules="paper"), "to fill holes that SACK showed"),
         (ct.NewReno(), "because of partial ACKs"),
         (ct.Tahoe(), "the third duplicate ACK reached the sender"),
         (ct.Vanilla(), "because of the timeout"),
