@@ -638,3 +638,8 @@ def test_a_measuring_window_is_named(celltrain):
     options = ("--seeds", 2, "--set", "duration=200ms", "--set", "measure.from=50ms")
     assert "from 50ms to the end; largest queues are of the whole run" in celltrain("run", "lan-epd", *options).out
     assert "largest queues" not in celltrain("run", "lan-epd", *options[:4]).out
+
+
+def test_scenarios_in_a_dict_are_refused_with_the_way_to_name_them():
+    with pytest.raises(ct.InputError, match="one by one, and what to call them as names="):
+        ct.compare({"mine": ct.load("lan-epd")})

@@ -323,7 +323,9 @@ def test_comparisons_sweeps_and_reports_name_policies_that_carry_little(celltrai
     report = ct.report(store)
     assert "; ignore its other measures, and 1 more such point" in report.warnings[0]
     told = celltrain("report", tmp_path / "store").out
-    assert re.search(r"Pareto-optimal points? .*\. [12] of them carr(y|ies) less than 10 % of the goodput of the best", told)
+    assert re.search(
+        r"Pareto-optimal points? .*\. [12] of them carr(y|ies) less than 10 % of the goodput of the best", told
+    )
 
 
 def test_networks_and_tcps_are_not_ranked_against_each_other():

@@ -80,7 +80,11 @@ import_or_skip("optuna")
         ("search = 2", "search = 0", ["plan:24: tune.seeds.search = 0 is not a whole number from 1"]),
         ("confirmation = 5", "confirmation = 1", ["tune.seeds.confirmation = 1 is not a whole number from 2"]),
         ("[axes]\n", "[seeds]\ncount = 3\n[axes]\n", ["plan:11: seeds cannot be set here; use [tune.seeds]"]),
-        ("[axes]\n", "[sample]\npoints = 3\n[axes]\n", ["plan:11: sample does not belong in a plan for celltrain tune"]),
+        (
+            "[axes]\n",
+            "[sample]\npoints = 3\n[axes]\n",
+            ["plan:11: sample does not belong in a plan for celltrain tune"],
+        ),
         (
             'buffer = { path = "port.bottleneck.buffer", values = [60, 100] }',
             '"port.bottleneck.policy.selective_drop.z" = [1.0]',
