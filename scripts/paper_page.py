@@ -63,7 +63,7 @@ def main() -> int:
     return 0
 
 
-# What is kept of an answer.
+# The committed part of an answer.
 
 
 def keep(answer: dict[str, Any], paper: Paper) -> None:

@@ -29,7 +29,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 ROOT = Path(__file__).parents[2]
 #: True if every package of requirements/dev.lock is installed, as in the nightly job.
 NIGHTLY = bool(os.environ.get("NIGHTLY"))
-#: Packages of requirements/dev.lock, as they are imported.
+#: Packages of requirements/dev.lock, by the names in the lock file.
 PACKAGES = set(
     re.findall(r"^([a-z0-9_-]+)==", (ROOT / "requirements/dev.lock").read_text(encoding="utf-8"), re.MULTILINE)
 )

@@ -641,5 +641,5 @@ def test_a_measuring_window_is_named(celltrain):
 
 
 def test_scenarios_in_a_dict_are_refused_with_the_way_to_name_them():
-    with pytest.raises(ct.InputError, match="one by one, and what to call them as names="):
+    with pytest.raises(ct.InputError, match="one by one, and their names as names="):
         ct.compare({"mine": ct.load("lan-epd")})

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from conftest import NIGHTLY, PACKAGES
+from conftest import NIGHTLY, PACKAGES, import_or_skip
 from pages import ROOT, Block, blocks
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -256,5 +256,7 @@ MODULES = sorted(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["celltrain", *MODULES])
 def test_the_examples_in_docstrings_run(name, checkout):
+    if name == "celltrain.ensemble.tuning":
+        import_or_skip("optuna")
     results = doctest.testmod(importlib.import_module(name))
     assert results.failed == 0

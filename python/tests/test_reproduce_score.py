@@ -160,7 +160,7 @@ def test_the_summary_groups_by_table_network_and_quantity() -> None:
     assert everywhere["mean_relative_error"] == pytest.approx((0.0 + 0.4 / 0.9) / 2)
 
 
-def test_without_scored_numbers_there_is_no_share() -> None:
+def test_the_share_is_undefined_without_scored_numbers() -> None:
     assert score.summary([])["share_inside"] is None
     scores = score.group_scores([])
     nothing = "mean_abs_error mean_relative_error self_error rank_correlation ks ks_p ks_p_seeds"

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from conftest import import_or_skip
@@ -44,6 +46,20 @@ def large(tmp_path):
     path = tmp_path / "large.toml"
     path.write_text(LARGE)
     return path
+
+
+@contextmanager
+def interrupted(seconds: float) -> Iterator[None]:
+    """Sends Ctrl-C to this process after some seconds. Fails unless the body then ends with `KeyboardInterrupt`."""
+    handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert time.monotonic() - started < GENEROUS_SECONDS
 
 
 def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
@@ -106,15 +122,8 @@ def test_a_handle_ends_a_run_on_another_thread(engine):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 def test_ctrl_c_ends_reading_and_checking(large):
-    handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    signal.setitimer(signal.ITIMER_REAL, 0.1)
-    started = time.monotonic()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            ct.check(large)
-    finally:
-        signal.signal(signal.SIGALRM, handler)
-    assert time.monotonic() - started < GENEROUS_SECONDS
+    with interrupted(0.1):
+        ct.check(large)
 
 
 def test_a_run_in_asyncio_ends_with_its_task():
@@ -370,15 +379,8 @@ def test_a_handle_ends_python_code_that_never_returns(kind):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_ctrl_c_ends_python_code_that_never_returns(kind):
-    handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    started = time.monotonic()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            ct.run(ENDLESS[kind])
-    finally:
-        signal.signal(signal.SIGALRM, handler)
-    assert time.monotonic() - started < GENEROUS_SECONDS
+    with interrupted(0.2):
+        ct.run(ENDLESS[kind])
     assert ct.run(LAN.replace(duration="1ms")).fingerprint, "later runs are not interrupted"
 
 

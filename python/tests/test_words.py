@@ -1,4 +1,4 @@
-"""How long the Markdown is, in all and outside tables, and the longest cells of tables."""
+"""Limits of the length of pages and of cells in tables."""
 
 from __future__ import annotations
 

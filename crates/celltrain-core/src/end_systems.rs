@@ -384,8 +384,8 @@ impl EndSystems {
         self.woken = true;
     }
 
-    /// Returns the next instant at which a clock ticks with an effect, a paced sender may send, a burst begins, a packet is due, a
-    /// request opens, or a host has processed a packet.
+    /// Returns the next instant at which a clock ticks with an effect, a paced sender may send, a burst begins, a packet
+    /// is due, a request opens, or a host has processed a packet.
     pub fn next_tick(&self) -> Option<Time> {
         let departure = self.departures.peek().map(|departure| departure.0.0);
         let done = self.processing.as_ref().and_then(|processing| processing.next());

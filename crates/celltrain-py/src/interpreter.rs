@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_long;
 use std::process;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
@@ -60,14 +61,24 @@ pub(crate) fn around(work: &mut (dyn FnMut() + Send)) {
 
 /// Raises `KeyboardInterrupt` in the Python code that a thread runs, if it is in [`around`].
 pub(crate) fn interrupt(thread: ThreadId) {
+    set_exception(thread, true);
+}
+
+/// Withdraws an exception of [`interrupt`] that has not been raised yet.
+pub(crate) fn withdraw(thread: ThreadId) {
+    set_exception(thread, false);
+}
+
+fn set_exception(thread: ThreadId, is_raised: bool) {
     attach(|py| {
         // The lock is held until the exception is set, so the thread cannot end before.
         if let Some(&number) = threads().get(&thread) {
-            let raised = py.get_type::<PyKeyboardInterrupt>();
-            // SAFETY: the interpreter is attached, and the class is an exception.
+            let class = py.get_type::<PyKeyboardInterrupt>();
+            let exception = if is_raised { class.as_ptr() } else { ptr::null_mut() };
+            // SAFETY: the interpreter is attached, and the pointer is an exception class, or null to withdraw it.
             #[expect(unsafe_code, reason = "PyO3 has no safe function that raises an exception in another thread")]
             unsafe {
-                ffi::PyThreadState_SetAsyncExc(number, raised.as_ptr())
+                ffi::PyThreadState_SetAsyncExc(number, exception)
             };
         }
     });

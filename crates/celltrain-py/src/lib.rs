@@ -62,8 +62,11 @@ mod module {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::interpreter::watch_exit(module)?;
-        let (around, interrupt) = (crate::interpreter::around, crate::interpreter::interrupt);
-        celltrain_run::threads::provide(celltrain_run::threads::Host { around, interrupt });
+        celltrain_run::threads::provide(celltrain_run::threads::Host {
+            around: crate::interpreter::around,
+            interrupt: crate::interpreter::interrupt,
+            withdraw: crate::interpreter::withdraw,
+        });
         celltrain_core::policy::python::provide(Box::new(crate::policy::Classes));
         celltrain_scenario::stack::python::provide(crate::stack::check);
         celltrain_run::hosting::python::provide(crate::stack::make);

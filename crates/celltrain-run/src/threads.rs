@@ -15,7 +15,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 /// Interval at which the calling thread checks for cancellation, well below the promised 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// How long threads may take to stop by themselves. Then they are interrupted.
+/// Time in which threads stop by themselves. Later they are interrupted.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// An interpreter whose code may run on the threads.
@@ -23,14 +23,23 @@ const GRACE: Duration = Duration::from_millis(50);
 pub struct Host {
     /// Calls the whole work of a thread.
     pub around: fn(&mut (dyn FnMut() + Send)),
-    /// Interrupts the interpreter's code on a thread, if any runs there. May be called several times.
+    /// Interrupts the interpreter's code on a thread, now or when such code runs there next. May be called several times.
     pub interrupt: fn(ThreadId),
+    /// Withdraws an interrupt that has had no effect yet.
+    pub withdraw: fn(ThreadId),
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
 static NEXT: AtomicU64 = AtomicU64::new(0);
-/// For threads with a limit, by a running number: the time at which the interpreter's code on them is interrupted.
-static DUE: Mutex<BTreeMap<u64, (ThreadId, Instant)>> = Mutex::new(BTreeMap::new());
+/// Runs with a limit, by a running number.
+static DUE: Mutex<BTreeMap<u64, Due>> = Mutex::new(BTreeMap::new());
+
+struct Due {
+    thread: ThreadId,
+    /// Time at which the interpreter's code on this thread is interrupted.
+    at: Instant,
+    is_interrupted: bool,
+}
 
 /// Sets the interpreter of this process. Later calls have no effect.
 pub fn provide(host: Host) {
@@ -42,8 +51,8 @@ pub fn provide(host: Host) {
 pub(crate) fn limited(limit: Duration) -> Option<Limited> {
     HOST.get()?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let due = Instant::now().checked_add(limit)?.checked_add(GRACE)?;
-    locked().insert(number, (thread::current().id(), due));
+    let at = Instant::now().checked_add(limit)?.checked_add(GRACE)?;
+    locked().insert(number, Due { thread: thread::current().id(), at, is_interrupted: false });
     Some(Limited(number))
 }
 
@@ -52,11 +61,15 @@ pub(crate) struct Limited(u64);
 
 impl Drop for Limited {
     fn drop(&mut self) {
-        locked().remove(&self.0);
+        let due = locked().remove(&self.0);
+        // The interrupt must not reach the next run on this thread.
+        if let (Some(Due { thread, is_interrupted: true, .. }), Some(host)) = (due, HOST.get()) {
+            (host.withdraw)(thread);
+        }
     }
 }
 
-fn locked() -> MutexGuard<'static, BTreeMap<u64, (ThreadId, Instant)>> {
+fn locked() -> MutexGuard<'static, BTreeMap<u64, Due>> {
     DUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -138,8 +151,11 @@ pub fn over<T: Send, E: From<io::Error>>(
 fn interrupt_late() {
     let Some(host) = HOST.get() else { return };
     let now = Instant::now();
-    let late: Vec<ThreadId> = locked().values().filter(|(_, due)| *due < now).map(|(thread, _)| *thread).collect();
-    late.into_iter().for_each(host.interrupt);
+    // The lock is held so that no run ends between the check and its interrupt.
+    for due in locked().values_mut().filter(|due| due.at < now) {
+        due.is_interrupted = true;
+        (host.interrupt)(due.thread);
+    }
 }
 
 /// Waits until all threads have stopped. Interrupts the interpreter's code on those that do not stop by themselves.

@@ -81,10 +81,13 @@ fn a_probe_of_a_closed_window_is_a_frame_of_one_byte() {
     let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, closed), None);
     ends.deliver(departure.vc, departure.frame, Time::default(), &mut Nothing, &mut out);
     assert_eq!(out, []);
+    let wait = ends.connections[flow].sender.timers()[1];
+    let mut now = Time::default();
     while out.is_empty() {
-        let now = ends.next_tick().unwrap();
+        now = ends.next_tick().unwrap();
         ends.on_tick(now, &mut Nothing, &mut out);
     }
+    assert_eq!(now, Time::default() + clock.span(Duration::from_milliseconds(100 * wait)), "{wait} ticks");
     assert_eq!(out.iter().map(|departure| departure.cells).collect::<Vec<_>>(), [network.aal5.segment_cells(1)]);
 }
 

@@ -82,6 +82,12 @@ struct Observed {
     /// Segments that fast recovery has sent again since the last timeout, and `sent` at that timeout.
     resent: BTreeSet<u64>,
     timed_out_to: u64,
+    /// True if the standards are checked.
+    is_checked: bool,
+    /// Segments sent, and when.
+    sent: Vec<(u64, Segment)>,
+    /// If the sender's clock sleeps, the ticks that have not been counted yet.
+    asleep: Option<u64>,
 }
 
 impl Observed {
@@ -102,10 +108,21 @@ impl Observed {
             timeouts: 0,
             resent: BTreeSet::new(),
             timed_out_to: 0,
+            is_checked: true,
+            sent: Vec::new(),
+            asleep: None,
+        }
+    }
+
+    /// Counts the ticks for which the clock has slept.
+    fn wake(&mut self) {
+        if let Some(ticks) = &mut self.asleep {
+            self.sender.skip_ticks(std::mem::take(ticks));
         }
     }
 
     fn write(&mut self, segments: u64) {
+        self.wake();
         self.written += segments * MSS;
         self.sender.write(segments * MSS);
     }
@@ -115,6 +132,7 @@ impl Observed {
         loop {
             let sent = self.sender.sent();
             let Some(segment) = self.sender.next_segment(Time(self.now)) else { break };
+            self.sent.push((self.now, segment));
             let capable = self.sender.sends_capable();
             prop_assert_eq!(capable, self.sender.uses_ecn() && segment.seq >= sent, "{:?}", segment);
             if segment.seq < sent && self.sender.acknowledged() >= self.timed_out_to {
@@ -135,6 +153,9 @@ impl Observed {
     //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
     //= test rfc7661#3 "the window counts as used only if it limited what was sent"
     fn check(&mut self, ticked: bool) -> Result<(), TestCaseError> {
+        if !self.is_checked {
+            return Ok(());
+        }
         let (una, max) = (self.sender.acknowledged(), self.sender.sent());
         let ssthresh = self.sender.ssthresh();
         let timeouts = self.sender.counters().timeouts;
@@ -188,12 +209,18 @@ impl Observed {
             }
             while self.back.front().is_some_and(|first| first.0 <= self.now) {
                 let (_, ack, blocks, echo) = self.back.pop_front().expect("there is one");
+                self.wake();
                 self.sender.on_echo(echo);
                 self.sender.on_ack(ack, &blocks, Time(self.now));
                 self.check(false)?;
                 self.send(fate)?;
             }
             if self.now.is_multiple_of(TICK) {
+                if let Some(ticks) = self.asleep.as_mut().filter(|ticks| **ticks < self.sender.quiet_ticks()) {
+                    *ticks += 1;
+                    continue;
+                }
+                self.wake();
                 self.sender.on_tick(Time(self.now));
                 self.check(true)?;
                 self.send(fate)?;
@@ -241,6 +268,39 @@ proptest! {
                 observed.sender.write(0);
                 prop_assert_eq!(observed.sender.cwnd(), rests, "{}", name);
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..crate::rng::proptest_seeded(24) })]
+
+    /// Clocks of hosts sleep until something happens. Both engines share them.
+    #[test]
+    fn a_clock_that_sleeps_gives_the_same_segments_as_one_that_ticks(
+        situation in situations(),
+        is_paper in any::<bool>(),
+        is_per_segment in any::<bool>(),
+    ) {
+        let mut options = situation.options();
+        options.rules = if is_paper { Rules::Paper } else { Rules::Rfc };
+        options.timer_restart =
+            if is_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck };
+        for &name in TcpConfig::NAMES {
+            let config = TcpConfig::named(name, options.clone()).expect("a listed name");
+            let [ticking, sleeping] = [None, Some(0)].map(|asleep| {
+                let mut observed = Observed::new(&config, situation.start);
+                (observed.asleep, observed.is_checked) = (asleep, false);
+                let mut rng = Stream::new(situation.seed, "sleep");
+                let mut fate = || (rng.below(100) < situation.losses, rng.below(100) < situation.marks);
+                for burst in 0..4u64 {
+                    observed.write(5 + (situation.seed >> burst) % 120);
+                    observed.run(observed.now + 4_321, &mut fate).expect("nothing is checked");
+                }
+                (observed.sent, observed.sender.cwnd().to_bits(), observed.sender.rto())
+            });
+            prop_assert!(!ticking.0.is_empty());
+            prop_assert_eq!(ticking, sleeping, "{}", name);
         }
     }
 }

@@ -126,8 +126,8 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     options.window_segments().min(file).min(sent.ceil() as u64)
 }
 
-/// Returns the number of requests that certainly open during the run, and the mean; then the same for queries. What is
-/// certain is eight standard deviations of a Poisson process below the mean.
+/// Returns the number of requests that certainly open during the run, and the mean; then the same for queries. The
+/// certain number is eight standard deviations of a Poisson process below the mean.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of events above 0")]
 fn requests(network: &Network) -> [u64; 4] {
     let numbers = |group: &RequestGroup| {

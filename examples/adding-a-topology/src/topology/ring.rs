@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_sends_so_many_switches_further_on() {
+    fn every_host_sends_the_set_number_of_switches_further_on() {
         let paths = paths(&sample());
         assert_eq!(paths[0], ["host1->sw1", "sw1->sw2", "sw2->sw3", "sw3->host3"]);
         assert_eq!(paths[3], ["host4->sw4", "sw4->sw1", "sw1->sw2", "sw2->host2"]);

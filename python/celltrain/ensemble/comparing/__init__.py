@@ -186,7 +186,7 @@ def _wrong_scenarios(scenarios: Sequence[Any], names: Sequence[str] | None) -> I
         if not isinstance(one, str | os.PathLike) and not hasattr(one, "to_dict"):
             problem = "is not a Scenario, a path or the name of a shipped scenario"
             if isinstance(one, Mapping):
-                problem += "; give the scenarios one by one, and what to call them as names="
+                problem += "; pass the scenarios one by one, and their names as names="
             yield Fault.of_option("scenarios", described(one), problem)
     if not scenarios:
         yield Fault.of_option("scenarios", "", "is empty; name the scenarios to run, such as lan-tail-drop and lan-epd")

@@ -94,6 +94,8 @@ proptest! {
                         // RFC 3168 (6.1.2): a mark never raises cwnd, and leaves a segment of it.
                         prop_assert!(windows.cwnd <= window.max(1.0), "{name}: {window} to {}", windows.cwnd);
                         prop_assert!(windows.cwnd <= windows.ssthresh, "{name}");
+                        let is_least = windows.ssthresh <= 2.0;
+                        prop_assert!(is_least || windows.cwnd == windows.ssthresh.min(window), "{name}");
                     }
                     Operation::Pass(_) | Operation::RoundTrip(_) | Operation::Receiver(_) => {
                         prop_assert_eq!((windows.cwnd, windows.ssthresh), (cwnd, ssthresh), "{}", name);

@@ -4,7 +4,8 @@
 //! Source: RFC 6675, whose names are used: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
 //! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `docs/mechanisms.md` 3.7, option of A-27. Differences from
 //! the source: with the rules of the papers, min(cwnd, rwnd) replaces the flight size (5, step 4.2), and an
-//! acknowledgement of new data is never a duplicate. All segments are full, so octets are counted in whole segments. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
+//! acknowledgement of new data is never a duplicate. All segments are full, so octets are counted in whole segments.
+//! The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
 use super::{Choice, Flight, Gate, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
 use crate::coverage::reached;
