@@ -6,7 +6,9 @@
 use celltrain_core::engine::Engine;
 use celltrain_core::network::Network;
 use celltrain_run::memory::MemoryEstimate;
+use celltrain_run::requests::Tally;
 use celltrain_scenario::document::Document;
+use celltrain_scenario::scenario::MeasureOptions;
 use celltrain_scenario::{build, read_toml};
 use peak_alloc::PeakAlloc;
 
@@ -41,12 +43,7 @@ fn the_memory_of_a_run_is_between_the_lower_bound_and_the_likely_amount() {
     }
     // Records of requests take most of the memory of these runs.
     for duration in ["2ms", "4ms"] {
-        let text = format!(
-            "duration = '{duration}'\ntopology.n_source = {{sources = 4, link_rate = '10Gbps', link_delay = '1us'}}\n\
-             tcp.vanilla = {{}}\nport.default = {{buffer = 1000, policy.tail_drop = {{}}}}\n\
-             requests.web = {{load = 0.1, sizes = '1B'}}"
-        );
-        let network = build::network(&read_toml(&text, "requests").expect_scenario(), 1);
+        let network = requests(duration);
         let MemoryEstimate { certain_requests, least, likely, .. } = MemoryEstimate::of(&network).with_records();
         for engine in Engine::ALL {
             let mut opened = 0;
@@ -58,6 +55,16 @@ fn the_memory_of_a_run_is_between_the_lower_bound_and_the_likely_amount() {
             assert!((least..=likely).contains(&taken), "{duration}, {engine}: {taken} of {least} to {likely}");
         }
     }
+    // Without records, memory does not grow with the number of requests.
+    let [short, long] = ["2ms", "16ms"].map(|duration| {
+        let mut network = requests(duration);
+        network.requests.drops_closed = true;
+        peak(ALLOCATED.current_usage(), || {
+            let mut tally = Tally::new(&network, &MeasureOptions::default(), true);
+            Engine::Fast.run(&network, &mut tally, |_| true).expect("nothing interrupts it");
+        })
+    });
+    assert!(long < 3 * short, "eight times the requests take {long} bytes instead of {short}");
     // In the fast engine, an averaging interval of 1 ps used to take 10 GB: memory grew with time instead of cells.
     let short = "n_source = {sources = 2, link_delay = '5us'}";
     let network =
@@ -76,6 +83,16 @@ fn the_memory_of_a_run_is_between_the_lower_bound_and_the_likely_amount() {
         assert!(faults[1_000].message.contains("more faults, which are not shown"), "{}", faults[1_000].message);
     });
     assert!(of_faults < of_text + (1 << 21), "{of_faults} bytes for a text that takes {of_text}");
+}
+
+/// Returns a network with many short requests.
+fn requests(duration: &str) -> Network {
+    let text = format!(
+        "duration = '{duration}'\ntopology.n_source = {{sources = 4, link_rate = '10Gbps', link_delay = '1us'}}\n\
+         tcp.vanilla = {{}}\nport.default = {{buffer = 1000, policy.tail_drop = {{}}}}\n\
+         requests.web = {{load = 0.1, sizes = '1B'}}"
+    );
+    build::network(&read_toml(&text, "requests").expect_scenario(), 1)
 }
 
 /// Returns the peak number of bytes allocated during `work`, minus `before`.
