@@ -354,6 +354,25 @@ def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
     assert b"interrupted_at_s" in ct.read_events(tmp_path)["segments"].schema.metadata
 
 
+def test_writing_of_events_is_not_interrupted_when_it_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Regression: after 50 ms, the writer's Python code was interrupted as if it were the user's policy.
+    lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800), duration="60s")
+    cancel = ct.Cancel()
+    write = pq.ParquetWriter.write_table
+
+    def write_slowly(*arguments: Any) -> None:
+        cancel.cancel()
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            pass
+        write(*arguments)
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", write_slowly)
+    with pytest.raises(ct.CancelledError):
+        ct.run(lan, events=ct.Events(tmp_path, kinds=["segments"]), cancel=cancel)
+    assert pq.read_table(tmp_path / "segments.parquet").num_rows > 0
+
+
 @pytest.mark.slow
 def test_ctrl_c_reports_the_kept_events_and_their_end(tmp_path: Path) -> None:
     scenario = tmp_path / "long.toml"

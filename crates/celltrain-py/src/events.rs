@@ -46,7 +46,7 @@ impl<'a> Sink<'a> {
     }
 
     fn handed(&self, stopped: &AtomicBool, hand: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) -> bool {
-        match interpreter::attach(|py| hand(py).map(drop)) {
+        match interpreter::attach_uninterrupted(|py| hand(py).map(drop)) {
             Ok(()) => true,
             Err(error) => {
                 self.raised.lock().expect("no holder of the lock panics").get_or_insert(error);

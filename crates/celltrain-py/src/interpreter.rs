@@ -61,27 +61,49 @@ pub(crate) fn around(work: &mut (dyn FnMut() + Send)) {
 
 /// Raises `KeyboardInterrupt` in the Python code that a thread runs, if it is in [`around`].
 pub(crate) fn interrupt(thread: ThreadId) {
-    set_exception(thread, true);
+    set_exception_of(thread, true);
 }
 
 /// Withdraws an exception of [`interrupt`] that has not been raised yet.
 pub(crate) fn withdraw(thread: ThreadId) {
-    set_exception(thread, false);
+    set_exception_of(thread, false);
 }
 
-fn set_exception(thread: ThreadId, is_raised: bool) {
+/// Attaches this thread to the interpreter to call `f`, which [`interrupt`] must not reach: code that writes files.
+pub(crate) fn attach_uninterrupted<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
+    let thread = thread::current().id();
+    attach(|py| {
+        let number = threads().remove(&thread);
+        // An earlier interrupt would be raised in `f`. It is repeated until the thread has stopped.
+        if let Some(number) = number {
+            set_exception(py, number, false);
+        }
+        let result = f(py);
+        if let Some(number) = number {
+            threads().insert(thread, number);
+        }
+        result
+    })
+}
+
+fn set_exception_of(thread: ThreadId, is_raised: bool) {
     attach(|py| {
         // The lock is held until the exception is set, so the thread cannot end before.
         if let Some(&number) = threads().get(&thread) {
-            let class = py.get_type::<PyKeyboardInterrupt>();
-            let exception = if is_raised { class.as_ptr() } else { ptr::null_mut() };
-            // SAFETY: the interpreter is attached, and the pointer is an exception class, or null to withdraw it.
-            #[expect(unsafe_code, reason = "PyO3 has no safe function that raises an exception in another thread")]
-            unsafe {
-                ffi::PyThreadState_SetAsyncExc(number, exception)
-            };
+            set_exception(py, number, is_raised);
         }
     });
+}
+
+/// Sets or withdraws the exception of a thread, by its number in Python.
+fn set_exception(py: Python<'_>, number: c_long, is_raised: bool) {
+    let class = py.get_type::<PyKeyboardInterrupt>();
+    let exception = if is_raised { class.as_ptr() } else { ptr::null_mut() };
+    // SAFETY: the interpreter is attached, and the pointer is an exception class, or null to withdraw it.
+    #[expect(unsafe_code, reason = "PyO3 has no safe function that raises an exception in another thread")]
+    unsafe {
+        ffi::PyThreadState_SetAsyncExc(number, exception)
+    };
 }
 
 /// Numbers in Python of the threads in [`around`].
