@@ -52,7 +52,7 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README
 
 
-def test_cells_of_tables_are_short() -> None:
+def test_cells_of_tables_have_at_most_fifteen_words() -> None:
     found: Counter[str] = Counter()
     for path in markdown():
         folder = path.relative_to(ROOT).parent.as_posix()

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_stay_in_order_until_the_fate_of_the_first_is_known() {
+    fn packets_wait_in_order_until_the_outcome_of_the_first_is_known() {
         let mut outcomes = FrameOutcomes::default();
         outcomes.push(packet(1), Some(of(1)));
         outcomes.push(packet(2), None);

@@ -159,7 +159,7 @@ mod tests {
     const NO_ROOM: CellStep = Lost(Loss::NoRoom { cuts: true });
 
     #[test]
-    fn a_cell_behind_a_lost_one_keeps_its_number() {
+    fn a_cell_that_follows_a_lost_cell_keeps_its_number_within_the_frame() {
         let mut tracker = tracker();
         let put_in = [false, false, true].into_iter().flat_map(|last| [(last, Arrived), (last, Admitted)]);
         let put_in: Vec<_> = put_in.map(|(last, step)| (0, 7, last, step)).collect();

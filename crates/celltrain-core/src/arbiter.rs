@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_that_joins_or_was_served_goes_to_the_end_of_the_queue() {
+    fn the_arbiter_puts_a_vc_that_joins_or_was_served_at_the_end_of_its_list() {
         let mut ring = RoundRobin::new(4);
         let mut cells = [2, 2, 1, 1];
         ring.join(2);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlogged_vc_gets_its_share_within_one_cell_per_vc() {
+    fn the_service_of_a_backlogged_vc_differs_from_its_share_by_at_most_one_cell_per_vc() {
         for shares in [&[0.1, 0.2, 0.3, 0.4][..], &[0.01, 0.0, 0.62, 1.0 / 3.0], &[0.999, 0.0005, 0.0]] {
             let mut arbiter = MinimumShares::new(shares);
             (0..shares.len()).for_each(|vc| arbiter.join(vc));

@@ -257,7 +257,7 @@ pub(crate) mod tests {
         #![proptest_config(ProptestConfig { cases: 100, ..crate::rng::proptest_seeded(31) })]
 
         #[test]
-        fn virtual_scheduling_and_the_leaky_bucket_agree(
+        fn the_two_definitions_of_the_gcra_virtual_scheduling_and_leaky_bucket_agree(
             gaps in prop::collection::vec(prop_oneof![0u64..1_000, 0u64..8_000], 1..80),
             mcr in 1_000_000u64..70_000_000,
             cdvt in 0u64..20,
@@ -305,7 +305,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_burst_of_mbs_at_pcr_is_eligible_and_later_cells_are_not() {
+    fn a_burst_of_mbs_cells_at_pcr_is_eligible_for_the_guarantee_and_later_cells_are_not() {
         // MCR is a quarter of the link's rate and PCR half of it: a cell drains from the bucket in four cell times, and
         // tau is 23 (4 - 2) = 46 cell times. Cells arrive every second cell time, so a frame of 12 cells adds 48 cell
         // times to the level, of which 24 drain meanwhile. The second frame finds a level of 24 and the third a level
@@ -333,7 +333,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn cells_beyond_pcr_or_mfs_do_not_conform() {
+    fn cells_above_the_peak_cell_rate_or_the_maximum_frame_size_do_not_conform() {
         let pcr = Some(BitRate::from_bits_per_second(77_760_000));
         let nonconforming = |mfs| {
             let contract = Gfr { pcr, mfs, mbs: Some(24), ..contract(31_104_000) };
@@ -348,7 +348,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn contracts_that_cannot_be_met_are_refused() {
+    fn gfr_contracts_that_no_cells_could_meet_are_refused() {
         let keys =
             |contract: Gfr| contract.check(LINK, FRAME).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(contract(31_104_000)).is_empty());

@@ -121,7 +121,7 @@ mod tests {
     const CLOCK: Clock = Clock::exact(1_000_000);
 
     #[test]
-    fn the_defaults_are_valid_and_change_nothing() {
+    fn the_default_host_options_are_valid_and_change_no_run() {
         let host = HostOptions::default();
         assert_eq!(host.check(), []);
         assert!(!host.process());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_out_of_range_is_refused() {
+    fn each_host_option_out_of_range_is_refused() {
         let long = Duration::from_milliseconds(2_000_000);
         let host = HostOptions {
             processing: long,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_uniform_and_include_both_ends() {
+    fn random_clock_phases_are_uniform_and_include_both_ends_of_the_range() {
         let mut rng = Stream::new(1, "test");
         let drawn: Vec<u64> = (0..10_000).map(|_| up_to(Span(4), &mut rng).0).collect();
         let seen = [0, 1, 2, 3, 4].map(|units| drawn.iter().filter(|&&one| one == units).count());

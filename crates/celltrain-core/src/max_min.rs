@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_without_links_is_unbounded_and_a_link_without_vcs_bounds_nothing() {
+    fn a_vc_without_links_has_no_limit_and_a_link_without_vcs_limits_no_vc() {
         assert_eq!(shares_of(&[5.0, 7.0], &[vec![], vec![1]], Terms::default()), [f64::INFINITY, 7.0]);
         assert!(shares_of(&[5.0], &[], Terms::default()).is_empty());
     }
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_vcs_on_a_thousand_links_of_all_capacities_are_max_min() {
+    fn the_rates_of_a_thousand_vcs_on_a_thousand_links_are_max_min_fair() {
         let mut rng = crate::rng::Stream::new(29, "test");
         let capacities: TiVec<LinkIndex, f64> = (0..1000).map(|_| 1.0 + 999.0 * rng.unit()).collect();
         let paths: Vec<Vec<LinkIndex>> = (0..1000)

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_of_three_is_equally_likely() {
+    fn shuffling_three_items_gives_each_order_equally_often() {
         let mut stream = Stream::new(7, "shuffle");
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..60_000 {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_times_have_the_right_mean_deviation_and_tail() {
+    fn exponential_random_times_have_the_correct_mean_deviation_and_tail() {
         let mut stream = Stream::new(9, "exponential");
         let draws: Vec<f64> = (0..100_000).map(|_| stream.exponential(Span(1_000_000)).0 as f64 / 1e6).collect();
         let mean = draws.iter().sum::<f64>() / 1e5;

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fixed_order_is_always_the_same_and_a_rotating_one_gives_every_input_its_turn() {
+    fn a_fixed_tie_order_never_changes_and_a_rotating_order_puts_each_input_first_in_turn() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
             let mut ties = TieBreaker::new(order, 3, Stream::new(1, "ties"));
             for first in winners {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_a_tie_gives_the_same_state_as_ordering_it() {
+    fn skipping_a_tie_leaves_the_random_generator_as_if_the_tie_had_been_ordered() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_cell_draws_nothing() {
+    fn no_random_number_is_drawn_for_a_cell_that_arrives_alone() {
         let mut ties = TieBreaker::new(TieOrder::Random, 3, Stream::new(1, "ties"));
         ties.order(&mut [7], |&c| c);
         assert_eq!(ties.rng.next_u64(), Stream::new(1, "ties").next_u64());

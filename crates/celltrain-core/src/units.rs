@@ -376,7 +376,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_clock_of_the_lan_makes_cell_times_and_delays_whole() {
+    fn the_time_unit_of_the_lan_makes_cell_times_and_delays_integers() {
         let rate: BitRate = "155.52Mbps".parse().unwrap();
         let delay: Duration = "5us".parse().unwrap();
         let clock = Clock::covering(CELL_BITS, [rate], [delay]);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_without_a_common_unit_are_rounded_with_a_warning() {
+    fn link_rates_without_a_common_time_unit_are_rounded_with_a_warning() {
         let rates = [1_000_000_007, 998_244_353].map(BitRate::from_bits_per_second);
         let clock = Clock::covering(CELL_BITS, rates, []);
         assert!(!clock.exact);
@@ -411,7 +411,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(1))]
 
         #[test]
-        fn written_values_are_read_back(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
+        fn reading_a_written_value_returns_the_same_value(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
             let duration = Duration { picoseconds };
             prop_assert_eq!(duration.to_string().parse::<Duration>().unwrap(), duration);
             let rate = BitRate { bits_per_second };
@@ -419,7 +419,7 @@ mod tests {
         }
 
         #[test]
-        fn the_reader_never_panics_on_any_text(text in ".{0,40}") {
+        fn no_text_makes_the_reader_panic(text in ".{0,40}") {
             let _ = text.parse::<Duration>();
             let _ = text.parse::<BitRate>();
             let _ = text.parse::<Bytes>();

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_count_packets() {
+    fn percentiles_of_lateness_are_over_packets() {
         let mut lateness = Lateness::default();
         assert_eq!(lateness.percentile(0.5), None);
         (1..=1000).for_each(|ns| lateness.add(Duration::from_nanos(ns)));

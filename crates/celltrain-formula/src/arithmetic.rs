@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_of_results_never_change() {
+    fn formula_functions_return_the_same_bits_on_every_machine() {
         // Reference values. If they change, so do all runs that use these functions.
         let bits =
             [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];

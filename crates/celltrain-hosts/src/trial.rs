@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_run_can_be_chosen() {
+    fn a_trial_can_measure_a_part_of_the_run() {
         let some = trial().capture_around(Duration::from_millis(10), Duration::from_millis(1));
         let (_, captures) = failure("around", |path| some.check(path, flood(1), |_| panic!("not met")));
         let packets = count(&captures.unwrap()[0], &[1; 1500]);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_packets_are_lost() {
+    fn a_trial_loses_the_chosen_packets() {
         let run = |trial: Trial| trial.run(flood(1));
         let (without, with) = (run(trial().buffer(100_000)), run(trial().buffer(100_000).lose(0, [40, 3, 40, 7])));
         assert_eq!(with.losses.iter().map(|link| link.counters.cut_frames).sum::<u64>(), 3);
@@ -426,14 +426,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_panics_leaves_a_capture_up_to_then() {
+    fn a_trial_of_a_stack_that_panics_leaves_a_capture_up_to_the_panic() {
         let (message, captures) = failure("panic", |path| trial().check(path, flood(9), |_| ()));
         assert_eq!(message, "a stack that panics");
         assert!(count(&captures.unwrap()[0], &[9; 1500]) > 0);
     }
 
     #[test]
-    fn a_stack_that_is_not_deterministic_fails_even_if_it_meets_the_requirement() {
+    fn a_stack_that_is_not_deterministic_fails_its_trial_even_if_the_requirement_is_met() {
         let runs = AtomicU8::new(0);
         // The first bytes of the packets differ from run to run.
         let make = |ends| flood(1 + runs.fetch_add(1, Ordering::Relaxed) / 2)(ends);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_panics_in_one_run_only_is_not_deterministic() {
+    fn a_stack_that_panics_in_only_one_of_two_equal_runs_is_not_deterministic() {
         for first_panics in [false, true] {
             let runs = AtomicU8::new(0);
             let make = |ends| {

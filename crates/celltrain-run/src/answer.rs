@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_written_in_key_order_until_it_is_cancelled() {
+    fn the_keys_of_a_written_answer_are_in_order_and_writing_can_be_cancelled() {
         let network = network();
         let record = record(&network);
         let text =
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outline_has_the_keys_of_an_answer() {
+    fn the_outline_of_an_answer_has_the_same_keys_as_the_answer() {
         let network = Network { delays: DelayChoice::All, ..network() };
         let (mut found, mut outlined_paths) = (Vec::new(), Vec::new());
         let mut answer = answer(&record(&network), None);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_requested_lists_are_in_the_answer() {
+    fn an_answer_has_only_the_lists_that_were_requested() {
         let network = network();
         let record = record(&network);
         let all = answer(&record, None);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_a_table_are_unique_and_every_entry_has_a_meaning() {
+    fn names_of_measures_are_unique_in_their_table_and_every_measure_has_a_meaning() {
         fn check<T>(measures: &[Measure<T>]) {
             for (place, measure) in measures.iter().enumerate() {
                 assert!(

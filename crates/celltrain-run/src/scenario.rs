@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_form_has_every_default_and_is_its_own_canonical_form() {
+    fn the_canonical_form_of_a_scenario_has_every_default_and_does_not_change_when_repeated() {
         let text = handle().json();
         assert!(text.contains(r#""link_rate":"155.52Mbps""#), "{text}");
         let again = Handle::of_text(text.clone());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checked_network_is_run_first_and_equals_a_rebuilt_one() {
+    fn the_network_built_for_a_check_is_used_by_the_first_run_and_equals_a_new_one() {
         let checked = checked(&handle());
         assert!(checked.holds_a_network());
         let first = checked.network(3, &CancellationToken::never()).expect("no test stops it");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_once_and_its_refusal_is_kept() {
+    fn a_scenario_is_read_once_and_its_refusal_is_remembered() {
         let good = Handle::of_text(handle().json());
         assert!(Arc::ptr_eq(&checked(&good), &checked(&good)));
         let bad = Handle::of_text(handle().json().replace(r#""sources":2"#, r#""sources":0"#));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_reading_starts_again() {
+    fn reading_a_scenario_starts_again_after_a_cancellation() {
         let handle = Handle::of_text(handle().json());
         let asked = Cell::new(0);
         let twice = || {

@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn every_series_records_samples_by_columns() {
+    fn every_series_records_its_samples_in_columns() {
         let network = network(
             "[port.bottleneck.allocator.equal_share]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {}\n\
              allocator.equal_share = {}\n[vc.tcp1.abr]\n[port.\"sw2->destination1\"]\nbuffer = \"shared\"\n\
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memorys_series_has_the_cells_and_the_threshold_of_each_queue() {
+    fn the_series_of_a_memory_has_the_cells_and_the_threshold_of_each_queue() {
         let text = "duration = \"2ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
              [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
              [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 0.5\n";
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_named_twice_is_recorded_once() {
+    fn a_series_that_is_requested_twice_is_recorded_once() {
         let network = network("");
         let twice = trace(&network, &["cwnd", "queue", "cwnd"], "1us").expect("it is right").expect("it names series");
         assert_eq!(twice.series.len(), 2);

@@ -38,7 +38,7 @@ fn ten_sources(icr: &str) -> Network {
 }
 
 #[test]
-fn ten_active_vcs_have_a_tenth_each_from_any_initial_rate() {
+fn ten_active_abr_vcs_each_get_a_tenth_of_the_link_from_any_initial_rate() {
     for icr in ["10kbps", "1Mbps", "15.552Mbps", "50Mbps", "155.52Mbps"] {
         let (rates, _) = rates(&ten_sources(icr));
         // Ten round trips over six links of 1 ms, each with the delay of a full buffer: 1000 cells of 2.73 us.
@@ -159,7 +159,7 @@ fn a_source_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
 }
 
 #[test]
-fn if_both_directions_are_stopped_out_of_rate_rm_cells_restart_both() {
+fn out_of_rate_rm_cells_restart_both_directions_after_both_were_stopped() {
     // ICR is one cell per second in both directions, so an in-rate answer would take a second.
     let network = |out_of_rate: bool| {
         network(&format!(
@@ -263,7 +263,7 @@ fn four_vcs(rest: &str) -> Network {
 }
 
 #[test]
-fn the_shares_of_abr_vcs_leave_room_for_rm_cells_and_end_at_pcr() {
+fn the_ideal_shares_of_abr_vcs_leave_room_for_rm_cells_and_are_at_most_pcr() {
     let near = |rest: &str, of_line: [f64; 4]| {
         // 512 bytes in 12 cells.
         let expected = of_line.map(|rate| rate * 512.0 / 636.0);
@@ -288,7 +288,7 @@ fn the_shares_of_abr_vcs_leave_room_for_rm_cells_and_end_at_pcr() {
 /// The max-min reference used to give ABR the whole link despite other classes, and gave no VC the rate that a PCR left
 /// unused.
 #[test]
-fn the_reference_counts_pcr_and_the_other_classes() {
+fn the_reference_rates_of_abr_consider_pcr_and_other_service_classes() {
     let vbr = "vc.tcp4.class = \"vbr\"\nflow.tcp4.traffic.on_off = { rate = \"80Mbps\", on = \"5ms\", off = \"5ms\" }";
     let ubr = "flow.tcp3.traffic.constant_rate = { rate = \"15Mbps\" }";
     let third = (155.52 - 40.0) / 3.0;
@@ -311,7 +311,7 @@ fn the_reference_counts_pcr_and_the_other_classes() {
 }
 
 #[test]
-fn an_edge_device_can_be_watched_at_any_instant() {
+fn the_state_of_an_edge_device_can_be_read_at_any_instant() {
     // A cell takes 265 ticks of 10.3 ns, so that these steps occur at every phase of a cell. The device forwards cells
     // up to the next step; cells that begin just after it must not have left.
     let network = network(

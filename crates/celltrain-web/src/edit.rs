@@ -136,7 +136,7 @@ buffer = 7
     }
 
     #[test]
-    fn a_value_is_replaced_in_place_and_comments_stay() {
+    fn replacing_a_value_in_a_scenario_keeps_its_place_and_comments() {
         assert_eq!(
             set("port.bottleneck.policy.epd.threshold", &json!(90)),
             TEXT.replace("threshold = 80   # cells", "threshold = 90   # cells")
@@ -145,7 +145,7 @@ buffer = 7
     }
 
     #[test]
-    fn a_table_replaces_another_at_its_place_with_its_comment() {
+    fn a_table_that_replaces_another_keeps_its_place_and_comment() {
         assert_eq!(
             set("port.bottleneck.policy", &json!({"fba": {"threshold": 0.9, "z": 0.8}})),
             TEXT.replace("policy.epd]\nthreshold = 80   # cells\n", "policy.fba]\nthreshold = 0.9\nz = 0.8\n")
@@ -157,7 +157,7 @@ buffer = 7
     }
 
     #[test]
-    fn a_missing_key_is_added_to_its_table_and_a_removed_key_leaves_the_rest() {
+    fn adding_or_removing_a_key_leaves_the_rest_of_a_scenario_unchanged() {
         assert_eq!(
             set("topology.n_source.link_delay", &json!("5us")),
             TEXT.replace("sources = 2\n", "sources = 2\nlink_delay = \"5us\"\n")

@@ -35,7 +35,7 @@ fn a_malformed_request_is_an_error_not_a_panic() {
 }
 
 #[test]
-fn a_run_equals_the_command_lines_run_and_reports_progress() {
+fn a_run_on_the_page_equals_the_run_of_the_command_line_and_reports_progress() {
     static TOLD: AtomicU64 = AtomicU64::new(0);
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": null, "series": null, "limits": limits()});
@@ -50,7 +50,7 @@ fn a_run_equals_the_command_lines_run_and_reports_progress() {
 }
 
 #[test]
-fn series_are_columns_referenced_by_the_answer() {
+fn the_answer_refers_to_the_columns_of_its_series() {
     let series = json!({"names": ["queue", "occupancy"], "ports": "all", "step": "10ms"});
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": "fast", "series": series, "limits": limits()});
@@ -68,7 +68,7 @@ fn series_are_columns_referenced_by_the_answer() {
 }
 
 #[test]
-fn a_run_returns_a_row_for_each_request_if_asked() {
+fn a_run_returns_a_row_for_each_request_on_demand() {
     let toml = r#"
         duration = "10ms"
         [topology.leaf_spine]

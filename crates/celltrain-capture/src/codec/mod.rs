@@ -103,7 +103,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_of_any_number_and_value_never_panic(
+        fn no_sequence_of_bytes_makes_a_codec_panic(
             bytes in prop_oneof![vec(any::<u8>(), 0..12), vec(any::<u8>(), 0..200)],
         ) {
             let length = bytes.len();

@@ -121,7 +121,7 @@ fn one_host_writes_raw_ip_and_several_write_ipv4_link_types() {
 }
 
 #[test]
-fn the_first_blocks_are_these_bytes() {
+fn the_first_blocks_of_a_capture_file_have_the_expected_bytes() {
     let about = About { application: "c".to_owned(), comment: "abcd".to_owned() };
     let interfaces = vec![Interface { name: "p".to_owned(), description: "q".to_owned() }];
     let framing = Aal5Options::default();
@@ -140,7 +140,7 @@ fn the_first_blocks_are_these_bytes() {
 }
 
 #[test]
-fn a_handshake_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
+fn a_handshake_in_a_capture_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
     let packets = read(&ip().finish().expect("writing to memory cannot fail")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     // SYN, SYN-ACK, ACK: each leaves at one end and arrives at the other.
@@ -158,7 +158,7 @@ fn a_handshake_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
 }
 
 #[test]
-fn a_handshake_offers_only_what_the_connection_has() {
+fn a_handshake_in_a_capture_offers_only_options_that_the_connection_uses() {
     let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false, ecn: false });
     let capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { tcp, ..connection() });
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
@@ -220,7 +220,7 @@ fn no_packet_has_a_time_before_the_connection_opens() {
 }
 
 #[test]
-fn an_unobserved_end_writes_nothing() {
+fn nothing_is_captured_at_an_end_that_was_not_chosen() {
     let receiver = End { interface: None, ..connection().receiver };
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { receiver, ..connection() });
     capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("there is nothing to do");
@@ -229,7 +229,7 @@ fn an_unobserved_end_writes_nothing() {
 }
 
 #[test]
-fn sequence_numbers_wrap_after_four_gibibytes() {
+fn captured_sequence_numbers_wrap_to_zero_after_four_gibibytes() {
     let mut capture = ip();
     let wrap = 1 << 32;
     capture.frame(&seen(5, Place::Sender, data(0, wrap - 2, 512))).expect("writing to memory cannot fail");
@@ -246,7 +246,7 @@ fn sequence_numbers_wrap_after_four_gibibytes() {
 }
 
 #[test]
-fn sack_blocks_follow_two_no_operations() {
+fn sack_blocks_in_a_tcp_header_follow_two_no_operation_options() {
     let mut capture = ip();
     capture
         .frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)])))
@@ -258,7 +258,7 @@ fn sack_blocks_follow_two_no_operations() {
 }
 
 #[test]
-fn the_payload_contains_its_position_in_the_stream() {
+fn a_captured_payload_contains_its_position_in_the_stream() {
     let mut capture = ip();
     capture.frame(&seen(5, Place::Sender, data(0, 510, 20))).expect("writing to memory cannot fail");
     let packets = written(capture);
@@ -266,7 +266,7 @@ fn the_payload_contains_its_position_in_the_stream() {
 }
 
 #[test]
-fn a_frame_of_any_content_has_the_number_of_cells_of_the_model() {
+fn a_captured_frame_has_as_many_cells_as_in_the_simulation() {
     let mut random = Stream::new(1, "capture/cells");
     for encapsulation in [Encapsulation::LlcSnap, Encapsulation::VcMux] {
         let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
@@ -292,7 +292,7 @@ fn a_frame_of_any_content_has_the_number_of_cells_of_the_model() {
 }
 
 #[test]
-fn unacknowledged_packets_are_udp() {
+fn packets_that_nobody_acknowledges_are_captured_as_udp() {
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
     capture.frame(&seen(5, Place::Sender, packet(2, 16))).expect("writing to memory cannot fail");
     let packets = written(capture);
@@ -335,7 +335,7 @@ fn frames_without_an_llc_header_have_the_sunatm_header() {
 }
 
 #[test]
-fn cells_form_their_frame_and_their_headers_show_tags_and_marks() {
+fn captured_cells_form_whole_frames_and_their_headers_show_tags_and_congestion_marks() {
     let mut random = Stream::new(2, "capture/frames");
     let mut capture = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut frames = Vec::new();
@@ -373,7 +373,7 @@ fn cells_form_their_frame_and_their_headers_show_tags_and_marks() {
 }
 
 #[test]
-fn an_rm_cell_has_its_rates_and_its_crc() {
+fn a_captured_rm_cell_has_the_simulated_rates_and_a_correct_crc() {
     let content = abr::RmCell {
         backward: true,
         bn: false,
@@ -395,7 +395,7 @@ fn an_rm_cell_has_its_rates_and_its_crc() {
 }
 
 #[test]
-fn a_cell_record_has_everything_except_the_hec() {
+fn a_captured_cell_has_all_fields_except_the_header_checksum() {
     let frame = data(1, 0, 512);
     let mut whole = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut record = capture(CaptureKind::ErfCells, Encapsulation::LlcSnap, connection());
@@ -408,7 +408,7 @@ fn a_cell_record_has_everything_except_the_hec() {
 }
 
 #[test]
-fn labels_become_vpi_and_vci_outside_reserved_ranges() {
+fn labels_of_vcs_become_vpi_and_vci_values_outside_reserved_ranges() {
     let circuit = |vpi, vci| Some(Circuit { vpi, vci });
     assert_eq!(Circuit::of_label(0), circuit(0, 32));
     assert_eq!(Circuit::of_label(65_503), circuit(0, 65_535));
@@ -435,7 +435,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
 }
 
 #[test]
-fn a_capture_of_objects_without_bytes_is_refused_with_a_message() {
+fn a_capture_of_objects_that_have_no_bytes_is_refused_with_a_message() {
     let new = |connection| {
         let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection);
         refusal(Capture::new(Vec::new(), &About::default(), setting))
@@ -504,7 +504,7 @@ impl Write for Disk {
 }
 
 #[test]
-fn a_full_disk_is_an_error_of_the_packet_being_written() {
+fn a_full_disk_is_reported_when_the_next_packet_is_written() {
     let enough = ip().finish().expect("writing to memory cannot fail").len();
     let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };

@@ -175,7 +175,7 @@ fn a_cell_has_the_same_bytes_at_every_capture_point() {
 }
 
 #[test]
-fn packets_name_the_place_of_their_loss_and_are_in_time_order() {
+fn captured_packets_are_in_time_order_and_lost_ones_name_the_place_of_their_loss() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
     let names: Vec<_> = file.interfaces.iter().map(|(_, options)| options.0[0].1.clone()).collect();
@@ -215,7 +215,7 @@ fn packets_name_the_place_of_their_loss_and_are_in_time_order() {
 }
 
 #[test]
-fn the_fast_engine_gives_the_same_packets_without_comments() {
+fn both_engines_capture_the_same_packets_but_only_the_reference_engine_adds_comments() {
     for at in ["sender", "receiver", "both"] {
         for kind in ["ip", "aal5"] {
             let network = network(&lossy("ppd"));
@@ -237,7 +237,7 @@ fn the_fast_engine_gives_the_same_packets_without_comments() {
 }
 
 #[test]
-fn arriving_cells_are_labelled_if_they_are_lost() {
+fn a_captured_arriving_cell_is_labelled_if_the_port_drops_the_cell() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "cells", Some("in"), None), Engine::Reference);
     let lost = events.iter().filter(|event| match event {
@@ -251,7 +251,7 @@ fn arriving_cells_are_labelled_if_they_are_lost() {
 }
 
 #[test]
-fn a_cell_lost_on_a_link_leaves_one_port_and_does_not_reach_the_next() {
+fn a_cell_that_a_link_loses_is_captured_before_the_link_and_not_after_it() {
     let rules = r#"
         [link."source1->sw1"]
         lose = [{ flow = "tcp1", packets = [3] }]

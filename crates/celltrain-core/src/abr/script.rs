@@ -356,7 +356,7 @@ fn begin(mut settings: Settings, mode: Mode) -> Result<Player, String> {
 }
 
 #[test]
-fn every_script_holds() {
+fn every_script_gives_the_expected_events() {
     for mode in [Mode::OneByOne, Mode::Trains, Mode::Port] {
         play_all("abr", 35, |text| play(text, mode).map_err(|why| format!("{mode:?}: {why}")));
     }

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_transition_and_both_outcomes_of_every_guard_occur() {
+    fn the_tests_of_adaptive_discard_reach_every_transition_and_both_outcomes_of_every_condition() {
         #[rustfmt::skip]
         let table: [(&str, Before, After); 18] = [
             ("0: ACR below f LD_ACR, QL at LT",               (Zero,  49.0, 3, 0), (One,   49.0, 2, 2)),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_of_a_rate_change_depends_on_when_the_algorithm_samples() {
+    fn how_many_packets_a_rate_change_costs_depends_on_the_sampling_instant() {
         // MQS = 15. Columns: packets; new ACR relative to the old one; packets left immediately afterwards; packets
         // lost after the next arrival (by the rate rule, and for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_maximum_queue_is_the_buffer_in_whole_packets() {
+    fn the_maximum_queue_of_an_edge_device_is_its_buffer_in_whole_packets() {
         for (eb, cells, mqs) in [(500, 32, 15), (500, 33, 15), (1000, 32, 31), (1000, 33, 30), (33, 33, 1)] {
             let mut bench = bench(eb, cells);
             bench.offer_many(mqs, cells);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packet_in_service_counts_in_the_queue_and_is_not_dropped() {
+    fn the_packet_in_transmission_counts_as_queued_and_is_not_dropped() {
         let mut bench = bench(500, 32);
         bench.offer_many(15, 32);
         bench.buffer.take(VC, 31);

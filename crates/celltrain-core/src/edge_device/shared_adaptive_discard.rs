@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vc_furthest_above_its_share_loses_its_front_and_enters_phase_1() {
+    fn the_vc_furthest_above_its_share_loses_its_oldest_packet_and_enters_phase_1() {
         let mut bench = bench(100, &[10; 3]);
         // In the end the shares are 60, 30 and 10 cells.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_vc_uses_the_whole_memory_and_releases_it_for_others() {
+    fn a_single_active_vc_uses_the_whole_memory_and_gives_space_back_to_other_vcs() {
         let mut bench = bench(100, &[10; 2]);
         for _ in 0..10 {
             bench.offer_at(0, 10, 500.0);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_below_one_cell_per_second_have_shares() {
+    fn vcs_with_rates_below_one_cell_per_second_get_shares_of_the_memory() {
         let mut bench = bench(20, &[5; 2]);
         // The shares are 15 and 5 cells.
         for (vc, acr) in [(0, 0.375), (0, 0.375), (1, 0.125), (1, 0.125), (0, 0.375)] {
@@ -235,7 +235,7 @@ mod tests {
         }
 
         #[test]
-        fn a_vc_within_its_share_loses_nothing_to_others(
+        fn a_vc_within_its_share_loses_no_packets_because_of_others(
             eb in 20u32..60,
             operations in operations(4, 20),
         ) {

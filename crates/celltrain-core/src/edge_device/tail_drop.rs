@@ -43,7 +43,7 @@ mod tests {
     use crate::edge_device::{DiscardConfig, Memory};
 
     #[test]
-    fn a_packet_fits_up_to_the_last_free_cell() {
+    fn tail_drop_accepts_a_packet_that_needs_exactly_the_free_cells() {
         let mut bench = Bench::new(DiscardConfig::TailDrop(Config {}), Some(70), Memory::PerVc, &[32, 32]);
         bench.offer(0, 32);
         bench.offer(0, 32);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn space_is_freed_cell_by_cell_and_shared_by_all_vcs() {
+    fn buffer_space_is_freed_cell_by_cell_and_shared_by_all_vcs() {
         let mut bench = Bench::new(DiscardConfig::TailDrop(Config {}), Some(70), Memory::Shared, &[32, 32]);
         bench.offer(0, 32);
         bench.offer(1, 32);

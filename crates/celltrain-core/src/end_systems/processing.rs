@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_one_after_the_other_and_hosts_do_not_wait_for_each_other() {
+    fn a_host_processes_packets_one_after_the_other_independently_of_other_hosts() {
         let mut processing = taking(10, ProcessingTimes::Fixed);
         // VCs 0 and 2 start at the two sources.
         processing.take(packet(0, 0), Time(5));

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_virtual_queues_share_the_pool_as_under_longest_queue_drop() {
+    fn the_virtual_queues_of_credence_share_the_pool_as_under_longest_queue_drop() {
         let mut pool = pool(0.0, &[]);
         (0..12).for_each(|_| assert!(pool.offer(0)));
         // Longest Queue Drop would now push a cell out of queue 0. Credence cannot, but the threshold of queue 0 falls.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn flips_invert_predictions() {
+    fn credence_inverts_the_share_of_predictions_that_flips_states() {
         assert_eq!(fill(&mut pool(1.0, &[]), &[0]), [5, 0, 0]);
         assert_eq!(fill(&mut pool(1.0, &[true; 20]), &[0]), [12, 0, 0]);
     }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_measured_time_is_a_difference_of_times() {
+    fn the_measured_time_of_an_occupancy_is_the_difference_of_two_instants() {
         let changes = [(10, true), (20, true), (30, false), (40, true), (45, true)];
         let mut window = times(&changes, 50);
         window.subtract(&times(&changes[..2], 25));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_without_the_memory_changes_nothing() {
+    fn merging_the_results_of_a_partition_without_the_memory_changes_nothing() {
         let (busy, idle) = (times(&[(5, true)], 10), times(&[], 10));
         for (mut own, other) in [(busy.clone(), &idle), (idle.clone(), &busy)] {
             own.add_partition(other);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_zero_length_has_no_statistics() {
+    fn occupancy_over_an_interval_of_zero_length_has_no_statistics() {
         for nothing in [OccupancyTimes::default(), times(&[], 0)] {
             assert_eq!((nothing.mean(), nothing.percentile(500)), (None, None));
         }

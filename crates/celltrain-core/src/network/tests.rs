@@ -93,7 +93,7 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
 }
 
 #[test]
-fn every_vc_is_labelled_densely_on_each_of_its_links() {
+fn the_vcs_of_each_link_have_consecutive_labels() {
     let network = simple_network(3, "1ms");
     let routing = network.routing();
     assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4].map(VcIndex::new), "data crosses the bottleneck");
@@ -113,7 +113,7 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
 }
 
 #[test]
-fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end() {
+fn atm_rules_apply_between_the_edge_devices_of_a_path_or_else_from_end_to_end() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
     let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();

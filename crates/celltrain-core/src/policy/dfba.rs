@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn below_its_threshold_a_vc_may_always_start_a_frame() {
+    fn dfba_always_lets_a_vc_below_its_threshold_start_a_frame() {
         assert_eq!(share_refused(&config(), &view(&[399, 601]), 0), 0.0);
     }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn above_its_ceiling_no_frame_of_a_vc_may_start() {
+    fn dfba_lets_no_frame_of_a_vc_start_above_the_ceiling_of_the_vc() {
         assert_eq!(share_refused(&config(), &view(&[601, 0]), 0), 1.0);
         assert_eq!(share_refused(&config(), &view(&[0, 301]), 1), 1.0);
     }

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_may_push_itself_out() {
+    fn an_arriving_frame_may_push_out_its_own_waiting_cells() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         bench.offer_frame(0, 4);
         let waiting: Vec<_> = bench.port.waiting().map(Cell::last_cell).collect();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn if_only_last_cells_wait_the_oldest_is_dropped() {
+    fn if_only_last_cells_wait_the_oldest_of_them_is_dropped() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         for _ in 0..3 {
             bench.offer_frame(0, 1);

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_cells_are_admitted_if_virtual_queues_stay_filled_or_cells_are_close() {
+    fn virtual_queues_handle_cells_in_batches_if_no_virtual_queue_empties_in_between() {
         enter_at_once(RoundRobin::new(2), true);
         enter_at_once(MinimumShares::new(&[0.5, 0.0]), false);
     }

@@ -54,7 +54,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn vcs_with_virtual_cells_share_the_threshold_equally() {
+    fn vcs_with_cells_in_their_virtual_queues_share_the_threshold_equally() {
         let mut bench = Bench::new(&Config { threshold: 12.into(), k: 1.0 }, 100, 3);
         bench.offer_frame(0, 12);
         bench.offer_frame(0, 1);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_the_real_queue_does_not_matter() {
+    fn the_decisions_of_virtual_queuing_ignore_the_length_of_the_real_queue() {
         let mut bench = Bench::new(&Config { threshold: 12.into(), k: 0.5 }, 100, 2);
         bench.offer_frame(0, 7);
         bench.offer_frame(0, 1);

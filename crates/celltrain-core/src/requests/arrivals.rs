@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_in_turn_are_used_equally_often() {
+    fn pairs_of_hosts_that_take_turns_are_used_equally_often() {
         let requests = requests(3, poisson(MEAN, small(), PairOrder::InTurn));
         let pairs: Vec<_> =
             openings(&events(&requests, 1, CLOCK, 18)).iter().map(|(_, opening)| opening.pair).collect();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coarser_clock_rounds_the_same_requests() {
+    fn a_coarser_time_unit_rounds_the_times_of_the_same_requests() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let fine = openings(&events(&requests, 1, CLOCK, 1000));
         let coarse = openings(&events(&requests, 1, Clock::exact(1_000_000), 1000));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_has_different_senders_and_equal_shares() {
+    fn the_answer_to_a_query_comes_in_equal_shares_from_different_senders() {
         let events = events(&queries(8, QueryTimes::Fixed, 3, Duration::default()), 1, CLOCK, 3000);
         let mut receivers = BTreeMap::new();
         for (number, query) in events.chunks(4).enumerate() {

@@ -76,7 +76,7 @@ fn schedulers_keep_order_never_idle_with_waiting_cells_and_count_correctly() {
 }
 
 #[test]
-fn a_cell_that_passes_through_equals_enqueue_and_send() {
+fn a_cell_that_passes_an_empty_scheduler_gives_the_state_of_queueing_and_sending_it() {
     let mut rng = Stream::new(6, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {

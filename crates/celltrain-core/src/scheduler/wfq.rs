@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_become_whole_steps_in_inverse_proportion() {
+    fn the_virtual_time_steps_of_wfq_are_integers_inversely_proportional_to_weights() {
         assert_eq!(steps(&[1.0, 2.0, 3.0]), [6, 3, 2]);
         assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "no larger than need be");
         assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn lowering_all_tags_keeps_the_order() {
+    fn lowering_all_virtual_times_of_wfq_keeps_the_order_of_service() {
         let steps = [1 << 28, (1 << 27) + 1, 12_345, 77_777_777];
         let all = || (0..steps.len()).collect();
         let mut narrow = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u64>::new(&steps)));

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_formula_serves_as_the_same_constant_weights_do() {
+    fn a_weight_formula_that_gives_constants_serves_like_these_constant_weights() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
         let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };

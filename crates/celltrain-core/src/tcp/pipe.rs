@@ -221,7 +221,7 @@ fn whatever_is_lost_everything_arrives(cases: u32) {
 }
 
 #[test]
-fn all_data_arrives_despite_loss_delay_and_reordering_and_runs_repeat() {
+fn all_data_arrives_despite_loss_delay_and_reordering_and_equal_seeds_give_equal_runs() {
     whatever_is_lost_everything_arrives(40);
 }
 
@@ -248,14 +248,14 @@ fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut 
 }
 
 #[test]
-fn a_window_limited_connection_delivers_a_window_a_round_trip() {
+fn a_window_limited_connection_delivers_one_window_per_round_trip() {
     for &name in TcpConfig::NAMES {
         assert_eq!(rate(&tcp(name, 40), 100, |_, _, _| Outcome::Arrives), 40.0, "{name}");
     }
 }
 
 #[test]
-fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
+fn a_window_that_oscillates_between_half_of_w_and_w_delivers_three_quarters_of_w_per_round_trip() {
     // The pipe has room for W segments, and the next segment is lost. Then the window grows from W/2 to W by one
     // segment per round trip.
     const W: usize = 100;
@@ -320,7 +320,7 @@ fn the_square_root_law_also_holds_for_one_loss_in_thousands() {
 }
 
 #[test]
-fn delayed_acknowledgements_halve_the_climb() {
+fn delayed_acknowledgements_halve_the_growth_of_the_window() {
     // With an acknowledgement for every second segment the window grows half as fast, so the rate is 1 / sqrt(2) times
     // as high.
     follows_the_square_root_law(0.75f64.sqrt(), &[2_000], 500, DelayedAcks::On, one_in);
@@ -396,7 +396,7 @@ fn reno_with_random_losses_follows_the_formula_of_padhye() {
 }
 
 #[test]
-fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
+fn cubic_regains_its_window_after_k_seconds_and_its_mean_follows_the_response_function() {
     // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4)
     // segments per round trip if the cubic, not Reno's estimate, is larger.
     const EVERY: u64 = 20_000;
@@ -413,7 +413,7 @@ fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
 }
 
 #[test]
-fn a_paced_connection_delivers_at_its_pace() {
+fn a_paced_connection_delivers_at_the_pacing_rate() {
     for &name in TcpConfig::NAMES {
         let mut pipe = Pipe::new(&tcp(name, 100), Some(7));
         pipe.run(10_000, |_, _| Outcome::Arrives);

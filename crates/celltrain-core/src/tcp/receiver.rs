@@ -283,13 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn a_scaled_window_is_advertised_in_its_field() {
+    fn a_scaled_receive_window_is_advertised_with_the_precision_of_its_header_field() {
         let wan = TcpOptions { receive_window: crate::units::Bytes { bytes: 600_000 }, ..TcpOptions::default() };
         assert_eq!(receiver(&wan).acknowledge().window, 37_500);
     }
 
     #[test]
-    fn data_beyond_a_gap_optionally_reduces_the_advertised_window() {
+    fn data_after_a_gap_optionally_reduces_the_advertised_window() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions { offered_window, ..TcpOptions::default() });
             [0, 2, 3, 5, 5, 1, 4].map(|i| r.on_segment(segment(i)).map(|ack| u64::from(ack.window)))
@@ -303,7 +303,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(4))]
 
         #[test]
-        fn delivery_equals_that_of_a_set_of_segments(order in prop::collection::vec(0u64..30, 0..120)) {
+        fn the_receiver_delivers_the_same_data_as_a_model_with_a_set_of_segments(order in prop::collection::vec(0u64..30, 0..120)) {
             let mut r = receiver(&TcpOptions::default());
             let mut seen = std::collections::BTreeSet::new();
             for i in order {

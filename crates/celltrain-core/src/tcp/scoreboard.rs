@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_missing_byte_precedes_a_last_range_that_reaches_the_end() {
+    fn the_last_missing_byte_precedes_the_received_range_that_reaches_the_end() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);
         assert_eq!([59, 60, 61].map(|end| board.last_missing(end)), [30, 30, 61]);
     }
 
     #[test]
-    fn a_cleared_scoreboard_is_empty() {
+    fn a_scoreboard_that_was_cleared_is_empty() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);
         assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0)), (false, 20, Some(0)));

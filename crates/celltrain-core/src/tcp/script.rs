@@ -274,7 +274,7 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
 }
 
 #[test]
-fn every_script_holds() {
+fn every_script_gives_the_expected_events() {
     play_all("tcp", 160, play);
 }
 
@@ -305,7 +305,7 @@ const CUBIC: &[&str] = &[
 ];
 
 #[test]
-fn every_variant_and_cubic_have_a_script_for_every_situation() {
+fn every_tcp_variant_and_cubic_have_a_script_for_every_situation() {
     let of_variant = |variant| SITUATIONS.iter().map(move |situation| (variant, format!("{variant}_{situation}")));
     let mut cells: Vec<_> =
         TcpConfig::NAMES.iter().flat_map(|&variant| of_variant(variant)).map(|cell| (cell, None)).collect();
@@ -337,7 +337,7 @@ fn a_script_with_a_wrong_expectation_fails() {
 }
 
 #[test]
-fn a_repeated_line_with_a_wrong_expectation_fails() {
+fn a_script_whose_repeated_line_has_a_wrong_expectation_fails() {
     let begin = "start\n> 0\nack 1\n> 1 to 2\n";
     let play_on = |rest: &str| play(&format!("{begin}{rest}"));
     assert!(play_on("ack 2 to 3\n> 3 to 6").is_ok());

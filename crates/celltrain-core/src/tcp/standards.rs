@@ -333,7 +333,7 @@ fn every_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_numb
 
 //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
 #[test]
-fn a_timer_of_one_tick_lasts_a_tick_under_the_standards_and_less_under_the_papers_rules() {
+fn a_timer_of_one_tick_lasts_at_least_a_tick_under_the_rfc_rules_and_less_under_the_papers_rules() {
     for (rules, restart, least, most) in [
         (Rules::Rfc, TimerRestart::EveryNewAck, TICK, 2 * TICK),
         (Rules::Rfc, TimerRestart::PerSegment, TICK, 2 * TICK),
@@ -364,7 +364,7 @@ fn a_timer_of_one_tick_lasts_a_tick_under_the_standards_and_less_under_the_paper
 
 //= test rfc8257#3.6 "a SYN and its answer may be ECN-capable, which keeps them from being dropped above K"
 #[test]
-fn the_syn_of_dctcp_alone_is_ecn_capable() {
+fn only_dctcp_sends_ecn_capable_syns() {
     for (ecn, congestion, capable) in [
         (Ecn::On, Congestion::Dctcp, true),
         (Ecn::On, Congestion::Jacobson, false),

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_lost_whenever_the_window_reaches_the_value() {
+    fn the_loss_model_loses_a_segment_whenever_the_window_reaches_the_given_value() {
         assert_eq!(lost(&[(0, 3.9), (1, 4.0), (2, 4.2), (3, 5.0)]), [false, true, false, false], "the first, no other");
         let again = [(0, 4.0), (1, 5.0), (2, 2.5), (3, 3.5), (4, 4.1)];
         assert_eq!(lost(&again), [true, false, false, false, true], "it has shrunk and reached the value again");

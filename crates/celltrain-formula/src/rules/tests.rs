@@ -192,7 +192,7 @@ fn a_plain_number_takes_the_unit_of_the_other_operand() {
 }
 
 #[test]
-fn expressions_with_unknown_units_are_checked_once_the_units_are_known() {
+fn formulas_with_unknown_units_are_checked_once_the_units_are_known() {
     let rate = [("a", text("C * 1 s - 5 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))];
     let table = Table::new("X <= c", &rate);
     assert_eq!(table.faults(), [vec![], vec![]]);
@@ -219,7 +219,7 @@ fn a_non_numeric_sum_is_refused_if_a_number_is_required() {
 }
 
 #[test]
-fn values_of_vcs_and_state_have_the_addresses_in_the_bytecode() {
+fn values_of_vcs_and_state_are_stored_at_the_addresses_in_the_bytecode() {
     let mut table =
         Table::new("X <= W + mine + all", &[("W", Constant::Value(PerVc::from([("vc0", 2.0), ("vc1", 3.0)])))]);
     table.vc_state.insert("mine".into(), Start::Formula("10 * W".into()));
@@ -254,7 +254,7 @@ fn names_that_no_formula_uses_are_listed() {
 }
 
 #[test]
-fn one_formula_is_evaluated_at_the_start() {
+fn a_formula_for_initial_values_is_evaluated_once_at_the_start() {
     let by_vc = [("W", Constant::Value(PerVc::from([("vc0", 1.0), ("vc1", 3.0)])))];
     let at_start =
         |text: &str, vcs| Table::new("true", &by_vc).with_texts(vcs, |texts| texts.at_start(&Queue, ("weight", text)));
@@ -273,7 +273,7 @@ fn one_formula_is_evaluated_at_the_start() {
 }
 
 #[test]
-fn constants_given_as_tables_are_constants_by_vc() {
+fn constants_given_as_tables_have_a_value_for_each_vc() {
     let table = Table::new(
         "true",
         &[("a", number(1.0)), ("b", Constant::Value(PerVc::from([("default", 1.0)]))), ("c", text("b"))],

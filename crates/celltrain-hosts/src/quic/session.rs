@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flight_is_read_once_all_of_it_has_arrived() {
+    fn quic_reads_a_flight_of_the_handshake_once_all_its_packets_have_arrived() {
         let mut flight = Vec::new();
         write_flight(CLIENT_HELLO, b"parameters", &mut flight);
         write_flight(FINISHED, &[], &mut flight);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_differ_and_are_not_like_tags() {
+    fn quic_tokens_differ_from_each_other_and_from_authentication_tags() {
         let token = |data: &[u8]| {
             let mut token = [0; 32];
             NoKey.sign(data, &mut token);

@@ -59,7 +59,7 @@ fn of_kind(history: &History, kind: Step) -> Vec<usize> {
 }
 
 #[test]
-fn every_kind_of_step_has_its_name() {
+fn every_kind_of_buffer_event_has_its_own_name() {
     let kinds = [
         (Step::Refused, "refused"),
         (Step::Cut, "cut"),
@@ -74,7 +74,7 @@ fn every_kind_of_step_has_its_name() {
 }
 
 #[test]
-fn waiting_cells_are_the_arrivals_less_the_departures_of_the_window() {
+fn the_waiting_cells_of_a_window_are_its_arrivals_less_its_departures() {
     let network = network("epd]\nthreshold = 40\n#");
     let history = history(&network, ["500us", "3ms"], usize::MAX);
     let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();
@@ -105,7 +105,7 @@ fn waiting_cells_are_the_arrivals_less_the_departures_of_the_window() {
 }
 
 #[test]
-fn a_refused_frame_has_the_numbers_of_its_decision() {
+fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "5ms"], usize::MAX);
     let refused = of_kind(&history, Step::Refused);
     assert!(!refused.is_empty());
@@ -125,7 +125,7 @@ fn a_refused_frame_has_the_numbers_of_its_decision() {
 }
 
 #[test]
-fn a_cut_frame_stays_damaged_and_keeps_its_segment() {
+fn a_frame_that_lost_a_cell_stays_damaged_and_keeps_its_segment() {
     let network = network("tail_drop");
     let history = history(&network, ["0s", "5ms"], usize::MAX);
     let cuts = of_kind(&history, Step::Cut);
@@ -195,7 +195,7 @@ fn whole_index(index: i32) -> usize {
 }
 
 #[test]
-fn indices_count_the_cells_of_a_frame_up_to_its_last_cell() {
+fn cell_indices_count_the_cells_of_a_frame_from_the_first_to_the_last() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "1ms"], usize::MAX);
     let mut next: BTreeMap<i32, i32> = BTreeMap::new();
     let cells = &history.cells;
@@ -208,7 +208,7 @@ fn indices_count_the_cells_of_a_frame_up_to_its_last_cell() {
 }
 
 #[test]
-fn the_number_of_steps_is_limited_and_an_unknown_port_is_refused() {
+fn the_number_of_buffer_events_is_limited_and_an_unknown_port_is_refused() {
     let network = network("tail_drop");
     let short = history(&network, ["0s", "5ms"], 100);
     assert!(short.cut_short);
@@ -219,7 +219,7 @@ fn the_number_of_steps_is_limited_and_an_unknown_port_is_refused() {
 }
 
 #[test]
-fn a_window_after_the_last_event_has_the_cells_waiting_then() {
+fn a_window_after_the_last_event_has_the_cells_that_still_wait() {
     let network = network("tail_drop");
     let all = history(&network, ["0s", "20ms"], usize::MAX);
     let none = history(&network, ["19999999ns", "20ms"], usize::MAX);
@@ -231,7 +231,7 @@ fn a_window_after_the_last_event_has_the_cells_waiting_then() {
 }
 
 #[test]
-fn a_shared_memory_is_known_after_each_instant_with_a_step() {
+fn the_cells_in_a_shared_memory_are_reported_after_each_instant_with_an_event() {
     let text = "duration = \"5ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
          [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
          [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 1.0\n";

@@ -54,7 +54,7 @@ fn of_kind(blocks: &[Block], kind: Kind) -> &Block {
 }
 
 #[test]
-fn every_kind_has_a_table_whose_first_column_is_the_time() {
+fn every_kind_of_event_has_a_table_whose_first_column_is_the_time() {
     let tables = described();
     for (table, (kind, name, _)) in tables.as_array().expect("a list").iter().zip(KINDS) {
         assert_eq!(table["name"], name);
@@ -71,7 +71,7 @@ fn every_kind_has_a_table_whose_first_column_is_the_time() {
 }
 
 #[test]
-fn a_run_gives_rows_of_every_kind() {
+fn a_run_gives_rows_of_every_kind_of_event() {
     let blocks = kept(&choice(&[], [None; 3], None).expect("it is right"));
     let kinds: Vec<Kind> = blocks.iter().map(|block| block.kind).collect();
     assert_eq!(kinds, [Kind::Segments, Kind::Timers, Kind::Frames, Kind::Cells], "there is no ABR");
@@ -88,7 +88,7 @@ fn a_run_gives_rows_of_every_kind() {
 }
 
 #[test]
-fn rows_are_selected_by_flow_port_and_window() {
+fn rows_of_events_are_selected_by_flow_port_and_window() {
     let of = [Some(&["sw1->sw2"][..]), None, Some(&["tcp2"][..])];
     let blocks = kept(&choice(&["segments", "frames"], of, Some("500us:1500us")).expect("it is right"));
     assert_eq!(blocks.len(), 2);
@@ -100,7 +100,7 @@ fn rows_are_selected_by_flow_port_and_window() {
 }
 
 #[test]
-fn rows_arrive_in_blocks_and_none_after_a_stop() {
+fn rows_of_events_arrive_in_blocks_and_none_arrives_after_a_stop() {
     let choice = choice(&["cells"], [None; 3], None).expect("it is right");
     let all: usize = kept(&choice).iter().map(|block| times(block).len()).sum();
     assert!(all > 100, "{all} rows");
@@ -118,7 +118,7 @@ fn rows_arrive_in_blocks_and_none_after_a_stop() {
 }
 
 #[test]
-fn an_invalid_choice_is_refused_with_a_message() {
+fn an_invalid_choice_of_events_is_refused_with_a_message() {
     let said =
         |kinds: &[&str], window: Option<&str>| choice(kinds, [None; 3], window).expect_err("it is wrong").to_string();
     assert_eq!(
@@ -176,7 +176,7 @@ fn with_requests() -> Network {
 }
 
 #[test]
-fn requests_are_named_by_group_and_number() {
+fn requests_in_event_tables_are_named_by_group_and_number() {
     let network = with_requests();
     let opened = Engine::Reference.run_to_end(&network).requests.raw[0].opened;
     assert!(opened > 5, "{opened}");

@@ -69,7 +69,7 @@ fn requests_that_share_a_link_take_longer_than_alone() {
 }
 
 #[test]
-fn a_query_at_the_last_instant_of_a_run_is_not_counted() {
+fn a_query_that_starts_at_the_last_instant_of_a_run_is_not_counted() {
     for (interval, asked) in [("10ms", 1), ("5ms", 3), ("3ms", 6)] {
         let text = format!("{NETWORK}[incast.query]\nsenders = 2\nbytes = \"3kB\"\ninterval = \"{interval}\"\n");
         let (groups, records) = measured(&text, Engine::Fast);
@@ -80,7 +80,7 @@ fn a_query_at_the_last_instant_of_a_run_is_not_counted() {
 }
 
 #[test]
-fn classes_together_have_all_requests() {
+fn the_size_classes_together_contain_all_requests() {
     let text = format!("{NETWORK}[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n");
     let (groups, records) = measured(&text, Engine::Fast);
     let [GroupMeasures { all, short, medium, long, queries, goodput_mbps, .. }] = &groups[..] else {
@@ -131,7 +131,7 @@ fn requests_have_the_same_measures_whether_their_records_are_kept_or_not() {
 }
 
 #[test]
-fn a_percentile_is_an_order_statistic_and_needs_a_value_beyond_it() {
+fn a_percentile_is_an_order_statistic_and_requires_a_larger_value_in_the_sample() {
     let of = |number: u32| Statistics::of((1..=number).rev().map(|value| (f64::from(value), 1)).collect());
     assert_eq!(of(0), Statistics::default());
     assert_eq!(of(1), Statistics { mean: Some(1.0), ..Statistics::default() });

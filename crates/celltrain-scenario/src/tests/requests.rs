@@ -48,7 +48,7 @@ fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_and_a_way_back() {
 }
 
 #[test]
-fn a_load_is_a_mean_interval_between_requests() {
+fn the_load_of_a_group_sets_the_mean_interval_between_requests() {
     // 40 requests of 10 segments of 32 cells in a second are 5,427,200 bits, of the 8 links' 80 Gb/s.
     let text = REQUESTS.replace("load = 0.5", "load = 0.00006784").replace("\"web_search\"", "\"14600B\"");
     let interval = |text: &str| match &network(text).requests.groups[GroupIndex::new(0)].arrivals {
@@ -64,7 +64,7 @@ fn a_load_is_a_mean_interval_between_requests() {
 }
 
 #[test]
-fn groups_have_the_settings_of_their_tables() {
+fn groups_of_requests_have_the_settings_of_their_tables() {
     let tables = "pairs = \"all_to_all\"\nsources = [\"host1-2\"]\ndestinations = [\"host2\", \"host*5\"]\nhandshake = false\n\
                   tcp.sack = {}\n[incast.query]\ntimes = \"exponential\"\nreceivers = [\"host3\"]\nspread = \"5us\"";
     let network = network(&REQUESTS.replace("[incast.query]", tables));

@@ -47,7 +47,7 @@ fn the_predicted_size_is_the_size_of_the_built_topology() {
 }
 
 #[test]
-fn names_are_unique_and_paths_connect_hosts_and_are_symmetric() {
+fn names_in_every_topology_are_unique_and_paths_between_hosts_are_symmetric() {
     for topology in Topology::samples() {
         let name = topology.name();
         let Layout { graph, flows, bottleneck } = laid_out(&topology);
@@ -74,7 +74,7 @@ fn names_are_unique_and_paths_connect_hosts_and_are_symmetric() {
 }
 
 #[test]
-fn the_checked_network_is_built_and_runs_identically_on_both_engines() {
+fn the_network_of_every_topology_runs_identically_on_both_engines() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
         let verdict = check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("no test stops it");

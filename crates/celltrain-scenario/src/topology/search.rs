@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_do_not_forward() {
+    fn no_path_leads_through_a_host() {
         let mut graph = Graph::default();
         let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
         graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn all_paths_of_equal_length_are_found_and_longer_ones_are_not() {
+    fn the_search_finds_all_shortest_paths_and_no_longer_ones() {
         let graph = diamond();
         let mut paths = EqualPaths::new(&graph);
         let node = |name: &str| graph.nodes.position(|node| node.name == name).unwrap();

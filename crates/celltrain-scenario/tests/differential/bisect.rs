@@ -459,7 +459,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn a_frame_that_only_the_fast_engine_refuses_is_the_first_difference() {
+    fn bisection_finds_a_frame_that_only_the_fast_engine_refuses_as_first_difference() {
         let (fast, reference) = (network("X < 20"), network("X < 40"));
         let engines = Engines { fast: &fast, reference: &reference };
         let found = engines.bisect().expect("the engines differ");
@@ -476,7 +476,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn the_start_of_a_flow_that_only_the_fast_engine_delays_is_the_first_event_that_differs() {
+    fn bisection_finds_the_start_of_a_flow_that_only_the_fast_engine_delays() {
         let reference = network("X < 40");
         let mut fast = reference.clone();
         fast.flows.raw[2].start = Duration::from_microseconds(2_005);

@@ -36,7 +36,7 @@ fn traced() -> Vec<(Test, Trace)> {
 }
 
 #[test]
-fn every_run_is_equal_to_its_trace_with_the_rules_on_the_page() {
+fn every_run_equals_its_ns2_trace_with_the_rules_that_the_page_lists() {
     let tests = traced();
     let written = std::fs::read_to_string(PAGE).unwrap();
     let verdicts: Vec<_> = tests.iter().map(|(test, _)| page::verdict(&written, test)).collect();
@@ -55,7 +55,7 @@ fn every_run_is_equal_to_its_trace_with_the_rules_on_the_page() {
 
 #[test]
 #[ignore = "long: the nightly job runs it"]
-fn no_trace_needs_fewer_rules_than_the_page_says() {
+fn every_rule_that_the_page_lists_for_an_ns2_trace_is_necessary() {
     let tests = traced();
     let verdicts = tests.iter().map(|(test, trace)| {
         let verdict = test.missing().map_or_else(|| needed(test, trace), Verdict::NotModelled);

@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn every_host_sends_the_set_number_of_switches_further_on() {
+    fn every_host_of_a_ring_sends_to_the_host_reach_switches_away() {
         let paths = paths(&sample());
         assert_eq!(paths[0], ["host1->sw1", "sw1->sw2", "sw2->sw3", "sw3->host3"]);
         assert_eq!(paths[3], ["host4->sw4", "sw4->sw1", "sw1->sw2", "sw2->host2"]);
     }
 
     #[test]
-    fn every_link_of_a_ring_carries_as_many_connections() {
+    fn every_link_of_a_ring_carries_the_same_number_of_connections() {
         let paths = paths(&Config { switches: 7, reach: 3, ..sample() });
         for i in 1..=7 {
             let link = format!("sw{i}->sw{}", i % 7 + 1);

@@ -97,7 +97,7 @@ fn goodput_and_efficiency_count_the_bytes_of_requests() {
 }
 
 #[test]
-fn requests_that_open_in_the_measuring_window_are_followed_to_the_end() {
+fn requests_that_start_in_the_measuring_window_are_measured_until_they_end() {
     let whole = run(&web(None, "300ms"));
     let mut network = web(None, "300ms");
     let [from, to] = [100, 200].map(Duration::from_milliseconds);
@@ -123,7 +123,7 @@ fn requests_that_open_in_the_measuring_window_are_followed_to_the_end() {
 }
 
 #[test]
-fn a_network_with_requests_is_one_partition() {
+fn a_network_with_requests_runs_as_a_single_partition() {
     let network = web(None, "10ms");
     let options = ParallelOptions { threads: 2, at_any_cost: true };
     let parts = Engine::run_in_partitions(PortMode::Planned, options, &network, |_| true);

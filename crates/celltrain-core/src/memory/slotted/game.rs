@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_depends_on_the_smaller_half_of_the_memory_and_not_on_ties() {
+    fn the_competitive_ratio_depends_on_the_smaller_half_of_the_memory_and_not_on_ties() {
         for cells in 2..=11 {
             for tie in [Tie::First, Tie::Second, Tie::Arriving, Tie::Other] {
                 let found = ratio_of_rule(cells, |queues, port| longest_queue_drop(cells, tie, queues, port));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_follows_the_rule() {
+    fn longest_queue_drop_in_the_game_follows_its_rule() {
         for (variant, tie) in [(Variant::TailLowest, Tie::First), (Variant::HeadHighest, Tie::Second)] {
             let policy = longest_queue_drop::Config { variant }.into();
             for cells in 1..=7 {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_refuses_every_cell_has_no_ratio() {
+    fn a_policy_that_refuses_every_cell_has_no_competitive_ratio() {
         assert_eq!(ratio_of_rule(3, |queues, _| queues), None);
     }
 }

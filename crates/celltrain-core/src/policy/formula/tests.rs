@@ -56,7 +56,7 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
 }
 
 #[test]
-fn an_average_is_updated_before_a_frame_is_judged() {
+fn a_formulas_average_is_updated_before_the_decision_about_a_frame() {
     let mut config = formula("average <= 3", &[]);
     config.state = state(&[("average", 0.0)]);
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
@@ -73,7 +73,7 @@ fn an_average_is_updated_before_a_frame_is_judged() {
 }
 
 #[test]
-fn the_fate_of_a_frame_changes_only_the_state_of_its_vc() {
+fn admitting_or_refusing_a_frame_changes_only_the_state_of_its_vc() {
     let mut config = formula("taken < 2", &[]);
     config.vc_state = state(&[("taken", 0.0)]);
     config.on_admission = table(&[("taken", "taken + 1")]);
@@ -145,7 +145,7 @@ fn the_engine_skips_a_formula_that_always_admits_into_an_empty_queue() {
 }
 
 #[test]
-fn the_ports_rate_and_the_clock_are_known() {
+fn a_formula_can_use_the_rate_of_the_port_and_the_time() {
     let config = formula("X <= C * 10 ms and now < 2 s", &[]);
     let mut policy = config.build(1000, &["vc0"]);
     policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 5000.0, units_per_second: 1e6 });
@@ -156,7 +156,7 @@ fn the_ports_rate_and_the_clock_are_known() {
 }
 
 #[test]
-fn the_action_at_a_full_buffer_is_configurable() {
+fn a_policy_written_as_a_formula_can_set_the_action_at_a_full_buffer() {
     let overflow = |when_full| {
         let mut config = formula("true", &[]);
         config.when_full = when_full;
@@ -173,7 +173,7 @@ fn the_action_at_a_full_buffer_is_configurable() {
 }
 
 #[test]
-fn a_quantity_that_the_port_lacks_is_refused_with_its_key() {
+fn a_formula_with_a_quantity_that_the_port_lacks_is_refused_with_its_key() {
     let with = |change: fn(&mut Config)| {
         let mut config = formula("X <= 3", &[]);
         config.state = state(&[("sum_of", 0.0)]);
@@ -213,7 +213,7 @@ fn a_quantity_that_the_port_lacks_is_refused_with_its_key() {
 }
 
 #[test]
-fn a_formula_of_the_rate_is_checked_once_the_rate_is_known() {
+fn a_formula_that_uses_the_rate_is_checked_once_the_rate_is_known() {
     let config =
         formula("X <= c", &[("a", text("C * 1 s - 1 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))]);
     assert_eq!(config.check(Some(10), &[]), []);
@@ -250,7 +250,7 @@ impl Configure for DynamicThresholdConfig {
 }
 
 #[test]
-fn dynamic_threshold_is_a_formula() {
+fn dynamic_threshold_can_be_written_as_a_formula() {
     for alpha in [1.0, 0.5, 0.1, 2.7, 1.0 / 3.0] {
         let ours = formula("Y < alpha * (K - X)", &[("alpha", number(alpha))]);
         is_the_same(&ours, &DynamicThresholdConfig(alpha), 1000);
@@ -258,7 +258,7 @@ fn dynamic_threshold_is_a_formula() {
 }
 
 #[test]
-fn the_page_lists_the_words_of_the_language() {
+fn the_page_lists_every_word_of_the_formula_language() {
     use celltrain_formula::language::{FUNCTIONS, OPERATORS};
     let rows = |head: &str, rows: Vec<[String; 2]>| {
         let rows = rows.into_iter().map(|[word, about]| format!("| `{word}` | {about} |\n"));

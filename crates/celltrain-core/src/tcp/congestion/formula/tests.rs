@@ -39,7 +39,7 @@ fn windows(table: Table) -> Windows {
 }
 
 #[test]
-fn each_event_sets_what_its_formulas_say() {
+fn the_formulas_of_an_event_set_the_windows() {
     let mut w = windows(table(
         [
             &[("cwnd", "if cwnd < ssthresh then cwnd + acked else cwnd + 1 / cwnd")],
@@ -111,7 +111,7 @@ fn windows_stay_above_the_minimum_and_below_the_configured_limit() {
 }
 
 #[test]
-fn state_time_and_round_trips_are_kept() {
+fn a_congestion_formula_can_use_its_state_the_time_and_round_trip_times() {
     let average = table(
         [
             &[("cwnd", "srtt / 1 ms"), ("ssthresh", "min_rtt / 1 ms + 100"), ("last", "now"), ("since", "now - last")],
@@ -175,7 +175,7 @@ fn an_error_in_a_formula_names_its_place() {
 }
 
 #[test]
-fn the_page_lists_the_names() {
+fn the_page_lists_every_name_that_a_congestion_formula_can_use() {
     let rows: Vec<String> = NAMES
         .iter()
         .map(|(name, _)| {
