@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let reader = Reader { source: "fuzz", fits: &fits, token: &CancellationToken::never() };
     for reading in [reader.toml(text), reader.json(text)] {
-        let reading = reading.expect("no test stops it");
+        let reading = reading.expect("no test cancels a run");
         assert_eq!(reading.scenario.is_some(), reading.faults.is_empty());
         if let Some(scenario) = reading.scenario {
             build::network(&scenario, 1);

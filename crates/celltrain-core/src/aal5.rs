@@ -182,7 +182,7 @@ impl<B> Default for FrameLog<B> {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "numbers have 1 to 32 bits")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: the numbers have 1 to 32 bits")]
 impl<B> FrameLog<B> {
     /// Creates a log whose frame numbers have `bits` bits and then wrap around.
     pub fn with_numbers_of(bits: u32) -> Self {
@@ -193,7 +193,7 @@ impl<B> FrameLog<B> {
 impl<B: Copy> FrameLog<B> {
     /// Adds a frame that is being sent. Returns its number within the VC.
     pub fn push(&mut self, frame: Frame<B>) -> FrameNumber {
-        let ahead = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
+        let ahead = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
         assert!(ahead < self.mask, "frames on their way have different numbers");
         self.frames.push_back(frame);
         self.first.later(ahead, self.mask)
@@ -213,7 +213,7 @@ impl<B: Copy> FrameLog<B> {
 
     /// Returns the number of the next frame.
     pub fn next(&self) -> FrameNumber {
-        let kept = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
+        let kept = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
         self.first.later(kept, self.mask)
     }
 
@@ -265,7 +265,7 @@ pub enum Reassembled {
     },
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
 impl Reassembler {
     /// Returns whether the latest frame was damaged because it contained cells of several frames or was too long.
     pub fn is_mixed(&self) -> bool {
@@ -306,7 +306,7 @@ impl Reassembler {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
 impl Reassembler {
     /// Processes the cells of a run in order. If several cells are discarded, the result gives their total.
     #[inline]

@@ -69,7 +69,7 @@ impl Arbiter for RoundRobin {
 
     #[inline]
     fn join(&mut self, vc: usize) {
-        let own = u32::try_from(vc).expect("labels fit 32 bits");
+        let own = u32::try_from(vc).expect("all labels of VCs fit 32 bits");
         if self.members == 0 {
             self.head = own;
             self.next[vc] = own;
@@ -159,7 +159,7 @@ impl Arbiter for MinimumShares {
         self.promised += self.shares[vc];
         if self.steps[vc] > 0 {
             self.due[vc] = self.due[vc].max(self.now);
-            play(&mut self.tournament, vc, (self.due[vc], u32::try_from(vc).expect("labels fit 32 bits")));
+            play(&mut self.tournament, vc, (self.due[vc], u32::try_from(vc).expect("all labels of VCs fit 32 bits")));
         }
     }
 
@@ -181,7 +181,7 @@ impl Arbiter for MinimumShares {
             self.promised -= self.shares[vc];
         }
         if self.steps[vc] > 0 && (is_due || !goes_on) {
-            let next = (self.due[vc], u32::try_from(vc).expect("labels fit 32 bits"));
+            let next = (self.due[vc], u32::try_from(vc).expect("all labels of VCs fit 32 bits"));
             play(&mut self.tournament, vc, if goes_on { next } else { NOBODY });
         }
     }
@@ -213,14 +213,18 @@ pub const ONE: u64 = 1_000_000_000;
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a share from 0 to 1 of a number of 30 bits"
+    reason = "the product of a 30-bit number and a share up to 1 fits 32 bits"
 )]
 pub fn billionths(share: f64) -> u64 {
     (share * ONE as f64).round() as u64
 }
 
 /// Returns `1 / m_j`, rounded up to whole time units so that VCs whose shares add up to 1 never get more.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least one turn, and 2^63 is never")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "no overflow: there is at least one turn, and 2^63 turns never happen"
+)]
 fn step(share: f64) -> u64 {
     if share == 0.0 {
         return 0;

@@ -356,7 +356,7 @@ impl EndSystems {
             }
             Body::Outside { tag } => {
                 let cells = self.vcs.get(sender).log.frame(number).cells;
-                let outside = self.outside.as_mut().expect("frames of end systems outside were injected");
+                let outside = self.outside.as_mut().expect("frames of external end systems were injected before");
                 outside.receive(Delivered { time: now, vc: sender, tag }, cells);
             }
         }

@@ -121,25 +121,28 @@ struct Bucket {
 }
 
 impl Bucket {
-    #[expect(clippy::arithmetic_side_effects, reason = "424 by 64 bits, in 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: 424 times a 64-bit number fits 128 bits")]
     fn new(rate: BitRate, clock: Clock) -> Self {
         let cell = u128::from(CELL_BITS) * u128::from(clock.units_per_second);
         Self { rate: u128::from(rate.bits_per_second), cell, level: 0, at: Time::default() }
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "the earlier time is subtracted")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no underflow: the earlier time is subtracted from the later one"
+    )]
     fn level(&self, now: Time) -> u128 {
         self.level.saturating_sub(self.of(now - self.at))
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "a level is at most tau and a cell")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: the level is at most tau plus one cell")]
     fn add_cell(&mut self, now: Time) {
         self.level = self.level(now) + self.cell;
         self.at = now;
     }
 
     /// Converts a span of time to the bucket's unit.
-    #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits 128 bits")]
     fn of(&self, span: Span) -> u128 {
         u128::from(span.0) * self.rate
     }
@@ -148,7 +151,7 @@ impl Bucket {
 impl Policer {
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "MBS has 33 bits and a cell 49, a rate 64 and a span 62; pcr is positive and no less than mcr"
+        reason = "products of MBS (33 bits), rates (64 bits) and times (62 bits) fit 128 bits"
     )]
     pub(crate) fn new(contract: &Gfr, link_rate: BitRate, clock: Clock) -> Self {
         let pcr = contract.pcr.unwrap_or(link_rate);
@@ -173,7 +176,7 @@ impl Policer {
         }
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells and frames that came")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are counts of arrived cells and frames")]
     pub(crate) fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
         if self.in_frame == 0 {
             self.counters.frames += 1;

@@ -92,7 +92,7 @@ impl HostOptions {
 /// Draws a time uniformly from 0 to `most`, both included.
 pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     let units = (u128::from(rng.next_u64()) * (u128::from(most.0) + 1)) >> 64;
-    Span(u64::try_from(units).expect("a 64-bit number times a share"))
+    Span(u64::try_from(units).expect("a share of a 64-bit number fits 64 bits"))
 }
 
 /// The errors of a host's clock.
@@ -108,7 +108,7 @@ impl Rate {
     /// Returns the true duration of a `period` measured by this clock.
     pub fn takes_for(self, period: Span) -> Span {
         // Periods are far below 2^53 units, and the correction is smaller than the period.
-        #[expect(clippy::cast_possible_truncation, reason = "a tenth of a period at most")]
+        #[expect(clippy::cast_possible_truncation, reason = "the value is at most a tenth of a period")]
         let more = (period.0 as f64 * self.skew).round() as i64;
         Span(period.0.saturating_add_signed(more).max(1))
     }

@@ -31,7 +31,7 @@ pub struct Terms<'a> {
 /// weights w from [`Terms`], a VC above its minimum crosses a full link on which no rate above its own minimum has a
 /// larger r / w. On a link overloaded by the minimums alone, every VC gets its minimum and no more.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
-    filled(capacities, paths, terms, &CancellationToken::never()).expect("no test stops it")
+    filled(capacities, paths, terms, &CancellationToken::never()).expect("no test cancels a run")
 }
 
 /// Computes [`shares`], unless cancelled.

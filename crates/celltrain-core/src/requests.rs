@@ -162,7 +162,11 @@ impl Sizes {
     }
 
     /// Draws a size in bytes, at least 1.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checks keep sizes from 1 to 2^53")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "no overflow: checks keep sizes between 1 and 2^53"
+    )]
     pub fn draw(&self, rng: &mut Stream) -> u64 {
         self.at(rng.unit()).round() as u64
     }

@@ -64,7 +64,11 @@ impl Threshold {
     /// Returns R in whole cells, rounded down: a whole number X exceeds R if and only if it exceeds the result. The
     /// rounding error of the product is ignored, so 0.29 of 100 cells is 29 although 0.29 * 100.0 is
     /// 28.999999999999996.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the capacity, rounded down")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the value lies between 0 and the capacity and is rounded down"
+    )]
     pub fn whole_cells(self, capacity: u32) -> u32 {
         (self.cells(capacity) * (1.0 + 4.0 * f64::EPSILON)) as u32
     }

@@ -51,12 +51,12 @@ impl UpstreamLinks {
     /// Returns the number of the upstream link `from` among the inputs of a port.
     pub(crate) fn input(&self, link: LinkIndex, from: LinkIndex) -> u32 {
         let place = self.of(link).binary_search(&from);
-        index(place.expect("the VC crosses both links"))
+        index(place.expect("the path of the VC contains both links"))
     }
 }
 
 fn index(i: usize) -> u32 {
-    u32::try_from(i).expect("indices fit 32 bits")
+    u32::try_from(i).expect("all indices fit 32 bits")
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ impl Segments {
 
 const LAP: u64 = 1 << 32;
 
-#[expect(clippy::cast_possible_truncation, reason = "only the low half is used")]
+#[expect(clippy::cast_possible_truncation, reason = "the cast keeps the low half on purpose")]
 fn low(position: u64) -> u32 {
     position as u32
 }

@@ -185,7 +185,8 @@ impl Trial {
             });
         }
         for (flow, packets) in &self.losses {
-            let vc = network.flows[FlowIndex::new(u32::try_from(*flow).expect("flows fit 32 bits"))].data_vc;
+            let vc =
+                network.flows[FlowIndex::new(u32::try_from(*flow).expect("the number of flows fits 32 bits"))].data_vc;
             let access = network.vcs[vc].path[0];
             let pattern = LossPattern::Numbers(packets.clone());
             network.links[access].losses.push(LossRule { vc, unit: LossUnit::Packets, pattern });

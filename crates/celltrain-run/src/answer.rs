@@ -262,17 +262,18 @@ mod tests {
     }
 
     fn answer(run: &EndedRun, wanted: Option<&Wanted>) -> Value {
-        let text = Answer { run, wanted, token: &CancellationToken::never() }.text().expect("no test stops it");
-        serde_json::from_str(&text).expect("it is JSON")
+        let text = Answer { run, wanted, token: &CancellationToken::never() }.text().expect("no test cancels a run");
+        serde_json::from_str(&text).expect("the text is valid JSON")
     }
 
     #[test]
     fn the_keys_of_a_written_answer_are_in_order_and_writing_can_be_cancelled() {
         let network = network();
         let record = record(&network);
-        let text =
-            Answer { run: &record, wanted: None, token: &CancellationToken::never() }.text().expect("no test stops it");
-        assert_eq!(text, serde_json::from_str::<Value>(&text).expect("it is JSON").to_string());
+        let text = Answer { run: &record, wanted: None, token: &CancellationToken::never() }
+            .text()
+            .expect("no test cancels a run");
+        assert_eq!(text, serde_json::from_str::<Value>(&text).expect("the text is valid JSON").to_string());
         let no = || false;
         assert!(Answer { run: &record, wanted: None, token: &CancellationToken::every(1, &no) }.text().is_err());
     }

@@ -37,7 +37,7 @@ mod tests {
         assert!(!has_failed());
         fail("first".into());
         fail("second".into());
-        std::thread::spawn(|| assert!(!has_failed())).join().expect("another thread has its own");
+        std::thread::spawn(|| assert!(!has_failed())).join().expect("the other thread has its own list");
         assert!(has_failed());
         assert_eq!(take().as_deref(), Some("first"));
         assert_eq!(take(), None);

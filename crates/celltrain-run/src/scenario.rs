@@ -167,11 +167,11 @@ mod tests {
     fn handle() -> Handle {
         let (handle, Estimated { reading, .. }) = Handle::of_reading(read_toml(TEXT, "two.toml"));
         assert!(reading.faults.is_empty(), "{:?}", reading.faults);
-        handle.expect("it has no faults")
+        handle.expect("the scenario is valid")
     }
 
     fn checked(handle: &Handle) -> Arc<Checked> {
-        handle.checked(&CancellationToken::never()).expect("it has no faults, and no test stops it")
+        handle.checked(&CancellationToken::never()).expect("the scenario is valid, and no test cancels the check")
     }
 
     #[test]
@@ -182,16 +182,16 @@ mod tests {
         assert_eq!(again.json(), text);
         assert_eq!(checked(&again).json().to_string(), text);
         let reading = read_json(&text, "scenario");
-        assert_eq!(Some(&serde_json::from_str(&text).expect("it is JSON")), reading.scenario.as_ref());
+        assert_eq!(Some(&serde_json::from_str(&text).expect("the text is valid JSON")), reading.scenario.as_ref());
     }
 
     #[test]
     fn the_network_built_for_a_check_is_used_by_the_first_run_and_equals_a_new_one() {
         let checked = checked(&handle());
         assert!(checked.holds_a_network());
-        let first = checked.network(3, &CancellationToken::never()).expect("no test stops it");
+        let first = checked.network(3, &CancellationToken::never()).expect("no test cancels a run");
         assert!(!checked.holds_a_network(), "the runner owns the network");
-        let second = checked.network(3, &CancellationToken::never()).expect("no test stops it");
+        let second = checked.network(3, &CancellationToken::never()).expect("no test cancels a run");
         assert_eq!(format!("{first:?}"), format!("{second:?}"));
         assert_eq!(first.seed, 3);
     }

@@ -479,9 +479,10 @@ mod tests {
              ports = [\"sw2->destination1\"]\npool.main.policy.complete_sharing = {}\n",
         );
         let all: Vec<&str> = SERIES.iter().map(|series| series.name).collect();
-        let trace = trace(&network, &all, "100us").expect("it is right").expect("it names series");
-        let mut recorder = trace.recorder(&network).expect("it is right");
-        Engine::Fast.run(&network, &mut recorder, |_| true).expect("no test stops it");
+        let trace =
+            trace(&network, &all, "100us").expect("the choice is valid").expect("the choice names at least one series");
+        let mut recorder = trace.recorder(&network).expect("the choice is valid");
+        Engine::Fast.run(&network, &mut recorder, |_| true).expect("no test cancels a run");
         let widths: Vec<usize> = SERIES
             .iter()
             .flat_map(|series| series.columns.iter().map(|_| series.over.width(&recorder, &network)))
@@ -506,14 +507,17 @@ mod tests {
              [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
              [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 0.5\n";
         let network = build::network(&read_toml(text, "test").expect_scenario(), 1);
-        let trace = trace(&network, &["memory"], "10us").expect("it is right").expect("it names series");
+        let trace = trace(&network, &["memory"], "10us")
+            .expect("the choice is valid")
+            .expect("the choice names at least one series");
         let [recorded, by_reference] = [Engine::Fast, Engine::Reference].map(|engine| {
-            let mut recorder = trace.recorder(&network).expect("it is right");
-            engine.run(&network, &mut recorder, |_| true).expect("no test stops it");
+            let mut recorder = trace.recorder(&network).expect("the choice is valid");
+            engine.run(&network, &mut recorder, |_| true).expect("no test cancels a run");
             Recorded::of(&network, &trace, recorder)
         });
         assert_eq!(recorded, by_reference);
-        let (_, names) = recorded.names.iter().find(|(over, _)| *over == "memory_queues").expect("it is there");
+        let (_, names) =
+            recorded.names.iter().find(|(over, _)| *over == "memory_queues").expect("the observer is still installed");
         assert!(names.iter().all(|name| name.starts_with("sw1/") && name.ends_with("/0")), "{names:?}");
         let [(_, Array::Counts(held)), (_, Array::Counts(shared)), (_, Array::Numbers(thresholds))] =
             &recorded.arrays[..]
@@ -555,8 +559,10 @@ mod tests {
     #[test]
     fn a_series_that_is_requested_twice_is_recorded_once() {
         let network = network("");
-        let twice = trace(&network, &["cwnd", "queue", "cwnd"], "1us").expect("it is right").expect("it names series");
+        let twice = trace(&network, &["cwnd", "queue", "cwnd"], "1us")
+            .expect("the choice is valid")
+            .expect("the choice names at least one series");
         assert_eq!(twice.series.len(), 2);
-        assert!(trace(&network, &[], "1us").expect("it is right").is_none());
+        assert!(trace(&network, &[], "1us").expect("the choice is valid").is_none());
     }
 }

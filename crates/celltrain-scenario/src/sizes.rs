@@ -45,7 +45,7 @@ pub(crate) fn resolve(options: &SizeOptions, scope: &mut Scope<'_>) -> Option<Si
 /// Returns the rows of a shipped file.
 fn rows(text: &str) -> Vec<(f64, f64)> {
     let lines = text.lines().filter(|line| !line.starts_with('#')).skip(1);
-    let number = |text: &str| text.parse::<f64>().expect("shipped files have numbers");
+    let number = |text: &str| text.parse::<f64>().expect("shipped distributions contain only numbers");
     lines.filter_map(|line| line.split_once(',')).map(|(bytes, share)| (number(bytes), number(share))).collect()
 }
 
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn the_mean_of_each_shipped_distribution_follows_from_its_points() {
         let mean = |name: &str| {
-            let sizes = resolved(&SizeOptions::Named(name.to_string())).0.expect("it is shipped");
+            let sizes = resolved(&SizeOptions::Named(name.to_string())).0.expect("the distribution is shipped");
             sizes.mean_of(|bytes| bytes)
         };
         // The expected means are sums over the middles of intervals, each times its share.

@@ -86,7 +86,7 @@ fn runs() -> Vec<Run> {
 impl Run {
     fn result(&self) -> RunResult {
         let reading = read_toml(&self.text, &self.scenario);
-        let mut scenario = reading.scenario.expect("shipped scenarios are good");
+        let mut scenario = reading.scenario.expect("every shipped scenario is valid");
         // Networks with requests are large, and reach all of these within their own time.
         if scenario.requests.is_empty() {
             scenario.duration = DURATION.parse().unwrap();
@@ -100,13 +100,13 @@ impl Run {
     }
 
     fn hosted(&self, scenario: &Scenario, network: &Network, probe: &mut impl Probe) -> RunResult {
-        let run = match hosts(scenario, network).expect("this build has all stacks") {
+        let run = match hosts(scenario, network).expect("this build includes all stacks") {
             Some(hosts) => {
                 self.engine.run_hosted(network, probe, |_| true, |simulation| hosts.run(simulation, |_, _| ()))
             }
             None => self.engine.run(network, probe, |_| true).map_err(Into::into),
         };
-        run.expect("nothing interrupts it")
+        run.expect("nothing cancels this run")
     }
 }
 
@@ -140,5 +140,5 @@ fn on_threads(threads: usize, runs: &[Run]) -> Vec<RunResult> {
             });
         }
     });
-    found.into_inner().unwrap().into_iter().map(|result| result.expect("every run was made")).collect()
+    found.into_inner().unwrap().into_iter().map(|result| result.expect("every run has a result")).collect()
 }

@@ -143,7 +143,8 @@ fn a_source_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
     let (rates_without, without) = rates(&stopped_by_marks(""));
     let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
     // In the results, each data VC is followed by its acknowledgement VC.
-    let stopped = (0..2).find(|flow| without.abr[2 * flow].acr_mbps == 0.0).expect("one leaves the link to the other");
+    let stopped =
+        (0..2).find(|flow| without.abr[2 * flow].acr_mbps == 0.0).expect("one of the two sources has stopped");
     let back = |rates: &[Vec<f64>]| rates.windows(2).filter(|w| w[0][stopped] == 0.0 && w[1][stopped] > 0.0).count();
     assert!(rates_without[500..].iter().all(|now| now[stopped] == 0.0), "stopped for good");
     assert!(back(&rates_with[500..]) > 2, "stopped and back again and again: {}", back(&rates_with[500..]));
@@ -230,7 +231,7 @@ fn intermittent_ubr_does_not_stop_abr() {
             assert!(now[..2].iter().all(|rate| *rate > 10.0), "{allocator}: {now:?} Mb/s");
         }
         // The last burst ends after 950 ms.
-        let late = rates.last().expect("it is recorded")[..2].iter().sum::<f64>();
+        let late = rates.last().expect("the series has at least one sample")[..2].iter().sum::<f64>();
         assert!((0.85..1.1).contains(&(late / 155.52)), "{allocator}: {late} Mb/s");
         assert_eq!(fast, Engine::Reference.run_to_end(&network), "{allocator}");
     }
@@ -303,7 +304,7 @@ fn the_reference_rates_of_abr_consider_pcr_and_other_service_classes() {
     ] {
         let network = four_vcs(&format!("vc.tcp1.abr = {abr}\nvc.tcp2.abr = {{}}\n{rest}"));
         let (rates, fast) = rates(&network);
-        let last = &rates.last().expect("it is recorded")[..2];
+        let last = &rates.last().expect("the series has at least one sample")[..2];
         let close = last.iter().zip(expected).all(|(rate, expected)| (rate / expected - 1.0).abs() < 1e-9);
         assert!(close, "{last:?}, not {expected:?}: {abr}\n{rest}");
         assert_eq!(fast, Engine::Reference.run_to_end(&network), "{abr}\n{rest}");

@@ -76,7 +76,7 @@ fn first_header_mut(table: &mut Table) -> &mut Table {
     let has_header = !table.is_implicit();
     let inner = table.iter().find(|(_, item)| item.is_table()).map(|(key, _)| key.to_owned());
     match inner {
-        Some(key) if !has_header => first_header_mut(table[&key].as_table_mut().expect("it is a table")),
+        Some(key) if !has_header => first_header_mut(table[&key].as_table_mut().expect("the value is a table")),
         _ => table,
     }
 }
@@ -132,7 +132,7 @@ buffer = 7
 
     fn set(path: &str, value: &Json) -> String {
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
-        edited(TEXT, &path, Some(value).filter(|value| !value.is_null())).expect("it can be set")
+        edited(TEXT, &path, Some(value).filter(|value| !value.is_null())).expect("the value can be set")
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl<'a> Tables<'a> {
         let Self { mut grown, rows, .. } = self;
         let mut all = Map::new();
         for &kind in kinds {
-            let names = lines[kind as usize]["columns"].as_array().expect("a table has columns");
+            let names = lines[kind as usize]["columns"].as_array().expect("every table of events has columns");
             let of_kind = grown.remove(&kind).unwrap_or_else(|| names.iter().map(Growing::empty).collect());
             let mut table = Map::new();
             for (name, column) in names.iter().zip(of_kind) {
@@ -115,7 +115,7 @@ fn place_of(known: &mut Vec<String>, word: &str) -> i32 {
         known.push(word.to_owned());
         known.len() - 1
     });
-    i32::try_from(place).expect("a network has fewer parts than 2^31")
+    i32::try_from(place).expect("the parts of a network are fewer than 2^31")
 }
 
 fn length_of(values: &Values) -> usize {

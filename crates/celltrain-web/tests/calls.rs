@@ -23,7 +23,7 @@ fn limits() -> Value {
 
 fn ask(request: &Value) -> (Value, Vec<Column>) {
     let answered = answer(request.to_string().as_bytes(), |_| ());
-    (serde_json::from_str(&answered.text).expect("an answer is JSON"), answered.columns)
+    (serde_json::from_str(&answered.text).expect("the answer is valid JSON"), answered.columns)
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_run_on_the_page_equals_the_run_of_the_command_line_and_reports_progress() {
         assert!((0.0..=1.0).contains(&done));
         TOLD.fetch_add(1, Ordering::Relaxed);
     });
-    let answer: Value = serde_json::from_str(&answered.text).expect("it is JSON");
+    let answer: Value = serde_json::from_str(&answered.text).expect("the text is valid JSON");
     assert_eq!(answer["ok"]["answer"]["seed"], 3);
     assert_eq!(answer["ok"]["answer"]["fingerprint"].as_str().map(str::len), Some(16));
     assert!(TOLD.load(Ordering::Relaxed) > 0);

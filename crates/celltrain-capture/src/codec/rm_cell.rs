@@ -12,7 +12,7 @@ use celltrain_core::abr;
 pub use celltrain_core::abr::Rate;
 
 /// An RM cell as sent on the wire.
-#[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
+#[expect(clippy::struct_excessive_bools, reason = "the cast keeps exactly the bits of this field")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RmCell {
     /// Virtual path of the VC, 8 bits at the UNI.

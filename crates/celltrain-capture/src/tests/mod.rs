@@ -44,7 +44,7 @@ fn setting(kind: CaptureKind, encapsulation: Encapsulation, connection: Connecti
 
 fn capture(kind: CaptureKind, encapsulation: Encapsulation, connection: Connection) -> Capture<Vec<u8>> {
     let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };
-    Capture::new(Vec::new(), &about, setting(kind, encapsulation, connection)).expect("nothing is wrong")
+    Capture::new(Vec::new(), &about, setting(kind, encapsulation, connection)).expect("the settings are valid")
 }
 
 fn ip() -> Capture<Vec<u8>> {
@@ -146,7 +146,7 @@ fn a_handshake_in_a_capture_has_mss_window_scale_and_sack_and_is_labelled_synthe
     // SYN, SYN-ACK, ACK: each leaves at one end and arrives at the other.
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
     for packet in &packets {
-        let comment = packet.comment.as_ref().expect("it has a comment");
+        let comment = packet.comment.as_ref().expect("every packet has a comment");
         assert!(comment.starts_with("made up: in the model the connection tcp1 is open from the start"), "{comment}");
     }
     let [syn, syn_ack, ack] = [0, 2, 4].map(|at: usize| transport(&packets[at].bytes));
@@ -223,7 +223,7 @@ fn no_packet_has_a_time_before_the_connection_opens() {
 fn nothing_is_captured_at_an_end_that_was_not_chosen() {
     let receiver = End { interface: None, ..connection().receiver };
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { receiver, ..connection() });
-    capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("there is nothing to do");
+    capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("an end that is not captured writes nothing");
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
     assert!(packets.len() == 3 && packets.iter().all(|packet| packet.interface == 0), "{packets:?}");
 }
@@ -272,9 +272,9 @@ fn a_captured_frame_has_as_many_cells_as_in_the_simulation() {
         let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
         let [tcp, udp] = [connection(), packets()].map(|all| capture(CaptureKind::Aal5, encapsulation, all));
         let cells = |capture: &Capture<Vec<u8>>, frame| {
-            let frame = capture.pdu(&frame).expect("it fits");
+            let frame = capture.pdu(&frame).expect("the frame fits into AAL5");
             assert!(crc32_is_right(&frame), "CRC-32");
-            u32::try_from(frame.len() / 48).expect("few")
+            u32::try_from(frame.len() / 48).expect("the number of cells of a frame fits 32 bits")
         };
         let sizes: Vec<_> = (1..200).chain((0..50).map(|_| random.below(9_200))).chain([65_487]).collect();
         for bytes in sizes {
@@ -341,20 +341,22 @@ fn captured_cells_form_whole_frames_and_their_headers_show_tags_and_congestion_m
     let mut frames = Vec::new();
     for number in 0..50 {
         let frame = data(number, random.next_u64() >> 20, 1 + random.below(2_000));
-        let pdu = capture.pdu(&frame).expect("it fits");
-        for index in 0..u32::try_from(pdu.len() / 48).expect("few") {
+        let pdu = capture.pdu(&frame).expect("the frame fits into AAL5");
+        for index in 0..u32::try_from(pdu.len() / 48).expect("the number of cells of a frame fits 32 bits") {
             let damaged = number == 7;
             let kind = CellKind::User { frame, index, clp: index == 1, efci: index == 2, damaged };
             capture.cell(&cell(kind)).expect("writing to memory cannot fail");
             // A cell of another VC is interleaved.
-            capture.cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) }).expect("likewise");
+            capture
+                .cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) })
+                .expect("an end that is not captured writes nothing");
         }
         frames.push(pdu);
     }
     let mut collected = vec![Vec::new()];
     for packet in written(capture).iter().filter(|packet| packet.interface == 1) {
         let cell = &packet.bytes;
-        let current = collected.last_mut().expect("there is one");
+        let current = collected.last_mut().expect("the queue is not empty");
         let index = current.len() / 48;
         assert!(cell.len() == 53 && hec_is_right(cell), "{cell:?}");
         assert_eq!(big32(cell, 0) >> 4, 3 << 16 | 0x63);
@@ -423,7 +425,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
     let connections = vec![connection(); 16_386];
     let framing = Aal5Options::default();
     let setting = Setting { kind: CaptureKind::Ip, framing, interfaces, connections };
-    let mut capture = Capture::new(Vec::new(), &About::default(), setting).expect("nothing is wrong");
+    let mut capture = Capture::new(Vec::new(), &About::default(), setting).expect("the settings are valid");
     let numbers = [0, 1, 16_383, 16_384, 16_385];
     for connection in numbers {
         let frame = Frame { connection, ..data(0, 0, 1) };
@@ -510,7 +512,7 @@ fn a_full_disk_is_reported_when_the_next_packet_is_written() {
     let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };
     let full = |result| matches!(result, Err(CaptureError::Write(error)) if error.kind() == io::ErrorKind::StorageFull);
     assert!(full(Capture::new(Disk(enough - 1), &about, setting.clone()).map(drop)));
-    let mut capture = Capture::new(Disk(enough), &about, setting).expect("it is enough for the handshake");
+    let mut capture = Capture::new(Disk(enough), &about, setting).expect("the disk has room for the handshake");
     assert!(full(capture.frame(&seen(5, Place::Sender, data(0, 0, 1)))));
 }
 
@@ -531,7 +533,7 @@ proptest! {
         let mut capture = ip();
         capture.frame(&seen(5, Place::Receiver, frame)).expect("writing to memory cannot fail");
         let packets = written(capture);
-        let (read, []) = TcpHeader::from_slice(transport(&packets[0].bytes)).expect("it is a header") else {
+        let (read, []) = TcpHeader::from_slice(transport(&packets[0].bytes)).expect("the bytes are a TCP header") else {
             panic!("an acknowledgement carries no data")
         };
         let Carries::Ack(_, sent) = frame.carries else { unreachable!("it is one") };
@@ -540,7 +542,7 @@ proptest! {
         prop_assert_eq!(offset(read.acknowledgment_number), near);
         let mut read_blocks = SackBlocks::NONE;
         for option in read.options_iterator() {
-            if let TcpOptionElement::SelectiveAcknowledgement(first, others) = option.expect("it is well-formed") {
+            if let TcpOptionElement::SelectiveAcknowledgement(first, others) = option.expect("the TCP option is well-formed") {
                 for (left, right) in [first].into_iter().chain(others.into_iter().flatten()) {
                     read_blocks.push(offset(left), offset(right));
                 }

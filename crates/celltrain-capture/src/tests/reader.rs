@@ -60,7 +60,7 @@ pub(super) fn read(mut bytes: &[u8]) -> File {
                 file.packets.push(Packet {
                     interface: little(body, 0),
                     time_ns: u64::from(little(body, 4)) << 32 | u64::from(little(body, 8)),
-                    flags: little(&of(2).expect("every packet says which way it went"), 0),
+                    flags: little(&of(2).expect("every packet has its direction"), 0),
                     comment: of(1).map(|text| String::from_utf8(text).expect("a comment is UTF-8")),
                     bytes: body[start..end].to_vec(),
                 });
@@ -121,7 +121,7 @@ pub(super) fn transport(packet: &[u8]) -> &[u8] {
     assert_eq!(big16(packet, 6), 0x4000, "don't fragment");
     assert_eq!(packet[8], 64, "time to live");
     let segment = &packet[20..total];
-    let length = u16::try_from(segment.len()).expect("below 65536").to_be_bytes();
+    let length = u16::try_from(segment.len()).expect("the length of a segment is below 65,536").to_be_bytes();
     assert!(sums_up(&[&packet[12..20], &[0, packet[9]], &length, segment]), "TCP or UDP checksum");
     segment
 }

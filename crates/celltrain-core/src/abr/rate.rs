@@ -23,7 +23,7 @@ impl Rate {
         // The float's exponent, with a bias of 1023, and the first nine bits of its mantissa. The sign bit is zero.
         let bits = cells_per_second.to_bits();
         let exponent = u16::try_from((bits >> 52) - 1023).expect("the rate is below 2^32");
-        let mantissa = u16::try_from(bits >> 43 & u64::from(RATE_MANTISSA)).expect("nine bits");
+        let mantissa = u16::try_from(bits >> 43 & u64::from(RATE_MANTISSA)).expect("the mantissa has nine bits");
         Self(RATE_NONZERO | exponent << RATE_EXPONENT_SHIFT | mantissa)
     }
 

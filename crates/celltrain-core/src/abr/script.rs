@@ -127,7 +127,7 @@ impl script::Player for Player {
 impl Player {
     /// Adds data to send. A port receives it as a packet, whose cells carry EFCI if `marked`.
     fn data_comes(&mut self, cells: u64, marked: bool) {
-        let cells = u32::try_from(cells).expect("scripts are short");
+        let cells = u32::try_from(cells).expect("the number of cells in a script fits 32 bits");
         match &mut self.end {
             End::Source(_) => self.data += cells,
             End::Port(port) => {
@@ -188,10 +188,10 @@ impl Player {
                 continue;
             }
             let data_waits = self.data > 0;
-            match self.source().next_kind(start, data_waits).expect("something waits") {
+            match self.source().next_kind(start, data_waits).expect("data or an RM cell is waiting") {
                 Kind::Data => self.send_data(start, until),
                 kind => {
-                    let content = self.source().sent(start, kind).expect("it is an RM cell");
+                    let content = self.source().sent(start, kind).expect("the content is that of an RM cell");
                     self.note(start, kind_of(&content), Some(content), None);
                 }
             }
@@ -223,7 +223,8 @@ impl Player {
                 let ahead = source.data_cells_until_rm(start).min(most);
                 source.sent_data(start, ahead);
                 let started = (0..ahead).take_while(|&i| start + interval * u64::from(i) < until);
-                let started = u32::try_from(started.count()).expect("no more than were sent");
+                let started =
+                    u32::try_from(started.count()).expect("the number of cells is at most the number that was sent");
                 source.unsend_data(ahead - started);
                 started
             }
@@ -289,7 +290,7 @@ impl Player {
     fn compare(&self, name: &str, expected: &str) -> Result<(), String> {
         let source = match &self.end {
             End::Source(source) => source,
-            End::Port(port) => port.source(Label::new(0)).expect("it is controlled"),
+            End::Port(port) => port.source(Label::new(0)).expect("the VC is under rate control"),
         };
         let counters = source.counters();
         let value = match name {

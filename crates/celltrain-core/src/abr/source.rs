@@ -246,7 +246,7 @@ impl Source {
         let by_time = (forward_at + self.trm).0.saturating_sub(first.0).div_ceil(self.interval.0);
         let started = 1 + LONGEST.saturating_sub(first.0) / self.interval.0;
         let cells = by_time.max(u64::from(least)).min(u64::from(by_count)).min(started);
-        u32::try_from(cells).expect("it is below Nrm")
+        u32::try_from(cells).expect("the number of cells is below Nrm")
     }
 
     /// Starts `cells` data cells: the first at `first`, the others an [`interval`](Self::interval) apart. Equivalent to
@@ -361,7 +361,7 @@ impl Source {
         );
         if self.out_of_rate_rm_waits() {
             self.counters.backward_rm_sent += 1;
-            return self.waiting.take().expect("it waits");
+            return self.waiting.take().expect("an RM cell is waiting");
         }
         self.out_of_rate_at = Some(now);
         self.counters.out_of_rate_sent += 1;
@@ -419,7 +419,11 @@ impl Source {
     fn interval_at(&self, rate: f64) -> Span {
         let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
         if units < LONGEST as f64 {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, and from 0 to 2^62")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the value is an integer from 0 to 2^62"
+            )]
             let units = units.ceil() as u64;
             Span(units).max(self.cell_time)
         } else {

@@ -114,7 +114,7 @@ impl Configure for Config {
         self.thresholds().check(mqs)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "a packet has a cell")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no underflow: every packet has at least one cell")]
     fn build(&self, packets: &Packets) -> AdaptiveDiscard {
         let vc = |vc| Vc { mqs: packets.capacity() / packets.longest(vc), ..Vc::default() };
         AdaptiveDiscard {

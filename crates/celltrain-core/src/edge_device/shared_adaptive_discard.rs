@@ -122,7 +122,10 @@ impl SharedAdaptiveDiscard {
 /// Returns the VC that loses a packet if the memory lacks room for `cells` more cells of `vc`. It is the VC that most
 /// exceeds its share, among those that have a packet to drop. In a tie, `vc` is chosen if it is among the tied VCs,
 /// otherwise the first of them.
-#[expect(clippy::arithmetic_side_effects, reason = "cells in memory and 32 bits more, in 64 bits")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "no overflow: the number of waiting cells plus 32 bits fits 64 bits"
+)]
 fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let eb = f64::from(packets.capacity());
     if packets.all_whole_cells() + u64::from(cells) <= u64::from(packets.capacity()) {
@@ -130,7 +133,9 @@ fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     }
     let is_active = |j| j == vc || packets.ql(j) > 0;
     let total: f64 = packets.vcs().filter(|&j| is_active(j)).map(|j| packets.acr(j)).sum();
-    let active = f64::from(u32::try_from(packets.vcs().filter(|&j| is_active(j)).count()).expect("labels fit 24 bits"));
+    let active = f64::from(
+        u32::try_from(packets.vcs().filter(|&j| is_active(j)).count()).expect("the number of VCs fits 24 bits"),
+    );
     // Y_i - S_i. If no VC may send, all have equal shares.
     let excess = |j: Label| {
         let y = packets.whole_cells(j) + if j == vc { u64::from(cells) } else { 0 };

@@ -142,7 +142,7 @@ fn clocks_that_tick_every_microsecond_need_no_more_events_than_the_traffic() {
     }
     out.clear();
     while out.is_empty() {
-        ends.on_tick(ends.next_tick().expect("a timer runs"), &mut Nothing, &mut out);
+        ends.on_tick(ends.next_tick().expect("a timer of the connection is running"), &mut Nothing, &mut out);
         ticks += 1;
     }
     assert!(ticks < 40, "{ticks} ticks were simulated");

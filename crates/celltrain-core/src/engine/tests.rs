@@ -31,7 +31,7 @@ fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
 /// Returns the result of both engines after checking that they agree.
 fn run(network: &Network) -> RunResult {
     let [fast, reference] =
-        Engine::ALL.map(|engine| engine.run(network, &mut Nothing, |_| true).expect("nothing interrupts it"));
+        Engine::ALL.map(|engine| engine.run(network, &mut Nothing, |_| true).expect("nothing cancels this run"));
     assert_eq!(fast, reference, "the engines agree");
     fast
 }
@@ -94,7 +94,7 @@ fn a_flow_that_starts_later_still_ends_at_the_end_of_the_run() {
     let result = run(&network);
     let one_way_and_back = f64::from((14 + 4) * 265 + 6 * 486) / 97_200_000.0;
     for flow in &result.flows {
-        let took = flow.completion_s.expect("it ended");
+        let took = flow.completion_s.expect("every flow has ended");
         assert!((took - one_way_and_back).abs() < 1e-9, "{took}");
     }
 }

@@ -263,7 +263,7 @@ impl Memory {
                     ports.len() - 1
                 });
                 QueueInfo {
-                    port: u32::try_from(port).expect("indices fit 32 bits"),
+                    port: u32::try_from(port).expect("all indices fit 32 bits"),
                     priority: queue.priority,
                     cell_time: cell_time(queue.link),
                     alpha: queue.alpha,

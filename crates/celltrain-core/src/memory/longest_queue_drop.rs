@@ -63,7 +63,7 @@ impl MemoryPolicy for LongestQueueDrop {
             Variant::TailLowest => view.queues.keys().rev().max_by_key(|&other| length(other)),
             Variant::HeadHighest => view.queues.keys().max_by_key(|&other| length(other)),
         }
-        .expect("a pool has queues");
+        .expect("every pool has at least one queue");
         reached!(LongestQueueTie if view.queues.keys().filter(|&other| length(other) == length(longest)).count() > 1);
         match self.variant {
             Variant::TailLowest if longest == queue => {

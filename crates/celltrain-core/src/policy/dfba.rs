@@ -89,7 +89,7 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba {
-        let r = self.r(Some(capacity)).expect("a capacity was given");
+        let r = self.r(Some(capacity)).expect("fractional thresholds require a finite buffer, which was checked");
         Dfba { r_i: self.thresholds.resolve(vcs).into(), r: f64::from(r), z: self.z }
     }
 }

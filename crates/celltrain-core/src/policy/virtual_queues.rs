@@ -32,7 +32,7 @@ impl<A: Arbiter> VirtualQueues<A> {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that are there")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are counts of waiting cells")]
 impl<A: Arbiter> CellFollower for VirtualQueues<A> {
     fn on_enter(&mut self, vc: Label, cells: u32) {
         if self.cells[vc] == 0 {

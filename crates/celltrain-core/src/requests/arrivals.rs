@@ -222,7 +222,7 @@ impl Incast {
 pub(crate) fn paths(key: u64, number: u32, vcs: [usize; 2]) -> [usize; 2] {
     [0, 1].map(|way: usize| {
         let hashed = hash(key, 2 * u64::from(number) + way as u64);
-        usize::try_from((u128::from(hashed) * vcs[way] as u128) >> 64).expect("below the number of VCs")
+        usize::try_from((u128::from(hashed) * vcs[way] as u128) >> 64).expect("the product is below the number of VCs")
     })
 }
 
@@ -278,7 +278,7 @@ mod tests {
         let mut schedule = Schedule::new(requests, &requests.groups.raw[0], seed, clock);
         let (mut events, mut opened) = (Vec::new(), 0);
         while opened < number {
-            let now = schedule.next().expect("requests never stop arriving");
+            let now = schedule.next().expect("the schedule of requests never ends");
             while let Some(due) = schedule.take_due(now) {
                 opened += usize::from(matches!(due, Due::Opening(_)));
                 events.push((now, due));
@@ -395,7 +395,7 @@ mod tests {
         let asked: Vec<Time> =
             events.iter().filter(|(_, due)| matches!(due, Due::Query(_))).map(|&(time, _)| time).collect();
         let answers = openings(&events);
-        let query = |opening: &Opening| opening.query.expect("it answers one");
+        let query = |opening: &Opening| opening.query.expect("every answer belongs to a query");
         for (time, opening) in &answers {
             let after = (*time - asked[query(opening) as usize]).0;
             // Both times are rounded.

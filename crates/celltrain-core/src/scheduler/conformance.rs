@@ -15,7 +15,7 @@ pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
 
 /// Returns the queues of a scheduler at a port crossed by VCs with these classes.
 pub(super) fn queues(config: &impl Configure, classes: &[Class]) -> CellQueues {
-    CellQueues::new(config.build(&kinds(classes)).expect("there are several queues"))
+    CellQueues::new(config.build(&kinds(classes)).expect("a scheduler with several queues needs the list of queues"))
 }
 
 /// Adds one cell for each VC in `come`, then returns the labels of the next cells sent.

@@ -53,7 +53,7 @@ struct GuaranteedRate {
     credit: u64,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: credit is at most two cells")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: the credit is at most two cells")]
 impl Scheduler for GuaranteedRate {
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
         for _ in 0..cells {

@@ -33,7 +33,7 @@ struct StrictPriority;
 impl Scheduler for StrictPriority {
     fn serve(&mut self, mut cells: u32, waiting: &mut impl Waiting) {
         while cells > 0 {
-            let queue = waiting.queues().find(|&queue| waiting.cells(queue) > 0).expect("a cell waits");
+            let queue = waiting.queues().find(|&queue| waiting.cells(queue) > 0).expect("at least one cell is waiting");
             cells -= waiting.send(queue, cells);
         }
     }

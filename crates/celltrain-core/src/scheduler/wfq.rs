@@ -107,7 +107,7 @@ macro_rules! numbers {
             const MOST_STEP: u128 = 1 << $step_bits;
 
             fn step(step: u128) -> Self {
-                Self::try_from(step).expect("a step stays within its bits")
+                Self::try_from(step).expect("a step of virtual time stays within its bits")
             }
 
             #[inline(always)]
@@ -126,7 +126,7 @@ macro_rules! numbers {
             }
 
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, reason = "only the low bits are used")]
+            #[allow(clippy::cast_possible_truncation, reason = "the cast keeps the low bits on purpose")]
             fn vc(self) -> usize {
                 self as usize & ((1 << LABEL_BITS) - 1)
             }
@@ -140,7 +140,10 @@ numbers! {
     u128: 64,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: tags are lowered before they fill their bits")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "no overflow: tags are lowered before they reach the largest number"
+)]
 impl<N: Number> Wfq<N> {
     fn new(steps: &[u128]) -> Self {
         let leaves = steps.len().next_power_of_two();
@@ -164,7 +167,10 @@ impl<N: Number> Wfq<N> {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: tags are lowered before they fill their bits")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "no overflow: tags are lowered before they reach the largest number"
+)]
 impl<N: Number> Scheduler for Wfq<N> {
     /// `F = max(F_prev(v), v_now) + 1 / w_v`.
     #[inline]
@@ -216,7 +222,7 @@ fn steps(weights: &[f64]) -> Vec<u128> {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a ratio of weights is at least 1, and a larger one than 2^64 stays at that"
+    reason = "the ratio of weights is at least 1, and larger ratios saturate at 2^64"
 )]
 fn rounded_step(ratio: f64) -> u128 {
     (ratio.min(MOST_STEP as f64 / UNIT) * UNIT).round() as u128

@@ -131,7 +131,7 @@ fn delay(fate: &Outcome) -> Option<u64> {
 
 fn tcp(name: &str, segments: u64) -> TcpConfig {
     let options = TcpOptions { receive_window: Bytes { bytes: segments * MSS }, ..TcpOptions::default() };
-    TcpConfig::named(name, options).expect("a listed name")
+    TcpConfig::named(name, options).expect("the schema lists this name")
 }
 
 /// Variants that recover from a loss without a timeout.
@@ -190,7 +190,8 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
         };
         let pace = paced.then_some(3);
         let run = || {
-            let mut pipe = Pipe::new(&TcpConfig::named(name, options.clone()).expect("a listed name"), pace);
+            let mut pipe =
+                Pipe::new(&TcpConfig::named(name, options.clone()).expect("the schema lists this name"), pace);
             let mut rng = Stream::new(seed, "pipe");
             // Losses occur in the first 30 seconds only.
             pipe.run(30_000, |segment, _| {
@@ -217,7 +218,7 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
 
 fn whatever_is_lost_everything_arrives(cases: u32) {
     let config = ProptestConfig { cases, ..crate::rng::proptest_seeded(8) };
-    TestRunner::new(config).run(&situations(), everything_arrives).expect("everything arrives");
+    TestRunner::new(config).run(&situations(), everything_arrives).expect("all data arrives in every case");
 }
 
 #[test]
@@ -279,7 +280,7 @@ fn follows_the_square_root_law(
 ) {
     for name in FAST {
         let options = TcpOptions { delayed_acks, ..tcp(name, 4_000).options().clone() };
-        let config = TcpConfig::named(name, options).expect("a listed name");
+        let config = TcpConfig::named(name, options).expect("the schema lists this name");
         for &every in losses {
             let fate = |sending, _, rng: &mut Stream| {
                 if is_lost(sending, every, rng) { Outcome::Lost } else { Outcome::Arrives }
@@ -335,7 +336,7 @@ fn one_in(sending: u64, every: u32, _: &mut Stream) -> bool {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the table's numbers are positive and small"
+    reason = "the numbers of the table are positive and small"
 )]
 fn the_average_windows_of_standard_tcp_are_those_of_table_1_of_rfc_3649() {
     // The table leaves out the round trip of recovery and counts parts of segments, which matters in small windows.
@@ -404,7 +405,7 @@ fn cubic_regains_its_window_after_k_seconds_and_its_mean_follows_the_response_fu
     let cubic = (0.4f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * (rtt * EVERY as f64).powf(0.75);
     for name in ["newreno", "sack"] {
         let options = TcpOptions { congestion: Congestion::Cubic, ..tcp(name, 4_000).options().clone() };
-        let config = TcpConfig::named(name, options).expect("a listed name");
+        let config = TcpConfig::named(name, options).expect("the schema lists this name");
         let measured =
             rate(&config, 600, |sending, _, _| if sending % EVERY == 0 { Outcome::Lost } else { Outcome::Arrives });
         println!("{name} with CUBIC, p = 1/{EVERY}: {:.3} of {cubic:.1}", measured / cubic);

@@ -12,7 +12,7 @@ use super::{Ack, Segment, TcpConfig, window_scale};
 use crate::coverage::reached;
 
 /// The receiving end of a connection.
-#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is an independent state")]
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// Next byte expected; everything before it was delivered to the application.
@@ -195,7 +195,7 @@ impl Receiver {
         reached!(BlocksDoNotFit if self.newest.len() > MAX_BLOCKS);
         for &byte in self.newest.iter().take(MAX_BLOCKS) {
             let range = self.kept.iter().find(|range| range.0 <= byte && byte < range.1);
-            let &(start, end) = range.expect("a note is of a range that is kept");
+            let &(start, end) = range.expect("every note refers to a range that is kept");
             blocks.push(start, end);
         }
         blocks
@@ -229,7 +229,7 @@ impl Receiver {
             OfferedWindow::LessKept => self.kept.iter().map(|(start, end)| end - start).sum(),
         };
         let field = (self.window.saturating_sub(kept) >> self.scale).min(u64::from(u16::MAX));
-        u16::try_from(field).expect("the bound makes it fit")
+        u16::try_from(field).expect("the bound ensures that the value fits")
     }
 
     fn holds(&self, segment: Segment) -> bool {

@@ -91,7 +91,7 @@ impl Handshake {
 fn write_flight(length: usize, parameters: &[u8], out: &mut Vec<u8>) {
     let total = length + parameters.len();
     for length in [total, parameters.len()] {
-        out.extend(u16::try_from(length).expect("flights are short").to_be_bytes());
+        out.extend(u16::try_from(length).expect("a flight of the handshake is below 65,536 bytes").to_be_bytes());
     }
     out.extend(parameters);
     out.resize(out.len() + total - LENGTHS - parameters.len(), 0);

@@ -112,7 +112,7 @@ impl MemoryEstimate {
 
 /// Returns the maximum number of data frames that a flow can have in flight: its window, its file, or the frames that
 /// its host can send during the run. Returns 0 for flows without TCP, whose packets have no limit.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames above 0")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is a positive number of frames")]
 fn window(network: &Network, flow: &Flow) -> u64 {
     if !flow.outside && flow.traffic.packets().is_some() {
         return 0;
@@ -128,7 +128,7 @@ fn window(network: &Network, flow: &Flow) -> u64 {
 
 /// Returns the number of requests that certainly open during the run, and the mean; then the same for queries. The
 /// certain number is eight standard deviations of a Poisson process below the mean.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of events above 0")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is a positive number of events")]
 fn requests(network: &Network) -> [u64; 4] {
     let numbers = |group: &RequestGroup| {
         let (interval, each, asks) = match group.arrivals {
@@ -187,7 +187,7 @@ mod tests {
             "duration = '{duration}'\ntopology.n_source = {{sources = {number}, link_delay = '5us'}}\ntcp.vanilla = {{}}\n\
              port.bottleneck = {{buffer = 1000, policy.tail_drop = {{}}}}"
         );
-        build::network(&read_toml(&text, "sources").scenario.expect("it has no fault"), 1)
+        build::network(&read_toml(&text, "sources").scenario.expect("the scenario is valid"), 1)
     }
 
     #[test]
@@ -225,7 +225,10 @@ mod tests {
                  tcp.vanilla = {{}}\nport.default = {{buffer = 1000, policy.tail_drop = {{}}}}\n\
                  requests.web = {{load = 0.5, sizes = '1B'}}"
             );
-            MemoryEstimate::of(&build::network(&read_toml(&text, "requests").scenario.expect("it has no fault"), 1))
+            MemoryEstimate::of(&build::network(
+                &read_toml(&text, "requests").scenario.expect("the scenario is valid"),
+                1,
+            ))
         };
         let (short, long) = (of("1ms"), of("1000s"));
         let times = long.requests / short.requests;
@@ -235,7 +238,7 @@ mod tests {
         let machine = crate::memory::Machine { memory: Some(64 << 30) };
         assert_eq!([short, long].map(|estimate| machine.fits(&estimate)), [Ok(()), Ok(())]);
         assert_eq!(machine.fits(&short.with_records()), Ok(()));
-        let words = machine.fits(&long.with_records()).expect_err("it takes hundreds of gigabytes");
+        let words = machine.fits(&long.with_records()).expect_err("a run of hundreds of gigabytes is refused");
         assert!(words.contains(&format!("times, and {} requests need more than", long.requests)), "{words}");
         assert!(
             words.ends_with("Use fewer requests, rows of requests or connections, shorter paths or smaller windows"),

@@ -64,7 +64,7 @@ fn run(scenario: &Handle, seed: Option<u64>, how: How<'_>) -> Result<Finished, U
 }
 
 fn answer(finished: &Finished) -> Value {
-    serde_json::from_str(&finished.answer).expect("an answer is JSON")
+    serde_json::from_str(&finished.answer).expect("the answer is valid JSON")
 }
 
 fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<Result<Finished, Unfinished>> {
@@ -75,8 +75,8 @@ fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<R
         }
         Ok::<_, io::Error>(())
     };
-    many(scenarios, (runs, 2), how, on).expect("no test stops it");
-    outcomes.into_iter().map(|outcome| outcome.expect("every run ends")).collect()
+    many(scenarios, (runs, 2), how, on).expect("no test cancels a run");
+    outcomes.into_iter().map(|outcome| outcome.expect("every run has an outcome")).collect()
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn series_are_recorded_and_change_nothing_in_the_run() {
     let traced = run(&scenario, None, How { trace: trace.as_ref(), ..How::default() }).unwrap();
     let bare = run(&scenario, None, How::default()).unwrap();
     assert_eq!(answer(&traced)["fingerprint"], answer(&bare)["fingerprint"]);
-    assert_eq!(traced.series.expect("a series was requested").time_s.len(), 11);
+    assert_eq!(traced.series.expect("the run records a series").time_s.len(), 11);
     assert_eq!(bare.series, None);
 }
 
@@ -200,7 +200,7 @@ fn a_panic_in_one_run_is_an_error_of_this_run_only() {
 fn the_first_refused_scenario_is_reported_and_no_network_stays_in_memory() {
     let (good, bad) = (small(), refused());
     let worse = Handle::of_text("{}".into());
-    let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("no test stops it");
+    let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("no test cancels a run");
     assert_eq!(all(&[&good]), Ok(()));
     assert!(good.is_read());
     assert!(!good.checked(&CancellationToken::never()).unwrap().holds_a_network());
@@ -212,7 +212,7 @@ fn the_first_refused_scenario_is_reported_and_no_network_stays_in_memory() {
 fn the_first_valid_scenario_gives_the_duration_of_runs() {
     let (bad, good, longer) = (refused(), small(), long());
     let duration =
-        |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("no test stops it");
+        |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("no test cancels a run");
     assert_eq!(duration(&[&bad, &good, &longer]), Some(units::Duration::from_milliseconds(10)));
     assert_eq!(duration(&[&bad]), None);
 }
@@ -224,7 +224,7 @@ fn progress_is_reported_on_the_thread_of_the_caller_and_ends_at_one() {
     }
     let (stopped, progress) =
         (AtomicBool::new(false), Progress::with_callback(|done| TOLD.with_borrow_mut(|told| told.push(done))));
-    one(&small(), None, How::default(), &stopped, &progress).expect("no test stops it");
+    one(&small(), None, How::default(), &stopped, &progress).expect("no test cancels a run");
     let told = TOLD.take();
     assert!(told.is_sorted() && told.last() == Some(&progress.done()), "{told:?}");
 }

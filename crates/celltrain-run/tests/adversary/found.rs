@@ -74,9 +74,9 @@ fn a_round_trip_of_a_thousand_years_is_limited_to_the_longest_time() {
                 port.default = { buffer = 100, policy.tail_drop = {}, allocator.equal_share = {} }\n\
                 vc.long1.abr = {}\n";
     let network = build::network(&scenario(text), 1);
-    let vc = network.vcs.first().expect("it has a flow");
+    let vc = network.vcs.first().expect("the network has a flow");
     assert_eq!(network.round_trip(vc).picoseconds, u64::MAX);
-    let abr = vc.abr.as_ref().expect("it is controlled");
+    let abr = vc.abr.as_ref().expect("the VC is under rate control");
     // TBE / FRTT: 2^24 - 1 cells in 1.8e7 seconds.
     let icr = abr.rates(network.links[vc.path[0]].rate, network.round_trip(vc)).icr;
     assert!((0.9..0.92).contains(&icr), "{icr}");
@@ -99,7 +99,7 @@ fn a_number_has_one_meaning_in_toml_and_in_json() {
             },
         });
         let text = json.to_string().replace("-1.5", number);
-        let json = celltrain_scenario::read_json(&text, "json").scenario.expect("it is sound");
+        let json = celltrain_scenario::read_json(&text, "json").scenario.expect("the scenario is valid");
         assert_eq!(json, toml);
         let policy = serde_json::to_value(&json.port["bottleneck"].policy).unwrap();
         assert_eq!(policy["fba"]["threshold"].as_f64(), Some(meant));

@@ -9,13 +9,13 @@
 //! with seed 7. Failing scenarios are saved as TOML.
 
 #[path = "../../../celltrain-scenario/tests/differential/compare.rs"]
-#[allow(dead_code, reason = "the differential test looks at series too")]
+#[allow(dead_code, reason = "only some of the tests that include this file read series")]
 mod compare;
 #[path = "../../../celltrain-scenario/tests/differential/draw.rs"]
-#[allow(dead_code, reason = "the differential test draws in more ways")]
+#[allow(dead_code, reason = "only some of the tests that include this file use all functions")]
 mod draw;
 #[path = "../../../celltrain-scenario/tests/formulas/drawn.rs"]
-#[allow(dead_code, reason = "the test of formulas draws more")]
+#[allow(dead_code, reason = "only some of the tests that include this file use all functions")]
 mod drawn;
 mod edges;
 /// Makes `drawn` available under the same path as in the tests of the scenario crate.
@@ -214,7 +214,7 @@ fn is_in_words(reading: &Reading) -> Result<(), String> {
 }
 
 fn whole(read: Result<Estimated, Interrupted>) -> Estimated {
-    read.expect("no test stops it")
+    read.expect("no test cancels a run")
 }
 
 fn scenario(text: &str) -> Scenario {

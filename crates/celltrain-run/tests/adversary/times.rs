@@ -114,7 +114,10 @@ fn shipped() -> Vec<Value> {
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     paths.sort();
-    paths.iter().map(|path| toml::from_str(&fs::read_to_string(path).unwrap()).expect("it is TOML")).collect()
+    paths
+        .iter()
+        .map(|path| toml::from_str(&fs::read_to_string(path).unwrap()).expect("the text is valid TOML"))
+        .collect()
 }
 
 /// Returns all parameters that are times.
@@ -138,7 +141,9 @@ fn is_time(schema: &Value) -> bool {
 }
 
 fn name_of(schema: &'static Value) -> &'static str {
-    schema["$ref"].as_str().map_or(ROOT, |reference| reference.rsplit('/').next().expect("rsplit yields one"))
+    schema["$ref"]
+        .as_str()
+        .map_or(ROOT, |reference| reference.rsplit('/').next().expect("splitting a text gives at least one part"))
 }
 
 struct Drawn {
@@ -152,7 +157,7 @@ struct Drawn {
 impl Drawn {
     /// Draws a scenario with one parameter for certain. The parameters take turns.
     fn new(seed: u64, draw: u32, bases: &[Value], parameters: &[Parameter]) -> Self {
-        let wanted = &parameters[usize::try_from(seed).expect("a seed is small") % parameters.len()];
+        let wanted = &parameters[usize::try_from(seed).expect("the seed fits the address space") % parameters.len()];
         let mut tries =
             (0..10_000).map(|attempt| Self::random(&format!("times/{draw}/{attempt}"), seed, bases, wanted));
         let drawn = tries.find(|drawn| drawn.parameters.contains(wanted));
@@ -161,7 +166,7 @@ impl Drawn {
 
     fn random(stream: &str, seed: u64, bases: &[Value], wanted: &Parameter) -> Self {
         let mut rng = Stream::new(seed, stream);
-        let base = rng.below(u32::try_from(bases.len()).expect("few scenarios are shipped"));
+        let base = rng.below(u32::try_from(bases.len()).expect("the number of shipped scenarios fits 32 bits"));
         let mut document = bases[base as usize].clone();
         // Half of the runs end within their limit.
         let duration = if rng.below(2) == 0 { LONGEST } else { 1_000_000_000 };
@@ -203,7 +208,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.rng.below(u32::try_from(from.len()).expect("lists are short")) as usize]
+        from[self.rng.below(u32::try_from(from.len()).expect("the length of this list fits 32 bits")) as usize]
     }
 
     fn time(&mut self) -> Value {
@@ -239,7 +244,10 @@ impl Writer<'_> {
         let models: Vec<_> = choices.iter().filter(|choice| has_time_in_model(choice)).collect();
         if !models.is_empty() && self.rng.below(6) == 0 {
             let other = self.pick(&models);
-            let (key, model) = other["properties"].as_object().and_then(|all| all.iter().next()).expect("one key");
+            let (key, model) = other["properties"]
+                .as_object()
+                .and_then(|all| all.iter().next())
+                .expect("the table has exactly one key");
             let mut table = Map::new();
             require(&mut table, resolved(model));
             *value = json!({key: table});
@@ -377,7 +385,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
             let start = Instant::now();
             match one(&handle, None, how, &AtomicBool::new(false), &Progress::default()) {
                 Ok(finished) => {
-                    let answer: Value = serde_json::from_str(&finished.answer).expect("an answer is JSON");
+                    let answer: Value = serde_json::from_str(&finished.answer).expect("the answer is valid JSON");
                     fingerprints.push(answer["fingerprint"].clone());
                     break;
                 }

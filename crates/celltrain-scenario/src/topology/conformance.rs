@@ -13,7 +13,7 @@ use crate::build;
 use crate::{Candidate, Scenario, check, read_json};
 
 fn laid_out(topology: &Topology) -> Layout {
-    topology.config().lay_out(&CancellationToken::never()).expect("no test stops it")
+    topology.config().lay_out(&CancellationToken::never()).expect("no test cancels a run")
 }
 
 /// Creates a scenario with this topology and identical ports.
@@ -77,7 +77,8 @@ fn names_in_every_topology_are_unique_and_paths_between_hosts_are_symmetric() {
 fn the_network_of_every_topology_runs_identically_on_both_engines() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
-        let verdict = check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("no test stops it");
+        let verdict =
+            check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("no test cancels a run");
         let network = verdict.network.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), verdict.faults));
         let alone = build::network(&scenario, scenario.seed);
         assert_eq!(format!("{network:?}"), format!("{alone:?}"), "{}", topology.name());
@@ -92,7 +93,7 @@ fn a_topology_that_does_not_fit_is_refused_with_the_key_of_its_size() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
         let fits = |_: Candidate<'_>| Err("it is too large".to_string());
-        let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("no test stops it");
+        let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("no test cancels a run");
         let Size { key: (key, value), .. } = topology.config().size();
         let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };
         assert_eq!(fault.key, format!("topology.{}.{key}", topology.name()));

@@ -49,7 +49,7 @@ impl Config {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "small multiples of 10^6 at most")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: the values are small multiples of 10^6")]
     fn size(&self) -> Size {
         let flows = u64::from(self.sources);
         Size { key: ("sources", flows), nodes: 2 + 2 * flows, links: 2 + 4 * flows, flows, crossings: 3 * flows }

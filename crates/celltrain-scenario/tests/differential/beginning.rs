@@ -19,7 +19,10 @@ pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     let mut simulation = Simulation::new(Engine::Fast, network);
     let [first, second] = [2, 4].map(|fifths| {
         let until = simulation.clock().time(Duration { picoseconds: fifths * fifth.picoseconds });
-        simulation.advance(until).and_then(|()| simulation.snapshot()).expect("it goes forward")
+        simulation
+            .advance(until)
+            .and_then(|()| simulation.snapshot())
+            .expect("the time to advance to is not in the past")
     });
     let same = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what} of the beginning")) };
     let (flows, links) = (network.flows.len(), network.links.len());

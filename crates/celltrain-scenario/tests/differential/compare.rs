@@ -49,9 +49,9 @@ fn same_in_all_ways(
         let in_that_way = |difference: String| format!("{ways:?}: {difference}");
         let forced = |probe: &mut Recorder| Engine::Fast.run_by(ways, network, probe, |_| true);
         let mut watched = recorder(network, step);
-        same_results(&forced(&mut watched).expect("nothing interrupts it"), reference).map_err(in_that_way)?;
+        same_results(&forced(&mut watched).expect("nothing cancels this run"), reference).map_err(in_that_way)?;
         same_series(&watched, by_reference).map_err(in_that_way)?;
-        let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it");
+        let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing cancels this run");
         same_results(&unwatched, reference).map_err(in_that_way)?;
     }
     for (ways, threads) in ON_THREADS {
@@ -107,7 +107,7 @@ pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
 /// Runs on several threads even if there is little to gain. Returns `None` if the network cannot be partitioned.
 pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
     let options = ParallelOptions { threads, at_any_cost: true };
-    Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing interrupts it")
+    Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing cancels this run")
 }
 
 /// Number of samples in a run, without the one at its start.

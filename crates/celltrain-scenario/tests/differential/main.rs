@@ -156,8 +156,8 @@ fn a_topology_gives_the_same_run_as_an_equivalent_general_network() {
             });
             celltrain_scenario::read_json(&scenario.to_string(), "drawn")
         };
-        let short = text(json!(topology)).scenario.expect("it is sound");
-        let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("it is sound");
+        let short = text(json!(topology)).scenario.expect("the scenario is valid");
+        let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("the scenario is valid");
         let [short, long] = [short, long].map(|scenario| build::network(&scenario, seed));
         for engine in Engine::ALL {
             prop_assert_eq!(engine.run_to_end(&short), engine.run_to_end(&long), "{:?}", topology);

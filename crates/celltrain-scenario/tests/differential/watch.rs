@@ -23,7 +23,7 @@ use super::compare::same_results;
 pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
     let unwatched = Engine::Reference.run_to_end(network);
     let mut told = ReportedEvents::new(network);
-    let result = Engine::Reference.run(network, &mut told, |_| true).expect("nothing interrupts it");
+    let result = Engine::Reference.run(network, &mut told, |_| true).expect("nothing cancels this run");
     same_results(&result, &unwatched).map_err(|difference| format!("watched: {difference}"))?;
     if let Some(wrong) = told.wrong.take() {
         return Err(wrong);
@@ -41,7 +41,8 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
         }
     }
     for losses in &result.losses {
-        let link = network.links.position(|link| link.name == losses.name).expect("it is one of the network's");
+        let link =
+            network.links.position(|link| link.name == losses.name).expect("the network has a link or VC of this name");
         let AtPort { lost_on_link, cut_on_link, .. } = told.ports[link];
         let counted = (losses.counters.lost, losses.counters.cut_frames);
         same(&format!("{}: lost on the link", losses.name), &counted, &(lost_on_link, cut_on_link))?;
@@ -84,13 +85,13 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
         same(&format!("times of occupancies of {number:?}"), &memory.occupancy.at_least(), &&events[..])?;
     }
     for abr in &result.abr {
-        let vc = network.vcs.position(|vc| vc.name == abr.name).expect("it is one of the network's");
+        let vc = network.vcs.position(|vc| vc.name == abr.name).expect("the network has a link or VC of this name");
         if let Some(acr) = told.rates.get(&vc) {
             same(&format!("ACR of {}", abr.name), &abr.acr_mbps, &(acr * CELL_BITS as f64 / 1e6))?;
         }
     }
     let mut by_fast = ReportedEvents::new(network);
-    let fast = Engine::Fast.run(network, &mut by_fast, |_| true).expect("nothing interrupts it");
+    let fast = Engine::Fast.run(network, &mut by_fast, |_| true).expect("nothing cancels this run");
     same_results(&fast, &unwatched)?;
     let differs = told.ends.iter().zip(&by_fast.ends).position(|(reference, fast)| reference != fast);
     match differs {

@@ -58,7 +58,7 @@ fn run(text: &str) -> (Network, RunResult, Vec<Seen>) {
     let run = |engine: Engine| {
         let units_per_second = network.clock().units_per_second as f64;
         let mut watch = Watch { units_per_second, seen: Vec::new() };
-        let result = engine.run(&network, &mut watch, |_| true).expect("nothing interrupts it");
+        let result = engine.run(&network, &mut watch, |_| true).expect("nothing cancels this run");
         watch.seen.sort_by(|one, other| one.time.total_cmp(&other.time));
         (result, watch.seen)
     };
@@ -88,7 +88,7 @@ fn newreno_fast_retransmits_the_first_segment_of_a_connection() {
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].what, What::Again(Segment { seq: 0, len: 1000 }, Cause::DuplicateAcks));
     assert!((again[0].time - 0.1).abs() < 0.001, "{}", again[0].time);
-    assert!((seen.last().expect("there are events").time - 0.2).abs() < 0.001);
+    assert!((seen.last().expect("the run has events").time - 0.2).abs() < 0.001);
 }
 
 //= test rfc9438#4.2 "the time of the cubic leaves out periods in which the window did not limit the sender"
@@ -107,10 +107,10 @@ fn the_window_of_cubic_does_not_grow_between_bursts() {
 #[test]
 fn a_mark_and_a_loss_of_one_window_halve_it_once() {
     let (_, _, seen) = run(include_str!("ecn-mark-then-loss.toml"));
-    let at = |time: f64| seen.iter().rfind(|one| one.time <= time).expect("it has begun").sender;
+    let at = |time: f64| seen.iter().rfind(|one| one.time <= time).expect("the connection has started").sender;
     assert_eq!((at(0.328).cwnd, at(0.330).ssthresh), (100.0, 50.0));
     let fast = seen.iter().find(|one| matches!(one.what, What::Again(_, Cause::DuplicateAcks | Cause::Hole)));
-    let fast = fast.expect("the loss is repaired fast");
+    let fast = fast.expect("the loss is repaired by fast retransmit");
     assert!((fast.time - 0.3346).abs() < 0.001, "{}", fast.time);
     assert_eq!((fast.sender.cwnd, fast.sender.ssthresh), (50.0, 50.0));
     let reported: Vec<_> = seen.iter().filter(|one| one.ecn.reduced && one.time < 0.4).collect();

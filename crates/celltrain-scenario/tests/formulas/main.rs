@@ -21,7 +21,7 @@ use celltrain_scenario::{Scenario, build, read_json, read_toml};
 use drawn::Draws;
 
 fn by(ways: PortMode, network: &Network) -> RunResult {
-    Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it")
+    Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing cancels this run")
 }
 
 /// Checks that a scenario gives the same run if it is rewritten with formulas, on both engines. Only the names of
@@ -241,7 +241,7 @@ fn runs() -> u64 {
 }
 
 fn number_of(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+    std::env::var(variable).map_or(default, |text| text.parse().expect("the value is a number"))
 }
 
 /// The nightly job runs 1,500 scenarios, and `make campaign NAME=formulas` a million.
@@ -273,7 +273,7 @@ fn both_engines_agree_on_random_formulas() {
         tally
     };
     let threads = [0, 1].map(|which| std::thread::spawn(move || half(which)));
-    let [a, b] = threads.map(|thread| thread.join().expect("no formula does harm"));
+    let [a, b] = threads.map(|thread| thread.join().expect("the thread with random formulas does not panic"));
     println!("{runs} formulas of seed {seed}: {a:?} and {b:?}");
     let all = |count: fn(&Seen) -> u64| count(&a) + count(&b);
     assert!(all(|seen| seen.refused) * 5 < runs, "most are accepted");

@@ -55,7 +55,7 @@ impl Case {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        self.draws.below(u32::try_from(bound).expect("there are few parts")) as usize
+        self.draws.below(u32::try_from(bound).expect("the bound fits 32 bits")) as usize
     }
 }
 
@@ -77,7 +77,7 @@ fn check(seed: u64, law: Law) {
         Err(TestError::Fail(violation, (scenario, draws))) => {
             panic!("{violation}\n\nwith {draws}:\n\n{}", text(&scenario))
         }
-        outcome => outcome.expect("networks are drawn"),
+        outcome => outcome.expect("drawing a network cannot fail"),
     }
     assert!(3 * applied.get() >= cases, "the law applied to {} of {cases} networks", applied.get());
 }

@@ -34,7 +34,10 @@ pub struct Config {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "products of two numbers of 10^5 at most")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no overflow: the values are products of two numbers up to 10^5"
+    )]
     fn size(&self) -> Size {
         let [switches, reach] = [self.switches, self.reach].map(u64::from);
         Size {
@@ -56,7 +59,7 @@ impl Configure for Config {
         Ok(None)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
     fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let Self { link_rate: rate, link_delay: delay, .. } = *self;
         let (n, reach) = (self.switches as usize, self.reach as usize);

@@ -54,7 +54,7 @@ impl Configure for Config {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
 impl Allocator for EqualShare {
     fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         self.expires[label] = first + period * u64::from(cells - 1) + self.ert;

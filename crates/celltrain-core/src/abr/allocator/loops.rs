@@ -60,7 +60,11 @@ impl Loops {
         Self { links: rates.iter().zip(&kinds).map(link).collect(), vcs, delay, step: 0 }
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "queues and cells of a step are few")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "no overflow: a step has few queues and cells"
+    )]
     fn step(&mut self) {
         let now = Time(self.step * STEP);
         let seconds = STEP as f64 / CLOCK.units_per_second as f64;

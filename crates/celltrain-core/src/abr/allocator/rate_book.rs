@@ -95,7 +95,7 @@ struct Given {
 
 #[expect(
     clippy::arithmetic_side_effects,
-    reason = "cell path: counts of cells that came; an interval is positive and at most 1000 s"
+    reason = "no overflow: counts of arrived cells in intervals of at most 1,000 s"
 )]
 impl<T: Target> RateBook<T> {
     pub(super) fn new(target: T, port: &PortKind<'_>, interval: Duration, delta: f64) -> Self {
@@ -182,7 +182,7 @@ impl<T: Target> RateBook<T> {
         self.counts[KEPT - past..].fill(Counts::default());
         self.current = number;
         while self.ahead.peek().is_some_and(|Reverse(run)| self.number(run.next) <= number) {
-            let Reverse(run) = self.ahead.pop().expect("it was just seen");
+            let Reverse(run) = self.ahead.pop().expect("the heap has the entry that was just inspected");
             self.count(run);
         }
     }
@@ -200,7 +200,7 @@ impl<T: Target> RateBook<T> {
                 return;
             };
             let here = run.before(Time((number + 1) * self.interval.0));
-            let index = KEPT - 1 - usize::try_from(age).expect("older cells are skipped");
+            let index = KEPT - 1 - usize::try_from(age).expect("cells older than the kept intervals were skipped");
             self.add(run.label, number, index, here);
             run.skip(here);
         }
@@ -252,7 +252,7 @@ impl<T: Target> Allocator for RateBook<T> {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
 impl Ahead {
     /// Returns the number of cells of the run that arrive before `end`.
     fn before(&self, end: Time) -> u64 {

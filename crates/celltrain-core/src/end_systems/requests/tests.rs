@@ -77,7 +77,7 @@ impl Observer for Script {
 
     fn on_event(&mut self, now: Time, event: Event) {
         let start = *self.start.get_or_insert(now);
-        let ms = (now - start).0 * 1000 / self.clock.expect("it is set").units_per_second;
+        let ms = (now - start).0 * 1000 / self.clock.expect("the start was set by the first call").units_per_second;
         let what = match event {
             Event::Segment(SegmentEvent { flow, step, ecn, .. }) => {
                 let what = match step {
@@ -141,7 +141,7 @@ impl Wires {
             let arrival = self.on_the_way.front().map(|&(time, _)| time).filter(|&time| time <= tick);
             self.now = arrival.unwrap_or(tick);
             if arrival.is_some() {
-                let (_, departure) = self.on_the_way.pop_front().expect("it has a time");
+                let (_, departure) = self.on_the_way.pop_front().expect("every packet on the way has a departure time");
                 self.deliver(departure, observer, &mut out);
             } else {
                 self.ends.on_tick(tick, observer, &mut out);
@@ -386,7 +386,10 @@ fn answers_are_spread_over_the_time_after_a_query() {
     let late: Vec<f64> = wires
         .records()
         .iter()
-        .map(|record| ms(record.opened - results[GROUP].queries[record.query().expect("it answers") as usize].asked))
+        .map(|record| {
+            ms(record.opened
+                - results[GROUP].queries[record.query().expect("every record belongs to a query") as usize].asked)
+        })
         .collect();
     assert!(late.iter().all(|late| (0.0..=80.0).contains(late)));
     let mean = late.iter().sum::<f64>() / late.len() as f64;

@@ -227,7 +227,7 @@ impl OutputBuffer {
 
     /// Returns the part of the policy that follows cells. The policy must have one.
     fn follower(&mut self) -> &mut dyn CellFollower {
-        self.admission.follower().expect("the policy follows cells")
+        self.admission.follower().expect("the policy observes single cells")
     }
 
     /// Reports departures to a policy that follows cells. Called before it decides and before another cell enters.
@@ -235,7 +235,8 @@ impl OutputBuffer {
     pub(super) fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
-            self.follower().on_leave(u32::try_from(cells).expect("at most the waiting cells"));
+            self.follower()
+                .on_leave(u32::try_from(cells).expect("the number of cells is at most the number of waiting cells"));
         }
     }
 

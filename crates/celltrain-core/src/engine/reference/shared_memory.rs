@@ -123,7 +123,7 @@ enum Room {
 impl<'a> SharedMemory<'a> {
     fn new(number: MemoryIndex, network: &'a Network, routing: &Routing) -> Self {
         let config = &network.memories[number];
-        let first_port = config.ports.iter().copied().min().expect("a memory has ports");
+        let first_port = config.ports.iter().copied().min().expect("every memory has at least one port");
         let inputs = routing.inputs[network.links[first_port].from];
         let stream = Stream::new(network.seed, &format!("memory/{}/ties", config.name));
         Self {

@@ -74,7 +74,7 @@ impl Probe for Seen {
 fn seen(network: &Network) -> Seen {
     run(network);
     let mut seen = Seen::default();
-    Engine::Reference.run(network, &mut seen, |_| true).expect("nothing interrupts it");
+    Engine::Reference.run(network, &mut seen, |_| true).expect("nothing cancels this run");
     seen
 }
 

@@ -118,7 +118,7 @@ fn requests_that_start_in_the_measuring_window_are_measured_until_they_end() {
     assert_eq!(part.requests[QUERIES].first_query, 5, "the queries at 20, 40, 60, 80 and 100 ms are before");
     assert_eq!(asked(&part), asked(&whole)[5..10]);
     assert_eq!(part.fingerprint, whole.fingerprint);
-    let last = part.requests[WEB].records.last().expect("there are some");
+    let last = part.requests[WEB].records.last().expect("the run has records of requests");
     assert!(last.completed() > Some(whole.requests[WEB].clock.time(to)), "it is followed beyond the window");
 }
 
@@ -127,7 +127,7 @@ fn a_network_with_requests_runs_as_a_single_partition() {
     let network = web(None, "10ms");
     let options = ParallelOptions { threads: 2, at_any_cost: true };
     let parts = Engine::run_in_partitions(PortMode::Planned, options, &network, |_| true);
-    assert_eq!(parts.expect("nothing interrupts it"), None);
+    assert_eq!(parts.expect("nothing cancels this run"), None);
 }
 
 #[test]

@@ -65,8 +65,9 @@ impl Game {
             numbers[*a as usize * side + *b as usize] = number;
         }
         let number = |[a, b]: Queues| numbers[a as usize * side + b as usize];
-        let state =
-            |policy: usize, adversary: usize| u32::try_from(policy * queues.len() + adversary).expect("few states");
+        let state = |policy: usize, adversary: usize| {
+            u32::try_from(policy * queues.len() + adversary).expect("the number of states fits 32 bits")
+        };
         let after_arrival: Vec<[usize; 2]> =
             queues.iter().map(|&queues| [0, 1].map(|port| number(rule(queues, port)))).collect();
         let after_slot: Vec<(usize, u64)> = queues

@@ -100,7 +100,7 @@ fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
         bounds.push((harmonic::Config {}.into(), 2.0 + n.ln()));
     }
     // Kobayashi, Miyazaki and Okabe 2007.
-    let k = (1..=ports).map(|k| cells / k + k - 1).min().expect("a switch has ports");
+    let k = (1..=ports).map(|k| cells / k + k - 1).min().expect("every switch has at least one port");
     let with_few_cells = 2.0 - f64::from(k) / f64::from(cells);
     for variant in [Variant::TailLowest, Variant::HeadHighest] {
         bounds.push((longest_queue_drop::Config { variant }.into(), with_few_cells.min(1.707)));
@@ -303,8 +303,11 @@ fn follow_lqd(cells: u32, ports: u32, arrivals: impl Iterator<Item = (u32, u32)>
         let port = port as usize;
         thresholds[port] += 1;
         if thresholds.iter().sum::<u32>() > cells {
-            let longest = thresholds.iter().copied().max().expect("a switch has ports");
-            *thresholds.iter_mut().find(|threshold| **threshold == longest).expect("one is longest") -= 1;
+            let longest = thresholds.iter().copied().max().expect("every switch has at least one port");
+            *thresholds
+                .iter_mut()
+                .find(|threshold| **threshold == longest)
+                .expect("one threshold equals the maximum") -= 1;
         }
         if queues.iter().sum::<u32>() < cells && queues[port] < thresholds[port] {
             queues[port] += 1;

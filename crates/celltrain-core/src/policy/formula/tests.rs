@@ -282,7 +282,7 @@ fn the_page_lists_every_word_of_the_formula_language() {
     ] {
         let begin = format!("<!-- table: {table} -->\n");
         let start = written.find(&begin).expect("the table has its place") + begin.len();
-        let end = start + written[start..].find("<!-- end -->").expect("the table ends");
+        let end = start + written[start..].find("<!-- end -->").expect("the table ends with a marker");
         written.replace_range(start..end, &text);
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {

@@ -447,10 +447,10 @@ fn a_deadlock_of_ports_that_pause_each_other_is_found_and_its_ports_are_named() 
     let mut network = ring("20ms");
     let result = run(&network);
     assert_eq!(result.cells.lost, 0);
-    let deadlock = result.deadlock.expect("each switch waits for the next");
+    let deadlock = result.deadlock.expect("the three switches are in a deadlock");
     let links: Vec<&str> = deadlock.cycle.iter().map(|(link, _)| link.as_str()).collect();
     assert_eq!(links.len(), 3);
-    let start = links.iter().position(|&link| link == "s0->s1").expect("it is in the cycle");
+    let start = links.iter().position(|&link| link == "s0->s1").expect("the deadlock contains this link");
     assert_eq!([1, 2].map(|i| links[(start + i) % 3]), ["s1->s2", "s2->s0"]);
     assert!(deadlock.at_s < 0.02);
     let until_then = result.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>();
