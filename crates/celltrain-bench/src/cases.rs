@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: the nightly job runs it"]
+    #[ignore = "slow; the nightly job runs this test"]
     fn every_source_of_a_benchmark_scenario_sends_data() {
         for case in whole() {
             let result = run(&case);

@@ -123,7 +123,7 @@ pub(crate) fn internetwork(sources: u32, control: &str, duration: &str) -> Strin
         "efci" => ("tail_drop = {}", "policy.tail_drop = {}", "allocator.efci = { threshold = 250 }"),
         "er" => ("tail_drop = {}", "policy.tail_drop = {}", "allocator.equal_share = {}"),
         "ada" => ("adaptive_discard = {}", "policy.tail_drop = {}", "allocator.equal_share = {}"),
-        other => unreachable!("{other} is no way of control"),
+        other => unreachable!("{other} is not a kind of rate control"),
     };
     let mut toml = format!(
         r#"duration = "{duration}"

@@ -226,7 +226,7 @@ mod tests {
         let mut outcomes = FrameOutcomes { most: 2, ..FrameOutcomes::default() };
         (1..=3).for_each(|number| outcomes.push(packet(number), Some(of(number))));
         assert_eq!(ready(&mut outcomes), [(1, None)]);
-        outcomes.settle(of(1), || panic!("it is written already"));
+        outcomes.settle(of(1), || panic!("the packet has not been written yet"));
         outcomes.settle(of(2), || Some("lost".to_owned()));
         assert_eq!(ready(&mut outcomes), [(2, Some("lost".to_owned()))]);
         assert_eq!(outcomes.take().map(|packet| packet.frame.number), Some(3), "the run ends");

@@ -75,7 +75,7 @@ impl CellTracker {
                 } else {
                     on_the_way.pop_front().expect("a cell leaves one port before it arrives at the next")
                 };
-                debug_assert_eq!(place.0, frame, "cells of a VC do not overtake each other");
+                debug_assert_eq!(place.0, frame, "cells of a VC never overtake each other");
                 came.push_back(place);
                 (place, false)
             }
@@ -86,7 +86,7 @@ impl CellTracker {
             }
             CellStep::Lost(_) => {
                 let place = came.pop_front().expect("a lost cell has arrived");
-                debug_assert_eq!(place.0, frame, "an arriving cell is judged at once");
+                debug_assert_eq!(place.0, frame, "the policy decides about a cell when it arrives");
                 (place, true)
             }
             CellStep::PushedOut | CellStep::Dropped => {
@@ -94,7 +94,7 @@ impl CellTracker {
             }
             CellStep::Departed => {
                 let place = waiting.pop_front().expect("a departing cell was waiting");
-                debug_assert_eq!(place.0, frame, "cells of a VC do not overtake each other");
+                debug_assert_eq!(place.0, frame, "cells of a VC never overtake each other");
                 let behind = hops.get_mut(hop + 1);
                 let is_gone = behind.is_none();
                 if let Some(behind) = behind {
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(
             followed(&mut tracker, &[(0, 8, true, Arrived)]),
             [(0, false)],
-            "the next frame starts from the beginning"
+            "after a lost frame, counting restarts with the first cell"
         );
     }
 

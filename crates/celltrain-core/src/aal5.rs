@@ -194,7 +194,7 @@ impl<B: Copy> FrameLog<B> {
     /// Adds a frame that is being sent. Returns its number within the VC.
     pub fn push(&mut self, frame: Frame<B>) -> FrameNumber {
         let ahead = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
-        assert!(ahead < self.mask, "frames on their way have different numbers");
+        assert!(ahead < self.mask, "two frames on the way have different numbers");
         self.frames.push_back(frame);
         self.first.later(ahead, self.mask)
     }

@@ -85,7 +85,7 @@ impl Arbiter for RoundRobin {
 
     #[inline]
     fn serve(&mut self, send: impl FnOnce(usize) -> bool) {
-        debug_assert!(self.members > 0, "some VC has a cell");
+        debug_assert!(self.members > 0, "at least one VC has a waiting cell");
         let vc = self.head as usize;
         if send(vc) {
             self.turn();
@@ -329,7 +329,7 @@ mod tests {
         sent(&mut arbiter, &mut cells, 400);
         arbiter.join(0);
         let of_the_first = sent(&mut arbiter, &mut cells, 40).iter().filter(|&&vc| vc == 0).count();
-        assert_eq!(of_the_first, 30, "half by its share, and half of the rest");
+        assert_eq!(of_the_first, 30, "the VC gets half of the link by its share, and half of the rest");
     }
 
     #[test]

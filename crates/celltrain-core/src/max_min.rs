@@ -375,7 +375,7 @@ mod tests {
         assert!(near(ideal[VcIndex::new(4)], link - 125_000.0), "{}", ideal[VcIndex::new(4)]);
         assert!(
             [1, 2, 3, 5].iter().all(|&vc| ideal[VcIndex::new(vc)] == f64::INFINITY),
-            "no data, no bound: {ideal:?}"
+            "a VC without data has no limit: {ideal:?}"
         );
         // A VC of a higher-priority class gets its whole demand; if that exceeds the link's rate, nothing is left.
         for (rate, left) in [("31.8Mbps", link - 125_000.0), ("155.52Mbps", 0.0)] {

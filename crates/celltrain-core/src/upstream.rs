@@ -97,6 +97,10 @@ mod tests {
     #[test]
     fn the_number_of_inputs_grows_with_the_hosts_and_not_with_their_square() {
         let inputs = |hosts| UpstreamLinks::new(&ring_network(hosts, "1ms")).links.len();
-        assert_eq!([10, 20, 1000].map(inputs), [20, 40, 2000], "two at every port, data and acknowledgements");
+        assert_eq!(
+            [10, 20, 1000].map(inputs),
+            [20, 40, 2000],
+            "every port has two inputs, for data and acknowledgements"
+        );
     }
 }

@@ -391,7 +391,7 @@ mod tests {
         assert!(senders.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "it is pcapng");
         assert_eq!(["source1", "destination2"].map(|host| count(&senders, host.as_bytes())), [1, 0]);
         assert_eq!(["source1", "destination2"].map(|host| count(&receivers, host.as_bytes())), [0, 1]);
-        assert!(count(&senders, &[1; 1500]) > 1000, "it has the packets");
+        assert!(count(&senders, &[1; 1500]) > 1000, "the capture has the packets");
         let reason = b"lost at switch1->switch2: refused: X is above R (X = ";
         assert!(count(&senders, reason) > 100 && count(&senders, b"threshold 800 cells)") > 100);
     }

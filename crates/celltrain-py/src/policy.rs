@@ -226,7 +226,7 @@ impl View {
             now: 0.0,
             tagged: false,
             per_vc: vec![0; vcs],
-            stream: Stream::new(0, "replaced before each question"),
+            stream: Stream::new(0, "the view is refilled before each call"),
         }
     }
 

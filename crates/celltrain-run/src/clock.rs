@@ -71,6 +71,6 @@ mod tests {
         assert_eq!(then.elapsed(), Duration::from_secs(3));
         assert_eq!((then + Duration::from_secs(1)).elapsed(), Duration::from_secs(2));
         SECONDS.store(0, Ordering::Relaxed);
-        assert_eq!(then.elapsed(), Duration::ZERO, "it was set back");
+        assert_eq!(then.elapsed(), Duration::ZERO, "the clock was set back");
     }
 }

@@ -178,11 +178,15 @@ mod tests {
         assert!(half.suffices());
         assert!(reserve(&Watch::default(), memory).is_err_and(|words| words.contains("does not fit")));
         stopped.store(true, Ordering::Relaxed);
-        assert_eq!(reserve(&Watch::default(), memory / 2), Ok(false), "two halves exceed three quarters");
+        assert_eq!(
+            reserve(&Watch::default(), memory / 2),
+            Ok(false),
+            "two runs of half the memory exceed three quarters of it"
+        );
         assert_eq!(reserve(&Watch::default(), memory / 8), Ok(true));
         drop(half);
         assert_eq!(reserve(&Watch::default(), memory / 2), Ok(true));
-        assert!(reservations().bytes < memory / 8, "other tests reserve little, and this one nothing");
+        assert!(reservations().bytes < memory / 8, "other tests reserve little memory, and this test none");
     }
 
     #[test]

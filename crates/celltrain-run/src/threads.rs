@@ -232,7 +232,7 @@ mod tests {
         // With fewer threads, the first thread would wait forever.
         let on = |_| Ok::<_, io::Error>(());
         over((3, 3), |_, _| all.wait(), on).unwrap();
-        over((0, 3), |_, _| unreachable!("there is nothing to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();
+        over((0, 3), |_, _| unreachable!("there is no work to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();
     }
 
     #[test]
@@ -262,7 +262,8 @@ mod tests {
         };
         assert!(over((1, 1), |_, stop| forever(stop), on).is_err());
         assert_eq!(looks, 3);
-        let at_once = over((1, 1), |_, _| panic!("it is not begun"), |_: Event<()>| Err(io::Error::other("no")));
+        let at_once =
+            over((1, 1), |_, _| panic!("the work has not started"), |_: Event<()>| Err(io::Error::other("no")));
         assert!(at_once.is_err());
     }
 

@@ -294,7 +294,10 @@ fn fairness_by_max_min_shares_compares_each_goodput_divided_by_its_share() {
     assert!(near(&fair, &goodputs_mbps(&network)) && (fair[0] - 5.0 * PAYLOAD).abs() < 1e-9);
     assert_eq!(result.fairness_max_min, jain(&parts));
     assert_eq!(result.fairness, jain(&goodputs));
-    assert!(result.fairness_max_min.unwrap() > result.fairness.unwrap() + 0.1, "slow lines are not unfairness");
+    assert!(
+        result.fairness_max_min.unwrap() > result.fairness.unwrap() + 0.1,
+        "slow lines do not make the network unfair"
+    );
 }
 
 #[test]
@@ -411,7 +414,7 @@ fn reading_the_example_scenarios_gives_the_saved_results() {
         return;
     }
     let first = found.lines().zip(written.lines()).find(|(now, then)| now != then);
-    assert!(found.lines().eq(written.lines()), "{path}: the message now and before: {first:?}");
+    assert!(found.lines().eq(written.lines()), "{path}: the message differs from the saved one: {first:?}");
 }
 
 /// Applies the changes in a line of `readings.txt`.

@@ -30,7 +30,7 @@ fn the_fingerprint_of_every_shipped_scenario_is_unchanged() {
 }
 
 #[test]
-#[ignore = "long: the nightly job runs it"]
+#[ignore = "slow; the nightly job runs this test"]
 fn both_engines_agree_on_every_shipped_scenario_with_and_without_tracing() {
     // The runs of the reference engine come last and are not repeated.
     let runs = runs();
@@ -45,7 +45,10 @@ fn is_the_same_as_last_time(runs: &[Run], found: &[RunResult]) {
     let mut now = BTreeMap::new();
     for (run, result) in runs.iter().zip(found) {
         let of_others = now.entry((&run.scenario, run.seed)).or_insert_with(|| result.clone());
-        assert!(of_others == result, "{run:?}: both engines agree, watched or not: {of_others:?} and {result:?}");
+        assert!(
+            of_others == result,
+            "{run:?}: both engines agree, with and without tracing: {of_others:?} and {result:?}"
+        );
     }
     let mut text = String::from("scenario,seed,fingerprint\n");
     for ((scenario, seed), result) in now {
@@ -58,7 +61,7 @@ fn is_the_same_as_last_time(runs: &[Run], found: &[RunResult]) {
         text.lines().filter_map(|line| line.rsplit_once(',')).map(|(k, v)| (k.to_string(), v.to_string())).collect()
     };
     let then = std::fs::read_to_string(&table).unwrap();
-    assert_eq!(rows(&text), rows(&then), "a run changed: see the head of this file");
+    assert_eq!(rows(&text), rows(&then), "the fingerprint of a run changed: see the beginning of this file");
 }
 
 #[derive(Debug)]

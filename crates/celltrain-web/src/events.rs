@@ -105,7 +105,7 @@ impl Growing {
                 let place = |&at: &i32| usize::try_from(at).map_or(-1, |at| of_block[at]);
                 into.extend(places[..most].iter().map(place));
             }
-            _ => unreachable!("blocks of a kind have the same columns"),
+            _ => unreachable!("all blocks of a kind have the same columns"),
         }
     }
 }

@@ -207,7 +207,7 @@ fn data_has_the_times_at_which_it_left_and_arrived() {
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     assert_eq!(order, [(late, 0, 2), (late + 7, 1, 1), (late + 7, 1, 2), (late + 9, 0, 1)]);
     assert_eq!(packets[0].comment.as_deref(), comment);
-    assert_eq!(packets[0].bytes, packets[1].bytes, "the same bytes at every capture point");
+    assert_eq!(packets[0].bytes, packets[1].bytes, "a cell has the same bytes at every capture point");
     assert_eq!(packets[0].bytes[12..20], [10, 0, 0, 1, 10, 0, 0, 2]);
     assert_eq!(packets[2].bytes[12..20], [10, 0, 0, 2, 10, 0, 0, 1]);
 }
@@ -310,13 +310,13 @@ fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
     let file = read(&capture.finish().expect("writing to memory cannot fail"));
     assert!(file.interfaces.iter().all(|interface| interface.0 == 197));
     let [.., sent, arrived] = &file.packets[..] else { panic!("there are two") };
-    assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "two and a half seconds");
+    assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "the packet arrives after two and a half seconds");
     assert_eq!((sent.bytes[8], big16(&sent.bytes, 10), big16(&sent.bytes, 14)), (4, 16 + 580, 580));
     // The header of the last cell contains VPI 0 and VCI 32 at the sender, and VPI 1 and VCI 0x1234 at the receiver.
     assert_eq!((big32(&sent.bytes, 16), big32(&arrived.bytes, 16)), (0x20 << 4 | 2, 1 << 20 | 0x1234 << 4 | 2));
     let sdu = sdu(&sent.bytes[20..]);
     assert_eq!(sdu[..8], [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
-    assert_eq!(big16(sdu, 8 + 4), 300, "the frame's number is the identification");
+    assert_eq!(big16(sdu, 8 + 4), 300, "the IP identification is the number of the frame");
     assert_eq!(transport(&sdu[8..]).len(), 532);
 }
 
@@ -534,10 +534,10 @@ proptest! {
         capture.frame(&seen(5, Place::Receiver, frame)).expect("writing to memory cannot fail");
         let packets = written(capture);
         let (read, []) = TcpHeader::from_slice(transport(&packets[0].bytes)).expect("the bytes are a TCP header") else {
-            panic!("an acknowledgement carries no data")
+            panic!("packets of acknowledgements carry no data")
         };
         let Carries::Ack(_, sent) = frame.carries else { unreachable!("it is one") };
-        prop_assert_eq!(read.options.len() as u64, sent.option_bytes(), "the model counts the options' bytes");
+        prop_assert_eq!(read.options.len() as u64, sent.option_bytes(), "the size in the simulation includes the TCP options");
         let offset = |number| sequence::offset(number, near, 1);
         prop_assert_eq!(offset(read.acknowledgment_number), near);
         let mut read_blocks = SackBlocks::NONE;

@@ -169,7 +169,10 @@ fn a_cell_has_the_same_bytes_at_every_capture_point() {
     let at_the_end = payloads("sw2->destination1", 2, 32);
     assert!(behind.len() < sent.len(), "some are lost: {} of {}", behind.len(), sent.len());
     let mut all = sent.iter();
-    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "the rest continues in order");
+    assert!(
+        behind.iter().all(|cell| all.any(|other| other == cell)),
+        "cells that leave are in the order of their arrival"
+    );
     assert_eq!(at_the_end[..], behind[..at_the_end.len()]);
     assert!(at_the_end.len() + 100 > behind.len());
 }
@@ -269,7 +272,7 @@ fn a_cell_that_a_link_loses_is_captured_before_the_link_and_not_after_it() {
     let names = ports(&network);
     let (file, events) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
     let lost = |event: &&Event| matches!(event, Event::Cell(of) if matches!(of.step, CellStep::LostOnLink(_)));
-    assert_eq!(events.iter().filter(lost).count(), 13, "a packet of 12 cells, and a cell");
+    assert_eq!(events.iter().filter(lost).count(), 13, "the capture has a packet of 12 cells and a single cell");
     let moved =
         |event: &&Event| matches!(event, Event::Cell(of) if matches!(of.step, CellStep::Arrived | CellStep::Departed));
     assert_eq!(file.packets.len(), events.iter().filter(moved).count());

@@ -66,7 +66,7 @@ mod tests {
             let rounded = Rate::at_most(cells_per_second).cells_per_second();
             prop_assert!(rounded <= cells_per_second);
             prop_assert!(cells_per_second - rounded < cells_per_second / 512.0, "{rounded}");
-            prop_assert_eq!(Rate::at_most(rounded).cells_per_second(), rounded, "a rounded value does not change again");
+            prop_assert_eq!(Rate::at_most(rounded).cells_per_second(), rounded, "rounding a rounded rate does not change it");
         }
 
         #[test]

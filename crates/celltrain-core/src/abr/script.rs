@@ -204,7 +204,7 @@ impl Player {
     fn source(&mut self) -> &mut Source {
         match &mut self.end {
             End::Source(source) => source,
-            End::Port(_) => panic!("a port asks its source itself"),
+            End::Port(_) => panic!("a port reads the state of its source itself"),
         }
     }
 
@@ -247,7 +247,7 @@ impl Player {
             return (0..number(cells)?).try_for_each(|i| self.expect(at + i * interval, &[&["data"], header].concat()));
         }
         if self.sent.is_empty() {
-            return Err("it was not sent".into());
+            return Err("the acknowledged cell was not sent".into());
         }
         let sent = self.sent.remove(0);
         let (kind, words) = match words {
@@ -367,8 +367,8 @@ fn every_script_gives_the_expected_events() {
 fn a_script_with_a_wrong_expectation_fails() {
     let play_on = |rest: &str| play(&format!("set icr 424kbps\ndata 9\nat 2500\n{rest}"), Mode::OneByOne);
     assert!(play_on("> 0 frm ccr 1000\n> 1000 data x2 every 1000\n= acr 1000").is_ok());
-    assert!(play_on("> 0 frm\n> 1000 data").is_err(), "a cell not written down");
-    assert!(play_on("> 0 frm\n> 1000 data x3 every 1000").is_err(), "one cell more than expected");
+    assert!(play_on("> 0 frm\n> 1000 data").is_err(), "the script misses a cell that is sent");
+    assert!(play_on("> 0 frm\n> 1000 data x3 every 1000").is_err(), "the script expects one cell too many");
     assert!(play_on("> 0 frm ci\n> 1000 data x2 every 1000").is_err(), "a wrong flag");
     assert!(play_on("> 0 frm ccr 1001\n> 1000 data x2 every 1000").is_err(), "a wrong rate");
     assert!(play_on("> 0 frm\n> 1001 data\n> 2000 data").is_err(), "a wrong time");

@@ -277,7 +277,7 @@ impl Source {
     /// Handles a backward RM cell that returns to its source. If it changes ACR, the caller must already have taken
     /// back the data cells that have not started by `now`.
     pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
-        assert!(rm.backward, "an RM cell comes back backward");
+        assert!(rm.backward, "RM cells that return to the source are backward");
         self.counters.backward_rm_received += 1;
         if !rm.bn {
             self.unanswered = 0; // Rule 6.
@@ -286,7 +286,10 @@ impl Source {
         if acr == self.acr {
             return;
         }
-        assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
+        assert!(
+            self.pace.last.is_none_or(|last| last <= now),
+            "cells that have not started are returned before ACR changes"
+        );
         self.rule = self.rule_of(rm, acr);
         self.set_acr(acr);
         // If ACR has risen, the next cell is rescheduled. If it has fallen, the next cell keeps the start scheduled at
@@ -331,7 +334,7 @@ impl Source {
     /// according to its CLP. It overwrites a waiting backward RM cell (destination rule 3), so that no older cell
     /// follows it (rule 4).
     pub fn turn_around(&mut self, rm: RmCell) {
-        assert!(rm.backward, "the destination has turned it around");
+        assert!(rm.backward, "the RM cell was returned by the destination");
         reached!(WaitingRmOverwritten if self.waiting.is_some());
         self.counters.overwritten += u64::from(self.waiting.is_some());
         self.waiting = Some(rm);

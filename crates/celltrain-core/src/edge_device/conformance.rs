@@ -484,7 +484,7 @@ fn only_cells_taken_since_the_last_rate_change_are_returned_to_the_queue() {
         // One of the last two cells taken has been put back, so only one more can be. The others were taken before the
         // change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
-        assert_eq!(panic.downcast_ref(), Some(&"only cells taken early are put back"), "{what}");
+        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken early are returned"), "{what}");
     }
 }
 
@@ -492,7 +492,11 @@ fn only_cells_taken_since_the_last_rate_change_are_returned_to_the_queue() {
 fn a_discard_algorithm_requires_the_kind_of_memory_it_supports() {
     use Memory::{PerVc, Shared};
     let made_for: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::memory).collect();
-    assert_eq!(made_for[..4], [None, None, Some(PerVc), Some(Shared)], "each adaptive one is made for its own");
+    assert_eq!(
+        made_for[..4],
+        [None, None, Some(PerVc), Some(Shared)],
+        "each adaptive algorithm belongs to its own kind of memory"
+    );
     for discard in DiscardConfig::samples() {
         for memory in [PerVc, Shared] {
             let config = EdgeConfig { buffer: Some(1000), memory, discard: discard.clone() };

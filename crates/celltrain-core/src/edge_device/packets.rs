@@ -284,7 +284,7 @@ impl Packets {
     /// Puts cells back. Returns whether they include the last cell of a packet.
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
         let queue = &mut self.queues[vc];
-        assert!(0 < cells && cells <= queue.ahead, "only cells taken early are put back");
+        assert!(0 < cells && cells <= queue.ahead, "only cells that were taken early are returned");
         // If no packet is under way, the cells to be put back belong to the packet served last.
         let was_served = queue.taken == 0;
         if was_served {

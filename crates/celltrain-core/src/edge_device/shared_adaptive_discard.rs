@@ -175,7 +175,7 @@ mod tests {
         }
         bench.offer_at(2, 5, 100.0);
         assert_eq!([bench.frames(0).len(), bench.frames(1).len(), bench.frames(2).len()], [5, 3, 2]);
-        assert_eq!(bench.frames(1), [1, 2, 3], "excess 10, against 5 of VC 2 and -10 of VC 0");
+        assert_eq!(bench.frames(1), [1, 2, 3], "VC 1 has the largest excess: 10, compared with 5 and -10");
         let state = bench.buffer.state(Label::new(1)).unwrap();
         assert_eq!(state, AdaState { phase: Phase::One, ld_acr: 300.0, p_ctr: 3 });
         assert_eq!(
@@ -195,8 +195,12 @@ mod tests {
         for _ in 0..10 {
             bench.offer_at(1, 10, 500.0);
         }
-        assert_eq!([bench.frames(0).len(), bench.frames(1).len()], [5, 5], "half of it, by equal rates");
-        assert_eq!(bench.frames(1)[0], 5, "beyond its half it pays itself");
+        assert_eq!(
+            [bench.frames(0).len(), bench.frames(1).len()],
+            [5, 5],
+            "two VCs with equal rates may each hold half of the memory"
+        );
+        assert_eq!(bench.frames(1)[0], 5, "a VC that holds more than half loses its own packet");
     }
 
     #[test]
@@ -206,7 +210,11 @@ mod tests {
         for (vc, acr) in [(0, 0.375), (0, 0.375), (1, 0.125), (1, 0.125), (0, 0.375)] {
             bench.offer_at(vc, 5, acr);
         }
-        assert_eq!((bench.frames(0), bench.frames(1)), (vec![0, 1, 2], vec![1]), "an excess of 0, and one of 5");
+        assert_eq!(
+            (bench.frames(0), bench.frames(1)),
+            (vec![0, 1, 2], vec![1]),
+            "one VC has an excess of 0 and the other of 5"
+        );
     }
 
     proptest! {

@@ -51,7 +51,11 @@ mod tests {
         assert_eq!(bench.frames(0), [0, 1], "64 + 7 > 70");
         bench.offer(0, 6);
         bench.offer(1, 32);
-        assert_eq!((bench.frames(0), bench.frames(1)), (vec![0, 1, 3], vec![0]), "the other VC has its own places");
+        assert_eq!(
+            (bench.frames(0), bench.frames(1)),
+            (vec![0, 1, 3], vec![0]),
+            "the packets of the other VC keep their places"
+        );
         let counters = bench.buffer.packets.vc_counters(Label::new(0));
         assert_eq!((counters.lost_overflow, counters.cut_frames, counters.lost_pushed_out), (7, 1, 0));
     }

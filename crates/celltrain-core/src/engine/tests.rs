@@ -154,7 +154,7 @@ fn observing_a_run_does_not_change_its_result() {
         let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], "1ms".parse().unwrap(), &network);
         let watched = engine.run(&network, &mut recorder, |_| true).unwrap();
         assert_eq!(watched, run(&network));
-        assert_eq!(recorder.times.len(), 201, "every millisecond from 0 to 200");
+        assert_eq!(recorder.times.len(), 201, "the probe is called every millisecond from 0 to 200");
         assert_eq!(recorder.occupancy_cells.len(), 3 * 201);
         let largest = recorder.queue_cells.iter().max().unwrap();
         assert!(*largest <= watched.ports[N_SOURCE_BOTTLENECK].max_queue_cells);
@@ -330,7 +330,7 @@ fn a_large_batch_checks_for_cancellation_without_changing_the_run() {
         true
     };
     let result = Engine::Fast.run(&network, &mut Nothing, watch).unwrap();
-    assert!(most >= 50, "{most} questions within an event");
+    assert!(most >= 50, "the callback was called {most} times within an event");
     assert_eq!(result, run(&network));
 }
 
@@ -370,7 +370,7 @@ fn a_burst_starts_one_pause_after_the_previous_one_was_acknowledged() {
     assert_eq!(flow.delivered_bytes, (whole + 1) * 1536);
     // The pauses are not part of any burst's delay.
     assert!((delays.mean_ms.unwrap() - (3 * round_trip) as f64 / 97_200.0).abs() < 1e-9);
-    assert_eq!(flow.completion_s, None, "there is always another");
+    assert_eq!(flow.completion_s, None, "there is always a further event");
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn files_arrive_complete_despite_losses_under_every_tcp_variant() {
             assert_eq!(flow.delivered_bytes, 512 * 300, "{name}");
             assert!(flow.completion_s.is_some(), "{name}");
         }
-        assert_eq!(result.cells.in_flight, 0, "{name}: nothing is sent when all have ended");
+        assert_eq!(result.cells.in_flight, 0, "{name}: no cells are sent after all flows have ended");
         assert!(result.cells.lost > 0, "{name}");
     }
 }
@@ -554,7 +554,7 @@ fn under_strict_priority_the_higher_class_waits_for_at_most_one_cell_in_service(
     }
     let alone = (14 + 4) * 265 + 6 * 486;
     let delivered = |network: &Network| run(network).flows[FIRST].delivered_bytes / 512;
-    assert!(delivered(&network) < 19_440_000 / (10 * alone), "of one class, it waits behind all others");
+    assert!(delivered(&network) < 19_440_000 / (10 * alone), "in a single class, the packet waits behind all others");
     network.vcs[VcIndex::new(0)].class = Class::Vbr;
     network.vcs[VcIndex::new(1)].class = Class::Vbr;
     let delivered = delivered(&network);
@@ -620,7 +620,7 @@ fn the_delay_of_a_file_is_its_transmission_time_plus_a_round_trip() {
         let expected = (size as f64 / rate + window as f64 / rate) / 97_200.0;
         let result = with_files(&network, size);
         let delay = result.file_delay.unwrap();
-        assert_eq!(result.flows[FIRST].file_delay, Some(delay), "one flow is all");
+        assert_eq!(result.flows[FIRST].file_delay, Some(delay), "the network has one flow");
         for found in [delay.mean_ms, delay.median_ms] {
             let found = found.unwrap();
             assert!((found / expected - 1.0).abs() < 0.01, "{segments} segments, {size} bytes: {found} for {expected}");
@@ -672,7 +672,7 @@ fn the_port_plan_lists_the_implementation_of_each_port_and_its_next_hops() {
     let ports = explain_plan(&network, &CancellationToken::never()).unwrap();
     assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
     let bottleneck = &ports[usize::from(network.bottleneck)];
-    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind it");
+    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind the port");
     assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
     let codes = |code| ports.iter().filter(|port| port.code == code).count();
     assert_eq!(codes("host"), 6, "a port for each end of a flow");
@@ -703,7 +703,7 @@ fn a_run_on_two_threads_is_bit_identical_to_one_thread() {
         assert_eq!(
             Engine::Fast.threads_of(options, &network, &CancellationToken::never()),
             Ok(2),
-            "it comes apart at one link"
+            "the network can be divided at one link"
         );
         assert_eq!(Engine::Fast.run_parallel(options, &network, |_| true).unwrap(), alone);
         assert_eq!(Engine::Reference.run_parallel(options, &network, |_| true).unwrap(), alone);
@@ -723,6 +723,6 @@ fn a_run_on_two_threads_can_be_cancelled() {
             share < most
         };
         assert_eq!(Engine::Fast.run_parallel(ParallelOptions::up_to(2), &network, keep_going), Err(Interrupted));
-        assert!(shares.is_sorted(), "it goes on, and never back: {shares:?}");
+        assert!(shares.is_sorted(), "progress never decreases: {shares:?}");
     }
 }

@@ -82,7 +82,7 @@ mod tests {
             fill(&mut pool, &[0, 1]);
             pool.act_at(Time::default() + Span(now));
         }
-        assert_eq!(pool.threshold(0), before / 2.0, "two queues are near their threshold");
+        assert_eq!(pool.threshold(0), before / 2.0, "two queues count as congested");
         assert_eq!(pool.threshold(2), before / 2.0, "one port has one priority, so its least share is 1");
     }
 }

@@ -122,7 +122,7 @@ impl Limit {
             Self::Memory => "the memory is full",
             Self::Pool => "the pool is full",
             Self::Policy => rule,
-            Self::Headroom => "the headroom is used up",
+            Self::Headroom => "the headroom is full",
         }
     }
 }

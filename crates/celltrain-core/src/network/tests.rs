@@ -96,11 +96,15 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
 fn the_vcs_of_each_link_have_consecutive_labels() {
     let network = simple_network(3, "1ms");
     let routing = network.routing();
-    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4].map(VcIndex::new), "data crosses the bottleneck");
+    assert_eq!(
+        routing.vcs[N_SOURCE_BOTTLENECK].raw,
+        [0, 2, 4].map(VcIndex::new),
+        "every data VC crosses the bottleneck"
+    );
     assert_eq!(
         routing.vcs[N_SOURCE_WAY_BACK].raw,
         [1, 3, 5].map(VcIndex::new),
-        "acknowledgements take the path of the model"
+        "acknowledgements take the reverse path of the data"
     );
     assert_eq!(routing.first_label.raw, [Label::new(0); 6]);
     let mut at = Next::Port { link: network.vcs[VcIndex::new(4)].path[0], label: Label::new(0) };

@@ -68,7 +68,7 @@ fn a_threshold_above_the_buffer_is_refused() {
             with_threshold += 1;
         }
     }
-    assert!(with_threshold >= 2 * 11, "all except policies with thresholds by VC, several thresholds, or none");
+    assert!(with_threshold >= 2 * 11, "all policies with exactly one threshold are listed");
 }
 
 /// Asks a policy about tagged and untagged frames of two VCs while `x` cells are waiting, divided between the VCs in

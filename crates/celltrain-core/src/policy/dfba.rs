@@ -231,7 +231,7 @@ mod tests {
     fn a_tagged_frame_may_start_only_below_the_threshold() {
         let refused = |tagged, x_i| share_refused(&config(), &View { tagged, ..view(&[x_i, 0]) }, 0);
         assert_eq!([399, 400].map(|x_i| refused(true, x_i)), [0.0, 1.0]);
-        assert_eq!(refused(false, 400), 0.0, "an untagged one may: at the threshold the probability is 0");
+        assert_eq!(refused(false, 400), 0.0, "an untagged frame may start: at the threshold the probability is 0");
     }
 
     #[test]

@@ -86,7 +86,7 @@ mod tests {
         bench.offer_frame(1, 1);
         assert_eq!(bench.port.occupancy(), 5, "at R = 4 a frame may start");
         bench.offer_frame(0, 3);
-        assert_eq!(bench.port.occupancy(), 5, "at 5 it may not");
+        assert_eq!(bench.port.occupancy(), 5, "a frame may not start with 5 cells waiting");
         assert_eq!(bench.port.counters().discarded_frame, 3);
     }
 

@@ -98,7 +98,7 @@ mod tests {
         while bench.port.take().is_some() {}
         bench.offer_frame(0, 2);
         bench.offer_frame(0, 2);
-        assert_eq!(lost(&bench), 2, "below again: armed, and nothing is lost");
+        assert_eq!(lost(&bench), 2, "the VC is below its threshold again, and no frame is lost");
         bench.offer_frame(0, 2);
         assert_eq!(lost(&bench), 4);
     }

@@ -204,12 +204,12 @@ mod tests {
         let [vc_0, vc_1] = [0, 1].map(Label::new);
         queues.on_enter(vc_0, 3);
         for close in [false, true] {
-            assert!(queues.enters_at_once(vc_0, 3, close), "three turns leave it a cell");
+            assert!(queues.enters_at_once(vc_0, 3, close), "after three turns the virtual queue has one cell");
             for (vc, left) in [(vc_0, 4), (vc_1, 1)] {
                 assert_eq!(
                     queues.enters_at_once(vc, left, close),
                     forgives && close,
-                    "{vc:?}: empty at a turn perhaps"
+                    "{vc:?}: the virtual queue may be empty when its turn comes"
                 );
             }
         }

@@ -130,9 +130,9 @@ mod tests {
         bench.offer_frame(1, 2);
         assert_eq!(bench.virtual_queues(), [3, 5], "at the average");
         bench.offer_frame(1, 9);
-        assert_eq!(bench.virtual_queues(), [3, 5], "5 is above the average of 4");
+        assert_eq!(bench.virtual_queues(), [3, 5], "the virtual queue of 5 cells is above the average of 4");
         bench.offer_frame(0, 9);
-        assert_eq!(bench.virtual_queues(), [12, 5], "VC 0 has fewer virtual cells, and enters");
+        assert_eq!(bench.virtual_queues(), [12, 5], "VC 0 has fewer virtual cells, so its frame enters");
         assert_eq!(bench.port.per_vc().raw, [10, 7]);
     }
 

@@ -117,13 +117,13 @@ mod tests {
         bench.offer_frame(1, 3);
         // Q = 12. VC 0 gets 3/4 of the link and of the queue, and VC 1 gets 1/4.
         bench.offer_frame(1, 1);
-        assert_eq!(bench.virtual_queues(), [9, 4], "at its part of 3");
+        assert_eq!(bench.virtual_queues(), [9, 4], "the VC is exactly at its part of 3 cells");
         bench.offer_frame(1, 1);
-        assert_eq!(bench.virtual_queues(), [9, 4], "above its part of 13/4");
+        assert_eq!(bench.virtual_queues(), [9, 4], "the VC is above its part of 13/4 cells");
         bench.offer_frame(0, 4);
-        assert_eq!(bench.virtual_queues(), [13, 4], "below its part of 39/4");
+        assert_eq!(bench.virtual_queues(), [13, 4], "the VC is below its part of 39/4 cells");
         bench.offer_frame(0, 4);
-        assert_eq!(bench.virtual_queues(), [13, 4], "above its part of 51/4");
+        assert_eq!(bench.virtual_queues(), [13, 4], "the VC is above its part of 51/4 cells");
     }
 
     #[test]

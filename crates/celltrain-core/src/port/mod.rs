@@ -226,7 +226,7 @@ impl Port {
                 emit(PortEvent::Lost(loss));
             }
             Verdict::Refuse(loss) => emit(PortEvent::Lost(loss)),
-            Verdict::PushOut => unreachable!("the final verdict pushes nothing out"),
+            Verdict::PushOut => unreachable!("the final decision removes no cells"),
         }
         verdict == Verdict::Enter
     }

@@ -84,7 +84,7 @@ impl Schedule {
         let stream = |purpose: &str| Stream::new(seed, &format!("requests/{}/{purpose}", group.name));
         let mut source = match &group.arrivals {
             Arrivals::Poisson { mean, sizes, pairs, order } => {
-                assert!(*mean > Duration::default(), "requests are some time apart");
+                assert!(*mean > Duration::default(), "the mean interval between requests is above zero");
                 assert!(!pairs.is_empty(), "requests have a pair of hosts");
                 let (mut pairs, mut pair_draws) = (pairs.clone(), stream("pairs"));
                 if *order == PairOrder::InTurn {
@@ -103,7 +103,7 @@ impl Schedule {
                 })
             }
             Arrivals::Incast { interval, times, bytes, senders, receivers, spread } => {
-                assert!(*interval > Duration::default(), "queries are some time apart");
+                assert!(*interval > Duration::default(), "the interval between queries is above zero");
                 assert!(*senders > 0 && !receivers.is_empty(), "a query has a receiver and a sender");
                 let receiver = |pairs: &Vec<PairIndex>| {
                     assert!(pairs.len() >= *senders as usize, "a query has enough senders");
@@ -283,7 +283,7 @@ mod tests {
                 opened += usize::from(matches!(due, Due::Opening(_)));
                 events.push((now, due));
             }
-            assert!(schedule.next() > Some(now), "everything due has been taken");
+            assert!(schedule.next() > Some(now), "every request that is due has been taken");
         }
         events
     }
@@ -340,7 +340,7 @@ mod tests {
         let mut sorted = pairs[..9].to_vec();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..9).map(PairIndex::new).collect::<Vec<_>>());
-        assert_ne!(sorted, pairs[..9], "the order is drawn");
+        assert_ne!(sorted, pairs[..9], "the order of the pairs is random");
     }
 
     #[test]

@@ -281,10 +281,14 @@ mod tests {
     #[test]
     fn the_virtual_time_steps_of_wfq_are_integers_inversely_proportional_to_weights() {
         assert_eq!(steps(&[1.0, 2.0, 3.0]), [6, 3, 2]);
-        assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "no larger than need be");
+        assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "the steps are no larger than needed");
         assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
         assert_eq!(steps(&[149.76, 149.76]), [1, 1]);
-        assert_eq!(steps(&[1e-30, 2e-30]), [2 << 32, 1 << 32], "rounded, as more digits than fit");
+        assert_eq!(
+            steps(&[1e-30, 2e-30]),
+            [2 << 32, 1 << 32],
+            "the weights are rounded, because they have more digits than fit"
+        );
         assert_eq!(steps(&[1e-300, 1e300]), [MOST_STEP, 1 << 32], "no step is larger than tags can take");
     }
 

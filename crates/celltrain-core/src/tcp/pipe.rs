@@ -227,7 +227,7 @@ fn all_data_arrives_despite_loss_delay_and_reordering_and_equal_seeds_give_equal
 }
 
 #[test]
-#[ignore = "takes long, and a test with fewer cases covers the same"]
+#[ignore = "slow, and a test with fewer cases covers the same code"]
 fn in_many_random_cases_all_data_arrives_despite_losses() {
     whatever_is_lost_everything_arrives(150);
 }
@@ -314,7 +314,7 @@ fn random_losses_give_the_square_root_law() {
 }
 
 #[test]
-#[ignore = "takes long, and the tests above cover higher loss rates"]
+#[ignore = "slow, and the tests above cover higher loss rates"]
 fn the_square_root_law_also_holds_for_one_loss_in_thousands() {
     one_loss_in_n(&[500, 2_000, 8_000], 2_000);
     random_losses(&[500, 2_000, 8_000], 2_000);

@@ -202,7 +202,11 @@ mod tests {
         for _ in 0..100 {
             rtt.sample(1);
         }
-        assert_eq!((rtt.srtt, rtt.rttvar, rtt.rto()), (7, 3, 2), "a tick less than with four deviations");
+        assert_eq!(
+            (rtt.srtt, rtt.rttvar, rtt.rto()),
+            (7, 3, 2),
+            "the timeout is a tick shorter than with four deviations"
+        );
     }
 
     #[test]

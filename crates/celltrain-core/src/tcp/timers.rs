@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_timer_of_n_ticks_expires_at_the_nth_tick() {
         let mut timer = Countdown::default();
-        assert!(!timer.on_tick(), "a stopped timer never runs out");
+        assert!(!timer.on_tick(), "a stopped timer never expires");
         timer.start(3);
         assert_eq!([(); 4].map(|()| timer.on_tick()), [false, false, true, false]);
         timer.start(2);

@@ -80,7 +80,7 @@ fn the_waiting_cells_of_a_window_are_its_arrivals_less_its_departures() {
     let network = network("epd]\nthreshold = 40\n#");
     let history = history(&network, ["500us", "3ms"], usize::MAX);
     let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();
-    assert!(waiting > 0, "the buffer is in use when the window begins");
+    assert!(waiting > 0, "cells are waiting when the window begins");
     for (row, &kind) in history.steps.kind.iter().enumerate() {
         match STEPS[usize::try_from(kind).expect("the value has a position in the text")] {
             "admitted" => waiting += 1,
@@ -124,7 +124,7 @@ fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
         assert_eq!(history.frames.damaged_s[frame], history.steps.time_s[row]);
     }
     assert!(judgements.admitted.contains(&1), "others enter");
-    assert!(judgements.share_cells.iter().all(|share| share.is_nan()), "this policy knows no shares");
+    assert!(judgements.share_cells.iter().all(|share| share.is_nan()), "this policy has no shares");
 }
 
 #[test]

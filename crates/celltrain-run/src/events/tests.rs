@@ -74,7 +74,7 @@ fn every_kind_of_event_has_a_table_whose_first_column_is_the_time() {
 fn a_run_gives_rows_of_every_kind_of_event() {
     let blocks = kept(&choice(&[], [None; 3], None).expect("the choice is valid"));
     let kinds: Vec<Kind> = blocks.iter().map(|block| block.kind).collect();
-    assert_eq!(kinds, [Kind::Segments, Kind::Timers, Kind::Frames, Kind::Cells], "there is no ABR");
+    assert_eq!(kinds, [Kind::Segments, Kind::Timers, Kind::Frames, Kind::Cells], "the network has no ABR VCs");
     for block in &blocks {
         assert!(times(block).is_sorted());
         assert_eq!(

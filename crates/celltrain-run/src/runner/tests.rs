@@ -84,7 +84,7 @@ fn a_run_uses_its_own_seed_or_the_scenarios_and_a_second_run_equals_the_first() 
     let scenario = small();
     let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
     assert_eq!(own["seed"], 7);
-    assert_eq!(own["fingerprint"], again["fingerprint"], "its network was rebuilt");
+    assert_eq!(own["fingerprint"], again["fingerprint"], "the network was rebuilt");
     let other = answer(&run(&scenario, Some(8), How::default()).unwrap());
     assert_ne!(own["fingerprint"], other["fingerprint"]);
     let fresh = answer(&run(&small(), Some(8), How::default()).unwrap());

@@ -24,7 +24,7 @@ fn a_burst_of_two_longest_frames_is_counted_in_more_than_32_bits() {
         let network = build::network(&scenario(&text), 1);
         Engine::ALL.map(|engine| {
             let result = engine.run_to_end(&network);
-            let [contract] = result.contracts.as_slice() else { panic!("tcp1 alone has a contract") };
+            let [contract] = result.contracts.as_slice() else { panic!("only tcp1 has a contract") };
             (contract.edge.frames, contract.edge.eligible_frames)
         })
     };

@@ -367,7 +367,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
     let (handle, estimated) = Handle::of_reading(estimated);
     let Some(handle) = handle else {
         let faults = estimated.reading.faults;
-        let first = faults.first().ok_or("it is refused without a fault")?;
+        let first = faults.first().ok_or("the scenario is refused without a message")?;
         return Ok(Outcome::Refused(first.key.clone()));
     };
     let duration = celltrain_core::units::Duration { picoseconds: drawn.duration };

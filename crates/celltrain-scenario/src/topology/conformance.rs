@@ -92,7 +92,7 @@ fn the_network_of_every_topology_runs_identically_on_both_engines() {
 fn a_topology_that_does_not_fit_is_refused_with_the_key_of_its_size() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
-        let fits = |_: Candidate<'_>| Err("it is too large".to_string());
+        let fits = |_: Candidate<'_>| Err("the topology is too large".to_string());
         let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("no test cancels a run");
         let Size { key: (key, value), .. } = topology.config().size();
         let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };
@@ -117,7 +117,7 @@ fn building_and_checking_every_topology_can_be_cancelled() {
             let name = format!("{}: {name}", topology.name());
             let (questions, outcome) = asked(usize::MAX, part);
             assert_eq!(outcome, Ok(()), "{name}");
-            assert!(questions >= flows, "{name} asks {questions} times for {flows} flows");
+            assert!(questions >= flows, "{name} calls the callback {questions} times for {flows} flows");
             for most in 0..questions {
                 assert_eq!(asked(most, part), (most + 1, Err(Interrupted)), "{name}");
             }

@@ -489,7 +489,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
         let engines = Engines { fast: &fast, reference: &reference };
         let all = engines.both(|engine, network| EndEvents::of(engine, network, 0..u64::MAX).events);
         let first = differs(&all).expect("the two engines give different results");
-        assert!(first > 1 << BLOCK, "it is not in the first block");
+        assert!(first > 1 << BLOCK, "the difference is not in the first block");
         let found = engines.bisect().expect("the two engines give different results");
         assert!(found.text.contains(&format!("event {first} of the end systems differs")), "{}", found.text);
         assert!(found.text.contains(&engines.show(&all[1][first].1)), "{}", found.text);

@@ -16,7 +16,7 @@ use super::trials::{Drawn, FOLDER, TRIALS, Trial};
 /// Runs the archive and `CELLTRAIN_CAMPAIGN` new networks (`make campaign NAME=differential`). Fails if the engines differ
 /// on one of them, or if none of them reaches one of the situations. With `CELLTRAIN_BLESS=1`, writes the archive.
 #[test]
-#[ignore = "a campaign: make campaign NAME=differential"]
+#[ignore = "slow; run make campaign NAME=differential"]
 fn campaign() {
     let number =
         |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().expect("the value is a number"));

@@ -169,11 +169,11 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         if !is_whole {
             continue;
         }
-        must(arrived > delivered - 0.1, "delivered data has arrived", found)?;
-        must(arrived < sent as f64 + 0.1, "arriving data was sent", found)?;
+        must(arrived > delivered - 0.1, "delivered data has arrived before", found)?;
+        must(arrived < sent as f64 + 0.1, "arriving data was sent before", found)?;
         must(found.repeated_segments == 0 || arrived > delivered + 0.9, "repeated data arrives again", found)?;
         let is_once = found.packets_sent == 0 || arrived < delivered + 0.1;
-        must(is_once, "packets that nothing answers arrive once", found)?;
+        must(is_once, "packets without acknowledgements arrive once", found)?;
     }
     for (found, group) in result.requests.iter().zip(&network.requests.groups) {
         must(found.opened == found.records.len() as u64, "a record for each", found)?;
@@ -198,7 +198,11 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         let edge = found.edge;
         let is_tagged = vc.contract.as_ref().is_some_and(|contract| contract.tagging) && !vc.tagged;
         let judged = if is_tagged { edge.frames } else { edge.eligible_frames };
-        must(edge.eligible_frames + edge.tagged_frames == judged, "a frame is eligible or tagged where any is", found)?;
+        must(
+            edge.eligible_frames + edge.tagged_frames == judged,
+            "frames are eligible or tagged at the edge switch only",
+            found,
+        )?;
         must(!vc.tagged || edge.eligible_frames == 0, "tagged frames are not eligible", found)?;
         let of_vc = network.flows.iter().zip(&result.flows).filter(|(flow, _)| flow.data_vc == number);
         let frames: Vec<[u64; 2]> =
@@ -209,8 +213,8 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         must(edge.frames >= came, "arriving frames have passed the edge", found)?;
     }
     for found in &result.ports {
-        must((0.0..=1.0).contains(&found.utilisation), "a share of the run", found)?;
-        must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "a forwarding port is busy", found)?;
+        must((0.0..=1.0).contains(&found.utilisation), "the value is a share of the run", found)?;
+        must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "a port that forwards cells is busy", found)?;
     }
     Ok(())
 }

@@ -369,7 +369,7 @@ impl Rest {
                 return scenario;
             }
             let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
-            assert!(leave_out(&mut scenario, &keys), "only sound scenarios are drawn: {faults:?}");
+            assert!(leave_out(&mut scenario, &keys), "every drawn scenario is valid: {faults:?}");
         }
     }
 
@@ -846,7 +846,7 @@ impl Port {
                 return PortConfig { buffer, policy, scheduler, allocator, marking: None };
             }
         }
-        panic!("{name}: its settings need more than their ranges to be sound");
+        panic!("{name}: random settings within their ranges are not always valid");
     }
 }
 

@@ -76,7 +76,7 @@ fn both_engines_agree_on_ten_thousand_vcs() {
 }
 
 #[test]
-#[ignore = "long: the nightly job runs it"]
+#[ignore = "slow; the nightly job runs this test"]
 fn both_engines_agree_on_a_hundred_thousand_vcs() {
     agree_on_vcs(100_000);
 }

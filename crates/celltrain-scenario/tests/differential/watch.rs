@@ -325,7 +325,7 @@ impl ReportedEvents {
         if !arrives {
             let fate = self.frames.entry((vc, frame)).or_default();
             let is_first = !std::mem::replace(&mut fate.put_in, true);
-            self.must(is_first, || format!("{frame:?} of {vc:?} is put in twice"));
+            self.must(is_first, || format!("{frame:?} of {vc:?} enters the network twice"));
         }
     }
 
@@ -421,7 +421,7 @@ impl ReportedEvents {
         let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
         for (&(vc, frame), fate) in &self.frames {
             if !fate.put_in {
-                return Err(format!("{frame:?} of {vc:?} was never put in: {fate:?}"));
+                return Err(format!("{frame:?} of {vc:?} never entered the network: {fate:?}"));
             }
             if fate.delivered || fate.failed.is_some() {
                 latest_end.insert(vc, frame);
@@ -431,14 +431,14 @@ impl ReportedEvents {
                 let is_explained = fate.lost || self.frames.values().any(|other| other.lost && other.failed.is_none());
                 if !is_explained {
                     let before: Vec<_> = before.take(3).collect();
-                    return Err(format!("{frame:?} of {vc:?} was joined with none that was lost: {before:?}"));
+                    return Err(format!("{frame:?} of {vc:?} was joined with a frame that was not lost: {before:?}"));
                 }
             }
         }
         for (&(vc, frame), fate) in &self.frames {
             let ended = fate.delivered || fate.failed.is_some() || fate.lost;
             if !ended && latest_end.get(&vc).is_some_and(|&latest| latest > frame) {
-                return Err(format!("{frame:?} of {vc:?} has no fate, and a later one has: {fate:?}"));
+                return Err(format!("{frame:?} of {vc:?} has no outcome, but a later frame has: {fate:?}"));
             }
         }
         Ok(())

@@ -115,7 +115,7 @@ fn native_controls_and_weights_agree_with_formulas_at_the_start_of_shipped_scena
 }
 
 #[test]
-#[ignore = "long: the nightly job runs it"]
+#[ignore = "slow; the nightly job runs this test"]
 fn native_controls_and_weights_agree_with_formulas_in_every_shipped_scenario() {
     is_the_same_up_to(Duration::from_microseconds(1_000_000));
 }

@@ -65,7 +65,7 @@ fn a_source_with_a_rate_of_zero_never_sends_a_cell() {
     let rm = source.sent(first, Kind::ForwardRm).unwrap();
     source.on_backward_rm(&RmCell { backward: true, er: 0.0, ..rm }, first);
     let kept = source.next_departure();
-    assert_ne!(kept, Time::NEVER, "the cell that waited goes");
+    assert_ne!(kept, Time::NEVER, "the waiting cell is sent");
     assert_eq!(source.data_cells_until_rm(kept), 1);
     source.sent_data(kept, 1);
     assert_eq!(source.next_departure(), Time::NEVER);
@@ -82,7 +82,7 @@ fn sending_a_cell_before_its_time_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "taken back before ACR changes")]
+#[should_panic(expected = "cells are returned before ACR changes")]
 fn a_rate_change_does_not_affect_cells_whose_transmission_was_already_scheduled() {
     let mut source = source(&Parameters::default());
     let rm = source.sent(Time(0), Kind::ForwardRm).unwrap();
@@ -213,7 +213,7 @@ proptest! {
                 }
                 let interval = ahead.interval();
                 let cells = ahead.data_cells_until_rm(start).min(longest);
-                prop_assert!(cells > 0, "rule 3 says data is next");
+                prop_assert!(cells > 0, "by rule 3, the next cell is a data cell");
                 let before = ahead.clone();
                 ahead.sent_data(start, cells);
                 let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
@@ -240,7 +240,7 @@ proptest! {
                     for source in [&mut oracle, &mut ahead] {
                         source.on_backward_rm(&rm, now);
                     }
-                    prop_assert!(oracle.acr() <= acr || !(ci || ni), "CI or NI: ACR does not rise");
+                    prop_assert!(oracle.acr() <= acr || !(ci || ni), "with CI or NI set, ACR does not rise");
                 }
                 Event::TurnAround => {
                     let rm = RmCell { backward: true, ..RmCell::forward(pcr, 0.0, 0.0) };

@@ -423,7 +423,7 @@ fn marks_on_pure_acknowledgements_are_ignored() {
     let acks: Vec<u32> = frames.zip(0..).filter(|(line, _)| line.contains("ACK arrived")).map(|(_, n)| n).collect();
     assert_eq!(acks.len(), 4);
     assert_eq!(run(acks), unmarked);
-    assert_ne!(run((0..10).collect()), unmarked, "marks on segments are not ignored");
+    assert_ne!(run((0..10).collect()), unmarked, "marks on data segments reduce the window");
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn delayed_acknowledgements_of_a_receiver_follow_the_clock_of_its_host() {
     let (arrived, acknowledged) = (times(&script, "arrived 0")[0], times(&script, "ACK sent")[0]);
     assert!((0..=200).contains(&(acknowledged - arrived)), "{script:?}");
     assert!(acknowledged > arrived, "the acknowledgement waits for the tick");
-    assert!(wires.ends.clocks.iter().all(|clock| clock.flows.is_empty()), "closed connections have left");
+    assert!(wires.ends.clocks.iter().all(|clock| clock.flows.is_empty()), "closed connections use no memory");
 }
 
 #[test]

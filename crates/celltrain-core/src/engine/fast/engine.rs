@@ -293,7 +293,7 @@ impl<'a> Engine<'a> {
     /// happens in between.
     fn shape(&mut self, number: ShapedIndex, now: Time) {
         let link = self.fabric.plan.shaped[number];
-        let port = self.fabric.rate_control.port_mut(link).expect("the port has this role");
+        let port = self.fabric.rate_control.port_mut(link).expect("the port belongs to a shared memory");
         // All cells sent early have started by now; otherwise the next start would not be at `now`.
         port.take_back(now);
         let ahead = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
@@ -324,7 +324,9 @@ impl<'a> Engine<'a> {
     }
 
     pub(super) fn schedule_shaped(&mut self, link: LinkIndex, now: Time) {
-        let Role::Shaped(shaped) = self.fabric.plan.roles[link] else { unreachable!("the port has this role") };
+        let Role::Shaped(shaped) = self.fabric.plan.roles[link] else {
+            unreachable!("the port belongs to a shared memory")
+        };
         let start = self.fabric.rate_control.port(link).and_then(ShapedPort::next_start);
         self.fabric.event_list.set(Leaf::Shaped(shaped), start.map(|time| (time.max(now), Rank::Shape)));
     }
@@ -367,7 +369,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory has it";
+pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory stands for all its ports";
 
 /// Returns the longest lead of a shaped port's cells, if they may be sent early. All of them must go to contended
 /// ports, from which they can be taken back. None may be policed, because policing cannot be undone.

@@ -422,7 +422,7 @@ impl OutputBuffer {
     /// `range`.
     #[inline]
     pub(super) fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
-        debug_assert!(!self.keeps_queue, "the order of cells has no effect");
+        debug_assert!(!self.keeps_queue, "the order of the cells must not have an effect here");
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         self.occupancy += cells;
         self.tracker.include(range);

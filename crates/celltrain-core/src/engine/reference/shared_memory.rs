@@ -214,7 +214,9 @@ impl<'a> SharedMemory<'a> {
                 }
                 emit(AtMemory::Port(link, occupancy, PortEvent::Lost(loss)));
             }
-            Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
+            Verdict::DiscardHeld(_) | Verdict::PushOut => {
+                unreachable!("no VCs merge here, and the decision of the memory is final")
+            }
         }
         self.emit_pauses(now, &mut emit);
     }

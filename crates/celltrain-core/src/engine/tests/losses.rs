@@ -90,7 +90,7 @@ fn exactly_the_listed_packets_are_lost() {
             lost.iter().map(|&(_, frame, number)| (frame, number)).collect::<Vec<_>>(),
             [(0, 0), (3, 3), (4, 4)]
         );
-        assert_eq!((lost_cells, failed.len()), (9, 0), "nothing of them arrives");
+        assert_eq!((lost_cells, failed.len()), (9, 0), "no cell of the lost packets arrives");
         // The first cell is lost at the instant at which it would arrive: in units of 1/97.2 MHz, a cell takes 265 and a
         // delay 486.
         let hops = [FROM_SOURCE, N_SOURCE_BOTTLENECK, LinkIndex::new(4)].iter().position(|&hop| hop == link).unwrap();
@@ -157,7 +157,7 @@ fn a_loss_rule_loses_its_probability_of_the_packets_with_its_own_random_numbers(
     let LossCounters { came, lost, .. } = first.losses.raw[0].counters;
     // 8 Mb are 18,868 cells, of which 1887 are lost with a standard deviation of 41.
     assert!(came.abs_diff(18_868) < 3 && lost.abs_diff(1887) < 5 * 41, "{lost} of {came}");
-    assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "another seed, other losses");
+    assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "another seed gives other losses");
     let both = of(1, &[(FROM_SOURCE, 0.1), (N_SOURCE_BOTTLENECK, 0.5)]);
     assert_eq!(both.losses.raw.iter().find(|of| of.name.starts_with("source")), Some(&first.losses.raw[0]));
     let [without, nothing_lost] = [of(1, &[]), of(1, &[(FROM_SOURCE, 0.0)])];

@@ -124,7 +124,11 @@ fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_known_worst_c
         let (pattern, found) = search(&policy, start.clone(), 60, 1).unwrap();
         assert!(first < found && found.value() <= bound, "{policy:?}: {first} {found} {bound}");
         assert_eq!(pattern.ratio(&policy), Some(found));
-        assert_eq!(search(&policy, start.clone(), 60, 1), Some((pattern, found)), "the same seed finds the same");
+        assert_eq!(
+            search(&policy, start.clone(), 60, 1),
+            Some((pattern, found)),
+            "the same seed gives the same search result"
+        );
     }
 }
 
@@ -151,7 +155,7 @@ fn complete_sharing_with_n_ports_sends_little_more_than_an_nth_of_the_optimum() 
 /// The ratio exceeds the lower bound of Bochkov and others, 1.44546, for arrivals whose best schedule can be carried
 /// out.
 #[test]
-#[ignore = "long: the nightly job runs it"]
+#[ignore = "slow; the nightly job runs this test"]
 fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
     let pattern = Pattern { period: 2400, ..Pattern::staggered(8000, 256, 12) };
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());

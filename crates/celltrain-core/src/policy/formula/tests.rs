@@ -47,11 +47,11 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
         assert_eq!(answer, theirs.admit_frame(&view, vc, &mut same), "{view:?} of {vc:?}");
         admitted += u32::from(answer);
     }
-    assert_eq!(rng.next_u64(), same.next_u64(), "both draw the same");
+    assert_eq!(rng.next_u64(), same.next_u64(), "both policies draw the same random numbers");
     assert_eq!(ours.replaced_results(), 0);
     assert!(
         (rounds / 100..rounds * 99 / 100).contains(&admitted),
-        "{admitted} of {rounds} admitted: both answers occur"
+        "{admitted} of {rounds} frames admitted: both decisions occur"
     );
 }
 
@@ -101,11 +101,7 @@ fn departing_cells_and_every_nth_arrival_update_the_state() {
     bench.offer_frame(0, 3);
     bench.take(2);
     bench.offer_frame(0, 3);
-    assert_eq!(
-        bench.port.occupancy(),
-        4,
-        "two have gone; X was 2 and 4 at every second cell that entered, 3 at the sixth"
-    );
+    assert_eq!(bench.port.occupancy(), 4, "the state after two departures and six arrivals is wrong");
     bench.offer_frame(0, 1);
     assert_eq!(bench.port.occupancy(), 5);
     bench.take(1);
@@ -130,14 +126,14 @@ fn the_engine_skips_a_formula_that_always_admits_into_an_empty_queue() {
     assert!(empty(&formula("X <= 0.9 * K", &[]), &[]));
     assert!(!empty(&formula("X > 3", &[]), &[]));
     assert!(!empty(&formula("not tagged", &[]), &[]));
-    assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "it draws for others");
+    assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "other frames draw random numbers");
     assert!(!empty(&formula("Y / X < 2", &[]), &[]), "replaced results are counted");
     assert!(!empty(&formula("X <= C * 1 ms", &[]), &[]), "ports differ");
     assert!(!empty(&formula("now < 1 or X < 3", &[]), &[]));
     assert!(!empty(&sample(1000), &["vc0"]), "it has state");
     let mut config = formula("X <= share", &[("share", text("K / sum(W)"))]);
     config.constants.insert("W".into(), Constant::Value(PerVc::from([("default", 2.0)])));
-    assert!(!empty(&config, &[]), "without VCs it cannot be read");
+    assert!(!empty(&config, &[]), "a formula with V cannot be read without VCs");
     assert_eq!(formula("true", &[]).build(1000, &[]).admits_up_to(), Some(u32::MAX));
     assert_eq!(formula("X < 3", &[]).build(1000, &[]).admits_up_to(), Some(0));
     assert!(!formula("X < 3", &[]).build(1000, &[]).reads_counts());
@@ -288,5 +284,8 @@ fn the_page_lists_every_word_of_the_formula_language() {
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {
         std::fs::write(path, &written).unwrap();
     }
-    assert!(page == written, "stale: CELLTRAIN_BLESS=1 cargo test -p celltrain-core --lib the_page_lists writes it");
+    assert!(
+        page == written,
+        "the page is out of date: CELLTRAIN_BLESS=1 cargo test -p celltrain-core --lib the_page_lists updates it"
+    );
 }

@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(alpha(&[]), 1.0);
         assert_eq!(alpha(&[10, 10]), 1.0);
         assert_eq!(alpha(&[0]), 0.9375);
-        assert_eq!(alpha(&[10, 0]), 0.9375, "each window counts alone");
+        assert_eq!(alpha(&[10, 0]), 0.9375, "each window is counted separately");
         assert_eq!(alpha(&[5]), 1.0 - 0.5 / 16.0);
         assert!((alpha(&[3; 400]) - 0.3).abs() < 1e-9);
     }

@@ -103,7 +103,7 @@ impl Rate {
         let free = (now + self.cell_time, place);
         let mut at = self.end;
         self.end = self.place(self.end + 1);
-        debug_assert_ne!(self.end, self.first, "a port is in the calendar once");
+        debug_assert_ne!(self.end, self.first, "a port appears in the calendar once");
         // If service comes before arrivals, a port may start twice in an instant.
         while at != self.first {
             let before = self.place(at + self.ring.len() - 1);

@@ -217,7 +217,7 @@ impl TrainPort {
                 self.output.report_departures(depart);
             }
             let fate = self.output.buffer.fate(run.last);
-            debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy decides within a stretch");
+            debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy decides within a stretch of cells");
             self.output.buffer.admit(run, range, 0);
         }
         reached!(StretchAdmitted);

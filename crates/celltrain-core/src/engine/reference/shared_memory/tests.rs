@@ -269,7 +269,7 @@ fn a_single_lossless_group_pauses_and_loses_cells_at_the_levels_of_the_formula()
         // The cell in service does not count.
         assert_eq!(notes.paused_at, Some(1 + pause), "{pause_at:?}");
         assert_eq!(notes.refused_at, Some(1 + 50 + 34 + 20 + 1), "{pause_at:?}");
-        assert_eq!(notes.reason, "the headroom is used up");
+        assert_eq!(notes.reason, "the headroom is full");
         let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)];
         assert_eq!((group.counters.pauses, group.counters.max_headroom, group.cells), (1, 20, 104));
     }
@@ -284,7 +284,7 @@ fn a_full_memory_removes_a_cell_of_the_longest_queue_at_another_port() {
         share(&mut network, outputs.clone(), 100, longest_queue_drop::Config { variant });
         let result = run(&network);
         let [first, second] = [0, 1].map(|i| result.ports[outputs[i]].counters);
-        assert_eq!(second.lost(), 0, "the short queue loses nothing");
+        assert_eq!(second.lost(), 0, "the short queue loses no cells");
         assert!(first.lost_pushed_out > 0, "the long queue makes room for the short one");
         if variant == Variant::HeadHighest {
             assert_eq!(first.lost_overflow, 0, "every cell enters");
@@ -401,7 +401,7 @@ fn a_pause_frame_stops_only_the_priority_that_it_names() {
     assert_eq!(result.cells.lost, 0);
     let [slow, fast] = [0, 1].map(|i| result.flows[FlowIndex::new(i)].packets_delivered);
     // 20 ms at 49 Mb/s are 2311 cells.
-    assert!(fast > 2250, "{fast} of the other priority arrive");
+    assert!(fast > 2250, "{fast} cells of the other priority arrive");
     assert!((450..480).contains(&slow), "{slow} cells at 10 Mb/s");
 }
 
@@ -472,9 +472,13 @@ fn priority_groups_that_wait_at_a_sending_port_are_not_deadlocked() {
     assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
     assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still in flight");
     let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
-    assert_eq!(deadlock(open, |_| true), None, "port 2 leads to no paused group");
+    assert_eq!(deadlock(open, |_| true), None, "cells at port 2 lead to no paused group");
     let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
-    assert_eq!(deadlock(led_to, |_| true), Some(vec![(link(1), 3), (link(2), 3)]), "the way to the cycle is not in it");
+    assert_eq!(
+        deadlock(led_to, |_| true),
+        Some(vec![(link(1), 3), (link(2), 3)]),
+        "the path to the cycle does not belong to the cycle"
+    );
 }
 
 /// Returns the cells in the shared part of one of a Tomahawk 5's two memories, from the bytes of a configuration. The

@@ -95,7 +95,7 @@ fn windows_stay_above_the_minimum_and_below_the_configured_limit() {
     let mut w = windows(shrinking());
     w.cwnd = 12.0;
     w.on_new_ack(Time(0), 1.0, true);
-    assert_eq!(w.cwnd, 5.0, "a control may shrink cwnd");
+    assert_eq!(w.cwnd, 5.0, "a congestion formula may shrink cwnd");
     w.on_new_ack(Time(0), 1.0, true);
     assert_eq!(w.cwnd, 1.0);
     w.on_fast_retransmit(&full(8));
@@ -139,7 +139,11 @@ fn a_congestion_formula_can_use_its_state_the_time_and_round_trip_times() {
 fn results_that_are_not_numbers_are_counted() {
     let mut w = windows(table([&[("cwnd", "cwnd / 0 * 0")], &[], &[]], &[]));
     w.on_new_ack(Time(0), 1.0, true);
-    assert_eq!((w.cwnd, w.replaced_results()), (1.0, 1), "0 times the largest number, and a segment is the least");
+    assert_eq!(
+        (w.cwnd, w.replaced_results()),
+        (1.0, 1),
+        "the result is replaced, and the window is at least one segment"
+    );
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn an_error_in_a_formula_names_its_place() {
         told(on_ack("cwnd", "cwnd + 1 / cwmd"), "on_ack.cwnd", "does not know cwmd; did you mean cwnd?"),
         ["cwnd + 1 / cwmd", "           ^^^^"]
     );
-    told(on_ack("cwnd", "cwnd + mss"), "on_ack.cwnd", "the other in bytes");
+    told(on_ack("cwnd", "cwnd + mss"), "on_ack.cwnd", "the other window is in bytes");
     told(on_ack("cwnd", "random()"), "on_ack.cwnd", "a sender draws no random numbers");
     told(on_ack("swnd", "1"), "on_ack.swnd", "did you mean cwnd? It must be cwnd, ssthresh or a name of state");
     told(on_ack("rwnd", "1"), "on_ack.rwnd", "It must be cwnd, ssthresh or a name of state");
@@ -186,5 +190,8 @@ fn the_page_lists_every_name_that_a_congestion_formula_can_use() {
     let rows = rows.concat();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models/congestion_formula.md");
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains(&format!("| name | meaning |\n|---|---|\n{rows}\n")), "the page's table is to be\n{rows}");
+    assert!(
+        page.contains(&format!("| name | meaning |\n|---|---|\n{rows}\n")),
+        "the table of the page should be\n{rows}"
+    );
 }
