@@ -100,7 +100,7 @@ pub(crate) struct Names {
 impl Names {
     pub(crate) fn of(network: &Network) -> Self {
         let host = |path: &Vec<LinkIndex>| {
-            let last = path.last().expect("a VC crosses a link");
+            let last = path.last().expect("every VC crosses at least one link");
             network.nodes[network.links[*last].to].name.clone()
         };
         Self {

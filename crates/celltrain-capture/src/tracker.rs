@@ -115,7 +115,7 @@ impl CellTracker {
 
 impl TrackedVc {
     fn hop(&self, link: LinkIndex) -> usize {
-        self.path.iter().position(|&on_path| on_path == link).expect("a cell is on its VC's path")
+        self.path.iter().position(|&on_path| on_path == link).expect("every cell is on the path of its VC")
     }
 }
 

@@ -567,7 +567,7 @@ impl EndSystems {
     /// Sends a packet and schedules the next one.
     fn emit(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         let connection = &mut self.connections[flow];
-        let packets = connection.packets.as_mut().expect("a due sender sends packets");
+        let packets = connection.packets.as_mut().expect("a sender whose timer is due sends packets");
         let number = packets.counters.sent;
         let frame = Frame::new(connection.data_cells, Body::Packet { flow, number });
         packets.counters.sent += 1;

@@ -151,7 +151,7 @@ impl Smoltcp {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.socket);
         if socket.state() == tcp::State::Closed && self.source.written() == 0 {
             let remote = (IpAddress::Ipv4(self.endpoint.remote), PORT);
-            socket.connect(self.interface.context(), remote, PORT).expect("the socket is new");
+            socket.connect(self.interface.context(), remote, PORT).expect("the socket was just created");
             return;
         }
         self.acknowledged = self.source.written() - socket.send_queue() as u64;

@@ -284,7 +284,7 @@ mod tests {
             Value::Object(members) => members.iter().for_each(|(name, one)| paths(one, &format!("{at}.{name}"), into)),
             Value::Array(rows) => {
                 for row in rows {
-                    let name = row["name"].as_str().or(row["vc"].as_str()).expect("a row has a name");
+                    let name = row["name"].as_str().or(row["vc"].as_str()).expect("every row has a name");
                     paths(row, &format!("{at}.{name}"), into);
                 }
             }

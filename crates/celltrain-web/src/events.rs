@@ -60,7 +60,7 @@ impl<'a> Tables<'a> {
                     Growing::Flags(values) => columns.put(values),
                     Growing::Words(places, words) => json!({"at": columns.put(places), "words": words}),
                 };
-                table.insert(name["name"].as_str().expect("a column has a name").to_owned(), shown);
+                table.insert(name["name"].as_str().expect("every column has a name").to_owned(), shown);
             }
             let rows = rows.get(&kind).copied().unwrap_or(0);
             all.insert(name_of(kind).to_owned(), json!({"rows": rows, "columns": table}));

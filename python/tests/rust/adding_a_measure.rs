@@ -27,7 +27,7 @@ fn an_answer_contains_the_measure_that_the_page_adds() {
 
     let checked = handle.checked(&CancellationToken::never()).unwrap();
     let outline = outlined(&checked.network(1, &CancellationToken::never()).unwrap());
-    assert_eq!(outline["ports"][0]["loss_ratio"], 1, "a plan can use the measure");
+    assert_eq!(outline["ports"][0]["loss_ratio"], 1, "a plan can refer to the measure");
 
     let described = tables::described_all();
     let lines = described["ports"].as_array().unwrap();

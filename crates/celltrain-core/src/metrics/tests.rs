@@ -141,7 +141,7 @@ fn with_abr(network: &mut Network) {
 fn results_of_abr_cover_its_vcs_and_rates_count_whole_cells() {
     let found = Stage::new(with_abr).final_state().abr();
     let names: Vec<&str> = found.iter().map(|abr| abr.name.as_str()).collect();
-    assert_eq!(names, ["vc0", "vc0"], "the other VCs are not ABR");
+    assert_eq!(names, ["vc0", "vc0"], "the network has a single ABR VC");
     for abr in &found {
         assert!((abr.acr_mbps - 42.4).abs() < 1e-9, "{}", abr.acr_mbps);
         let sent = [abr.forward_rm_cells, abr.out_of_rate_rm_cells, abr.returned_rm_cells];

@@ -93,7 +93,7 @@ fn no_adversarial_scenario_panics_or_hangs() {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let workers: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
         for worker in workers {
-            worker.join().expect("panics of scenarios are caught");
+            worker.join().expect("panics while a scenario is processed are caught");
         }
     });
     let day = day.into_inner().unwrap();

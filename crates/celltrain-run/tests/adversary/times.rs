@@ -95,7 +95,7 @@ fn no_value_of_a_time_parameter_makes_a_run_that_cannot_be_stopped() {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let workers: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
         for worker in workers {
-            worker.join().expect("panics of scenarios are caught");
+            worker.join().expect("panics while a scenario is processed are caught");
         }
     });
     let day = day.into_inner().unwrap();

@@ -110,7 +110,7 @@ policy.static_thresholds = {}
     let lossless = Lossless { headroom: 20, xon: 0, xon_offset: Some(3), pause_at: PauseAt::Threshold };
     assert_eq!((group.reserve, group.lossless), (5, Some(lossless)));
     assert_eq!(queue("host2->sw", 0, "lossy").lossless, None);
-    assert_eq!(network.links[LinkIndex::new(0)].buffer, None, "the port of a host");
+    assert_eq!(network.links[LinkIndex::new(0)].buffer, None, "the port belongs to a host");
     assert!(memory.ports.iter().all(|&port| network.links[port].buffer == Some(980)));
 }
 

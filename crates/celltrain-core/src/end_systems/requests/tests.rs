@@ -266,7 +266,9 @@ impl Observer for Opened<'_> {
 
 /// Returns the times, in milliseconds since the opening, at which lines of a script that contain `what` happen.
 fn times(script: &[String], what: &str) -> Vec<u64> {
-    let time = |line: &String| line.split(':').next().and_then(|ms| ms.parse().ok()).expect("a line has a time");
+    let time = |line: &String| {
+        line.split(':').next().and_then(|ms| ms.parse().ok()).expect("every line of a script has a time")
+    };
     script.iter().filter(|line| line.contains(what)).map(time).collect()
 }
 
