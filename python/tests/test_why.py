@@ -323,7 +323,7 @@ def test_frames_of_a_flow_that_a_policy_always_refuses_are_explained_as_lost(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
-def test_an_explanation_of_a_run_that_delivered_no_data_says_so_first(celltrain: Command, tmp_path: Path) -> None:
+def test_an_explanation_first_mentions_that_no_data_was_delivered(celltrain: Command, tmp_path: Path) -> None:
     dead = scenario(policy=NEVER, duration="100ms")
     assert text_of(ct.why(dead, flow="tcp2", at="50ms")).startswith("tcp2 delivered nothing in the whole run: ")
     assert ct.episodes(dead).to_dict()["delivered_nothing"] == ["tcp1", "tcp2", "tcp3"]

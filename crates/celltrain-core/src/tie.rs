@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_were_idle_come_first_in_an_event_list_and_the_others_keep_their_order() {
+    fn with_event_list_ties_links_that_were_idle_come_first_and_the_others_keep_their_order() {
         let mut ties = of_inputs(TieOrder::EventList, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_continue_reverse_their_order_at_every_cell_if_the_last_event_comes_first() {
+    fn with_last_in_ties_links_that_continue_reverse_their_order_at_every_cell() {
         let mut ties = of_inputs(TieOrder::EventListLastIn, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_a_list_of_events() {
+    fn simultaneous_cells_are_ordered_as_in_a_simulators_list_of_events() {
         let mut rng = Stream::new(3, "cells");
         for (order, is_last_in_first) in [(TieOrder::EventList, false), (TieOrder::EventListLastIn, true)] {
             for cell_times in [[2, 2, 2, 2, 2], [2, 4, 2, 6, 4], [3, 5, 2, 2, 3]] {

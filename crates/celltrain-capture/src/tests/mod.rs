@@ -292,7 +292,7 @@ fn a_captured_frame_has_as_many_cells_as_in_the_simulation() {
 }
 
 #[test]
-fn packets_that_nobody_acknowledges_are_captured_as_udp() {
+fn packets_without_acknowledgements_are_captured_as_udp() {
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
     capture.frame(&seen(5, Place::Sender, packet(2, 16))).expect("writing to memory cannot fail");
     let packets = written(capture);

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_packets_a_rate_change_costs_depends_on_the_sampling_instant() {
+    fn the_number_of_packets_that_a_rate_change_costs_depends_on_the_sampling_instant() {
         // MQS = 15. Columns: packets; new ACR relative to the old one; packets left immediately afterwards; packets
         // lost after the next arrival (by the rate rule, and for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
