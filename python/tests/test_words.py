@@ -35,7 +35,6 @@ def long_cells(rows: list[str]) -> list[str]:
     return [cell for row in rows for cell in re.split(r"(?<!\\)\|", row) if words(cell) > CELL]
 
 
-
 def test_all_pages_together_are_short() -> None:
     parted = {path: parts(path) for path in markdown()}
     outside = sum(words(text) for text, _ in parted.values())
