@@ -51,7 +51,7 @@ def test_hosts_in_lock_step_whose_packets_never_find_room_are_detected() -> None
     assert (found.step.together, found.step.ties_drawn) == (10, True)
     # 9140 bytes and 56 bytes of headers are 192 cells of 424 bits at 155.52 Mb/s.
     assert found.step.processing == f"{round(192 * 424 / 0.15552)}ns"
-    for words in ("2 of 2 seeds", "nothing but ties", '[host] processing = "523457ns"', 'clock_offset = "100ms"'):
+    for words in ("2 of 2 seeds", "only the order of ties", '[host] processing = "523457ns"', 'clock_offset = "100ms"'):
         assert words in str(found)
 
 
