@@ -82,7 +82,7 @@ fn sending_a_cell_before_its_time_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "cells are returned before ACR changes")]
+#[should_panic(expected = "are returned before ACR changes")]
 fn a_rate_change_does_not_affect_cells_whose_transmission_was_already_scheduled() {
     let mut source = source(&Parameters::default());
     let rm = source.sent(Time(0), Kind::ForwardRm).unwrap();
