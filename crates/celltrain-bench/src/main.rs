@@ -160,7 +160,7 @@ fn show(out: &mut impl Write, measured: &Measured, as_json: bool) -> io::Result<
     writeln!(out, "cell-hops per second  {:.3e}", measured.cell_hops_per_second)?;
     match measured.peak_rss_mib {
         Some(mib) => writeln!(out, "peak memory           {mib:.1} MiB"),
-        None => writeln!(out, "peak memory           not told by this system"),
+        None => writeln!(out, "peak memory           not reported by this system"),
     }
 }
 
