@@ -99,7 +99,7 @@ def test_the_report_opens_without_console_messages_and_has_every_figure(written,
                     assert line in content, (name, label)
 
 
-def test_a_console_message_would_be_detected(written, tmp_path):
+def test_the_browser_test_detects_a_console_message(written, tmp_path):
     page, _ = written
     broken = tmp_path / "broken.html"
     broken.write_text(
@@ -109,7 +109,7 @@ def test_a_console_message_would_be_detected(written, tmp_path):
     assert any("here it is" in line for line in console)
 
 
-def test_a_click_on_a_head_sorts_its_table(written, tmp_path):
+def test_a_click_on_a_column_heading_sorts_the_table(written, tmp_path):
     page, report = written
     clicked = tmp_path / "clicked.html"
     column = 1 + len(report.data.axes)

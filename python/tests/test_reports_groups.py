@@ -45,7 +45,7 @@ def drawn(report, name, **options):
     return drawing
 
 
-def test_lines_use_numeric_axes_and_colours_and_panels_the_rest(store):
+def test_numeric_axes_become_the_x_axis_and_other_axes_become_colours_and_panels(store):
     """Networks become panels, and every mean and error bar is computed from its seeds."""
     report = ct.report(store[0])
     names = [axis.name for axis in (report.layout.over, report.layout.by, report.layout.panel)]
@@ -76,7 +76,7 @@ def test_any_axis_can_be_used_for_x_colours_or_panels(store, tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
+def test_differences_are_paired_between_runs_that_agree_in_seed_and_all_other_settings(store, tmp_path):
     """Differences cancel the spread that all policies share, so only a twentieth of the spread remains."""
     report = ct.report(store[0], baseline="policy=tail", out=tmp_path / "page")
     efficiency = store[1]
@@ -104,7 +104,7 @@ def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
     assert lan.get_ylabel() == "efficiency\nmore than tail"
 
 
-def test_a_seed_that_one_side_lacks_makes_no_pair(tmp_path):
+def test_a_seed_that_one_side_of_a_comparison_lacks_is_not_paired(tmp_path):
     values = [[[0.1 * point + 0.01 * seed, 0.5] for seed in range(4)] for point in range(3)]
     gone = made(tmp_path / "store", values, axes={"policy": POLICIES}, errors={(0, 2): "gone"})
     report = ct.report(gone, baseline="policy=tail")
@@ -203,7 +203,7 @@ def test_the_command_prints_the_number_of_points_that_differ(celltrain, store, t
         (["--style", "grayscal"], "is neither a matplotlib style nor a file; did you mean grayscale?"),
     ],
 )
-def test_an_unknown_axis_value_or_style_is_named(celltrain, store, tmp_path, options, expected):
+def test_an_unknown_axis_value_or_style_is_named_in_the_message(celltrain, store, tmp_path, options, expected):
     answer = celltrain("report", store[0].path, *options, "--out", tmp_path / "page")
     assert answer.code == 2
     assert expected in answer.err

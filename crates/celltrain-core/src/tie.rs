@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_order_is_always_the_same_and_a_rotating_one_gives_every_input_its_turn() {
+    fn a_fixed_tie_order_never_changes_and_a_rotating_order_puts_each_input_first_in_turn() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
             let mut ties = of_inputs(order, 3);
             for first in winners {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_a_tie_gives_the_same_state_as_ordering_it() {
+    fn skipping_a_tie_leaves_the_random_generator_as_if_the_tie_had_been_ordered() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_cell_draws_nothing() {
+    fn no_random_number_is_drawn_for_a_cell_that_arrives_alone() {
         let mut ties = of_inputs(TieOrder::Random, 3);
         ties.order(Time(0), &mut [7], |&c| c);
         let TieBreaker::Random(mut rng) = ties else { unreachable!("the order is random") };
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_were_idle_come_first_in_an_event_list_and_the_others_keep_their_order() {
+    fn with_event_list_ties_links_that_were_idle_come_first_and_the_others_keep_their_order() {
         let mut ties = of_inputs(TieOrder::EventList, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_continue_reverse_their_order_at_every_cell_if_the_last_event_comes_first() {
+    fn with_last_in_ties_links_that_continue_reverse_their_order_at_every_cell() {
         let mut ties = of_inputs(TieOrder::EventListLastIn, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_list_moves_the_links_with_a_cell_to_its_front() {
+    fn simultaneous_cells_are_ordered_as_in_a_simulators_list_of_events() {
         let mut rng = Stream::new(3, "cells");
         for (order, is_reversed) in [(TieOrder::EventList, false), (TieOrder::EventListLastIn, true)] {
             for cell_times in [[2, 2, 2, 2, 2], [2, 4, 2, 6, 4], [3, 5, 2, 2, 3]] {

@@ -99,7 +99,7 @@ impl Scenario {
 
     /// Runs the scenario, with this seed or its own. Calls `on_captured` with the number of packets or cells in each
     /// capture.
-    #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
+    #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
     #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], on_captured=None, told_by=None, threads=None, on_requests=None, most_requests=0, delays=false))]
     fn run<'py>(
         &self,

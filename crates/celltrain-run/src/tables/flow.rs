@@ -69,7 +69,7 @@ pub const FLOW: &[Flow] = &[
         |flow| Some(flow.replaced_results),
     )
     .printed("formula results replaced", When::Present),
-    Flow::text("traffic", "traffic of the flow", |flow| flow.traffic),
+    Flow::text("traffic", "kind of traffic that the flow sends", |flow| flow.traffic),
     Flow::text("stack", "real transport stack and its version; empty with the simulation's own TCP", |flow| {
         &flow.stack
     })

@@ -45,9 +45,10 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
     !takes_back
         && !loses_bytes
         && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
-        && network.memories.iter().all(|memory| {
-            memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from)
-        })
+        && network
+            .memories
+            .iter()
+            .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
 }
 
 pub(super) struct MemoryPorts {
@@ -430,7 +431,9 @@ impl Switch {
             Verdict::Enter => self.enqueue(place, cell),
             Verdict::Refuse(Loss::NoRoom { cuts: true }) => self.ports[place].note_cut(cell),
             Verdict::Refuse(_) => {}
-            Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
+            Verdict::DiscardHeld(_) | Verdict::PushOut => {
+                unreachable!("no VCs merge here, and the decision of the memory is final")
+            }
         }
     }
 }
