@@ -354,7 +354,9 @@ def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
     assert b"interrupted_at_s" in ct.read_events(tmp_path)["segments"].schema.metadata
 
 
-def test_writing_of_events_is_not_interrupted_when_it_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_of_events_is_not_interrupted_when_it_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Regression: after 50 ms, the writer's Python code was interrupted as if it were the user's policy.
     lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800), duration="60s")
     cancel = ct.Cancel()

@@ -238,10 +238,17 @@ def labels(drawing):
     return {one.get_xlabel() for one in axes} - {""}, {one.get_ylabel() for one in axes} - {""}
 
 
-@pytest.mark.parametrize("which", ["grid", "sampled"])
-def test_every_figure_has_axis_labels_with_units(which, request, figures):
-    report = ct.report(request.getfixturevalue(which))
-    drawings = figures.values() if which == "grid" else report.drawings()
+def test_every_figure_of_a_grid_has_axis_labels_with_units(grid, figures):
+    have_labels_with_units(figures.values(), ct.report(grid))
+
+
+@pytest.mark.usefixtures("empty_figures")
+def test_every_figure_of_a_sample_has_axis_labels_with_units(sampled):
+    report = ct.report(sampled)
+    have_labels_with_units(report.drawings(), report)
+
+
+def have_labels_with_units(drawings, report):
     # Categories and dimensionless numbers have no unit.
     plain = {"policy", "efficiency", "fairness", "efficiency, larger is better", "fairness, larger is better"}
     for drawing in drawings:
@@ -276,6 +283,7 @@ def test_a_map_shows_the_means_and_has_a_panel_per_value_of_the_third_axis(grid,
             assert shown[[80, 100].index(row["buffer"]), delays.index(row["delay"])] == pytest.approx(row["mean"])
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_sampled_axes_are_dots_not_cells(sampled):
     report = ct.report(sampled, measures=["efficiency"])
     names = {drawing.name for drawing in report.drawings()}
