@@ -34,6 +34,14 @@ def test_every_script_and_test_that_the_bless_command_runs_exists():
     assert [path for path in paths if not path.exists()] == []
 
 
+def test_every_rust_test_that_bless_runs_exists():
+    """Cargo succeeds if no test has the name that it is given."""
+    names = [step.command[-1] for step in bless.STEPS if step.command[0] == "cargo"]
+    text = "".join(path.read_text() for path in (bless.ROOT / "crates").glob("celltrain-*/**/*.rs"))
+    assert len(names) == 3
+    assert [name for name in names if f"fn {name}" not in text] == []
+
+
 def test_a_fingerprint_that_moves_is_reported_with_both_values():
     old = "scenario,seed,fingerprint\na,1,x\nb,1,y\n"
     assert moved.fingerprints(old, old.replace("y", "z") + "c,1,w\n") == [

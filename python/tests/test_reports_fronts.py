@@ -17,7 +17,7 @@ from celltrain.drawing.figure import new_figure
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figures")]
+pytestmark = pytest.mark.slow
 
 NETWORK = {"path": "topology.n_source.link_delay", "values": {"LAN": "5us", "WAN": "1ms"}}
 SOURCES = {"path": "topology.n_source.sources", "values": [3, 5]}
@@ -47,6 +47,7 @@ def test_every_network_of_a_report_has_its_own_pareto_front(two):
     assert report.to_dict()["front"]["by"] == ["network"]
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_every_tcp_of_a_report_has_its_own_named_pareto_front(tmp_path):
     of_tcp = {"path": "tcp", "values": {"vanilla": {"vanilla": {}}, "sack": {"sack": {}}}}
     report = ct.report(store(tmp_path / "s", [*LAN, *WAN], {"tcp": of_tcp, "buffer": BUFFER}))
@@ -63,6 +64,7 @@ def test_every_tcp_of_a_report_has_its_own_named_pareto_front(tmp_path):
         assert drawing.name.startswith("map-") or "95 % intervals" in second
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_one_front_over_all_points_is_available_on_request(two):
     """The joint front contains no point of the WAN."""
     report = ct.report(two, front_by=[])
@@ -80,6 +82,7 @@ def test_pareto_fronts_can_be_separated_by_any_axis(two):
     assert ct.report(two, front_by=["buffer"]).front["network"].to_pylist() == ["LAN"] * 4
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_each_configuration_has_a_panel_with_its_name(two, tmp_path):
     report = ct.report(two, out=tmp_path)
     [drawing] = [one for one in report.drawings() if one.name == "front"]
@@ -120,6 +123,7 @@ def test_an_unknown_axis_is_named(celltrain, two, tmp_path, said, expected):
     assert expected in answer.err
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_the_report_command_draws_pareto_fronts_by_axes_and_one_for_all_points(celltrain, two, tmp_path):
     options = ("--measures", "efficiency,fairness", "--json", "--out", tmp_path / "page")
     answer = celltrain("report", two.path, "--front-by", "buffer", *options)

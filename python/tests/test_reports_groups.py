@@ -45,6 +45,7 @@ def drawn(report, name, **options):
     return drawing
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_numeric_axes_become_the_x_axis_and_other_axes_become_colours_and_panels(store):
     """Networks become panels, and every mean and error bar is computed from its seeds."""
     report = ct.report(store[0])
@@ -66,6 +67,7 @@ def test_numeric_axes_become_the_x_axis_and_other_axes_become_colours_and_panels
             assert low < ends.min() and ends.max() < high
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_any_axis_can_be_used_for_x_colours_or_panels(store, tmp_path):
     report = ct.report(store[0], lines=["policy", "network"])
     [axes] = drawn(report, "lines-efficiency").figure.axes
@@ -242,6 +244,7 @@ def test_figures_fit_a_column_and_no_label_lies_on_another(store):
                 assert not label.get_text() or (box.x0 >= edge.x0 and box.y1 <= edge.y1), (drawing.name, inches)
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_a_paired_axis_of_numbers_is_drawn_as_numbers(tmp_path):
     """Buffer and threshold are paired; the lines use the buffer."""
     paired = [
