@@ -65,7 +65,7 @@ pub const FLOW: &[Flow] = &[
     )
     .printed("formula results replaced", When::Present),
     Flow::text("traffic", "traffic of the flow", |flow| flow.traffic),
-    Flow::text("stack", "real transport stack and its version; empty with the simulation's own TCP", |flow| {
+    Flow::text("stack", "real transport stack, its version and changed settings; empty without one", |flow| {
         &flow.stack
     })
     .printed("stack", When::Present),
