@@ -17,6 +17,7 @@ use celltrain_core::units::{self, BitRate, Bytes, Time};
 
 use crate::capture::{self, Captured, End, MOST_BYTES, Window};
 use crate::driver::{HostedFlow, Hosts};
+use crate::outcome::Outcome;
 use crate::seen::{Seen, Step};
 use crate::stack::{Endpoint, Stack};
 
@@ -101,7 +102,8 @@ impl Trial {
     }
 
     /// Loses packets of a flow's sender on the link to the first switch. Flows are numbered from 0, as in the result, and
-    /// packets from 0 in the order of sending. A handshake and retransmissions count.
+    /// packets from 0 in the order of sending. A handshake and retransmissions count. If the flow sends fewer packets,
+    /// [`check`](Self::check) fails, and [`run`](Self::run) warns.
     #[must_use]
     pub fn lose(mut self, flow: usize, packets: impl IntoIterator<Item = u64>) -> Self {
         let mut numbers: Vec<u64> = packets.into_iter().collect();
@@ -199,8 +201,11 @@ impl Trial {
     /// # Panics
     /// If a stack panics, sends a packet that AAL5 cannot carry, reports more bytes than have arrived, or is polled
     /// again and again for nothing.
-    pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> RunResult {
-        self.observed(&mut make, |_| {})
+    pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Outcome {
+        let network = self.network();
+        let run = observed(&network, &mut make, |_| {});
+        network.unmet_losses(&run).iter().for_each(|warning| eprintln!("warning: {warning}"));
+        run.into()
     }
 
     /// Runs the trial twice, then calls `require`, which panics if the result is not as it should be. If it panics, or a
@@ -208,18 +213,19 @@ impl Trial {
     /// each: `x.pcapng` becomes `x-sender.pcapng` and `x-receiver.pcapng`. A comment says where and why a packet is lost.
     ///
     /// # Panics
-    /// If `require` or a stack panics, if the second run differs from the first, or if the settings are impossible.
+    /// If `require` or a stack panics, if the second run differs from the first, if a packet to lose was never sent, or
+    /// if the settings are impossible.
     pub fn check(
         &self,
         capture: impl AsRef<Path>,
         mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2],
-        require: impl FnOnce(&RunResult),
+        require: impl FnOnce(&Outcome),
     ) {
         let network = self.network();
         let (mut first_loss, mut last) = (None, Time::default());
         let clock = network.clock();
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            self.observed(&mut make, |seen| {
+            observed(&network, &mut make, |seen| {
                 last = seen.time;
                 if seen.step == Step::Lost {
                     first_loss.get_or_insert(seen.sent);
@@ -232,10 +238,14 @@ impl Trial {
         };
         let (panic, failure) = match ran {
             Ok(first) => {
-                let second = catch_unwind(AssertUnwindSafe(|| self.run(&mut make)));
+                let second = catch_unwind(AssertUnwindSafe(|| observed(&network, &mut make, |_| {})));
                 assert!(second.is_ok_and(|second| second == first), "{DIFFERS}");
-                let met = catch_unwind(AssertUnwindSafe(|| require(&first)));
-                let Err(panic) = met else { return };
+                let unmet = network.unmet_losses(&first);
+                let met = catch_unwind(AssertUnwindSafe(|| require(&first.into())));
+                let Err(panic) = met else {
+                    assert!(unmet.is_empty(), "{}", unmet.join("; "));
+                    return;
+                };
                 (panic, Failure { is_panic: false, from: first_loss.map_or(Duration::ZERO, before) })
             }
             Err(panic) => (panic, Failure { is_panic: true, from: before(last) }),
@@ -264,22 +274,21 @@ impl Trial {
         eprintln!("the packets of this run from {from} s {until} are in {}", files.join(" and "));
         assert!(end != End::Complete || !failure.is_panic, "{DIFFERS}");
     }
+}
 
-    fn observed(
-        &self,
-        make: &mut dyn FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2],
-        mut observe: impl FnMut(&Seen<'_>),
-    ) -> RunResult {
-        let network = self.network();
-        let hosts = hosts(&network, make);
-        let run = Engine::Fast.run_hosted(
-            &network,
-            &mut Nothing,
-            |_| true,
-            |simulation| hosts.run(simulation, |_, seen| observe(seen)),
-        );
-        run.unwrap_or_else(|error| panic!("{error}"))
-    }
+fn observed(
+    network: &Network,
+    make: &mut dyn FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2],
+    mut observe: impl FnMut(&Seen<'_>),
+) -> RunResult {
+    let hosts = hosts(network, make);
+    let run = Engine::Fast.run_hosted(
+        network,
+        &mut Nothing,
+        |_| true,
+        |simulation| hosts.run(simulation, |_, seen| observe(seen)),
+    );
+    run.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A failure of a trial.
@@ -424,6 +433,25 @@ mod tests {
         let (without, with) = (run(trial().buffer(100_000)), run(trial().buffer(100_000).lose(0, [40, 3, 40, 7])));
         assert_eq!(with.losses.iter().map(|link| link.counters.cut_frames).sum::<u64>(), 3);
         assert_eq!(with.cells.lost, without.cells.lost + 3 * 32);
+    }
+
+    #[test]
+    fn a_loss_of_a_packet_that_is_never_sent_fails_the_check() {
+        let one = trial().duration(Duration::from_millis(4));
+        let (message, captures) = failure("unmet", |path| one.lose(1, [3, 500]).check(path, flood(1), |_| ()));
+        let words =
+            "a loss on source2->switch1 did not happen: packet 500 of flow2 was never sent over it; flow2 sent ";
+        assert!(message.starts_with(words) && message.contains(" packets, numbers 0 to "), "{message}");
+        assert_eq!(captures, None);
+    }
+
+    #[test]
+    fn what_packets_do_not_show_is_unknown_and_not_zero() {
+        let flow = |first_byte| trial().run(flood(first_byte)).flows.raw.remove(0);
+        let own = flow(1);
+        assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);
+        let counts = [own.segments_sent, own.retransmitted_segments, own.repeated_segments];
+        assert_eq!((counts, own.throughput_mbps, own.cwnd_segments), ([None; 3], None, None));
     }
 
     #[test]

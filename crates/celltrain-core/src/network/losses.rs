@@ -4,6 +4,7 @@ use typed_index_collections::TiVec;
 
 use super::{Network, NodeKind, Routing};
 use crate::link_loss::{LinkLosses, LossPattern, LossRule, LossyIndex};
+use crate::metrics::RunResult;
 use crate::rng::Stream;
 
 impl Network {
@@ -32,5 +33,19 @@ impl Network {
             losses
         };
         lossy.map(state).collect()
+    }
+
+    /// Returns what the loss rules of links should have lost in a run but never met, as a warning for each rule: packets,
+    /// cells or bytes beyond what was sent.
+    pub fn unmet_losses(&self, result: &RunResult) -> Vec<String> {
+        let lossy = self.links.iter().filter(|link| !link.losses.is_empty());
+        let rules = lossy.zip(&result.losses).flat_map(|(link, of_link)| {
+            link.losses.iter().zip(&of_link.rules).map(move |(rule, &counters)| (link, rule, counters))
+        });
+        let unmet = |(link, rule, counters): (&super::Link, &LossRule, _)| {
+            let problem = rule.unmet(&self.vcs[rule.vc].name, counters)?;
+            Some(format!("a loss on {} did not happen: {problem}", link.name))
+        };
+        rules.filter_map(unmet).collect()
     }
 }

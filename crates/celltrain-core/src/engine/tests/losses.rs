@@ -11,7 +11,7 @@ use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK};
 use crate::probe::{NetworkView, Probe};
 use crate::rng::Stream;
 use crate::tcp::{TcpConfig, TcpOptions};
-use crate::traffic::{TrafficConfig, constant_rate};
+use crate::traffic::{TrafficConfig, constant_rate, file};
 use crate::units::{BitRate, Bytes, Time};
 
 const DATA: VcIndex = VcIndex::new(0);
@@ -95,6 +95,55 @@ fn exactly_the_listed_packets_are_lost() {
         // delay 486.
         let hops = [FROM_SOURCE, N_SOURCE_BOTTLENECK, LinkIndex::new(4)].iter().position(|&hop| hop == link).unwrap();
         assert_eq!(lost[0].0, Time((hops as u64 + 1) * (265 + 486)));
+    }
+}
+
+#[test]
+fn losses_beyond_what_was_sent_are_named_with_what_was_sent() {
+    let byte = |offset, times| LossPattern::Byte { offset, times };
+    let every = |first| LossPattern::Every { period: 1, first };
+    let (packets, cells) = (LossUnit::Packets, LossUnit::Cells);
+    let cases = [
+        (packets, LossPattern::Numbers(vec![99]), ""),
+        (
+            packets,
+            LossPattern::Numbers(vec![100]),
+            "packet 100 of vc0 was never sent over it; vc0 sent 100 packets, numbers 0 to 99",
+        ),
+        (
+            packets,
+            LossPattern::Numbers(vec![101, 200]),
+            "packets 101 and 200 of vc0 were never sent over it; vc0 sent 100 packets, numbers 0 to 99",
+        ),
+        (
+            packets,
+            LossPattern::Numbers((100..150).collect()),
+            "packets 100, 101, 102 and 47 more of vc0 were never sent over it; vc0 sent 100 packets, numbers 0 to 99",
+        ),
+        (
+            cells,
+            LossPattern::Numbers(vec![5000]),
+            "cell 5000 of vc0 was never sent over it; vc0 sent 1200 cells, numbers 0 to 1199",
+        ),
+        (packets, every(99), ""),
+        (packets, every(100), "packet 100 of vc0 was never sent over it; vc0 sent 100 packets, numbers 0 to 99"),
+        (packets, byte(51_199, 1), ""),
+        (packets, byte(51_200, 1), "byte 51200 of vc0 was never sent over it; vc0 sent 51200 bytes"),
+        (packets, byte(51_199, 100), "the packet with byte 51199 of vc0 was lost 1 of 100 times; vc0 sent it no more"),
+        (packets, LossPattern::Probability(1e-9), ""),
+    ];
+    for (unit, pattern, expected) in cases {
+        let mut network = lan(1, None, "100ms");
+        network.flows[FIRST].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 51_200 } });
+        let what = format!("{pattern:?}");
+        lose(&mut network, FROM_SOURCE, DATA, unit, pattern);
+        let unmet = network.unmet_losses(&run(&network));
+        let expected = if expected.is_empty() {
+            vec![]
+        } else {
+            vec![format!("a loss on source1->sw1 did not happen: {expected}")]
+        };
+        assert_eq!(unmet, expected, "{what}");
     }
 }
 
