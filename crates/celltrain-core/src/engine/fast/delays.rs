@@ -4,10 +4,11 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::late::HeldBack;
 use super::plan::{Plan, Role, StageEnd};
-use crate::cell::Run;
-use crate::delay::{DelayTimes, PortDelayTimes, VcAtPort, Window};
+use crate::cell::{FrameNumber, Run};
+use crate::delay::{DelayTracker, PortDelayTimes, PortQueues, Waiting, Window};
 use crate::index::{Label, LinkIndex};
 use crate::network::{Network, Next, Routing};
+use crate::rate_control::RateControl;
 use crate::units::{Clock, Span, Time};
 
 /// Measures the delays at the ports of a run.
@@ -19,6 +20,10 @@ pub(super) struct StageDelays {
     pub(super) now: Time,
     /// By link and label, with the additional links behind losses at the end; empty for transparent ports.
     stages: TiVec<LinkIndex, TiVec<Label, VcInStage>>,
+    /// By link: the queues of its port, and the number of their first tracker.
+    queues: TiVec<LinkIndex, (PortQueues, usize)>,
+    /// For each part of a port's queue: its delays.
+    trackers: Vec<DelayTracker>,
     /// Packets that pass a transparent port in the window and do not count in [`VcInStage::passed`].
     passages: TiVec<LinkIndex, TiVec<Label, u64>>,
 }
@@ -26,40 +31,56 @@ pub(super) struct StageDelays {
 /// The packets of a VC in a stage.
 #[derive(Clone)]
 struct VcInStage {
+    waiting: Waiting,
     place: Place,
+    /// The number of its tracker at the port.
+    tracker: usize,
     /// A packet that starts in the window up to this instant passes all transparent ports of the stage in the window.
     latest_to_pass: Time,
     /// Number of these packets.
     passed: u64,
     /// Duration of the stage.
     lead: Span,
-    /// The contended port at the end of the stage, and the label there.
+    /// The contended or shaped port at the end of the stage, and the label there.
     next: Option<(LinkIndex, Label)>,
-    at_port: VcAtPort,
 }
 
 /// The place where a stage begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Host,
-    ContendedPort,
+    Port,
     /// The end of a link with losses, where nothing waits.
     BehindLosses,
 }
 
 impl StageDelays {
     /// Creates the state at the start of a run, if the delays at ports are measured.
-    pub(super) fn new(network: &Network, routing: &Routing, plan: &Plan, clock: Clock) -> Option<Self> {
+    pub(super) fn new(
+        network: &Network,
+        routing: &Routing,
+        plan: &Plan,
+        rate_control: &RateControl,
+        clock: Clock,
+    ) -> Option<Self> {
         if !network.delays.at_ports() {
             return None;
         }
         let window = Window::new(network.window(clock));
+        let mut trackers = 0;
+        let numbered = |queues: PortQueues| {
+            let first = trackers;
+            trackers += queues.parts;
+            (queues, first)
+        };
+        let queues: TiVec<LinkIndex, _> =
+            PortQueues::find(network, routing, rate_control).into_iter().map(numbered).collect();
         let stages = plan.stages.iter_enumerated().map(|(start, stages)| {
             let first = plan.link_of(start);
             let place = match plan.roles.get(start) {
                 None => Place::BehindLosses,
                 Some(Role::Host(_)) => Place::Host,
-                Some(_) => Place::ContendedPort,
+                Some(_) => Place::Port,
             };
             let stage = |label: Label| {
                 let last = plan.passed[start][label].last();
@@ -68,40 +89,52 @@ impl StageDelays {
                     (StageEnd::Port { port, .. }, Next::Port { link, label }) if plan.is_contended(port) => {
                         Some((link, label))
                     }
+                    (StageEnd::Shaped { .. }, Next::Port { link, label }) => Some((link, label)),
                     _ => None,
                 };
                 let to_last = last.map_or(0, |last| last.lead.0);
-                let latest_to_pass = Time(window.until.0.saturating_sub(to_last));
+                let latest_to_pass = Time(window.until().0.saturating_sub(to_last));
                 let lead = stages[label].lead;
-                VcInStage { place, latest_to_pass, passed: 0, lead, next, at_port: VcAtPort::default() }
+                let (queues, tracker) = &queues[first];
+                let tracker = tracker + queues.part(label);
+                VcInStage { waiting: Waiting::default(), place, tracker, latest_to_pass, passed: 0, lead, next }
             };
             stages.keys().map(stage).collect()
         });
         let stages = stages.collect();
         let passages = routing.vcs.iter().map(|vcs| ti_vec![0; vcs.len()]).collect();
-        Some(Self { window, clock, now: Time::default(), stages, passages })
+        let trackers = vec![DelayTracker::default(); trackers];
+        Some(Self { window, clock, now: Time::default(), stages, queues, trackers, passages })
+    }
+
+    /// Records a packet that a host passes to its shaped port.
+    pub(super) fn on_packet(&mut self, link: LinkIndex, label: Label, frame: FrameNumber) {
+        self.stages[link][label].waiting.arrive(frame, self.now);
     }
 
     /// Records a run that ends a packet, leaves for a link, and reaches the end of its stage by the horizon. Its last
     /// cell starts at `start`.
-    #[inline]
+    #[inline(never)]
     pub(super) fn on_run(&mut self, plan: &Plan, link: LinkIndex, run: Run, start: Time) {
         let frame = run.last.frame;
-        let VcInStage { place, latest_to_pass, passed, next, lead, at_port } = &mut self.stages[link][run.last.label()];
-        let (next, arrival) = (*next, start + *lead);
+        let stage = &mut self.stages[link][run.last.label()];
         let counts = self.window.contains(start);
-        match *place {
-            Place::Host if self.now != Time::NEVER => at_port.delays.count_if(counts, start - self.now),
-            Place::Host | Place::ContendedPort => at_port.depart(frame, start, counts),
-            Place::BehindLosses => {}
+        let delay = match stage.place {
+            Place::Host if self.now != Time::NEVER => Some(start - self.now),
+            Place::Host | Place::Port => Some(stage.waiting.depart(frame, start)),
+            Place::BehindLosses => None,
+        };
+        if let Some(delay) = delay {
+            self.trackers[stage.tracker].count_if(counts, delay);
         }
-        if counts && start <= *latest_to_pass {
-            *passed += 1;
+        let (next, arrival) = (stage.next, start + stage.lead);
+        if counts && start <= stage.latest_to_pass {
+            stage.passed += 1;
         } else {
             self.pass(plan, link, run, start, Time::NEVER);
         }
         if let Some((port, at)) = next {
-            self.stages[port][at].at_port.arrive(frame, arrival);
+            self.stages[port][at].waiting.arrive(frame, arrival);
         }
     }
 
@@ -109,7 +142,7 @@ impl StageDelays {
     pub(super) fn on_held_back(&mut self, link: LinkIndex, run: Run) {
         let stage = &mut self.stages[link][run.last.label()];
         if self.now != Time::NEVER && run.last.last_cell() && stage.place == Place::Host {
-            stage.at_port.arrive(run.last.frame, self.now);
+            stage.waiting.arrive(run.last.frame, self.now);
         }
     }
 
@@ -118,7 +151,8 @@ impl StageDelays {
     fn on_start(&mut self, plan: &Plan, link: LinkIndex, run: Run, start: Time, until: Time) {
         let stage = &mut self.stages[link][run.last.label()];
         if stage.place != Place::BehindLosses && start <= until {
-            stage.at_port.depart(run.last.frame, start, self.window.contains(start));
+            let delay = stage.waiting.depart(run.last.frame, start);
+            self.trackers[stage.tracker].count_if(self.window.contains(start), delay);
         }
         self.pass(plan, link, run, start, until);
     }
@@ -146,13 +180,15 @@ impl StageDelays {
                 }
             }
         }
-        let port = |(link, passages): (LinkIndex, &TiVec<Label, u64>)| {
-            let times = |(label, &passages): (Label, &u64)| match all.stages[link].get(label) {
-                Some(stage) => stage.at_port.delays.times(self.clock),
-                None => DelayTimes::without_delay(passages, self.clock),
-            };
-            passages.iter_enumerated().map(times).collect()
+        for ((queues, first), passages) in all.queues.iter().zip(&all.passages) {
+            for (label, &packets) in passages.iter_enumerated() {
+                all.trackers[first + queues.part(label)].add_without_delay(packets);
+            }
+        }
+        let port = |(queues, first): (PortQueues, usize)| {
+            let parts = &all.trackers[first..first + queues.parts];
+            PortDelayTimes::new(parts.iter().map(|tracker| tracker.times(self.clock)).collect(), queues)
         };
-        all.passages.iter_enumerated().map(port).collect()
+        all.queues.into_iter().map(port).collect()
     }
 }
