@@ -174,7 +174,7 @@ impl<'a> Engine<'a> {
             let Departure { vc, link, label, frame, cells, tagged, capable } = self.departures[i];
             let Some(exit) = self.exits[vc] else {
                 if let Some(delays) = &mut self.fabric.delays {
-                    delays.on_packet(link, label, frame);
+                    delays.on_packet(self.fabric.plan.stages[link][label].number, frame);
                 }
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
