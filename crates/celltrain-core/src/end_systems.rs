@@ -545,8 +545,7 @@ impl EndSystems {
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced, capable } };
             let departure = self.vcs.put(vc, Frame::new(cells, body), None).with_capable(capable);
             if let Some(delays) = &mut self.delays {
-                delays.on_segment(flow, segment, now);
-                delays.on_sent(flow, departure.frame, now);
+                delays.on_segment(flow, segment, departure.frame, now);
             }
             leave(&mut self.processing, departure, now, out);
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);

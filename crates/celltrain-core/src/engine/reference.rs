@@ -172,6 +172,8 @@ impl<'a> Engine<'a> {
         for (number, of_link) in losses.iter_enumerated() {
             lossy[of_link.link] = Some(number);
         }
+        let rate_control = RateControl::new(network, &routing, clock, token)?;
+        let delays = network.delays.at_ports().then(|| PortDelays::new(network, &routing, &rate_control, clock));
         let mut engine = Self {
             network,
             ports: all(network.links.iter_enumerated().map(port))?.into(),
@@ -182,7 +184,7 @@ impl<'a> Engine<'a> {
             transmitting: ti_vec![None; network.links.len()],
             stopped: ti_vec![0; network.links.len()],
             deadlock: None,
-            rate_control: RateControl::new(network, &routing, clock, token)?,
+            rate_control,
             looked_after: ti_vec![None; network.links.len()],
             edge: Edge::new(network, clock),
             losses,
@@ -191,10 +193,7 @@ impl<'a> Engine<'a> {
             events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
             reported_losses: ReportedLosses::default(),
-            delays: network
-                .delays
-                .at_ports()
-                .then(|| PortDelays::new(network.window(clock), routing.vcs.iter().map(TiVec::len), clock)),
+            delays,
             clock,
             routing,
         };

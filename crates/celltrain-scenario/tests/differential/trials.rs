@@ -96,6 +96,8 @@ trials! {
         1/15, steps::agree, draw::meshes::meshes, losses::add;
     events_add_up_to_results_where_links_lose_cells: 1/4, watch::adds_up, draw::any_network, losses::add;
     both_engines_measure_the_same_delays: 1/3, compare, draw::any_network, measure_delays;
+    both_engines_measure_the_same_delays_in_queues_of_schedulers:
+        1/8, compare, draw::overlapping::trains, measure_delays;
     both_engines_measure_the_same_delays_across_a_mesh: 1/10, compare, draw::meshes::meshes, measure_delays;
     both_engines_measure_the_same_delays_where_links_behind_crowded_ports_lose_cells:
         1/5, compare, draw::crowded, losses_and_delays;

@@ -30,7 +30,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::network::{Network, Routing};
 use crate::probe::Probe;
 use crate::rate_control::Place;
-use crate::shaped_port::ShapedPort;
+use crate::shaped_port::{Early, ShapedPort};
 use crate::units::{Clock, Span, Time};
 
 /// The state of a run, or of a partition of it.
@@ -95,6 +95,7 @@ impl<'a> Engine<'a> {
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             fabric: Fabric {
+                delays: StageDelays::new(network, &routing, &plan, &rate_control, clock).map(Box::new),
                 edge,
                 lossy_vcs: losses.iter().map(|losses| routing.vcs[losses.link].clone()).collect(),
                 losses,
@@ -104,7 +105,6 @@ impl<'a> Engine<'a> {
                 end_systems: EndSystems::new(network, &routing, clock),
                 event_list: EventList::new(&plan),
                 late: Late::new(&plan, end, network.delays.at_ports()),
-                delays: StageDelays::new(network, &routing, &plan, clock).map(Box::new),
                 plan,
             },
             routing,
@@ -173,6 +173,9 @@ impl<'a> Engine<'a> {
         for i in 0..self.departures.len() {
             let Departure { vc, link, label, frame, cells, tagged, capable } = self.departures[i];
             let Some(exit) = self.exits[vc] else {
+                if let Some(delays) = &mut self.fabric.delays {
+                    delays.on_packet(self.fabric.plan.stages[link][label].number, frame);
+                }
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
@@ -296,7 +299,9 @@ impl<'a> Engine<'a> {
         let port = self.fabric.rate_control.port_mut(link).expect("the port belongs to a shared memory");
         // All cells sent early have started by now; otherwise the next start would not be at `now`.
         port.take_back(now);
-        let ahead = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
+        let until = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
+        // The delay of a packet is recorded when its last cell leaves, which is then final.
+        let ahead = until.map(|until| Early { until, kept: u32::from(self.fabric.delays.is_some()) });
         if let Some((mut run, period)) = port.send(now, ahead) {
             let vc = self.routing.vcs[link][run.last.label()];
             if self.fabric.polices_departures(vc, link)

@@ -69,14 +69,15 @@ impl Fabric {
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
             if let Some(delays) = &mut self.delays {
-                delays.on_held_back(link, run);
+                delays.on_held_back(stage.number, run);
             }
             run = self.late.hold_back(HeldBack { link, run, first_start, period }, &self.plan, self.horizon)?;
         }
         if let Some(delays) = &mut self.delays
             && run.last.last_cell()
         {
-            delays.on_run(&self.plan, link, run, first_start + period * u64::from(run.cells - 1));
+            let start = first_start + period * u64::from(run.cells - 1);
+            delays.on_run(&self.plan, stage.number, run.last.frame, start);
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
