@@ -340,13 +340,15 @@ impl FlowDelays {
         }
     }
 
-    /// Records a packet that reaches the receiver at `now`.
-    pub(crate) fn on_delivered(&mut self, flow: FlowIndex, frame: FrameNumber, now: Time) {
+    /// Records a packet that reaches the receiver at `now`. Packets sent before the packet `oldest` do not arrive later.
+    pub(crate) fn on_delivered(&mut self, flow: FlowIndex, frame: FrameNumber, oldest: FrameNumber, now: Time) {
         let Some(of_flow) = self.flows.get_mut(flow) else { return };
-        let place = of_flow.in_flight.iter().position(|&(other, _)| other == frame);
-        let place = place.expect("a packet is sent before it arrives");
-        let (_, sent) = of_flow.in_flight[place];
-        of_flow.in_flight.drain(..=place);
+        let place_of = |frame| of_flow.in_flight.iter().position(|&(other, _)| other == frame);
+        let place = place_of(frame).expect("a packet is sent before it arrives");
+        // An older packet that may still arrive can be of another flow on the same VC.
+        let gone = if oldest == frame { place } else { place_of(oldest).unwrap_or(0) };
+        let sent = of_flow.in_flight.remove(place).map_or(now, |(_, sent)| sent);
+        of_flow.in_flight.drain(..gone);
         let delay = now - sent;
         let before = of_flow.latest.replace(delay);
         if self.window.contains(now) {
@@ -410,7 +412,8 @@ mod tests {
             delays.on_sent(flow, FrameNumber::from(number), Time(sent));
         }
         for (number, arrived) in [(0, 5), (1, 17), (3, 34), (4, 44)] {
-            delays.on_delivered(flow, FrameNumber::from(number), Time(arrived));
+            let frame = FrameNumber::from(number);
+            delays.on_delivered(flow, frame, frame, Time(arrived));
         }
         let times = &delays.times()[flow];
         assert_eq!(times.jitter_ms, Some(5.0 / 3.0));

@@ -5,7 +5,7 @@ use crate::cell::{Cell, FrameNumber};
 use crate::engine::Engine;
 use crate::events::{CellStep, Event, FrameStep, Observer, SegmentStep};
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::link_loss::{GilbertElliott, LinkLosses, LossCounters, LossPattern, LossRule, LossUnit};
+use crate::link_loss::{Fate, GilbertElliott, LinkLosses, LossCounters, LossPattern, LossRule, LossUnit};
 use crate::network::Network;
 use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK};
 use crate::probe::{NetworkView, Probe};
@@ -192,7 +192,7 @@ fn bursts_of_losses_last_as_long_as_the_bad_state() {
     let cell = Cell::new(Label::new(0), FrameNumber::new(0), false);
     let (mut bursts, mut lost, mut before) = (0_u32, 0_u32, false);
     for _ in 0..cells {
-        let is_lost = losses.take(cell, || None).is_some();
+        let is_lost = matches!(losses.take(cell, || None), Fate::Lost(_));
         bursts += u32::from(is_lost && !before);
         lost += u32::from(is_lost);
         before = is_lost;

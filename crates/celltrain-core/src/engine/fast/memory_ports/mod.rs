@@ -18,7 +18,6 @@ use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
-use crate::link_loss::{LossPattern, LossRule};
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
 };
@@ -32,15 +31,11 @@ use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
 /// Returns whether the fast engine supports a network. It does if no link can be paused, a batch has room for the cells
-/// of all inputs of each switch with a memory, delays are not measured at shaped ports, which may take cells back, and no
-/// rule loses the packet with a given byte, which may be forgotten when the fast engine processes its cells.
+/// of all inputs of each switch with a memory, and delays are not measured at shaped ports, which may take cells back.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let is_shaped = |vc: &Vc| vc.abr.is_some() || network.atm_part(vc).start > 0;
     let takes_back = network.delays.at_ports() && network.vcs.iter().any(is_shaped);
-    let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
-    let loses_bytes = network.links.iter().flat_map(|link| &link.losses).any(is_of_byte);
     !takes_back
-        && !loses_bytes
         && network.memories.iter().all(|memory| {
             let switch = network.links[memory.ports[0]].from;
             let inputs = network.links.iter().filter(|link| link.to == switch).count();
