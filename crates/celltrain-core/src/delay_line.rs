@@ -197,8 +197,12 @@ mod tests {
     #[test]
     fn a_delayed_packet_waits_for_the_end_of_a_packet_and_then_holds_up_the_next() {
         let cells = [
-            (0, 0, false, Some(5)), (2, 0, true, Some(5)), (4, 1, false, None), (6, 1, true, None),
-            (8, 2, false, None), (10, 2, true, None),
+            (0, 0, false, Some(5)),
+            (2, 0, true, Some(5)),
+            (4, 1, false, None),
+            (6, 1, true, None),
+            (8, 2, false, None),
+            (10, 2, true, None),
         ];
         assert_eq!(through(&cells), [(4, 1), (6, 1), (8, 0), (10, 0), (12, 2), (14, 2)]);
     }

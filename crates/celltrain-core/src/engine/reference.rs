@@ -631,7 +631,11 @@ impl<'a> Engine<'a> {
                     if let Some(delays) = &mut self.delays {
                         delays.on_departure(link, cell, now);
                     }
-                    self.events.push(Reverse(Event { time: sent + delay, what: What::AtEnd(link, AtEnd::Arrival), cell }));
+                    self.events.push(Reverse(Event {
+                        time: sent + delay,
+                        what: What::AtEnd(link, AtEnd::Arrival),
+                        cell,
+                    }));
                 }
                 let port = self.rate_control.port(link).expect("it is a shaped port");
                 let next = port.next_start();

@@ -135,8 +135,10 @@ fn random_losses_are_of_all_kinds() {
 
 #[test]
 fn random_delays_are_of_all_kinds() {
-    let trials =
-        ["both_engines_agree_where_links_delay_packets", "both_engines_agree_where_links_behind_crowded_ports_delay_packets"];
+    let trials = [
+        "both_engines_agree_where_links_delay_packets",
+        "both_engines_agree_where_links_behind_crowded_ports_delay_packets",
+    ];
     are_drawn(late::KINDS, &trials, |network| late::kinds(network).into_iter().map(|kind| (kind, 1)).collect());
 }
 

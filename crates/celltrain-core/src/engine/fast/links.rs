@@ -162,7 +162,9 @@ impl Links {
                     self.next[stream] = Time::NEVER;
                 }
             }
-            Ingress::AtOnce(_) | Ingress::Losses(_) | Ingress::Line(_) => unreachable!("only shaped ports take cells back"),
+            Ingress::AtOnce(_) | Ingress::Losses(_) | Ingress::Line(_) => {
+                unreachable!("only shaped ports take cells back")
+            }
         }
     }
 

@@ -41,9 +41,10 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
     let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
     !takes_back
         && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
-        && network.memories.iter().all(|memory| {
-            memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from)
-        })
+        && network
+            .memories
+            .iter()
+            .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
 }
 
 pub(super) struct MemoryPorts {
