@@ -169,7 +169,8 @@ impl PortQueues {
                 queues.of_vc = (0..kinds.len()).collect();
             } else if let Some(service) = service {
                 let by_class = scheduler.config().by_class();
-                queues.names = (0..service.queues).map(|queue| name(&kinds, &service.queue_of, queue, by_class)).collect();
+                queues.names =
+                    (0..service.queues).map(|queue| name(&kinds, &service.queue_of, queue, by_class)).collect();
                 queues.of_vc = service.queue_of;
             } else {
                 queues.of_vc = ti_vec![0; kinds.len()];
@@ -200,8 +201,7 @@ impl PortQueues {
 /// Returns the name of a scheduler's queue: its classes or VCs.
 fn name(kinds: &[VcKind<'_>], queue_of: &TiVec<Label, usize>, queue: usize, by_class: bool) -> String {
     let in_queue = kinds.iter().zip(queue_of).filter(|&(_, &other)| other == queue);
-    let mut names: Vec<&str> =
-        in_queue.map(|(kind, _)| if by_class { kind.class.name() } else { kind.name }).collect();
+    let mut names: Vec<&str> = in_queue.map(|(kind, _)| if by_class { kind.class.name() } else { kind.name }).collect();
     names.sort_unstable();
     names.dedup();
     names.join("+")
@@ -497,15 +497,19 @@ impl FlowDelays {
         }
     }
 
-    /// Records a packet that reaches the receiver at `now`.
+    /// Records a packet that reaches the receiver at `now`. Packets sent before the packet `oldest` do not arrive later.
     #[inline]
-    pub(crate) fn on_delivered(&mut self, flow: FlowIndex, frame: FrameNumber, now: Time) {
+    pub(crate) fn on_delivered(&mut self, flow: FlowIndex, frame: FrameNumber, oldest: FrameNumber, now: Time) {
         let Some(of_flow) = self.flows.get_mut(flow) else { return };
-        let sent = loop {
-            let (other, sent) = of_flow.in_flight.pop_front().expect("a packet is sent before it arrives");
-            if other == frame {
-                break sent;
+        let sent = if oldest == frame {
+            loop {
+                let (other, sent) = of_flow.in_flight.pop_front().expect("a packet is sent before it arrives");
+                if other == frame {
+                    break sent;
+                }
             }
+        } else {
+            of_flow.overtaken(frame, oldest)
         };
         let delay = now - sent;
         let before = of_flow.latest.replace(delay);
@@ -534,6 +538,18 @@ impl FlowDelays {
 }
 
 impl OfFlow {
+    /// Removes a packet that arrives after packets sent later, and those sent before `oldest`, which do not arrive. Returns
+    /// when the packet was sent.
+    fn overtaken(&mut self, frame: FrameNumber, oldest: FrameNumber) -> Time {
+        let place_of = |frame| self.in_flight.iter().position(|&(other, _)| other == frame);
+        let place = place_of(frame).expect("a packet is sent before it arrives");
+        // An older packet that may still arrive can be of another flow on the same VC.
+        let gone = place_of(oldest).unwrap_or(0);
+        let (_, sent) = self.in_flight.remove(place).expect("the place is that of a packet");
+        self.in_flight.drain(..gone);
+        sent
+    }
+
     /// Excludes the segments that have bytes from `seq` up to `end` from the round-trip times.
     #[cold]
     fn send_again(&mut self, seq: u64, end: u64) {
@@ -578,7 +594,8 @@ mod tests {
             delays.on_sent(flow, FrameNumber::from(number), Time(sent));
         }
         for (number, arrived) in [(0, 5), (1, 17), (3, 34), (4, 44)] {
-            delays.on_delivered(flow, FrameNumber::from(number), Time(arrived));
+            let frame = FrameNumber::from(number);
+            delays.on_delivered(flow, frame, frame, Time(arrived));
         }
         let times = &delays.times()[flow];
         assert_eq!(times.jitter_ms, Some(5.0 / 3.0));

@@ -8,7 +8,7 @@ use super::contended_port::{ContendedPort, QueuePort, Worked};
 use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream};
 use super::event_list::{EventList, Key, Leaf, Rank};
-use super::fabric::Fabric;
+use super::fabric::{Fabric, Line};
 use super::ingress::Batch;
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::Late;
@@ -73,7 +73,8 @@ impl<'a> Engine<'a> {
         let exits = builder.exits(&edge);
         let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
         let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
-        let losses = network.losses(&routing);
+        let losses = network.losses(&routing, clock);
+        let lines = network.delay_lines(&routing, clock);
         let mut starts: Vec<_> = network
             .flows
             .iter_enumerated()
@@ -99,6 +100,7 @@ impl<'a> Engine<'a> {
                 edge,
                 lossy_vcs: losses.iter().map(|losses| routing.vcs[losses.link].clone()).collect(),
                 losses,
+                lines: lines.into_iter().map(|line| line.map(Line::new)).collect(),
                 horizon: end,
                 lanes: Lanes::new(&plan),
                 rate_control,
@@ -142,6 +144,12 @@ impl<'a> Engine<'a> {
             }
             Leaf::Shaped(shaped) => {
                 self.shape(shaped, now);
+                return Ok(());
+            }
+            Leaf::Line(number) => {
+                let link = self.fabric.losses[number].link;
+                let cell_time = self.clock.cell_time(self.network.links[link].rate);
+                self.downstream().0.move_line(number, cell_time, now);
                 return Ok(());
             }
             Leaf::Rm(lane) => return self.run_rm_event(lane, now, token),

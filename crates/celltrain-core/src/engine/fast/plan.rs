@@ -131,7 +131,7 @@ pub(super) struct RmEnd {
     pub(super) lane: RmLaneIndex,
 }
 
-/// A link with losses. The stages that cross it end at its end, and others begin there: those of an additional link
+/// A link with losses or delays. The stages that cross it end at its end, and others begin there: those of an additional link
 /// behind it, which has the same labels.
 pub(super) struct LossPlan {
     pub(super) link: LinkIndex,
@@ -261,7 +261,7 @@ impl Plan {
             };
             plan.memories.push(MemoryPlan::new(routing, &plan.upstream, memory.ports.clone(), lead));
         }
-        let lossy = network.links.iter_enumerated().filter(|(_, link)| !link.losses.is_empty());
+        let lossy = network.links.iter_enumerated().filter(|(_, link)| link.has_rules());
         let lead = |link: LinkIndex| {
             plan.way_to(link).fold(Span(0), |lead, link| lead + times[link].cell_time + times[link].delay)
         };
