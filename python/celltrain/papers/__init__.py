@@ -148,7 +148,7 @@ def run(
     return Reproduction(
         paper=paper,
         seeds=counts,
-        scored=_scored(numbers, measures, records),
+        **_scored(numbers, counts, measures, records),
         fingerprints={(record.point, record.seed): record.fingerprint or "" for record in records},
         cell_hops=sum(record.cell_hops for record in records),
         elapsed_seconds=time.monotonic() - started,
@@ -214,10 +214,13 @@ def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int], f
     """
     counts: Counter[int] = Counter()
     for number in numbers:
-        count = min(seeds[number.network or ""], number.most_seeds or MOST_SEEDS)
-        counts[number.configuration] = max(count, counts[number.configuration])
+        counts[number.configuration] = max(_requested(number, seeds), counts[number.configuration])
     runs = [(configuration, seed) for configuration, count in counts.items() for seed in range(first, first + count)]
     return sorted(runs, key=lambda run: (run[1], -paper.configurations[run[0]].duration_s))
+
+
+def _requested(number: Number, seeds: Mapping[str, int]) -> int:
+    return min(seeds[number.network or ""], number.most_seeds or MOST_SEEDS)
 
 
 def _run(
@@ -282,9 +285,15 @@ def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
 
 
 def _scored(
-    numbers: Sequence[Number], measures: Mapping[int, tuple[str, ...]], records: Sequence[RunRecord]
-) -> list[Scored]:
-    """Returns the numbers that have a value for at least one seed; warns of runs in which a measure is undefined."""
+    numbers: Sequence[Number],
+    seeds: Mapping[str, int],
+    measures: Mapping[int, tuple[str, ...]],
+    records: Sequence[RunRecord],
+) -> dict[str, Any]:
+    """Returns the numbers that have a value for at least one seed as `scored`, and the others as `unfinished`.
+
+    Warns of runs in which a measure is undefined.
+    """
     values: dict[tuple[int, str], dict[int, float]] = {}
     undefined: Counter[str] = Counter()
     reasons: dict[str, str] = {}
@@ -304,8 +313,14 @@ def _scored(
         for text, count in undefined.items()
     )
     by_number = [(number, values.get((number.configuration, number.result))) for number in numbers]
-    return [
-        Scored(number=number, values=tuple(of_seed.values()), seeds=tuple(of_seed))
+    scored = [
+        Scored(
+            number=number,
+            values=tuple(of_seed.values()),
+            seeds=tuple(of_seed),
+            requested=_requested(number, seeds),
+        )
         for number, of_seed in by_number
         if of_seed
     ]
+    return {"scored": scored, "unfinished": [number for number, of_seed in by_number if not of_seed]}
