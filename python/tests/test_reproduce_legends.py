@@ -1,10 +1,14 @@
-"""Legends of a reproduction's figures fit into their figure and explain every mark."""
+"""A reproduction's figures have the requested width and style, and their legends fit and explain every mark."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import pytest
 from reproductions import filled
 
+from celltrain.drawing.figure import COLOURS, FigureStyle
 from celltrain.papers import figures, load
 from celltrain.papers.figures import KINDS, Source
 
@@ -17,7 +21,7 @@ def test_a_legend_fits_into_its_figure_and_explains_every_mark(spec):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     all_numbers = filled(PAPER, {"LAN": 2, "WAN": 2}, lambda number: {1: 0.4, 2: 0.6}).scored
-    with figures.styled():
+    with FigureStyle().applied():
         figure = KINDS["ranges"](Source(paper=PAPER, scored=all_numbers, spec=spec))
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
@@ -28,3 +32,38 @@ def test_a_legend_fits_into_its_figure_and_explains_every_mark(spec):
     drawn = {label for axes in figure.axes for label in axes.get_legend_handles_labels()[1]}
     assert len(shown) == len(set(shown))
     assert set(shown) == drawn
+
+
+def of_svg(path: Path) -> list[float]:
+    """Returns width and height of a drawing in inches."""
+    found = re.search(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"|<svg [^>]*?height="([\d.]+)pt"[^>]*?width="([\d.]+)pt"', path.read_text())
+    assert found is not None
+    width, height = found.group(1, 2) if found[1] else found.group(4, 3)
+    return [float(width) / 72, float(height) / 72]
+
+
+@pytest.mark.slow
+def test_every_kind_of_figure_is_written_in_three_formats_as_wide_as_requested(tmp_path: Path) -> None:
+    paper = load("af-96-1269")
+    runs = filled(paper, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5})
+    few = paper.model_copy(update={"figures": [spec for spec in paper.figures if spec["id"] in ("figure4", "table2")]})
+    own = figures.write(few, runs.scored, tmp_path)
+    assert {path.suffix for path in own} == {".png", ".svg", ".pdf"}
+    wide = of_svg(tmp_path / "af-96-1269-table2.svg")
+    for width, inches in (("column", 3.5), ("10cm", 10 / 2.54), ("page", 7.2)):
+        figures.write(few, runs.scored, tmp_path, width=width, style="grayscale")
+        for name in ("figure4", "table2"):
+            text = (tmp_path / f"af-96-1269-{name}.svg").read_text()
+            assert of_svg(tmp_path / f"af-96-1269-{name}.svg")[0] == pytest.approx(inches, rel=1e-3), name
+            assert COLOURS[1].lower() not in text, "a style's colours replace ours"
+        tall = of_svg(tmp_path / "af-96-1269-table2.svg")
+        assert (tall[1] > wide[1]) == (inches < 5), "panels of a narrow figure are below each other"
+
+
+def test_the_look_of_figures_is_checked_before_any_run(celltrain, tmp_path: Path) -> None:
+    for command in (("reproduce", "af-96-1269"), ("study", "different-rtts")):
+        wrong = celltrain(*command, "--width", "column")
+        assert (wrong.code, wrong.err) == (2, "--width = column changes the figures; write them with --out DIR\n")
+        wrong = celltrain(*command, "--out", tmp_path / "new", "--width", "column", "--style", "greyscale")
+        assert (wrong.code, "did you mean grayscale?" in wrong.err) == (2, True)
+    assert not (tmp_path / "new").exists()

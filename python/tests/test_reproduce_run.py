@@ -254,7 +254,7 @@ def test_figures_are_the_same_file_every_time(as_printed: Reproduction, tmp_path
     for folder in (tmp_path / "first", tmp_path / "second"):
         folder.mkdir()
         written = figures.write(as_printed.paper, as_printed.scored, folder)
-        assert len(written) == 2 * len(as_printed.paper.figures)
+        assert len(written) == 3 * len(as_printed.paper.figures)
         contents.append({path.name: path.read_bytes() for path in written if path.suffix == ".svg"})
     assert contents[0] == contents[1]
     for name, content in contents[0].items():

@@ -160,11 +160,18 @@ class Reproduction(Carded):
             console.print(block)
 
     @checked()
-    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+    def write(
+        self, folder: str | os.PathLike[str], *, width: str | None = None, style: str | None = None
+    ) -> list[Path]:
         """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, figures, a page.
 
         Figures are left out without matplotlib and after an interrupt: they take seconds, and some need extra runs. The
         page is left out without Jinja2. Returns the files written.
+
+        Args:
+            folder: Folder for the files.
+            width: Width of the figures: `page`, `column` or a length such as `8.5cm`; as wide as they need when None.
+            style: Style of the figures: one of matplotlib's, such as `grayscale`, or a style file.
         """
         path = Path(folder)
         written = [path / f"{self.paper.kind.command}.json"]
@@ -177,7 +184,7 @@ class Reproduction(Carded):
                     write(table, written[-1])
             drawn = []
             if find_spec("matplotlib") and not self.interrupted:
-                drawn = figures.write(self.paper, self.scored, path)
+                drawn = figures.write(self.paper, self.scored, path, width=width, style=style)
             written += drawn
             if find_spec("jinja2"):
                 # Written last: if there is a page, the folder is complete.
