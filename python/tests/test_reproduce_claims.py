@@ -341,7 +341,10 @@ def test_a_claim_is_judged_for_each_seed_separately(paper: Paper) -> None:
     assert claim.holds, "on the means"
     assert (claim.seeds_share, claim.seeds) == (pytest.approx(0.8), 10)
     assert {key: claim.to_dict()[key] for key in ("seeds_share", "seeds")} == {"seeds_share": 0.8, "seeds": 10}
-    apart = [Scored(number=s.number, values=(0.5,), seeds=(1 + (s.number.keys["sources"] == 5),), requested=1) for s in scored]
+    apart = [
+        Scored(number=s.number, values=(0.5,), seeds=(1 + (s.number.keys["sources"] == 5),), requested=1)
+        for s in scored
+    ]
     judged, _ = claims.judge(paper, apart)
     [claim] = [claim for claim in judged if claim.id == name]
     assert (claim.seeds_share, claim.seeds) == (None, 0), "no seed has all its rows"

@@ -91,7 +91,11 @@ def test_a_whole_reproduction_names_its_seeds_once_and_decides_everything() -> N
     text = text_of(whole)
     assert "2 seeds LAN, 1 seed WAN;" in text
     assert "enough runs" not in text
-    assert all("seeds" not in block.heads for block in report.blocks(whole) if isinstance(block, report.Grid) and "range" in block.heads)
+    assert all(
+        "seeds" not in block.heads
+        for block in report.blocks(whole)
+        if isinstance(block, report.Grid) and "range" in block.heads
+    )
 
 
 def test_a_value_that_a_paper_prints_in_two_tables_counts_once() -> None:
@@ -99,7 +103,13 @@ def test_a_value_that_a_paper_prints_in_two_tables_counts_once() -> None:
     whole = filled(paper, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5})
     once = whole.summary["once"]
     assert (whole.summary["scored"], once["scored"]) == (408, 380)
-    assert "The paper prints 28 of them in another table, too; with each counted once," in " ".join(text_of(whole).split())
+    assert "The paper prints 28 of them in another table, too; with each counted once," in " ".join(
+        text_of(whole).split()
+    )
     jagan = load("draft-jagan")
-    one = filled(jagan, dict.fromkeys([number.network or "" for number in jagan.numbers()], 1), lambda number: {1: number.published or 0.5})
+    one = filled(
+        jagan,
+        dict.fromkeys([number.network or "" for number in jagan.numbers()], 1),
+        lambda number: {1: number.published or 0.5},
+    )
     assert one.summary["once"] == {key: one.summary[key] for key in ("scored", "inside")}

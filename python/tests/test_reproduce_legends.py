@@ -34,30 +34,19 @@ def test_a_legend_fits_into_its_figure_and_explains_every_mark(spec):
     assert set(shown) == drawn
 
 
-def of_svg(path: Path) -> list[float]:
-    """Returns width and height of a drawing in inches."""
-    found = re.search(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"|<svg [^>]*?height="([\d.]+)pt"[^>]*?width="([\d.]+)pt"', path.read_text())
-    assert found is not None
-    width, height = found.group(1, 2) if found[1] else found.group(4, 3)
-    return [float(width) / 72, float(height) / 72]
-
-
-@pytest.mark.slow
-def test_every_kind_of_figure_is_written_in_three_formats_as_wide_as_requested(tmp_path: Path) -> None:
-    paper = load("af-96-1269")
-    runs = filled(paper, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5})
-    few = paper.model_copy(update={"figures": [spec for spec in paper.figures if spec["id"] in ("figure4", "table2")]})
-    own = figures.write(few, runs.scored, tmp_path)
-    assert {path.suffix for path in own} == {".png", ".svg", ".pdf"}
-    wide = of_svg(tmp_path / "af-96-1269-table2.svg")
-    for width, inches in (("column", 3.5), ("10cm", 10 / 2.54), ("page", 7.2)):
-        figures.write(few, runs.scored, tmp_path, width=width, style="grayscale")
-        for name in ("figure4", "table2"):
-            text = (tmp_path / f"af-96-1269-{name}.svg").read_text()
-            assert of_svg(tmp_path / f"af-96-1269-{name}.svg")[0] == pytest.approx(inches, rel=1e-3), name
-            assert COLOURS[1].lower() not in text, "a style's colours replace ours"
-        tall = of_svg(tmp_path / "af-96-1269-table2.svg")
-        assert (tall[1] > wide[1]) == (inches < 5), "panels of a narrow figure are below each other"
+def test_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: Path, monkeypatch) -> None:
+    runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
+    few = PAPER.model_copy(update={"figures": [spec for spec in PAPER.figures if spec["id"] == "figure4"]})
+    assert [path.suffix for path in figures.write(few, runs, tmp_path)] == [".png", ".svg", ".pdf"]
+    monkeypatch.setattr(figures, "ENDINGS", ("svg",))
+    for width, inches in (("column", 3.5), ("page", 7.2)):
+        [file] = figures.write(few, runs, tmp_path, width=width, style="grayscale")
+        found = re.search(r'<svg [^>]*?viewBox="0 0 ([\d.]+) ([\d.]+)"', text := file.read_text())
+        assert found is not None
+        wide, tall = (float(points) / 72 for points in found.groups())
+        assert wide == pytest.approx(inches, rel=1e-3)
+        assert (tall > wide) == (width == "column"), "panels of a narrow figure are below each other"
+        assert COLOURS[1].lower() not in text, "a style's colours replace ours"
 
 
 def test_the_look_of_figures_is_checked_before_any_run(celltrain, tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ def test_numbers_near_the_mean_may_all_be_out_of_range(rates: Reproduction) -> N
 
 
 def test_the_rule_for_inside_is_shown_by_quantity(rates: Reproduction) -> None:
-    by_table = {t: paper_page.counted_by(rates.paper.table(t).numbers) for t in ("1", "2", "5", "section2")}
+    by_table = {
+        t: report.counted_by(rates.paper.table(t).numbers, paper_page.RULES) for t in ("1", "2", "5", "section2")
+    }
     assert by_table == {
         "1": "",
         "2": "near the mean",

@@ -81,6 +81,10 @@ def reproduce(
         return shell.DONE
     if resume and out is None:
         raise InputError.of_option("--resume", "on", "needs the folder of the finished runs: give it with --out")
+    if out is not None and not resume and (out / RUNS).exists():
+        shell.complain(
+            f"{shown(out)} has finished runs, which this command runs again; --resume takes them as they are"
+        )
     changed = single(settings)
     loaded = load(paper, overrides=changed)
     numbers = loaded.numbers(tables=table, networks=network, rows=row)
@@ -197,7 +201,8 @@ def _look(width: str | None, style: str | None, out: Path | None) -> dict[str, s
     given = {name: text for name, text in (("--width", width), ("--style", style)) if text is not None}
     if given and out is None:
         raise InputError(
-            Fault.of_option(name, text, "changes the figures; write them with --out DIR") for name, text in given.items()
+            Fault.of_option(name, text, "changes the figures; write them with --out DIR")
+            for name, text in given.items()
         )
     if given:
         require_matplotlib()

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +86,8 @@ def reproduce(
     if resume and file is None:
         raise PaperError("resume = True needs kept, the file of the finished runs")
     choice: dict[str, Any] = {"tables": tables, "networks": networks, "rows": rows}
-    return run(paper, **choice, seeds=seeds, first=seed, jobs=jobs, progress=progress, kept=file)
+    command = _command(paper, seeds, seed, {"table": tables, "network": networks, "row": rows})
+    return run(paper, **choice, seeds=seeds, first=seed, jobs=jobs, progress=progress, kept=file, command=command)
 
 
 @checked()
@@ -118,7 +120,24 @@ def study(
         CancelledError: If `cancel` ended the call before the first run.
     """
     paper = load(study_id, kind=STUDY, overrides=overrides)
-    return run(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
+    command = _command(paper, seeds, 1, {"table": tables})
+    return run(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress, command=command)
+
+
+def _command(
+    paper: Paper, seeds: int | Mapping[str, int], first: int, chosen: Mapping[str, Sequence[str | int] | None]
+) -> str:
+    """Returns the command line that gives the same results."""
+    words = ["celltrain", paper.kind.command, paper.id]
+    for option, values in chosen.items():
+        words += [word for value in values or () for word in (f"--{option}", str(value))]
+    for path, value in paper.overrides.items():
+        words += ["--duration", str(value)] if paper.kind is STUDY else ["--set", f"{path}={value}"]
+    counts = dict(seeds) if isinstance(seeds, Mapping) else {"": seeds}
+    wan = counts.pop("WAN", None)
+    words += [word for count in dict.fromkeys(counts.values()) for word in ("--seeds", str(count))]
+    words += ["--wan-seeds" if counts else "--seeds", str(wan)] if wan not in (None, *counts.values()) else []
+    return shlex.join([*words, *(["--seed", str(first)] if first != 1 else [])])
 
 
 def run(
@@ -132,6 +151,7 @@ def run(
     rows: Sequence[str] | None = None,
     first: int = 1,
     kept: Kept | None = None,
+    command: str = "",
 ) -> Reproduction:
     """Runs some tables of a paper or a study."""
     numbers = paper.numbers(tables=tables, networks=networks, rows=rows)
@@ -153,6 +173,7 @@ def run(
         cell_hops=sum(record.cell_hops for record in records),
         elapsed_seconds=time.monotonic() - started,
         interrupted=interrupted,
+        command=command,
     )
 
 

@@ -100,9 +100,7 @@ class Point:
         return cls(number.table, number.keys, number.quantity.name, value, by_seed or {})
 
 
-def judge(
-    paper: Paper, scored: Sequence[Scored], unfinished: Sequence[Number] = ()
-) -> tuple[list[Claim], list[str]]:
+def judge(paper: Paper, scored: Sequence[Scored], unfinished: Sequence[Number] = ()) -> tuple[list[Claim], list[str]]:
     """Returns the verdict on every claim whose rows were all requested, and the ids of the other claims."""
     ours = [Point.of(s.number, s.mean, s.by_seed) for s in scored]
     chosen = [*(s.number for s in scored), *unfinished]

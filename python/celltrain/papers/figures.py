@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.drawing import words
-from celltrain.drawing.figure import GREY, MARKERS, NARROW, FigureStyle, colour_of, label_outer, require_matplotlib, save
+from celltrain.drawing.figure import (
+    GREY,
+    MARKERS,
+    NARROW,
+    FigureStyle,
+    colour_of,
+    label_outer,
+    require_matplotlib,
+    save,
+)
 from celltrain.model.expressions import named
 from celltrain.papers.paired import against
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
@@ -40,6 +49,8 @@ def write(
 ) -> list[Path]:
     """Draws every figure whose numbers were run; returns the files.
 
+    A figure that shows one scenario as the paper has it is left out if the settings were changed.
+
     Args:
         paper: The paper or study.
         scored: Its numbers.
@@ -53,6 +64,8 @@ def write(
     for spec in paper.figures:
         if spec["kind"] not in KINDS:
             raise PaperError(f"figure {spec['id']!r} has kind {spec['kind']!r}; choose from {', '.join(KINDS)}")
+        if "scenario" in spec and paper.overrides:
+            continue
         with look.applied():
             figure = KINDS[spec["kind"]](Source(paper=paper, scored=scored, spec=spec, look=look if width else None))
             if figure is None:

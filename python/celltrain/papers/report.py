@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,6 +50,7 @@ class Reproduction(Carded):
         seeds: Requested seeds, by network (under "" if the paper has none).
         scored: Printed numbers and those of experiments that were run, in the order of the paper.
         unfinished: Numbers without any finished run.
+        command: Command that gives the same results.
         fingerprints: Fingerprint of each run, by configuration and seed.
         cell_hops: Number of cell transmissions over links, in all runs.
         elapsed_seconds: Wall-clock time of all runs.
@@ -59,6 +61,7 @@ class Reproduction(Carded):
     seeds: Mapping[str, int]
     scored: Sequence[Scored]
     unfinished: Sequence[Number] = ()
+    command: str = ""
     fingerprints: Mapping[tuple[int, int], str] = field(default_factory=dict)
     cell_hops: int = 0
     elapsed_seconds: float = 0.0
@@ -231,7 +234,10 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
         *([(f"{held} of {decided}", "claims hold")] if decided else []),
         *([(f"{still_open}", "claims open: not enough runs")] if still_open else []),
     ]
-    subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}"
+    today = date.today().isoformat()
+    subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}, written on {today}"
+    if reproduction.command:
+        parts[0].parts.insert(0, Line(text=f"Command: {reproduction.command}"))
     return render_answer(paper.title, subtitle, facts, [], parts)
 
 
@@ -247,7 +253,10 @@ def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block
             yield Line(text=table.heading + (": numbers that do not agree" if brief else ""), style="bold")
             counted = any(len(scored.seeds) != reproduction.seeds[scored.number.network or ""] for scored in members)
             yield (experiment_grid if table.experiment else number_grid)(table, members, seeds=counted)
-            yield from (_note(f"{mark}) {note}") for mark, note in enumerate(footnotes(members), start=1))
+            if judged := counted_by([scored.number for scored in members], RULES):
+                yield _note(f"agrees: if the published value is {judged}", in_print=True)
+            notes = enumerate(footnotes(members), start=1)
+            yield from (_note(f"{mark}) {note}", in_print=True) for mark, note in notes)
             yield Line(text="")
     if summary["scored"] or summary["undecided"]:
         if not brief:
@@ -260,11 +269,11 @@ def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block
         yield from _claims(reproduction, brief=brief)
     if reproduction.claims_left_out:
         count = len(reproduction.claims_left_out)
-        yield Line(text=f"{count} claims need tables that were not run, and are left out.")
+        yield Line(text=f"{count} claims need rows or tables that were not run, and are left out.")
 
 
-def _note(text: str) -> Line:
-    return Line(text=text, style="dim")
+def _note(text: str, *, in_print: bool = False) -> Line:
+    return Line(text=text, style="dim", is_note=in_print)
 
 
 def _head(reproduction: Reproduction) -> Iterator[Line]:
@@ -382,6 +391,15 @@ def rule(numbers: Sequence[Scored]) -> str:
     """Returns the rule by which the scored numbers agree, in words that follow "are"."""
     judged = {one.number.judged_by for one in numbers if one.number.scored}
     return RULES[judged.pop()] if len(judged) == 1 else RULES["either"]
+
+
+def counted_by(numbers: Sequence[Number], rules: Mapping[str, str]) -> str:
+    """Returns the rule by which the scored numbers of a table agree, by quantity if it differs; empty if none is scored."""
+    by = grouped((one for one in numbers if one.scored), lambda one: one.judged_by)
+    if len(by) == 1:
+        return "".join(rules[str(name)] for name in by)
+    quantities = {name: list(dict.fromkeys(_words(one.quantity.name) for one in same)) for name, same in by.items()}
+    return ", and ".join(f"{rules[str(name)]} for {' and '.join(of)}" for name, of in quantities.items())
 
 
 def rows(members: Sequence[Scored]) -> list[list[Scored]]:

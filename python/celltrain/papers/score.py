@@ -106,7 +106,9 @@ class Scored:
     @property
     def _near_mean(self) -> bool | None:
         printed = self.number.published
-        return abs(self.mean - printed) <= self.number.tolerance + SLACK if printed is not None and self.enough else None
+        return (
+            abs(self.mean - printed) <= self.number.tolerance + SLACK if printed is not None and self.enough else None
+        )
 
     @property
     def inside(self) -> bool | None:
