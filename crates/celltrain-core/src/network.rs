@@ -237,8 +237,8 @@ pub struct Routing {
     pub first_label: TiVec<VcIndex, Label>,
     /// For each link: its number among the input links of the node it reaches.
     pub input: TiVec<LinkIndex, u32>,
-    /// For each node: the number of its input links.
-    pub inputs: TiVec<NodeIndex, u32>,
+    /// For each node: its input links, in order.
+    pub inputs: TiVec<NodeIndex, Vec<LinkIndex>>,
 }
 
 impl Routing {
@@ -404,11 +404,11 @@ impl Network {
             merging: ti_vec![TiVec::new(); self.links.len()],
             first_label: TiVec::with_capacity(self.vcs.len()),
             input: TiVec::with_capacity(self.links.len()),
-            inputs: ti_vec![0; self.nodes.len()],
+            inputs: ti_vec![Vec::new(); self.nodes.len()],
         };
-        for link in &self.links {
-            routing.input.push(routing.inputs[link.to]);
-            routing.inputs[link.to] += 1;
+        for (number, link) in self.links.iter_enumerated() {
+            routing.input.push(u32::try_from(routing.inputs[link.to].len()).expect("links have 32-bit numbers"));
+            routing.inputs[link.to].push(number);
         }
         // For each merge: the labels of its first branch, shared by all branches after the merge.
         let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];

@@ -158,8 +158,10 @@ impl<'a> Engine<'a> {
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
             Ok(port.merging(&routing.merging[index]).scheduled(queues))
         };
+        let times = LinkTimes::of(network, clock);
         let ties = |(index, link): (LinkIndex, &crate::network::Link)| {
-            TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties"))
+            let cell_times = routing.inputs[link.from].iter().map(|&from| times[from].cell_time);
+            TieBreaker::new(network.tie_order, cell_times, stream(index, "ties"))
         };
         let start = |(index, flow): (FlowIndex, &crate::network::Flow)| {
             let time = Time::default() + clock.span(flow.start);
@@ -172,9 +174,9 @@ impl<'a> Engine<'a> {
         }
         let mut engine = Self {
             network,
-            times: LinkTimes::of(network, clock),
             ports: all(network.links.iter_enumerated().map(port))?.into(),
             ties: network.links.iter_enumerated().map(ties).collect(),
+            times,
             markers: network.links.keys().map(|link| network.marker(link)).collect(),
             memories: SharedMemories::new(network, &routing),
             transmitting: ti_vec![None; network.links.len()],
@@ -549,7 +551,7 @@ impl<'a> Engine<'a> {
                 }
                 None => &mut self.ties[port],
             };
-            ties.order(together, |arrival| arrival.input);
+            ties.order(now, together, |arrival| arrival.input);
             reached!(TieAtFullBuffer if together.len() > 1 && (self.ports[port].room() as usize) < together.len());
             for arrival in together {
                 let run = Run { last: arrival.cell, cells: 1 };

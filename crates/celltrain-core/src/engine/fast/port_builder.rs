@@ -149,6 +149,7 @@ impl PortBuilder<'_> {
             inputs: upstream.len(),
             gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
             is_plain,
+            follows_bursts: self.network.tie_order.follows_bursts(),
             may_run_ahead: !self.is_looked_at && are_here,
         };
         PortPlan::select(self.mode, &properties)
@@ -318,8 +319,9 @@ impl PortBuilder<'_> {
     }
 
     fn ties(&self, link: LinkIndex, draws: rng::Stream) -> TieBreaker {
-        let Self { network, routing, .. } = self;
-        TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], draws)
+        let Self { network, routing, times, .. } = self;
+        let inputs = routing.inputs[network.links[link].from].iter();
+        TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), draws)
     }
 
     /// Returns the numbers of a port's links at the node, which decide ties.

@@ -124,16 +124,17 @@ impl<'a> SharedMemory<'a> {
     fn new(number: MemoryIndex, network: &'a Network, routing: &Routing) -> Self {
         let config = &network.memories[number];
         let first_port = config.ports.iter().copied().min().expect("a memory has ports");
-        let inputs = routing.inputs[network.links[first_port].from];
+        let times = LinkTimes::of(network, network.clock());
+        let inputs = routing.inputs[network.links[first_port].from].iter();
         let stream = Stream::new(network.seed, &format!("memory/{}/ties", config.name));
         Self {
             number,
             config,
             vcs: routing.vcs.clone(),
-            memory: network.memory(config, &LinkTimes::of(network, network.clock()), network.clock()),
+            memory: network.memory(config, &times, network.clock()),
             classes: network.cell_classes(routing, config),
             first_port,
-            ties: TieBreaker::new(network.tie_order, inputs, stream),
+            ties: TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), stream),
             cut_frames: BTreeMap::new(),
             pause_frames: Vec::new(),
             recorder: None,

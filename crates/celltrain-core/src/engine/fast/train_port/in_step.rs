@@ -36,7 +36,7 @@ impl TrainPort {
         let mut at = now;
         for _ in 0..rounds {
             together.extend_from_slice(&in_step);
-            self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
+            self.ties.order(at, &mut together, |&(input, _)| self.at_node[input as usize]);
             self.output.catch_up(at);
             for &(_, cell) in &together {
                 self.output.note(Run { last: cell, cells: 1 }, at, Span(0));
@@ -101,7 +101,7 @@ impl TrainPort {
             } else {
                 reached!(CellsLostInRounds);
                 ranks.extend(0..number(tied));
-                self.ties.order(&mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
+                self.ties.order(at, &mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
                 for rank in ranks.drain(..).take(enter as usize) {
                     in_step[rank as usize].1 += 1;
                 }
