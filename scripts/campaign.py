@@ -174,7 +174,7 @@ CAMPAIGNS = {
     "times": Campaign(
         "every parameter that is a time from 1 ps to the length of the run: every run can be stopped within 0.1 s",
         "10 min",
-        f"CELLTRAIN_TIMES={{count}} CELLTRAIN_TIMES_SEED={{seed}} CELLTRAIN_TIMES_FOLDER=out/times {RUN_TESTS} "
+        f"CELLTRAIN_TIMES={{count}} CELLTRAIN_TIMES_SEED={{seed}} CELLTRAIN_TIMES_FOLDER={ROOT}/out/times {RUN_TESTS} "
         "--test adversary times -- --nocapture",
         count=10_000,
     ),

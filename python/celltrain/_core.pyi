@@ -66,6 +66,7 @@ class Scenario:
         on_requests: Callable[[dict[str, Any]], object] | None = None,
         most_requests: int = 0,
         delays: bool = False,
+        on_warnings: Callable[[list[str]], object] | None = None,
     ) -> tuple[str, dict[str, Any] | None]: ...
 
 class View:

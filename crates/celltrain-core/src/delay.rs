@@ -169,7 +169,8 @@ impl PortQueues {
                 queues.of_vc = (0..kinds.len()).collect();
             } else if let Some(service) = service {
                 let by_class = scheduler.config().by_class();
-                queues.names = (0..service.queues).map(|queue| name(&kinds, &service.queue_of, queue, by_class)).collect();
+                queues.names =
+                    (0..service.queues).map(|queue| name(&kinds, &service.queue_of, queue, by_class)).collect();
                 queues.of_vc = service.queue_of;
             } else {
                 queues.of_vc = ti_vec![0; kinds.len()];
@@ -200,8 +201,7 @@ impl PortQueues {
 /// Returns the name of a scheduler's queue: its classes or VCs.
 fn name(kinds: &[VcKind<'_>], queue_of: &TiVec<Label, usize>, queue: usize, by_class: bool) -> String {
     let in_queue = kinds.iter().zip(queue_of).filter(|&(_, &other)| other == queue);
-    let mut names: Vec<&str> =
-        in_queue.map(|(kind, _)| if by_class { kind.class.name() } else { kind.name }).collect();
+    let mut names: Vec<&str> = in_queue.map(|(kind, _)| if by_class { kind.class.name() } else { kind.name }).collect();
     names.sort_unstable();
     names.dedup();
     names.join("+")

@@ -120,6 +120,62 @@ impl LossCounters {
     }
 }
 
+/// Number of times a rule could have lost something in a run, and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleCounters {
+    /// Packets or cells that reached the end of the link; for a byte, the bytes of the flow up to the last one that did.
+    pub reached: u64,
+    /// Packets or cells that the rule lost.
+    pub lost: u64,
+}
+
+impl RuleCounters {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { reached: self.reached + other.reached, lost: self.lost + other.lost }
+    }
+}
+
+impl LossRule {
+    /// Returns what the rule should have lost in a run but never met, in words; `None` if there is no such thing. `of` is
+    /// the flow or VC, and `counters` are those of the rule at the end of the run.
+    pub fn unmet(&self, of: &str, counters: RuleCounters) -> Option<String> {
+        let RuleCounters { reached, lost } = counters;
+        match self.pattern {
+            LossPattern::Numbers(ref numbers) => never_came(self.unit, numbers, of, reached),
+            LossPattern::Every { first, .. } => never_came(self.unit, &[first], of, reached),
+            LossPattern::Byte { offset, .. } if lost == 0 => {
+                Some(format!("byte {offset} of {of} was never sent over it; {of} sent {reached} bytes"))
+            }
+            LossPattern::Byte { offset, times, .. } if lost < times => Some(format!(
+                "the packet with byte {offset} of {of} was lost {lost} of {times} times; {of} sent it no more"
+            )),
+            LossPattern::Byte { .. } | LossPattern::Probability(_) | LossPattern::GilbertElliott(_) => None,
+        }
+    }
+}
+
+/// Returns which of these packets or cells never came, in words; `None` if all did. `numbers` are in ascending order,
+/// `of` is the flow or VC, and `came` is how many of its packets or cells came.
+pub fn never_came(unit: LossUnit, numbers: &[u64], of: &str, came: u64) -> Option<String> {
+    const MOST: usize = 3;
+    let rest = &numbers[numbers.partition_point(|&number| number < came)..];
+    let shown: Vec<String> = rest.iter().take(MOST).map(u64::to_string).collect();
+    let name = |count: u64| match count {
+        1 => unit.name().trim_end_matches('s'),
+        _ => unit.name(),
+    };
+    let which = match &*shown {
+        [] => return None,
+        [only] => format!("{} {only} of {of} was", name(1)),
+        several if rest.len() > MOST => {
+            format!("{} {} and {} more of {of} were", name(2), several.join(", "), rest.len() - MOST)
+        }
+        [before @ .., last] => format!("{} {} and {last} of {of} were", name(2), before.join(", ")),
+    };
+    let numbered = if came > 0 { format!(", numbers 0 to {}", came - 1) } else { String::new() };
+    Some(format!("{which} never sent over it; {of} sent {came} {}{numbered}", name(came)))
+}
+
 /// The state of a link's rules.
 #[derive(Clone, Debug)]
 pub struct LinkLosses {
@@ -138,6 +194,8 @@ struct VcLosses {
 
 #[derive(Clone, Debug)]
 struct RuleState {
+    /// Its place among the link's rules.
+    place: usize,
     /// The branch whose frames count, if several VCs have merged.
     branch: Option<u8>,
     unit: LossUnit,
@@ -147,8 +205,10 @@ struct RuleState {
     count: u64,
     /// True in the bad state of a link with two states.
     is_bad: bool,
-    /// Number of losses so far of the packet with a given byte.
+    /// Number of packets or cells that it has lost so far.
     lost: u64,
+    /// Bytes of the flow up to the last one that came, if a byte is chosen.
+    bytes: u64,
     /// The current frame, if packets are counted, and whether it is lost.
     frame: Option<FrameNumber>,
     loses_frame: bool,
@@ -165,7 +225,9 @@ impl LinkLosses {
     pub fn add(&mut self, label: Label, rule: &LossRule, branch: Option<u8>, draws: Stream) {
         let LossRule { unit, ref pattern, .. } = *rule;
         let pattern = pattern.clone();
+        let place = self.vcs.iter().map(|vc| vc.rules.len()).sum();
         self.vcs[label].rules.push(RuleState {
+            place,
             branch,
             unit,
             pattern,
@@ -173,6 +235,7 @@ impl LinkLosses {
             count: 0,
             is_bad: false,
             lost: 0,
+            bytes: 0,
             frame: None,
             loses_frame: false,
         });
@@ -200,6 +263,13 @@ impl LinkLosses {
         self.vcs.iter().map(|vc| vc.counters)
     }
 
+    /// Returns the counters of each rule, in the order of the link's rules.
+    pub fn rules(&self) -> Vec<RuleCounters> {
+        let mut rules: Vec<&RuleState> = self.vcs.iter().flat_map(|vc| &vc.rules).collect();
+        rules.sort_unstable_by_key(|rule| rule.place);
+        rules.into_iter().map(RuleState::counters).collect()
+    }
+
     /// Returns the counters of a VC.
     pub fn of_vc(&self, label: Label) -> LossCounters {
         self.vcs[label].counters
@@ -207,6 +277,11 @@ impl LinkLosses {
 }
 
 impl RuleState {
+    fn counters(&self) -> RuleCounters {
+        let reached = if matches!(self.pattern, LossPattern::Byte { .. }) { self.bytes } else { self.count };
+        RuleCounters { reached, lost: self.lost }
+    }
+
     /// Counts a cell. Returns the unit and the number that it is lost with, if the rule loses it.
     fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Option<(LossUnit, u64)> {
         let of_other_branch = self.branch.is_some_and(|branch| branch != cell.frame.branch());
@@ -227,7 +302,7 @@ impl RuleState {
     fn loses_next(&mut self, segment: impl Fn() -> Option<Segment>) -> bool {
         let number = self.count;
         self.count += 1;
-        match self.pattern {
+        let loses = match self.pattern {
             LossPattern::Numbers(ref numbers) => numbers.binary_search(&number).is_ok(),
             LossPattern::Every { period, first } => number >= first && (number - first).is_multiple_of(period),
             LossPattern::Probability(share) => self.draws.unit() < share,
@@ -238,14 +313,15 @@ impl RuleState {
                 loses
             }
             LossPattern::Byte { offset, times } => {
-                let has_byte = |segment: Segment| {
-                    offset.checked_sub(segment.seq).is_some_and(|place| place < u64::from(segment.len))
-                };
-                let loses = self.lost < times && segment().is_some_and(has_byte);
-                self.lost += u64::from(loses);
-                loses
+                let segment = segment();
+                let end = |segment: &Segment| segment.seq + u64::from(segment.len);
+                self.bytes = self.bytes.max(segment.as_ref().map_or(0, end));
+                let has_byte = |segment: Segment| (segment.seq..end(&segment)).contains(&offset);
+                self.lost < times && segment.is_some_and(has_byte)
             }
-        }
+        };
+        self.lost += u64::from(loses);
+        loses
     }
 }
 

@@ -14,7 +14,7 @@ use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::gfr::EdgeCounters;
 use crate::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
-use crate::link_loss::{LinkLosses, LossCounters, LossyIndex};
+use crate::link_loss::{LinkLosses, LossCounters, LossyIndex, RuleCounters};
 use crate::max_min;
 use crate::memory::{
     MemoryConfig, MemoryState, OccupancyTimes, PoolConfig, PoolIndex, PoolState, QueueConfig, QueueCounters,
@@ -131,6 +131,14 @@ pub struct FlowResult {
     pub delays: Option<FlowDelayTimes>,
 }
 
+impl FlowResult {
+    /// Returns whether the numbers of segments and the throughput are known. They are not if a stack outside the
+    /// simulation uses a protocol that is neither TCP nor UDP.
+    pub const fn has_segments(&self) -> bool {
+        self.segments_sent > 0 || self.unknown_packets == 0
+    }
+}
+
 /// One output port's measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortResult {
@@ -230,6 +238,8 @@ pub struct LossResult {
     pub name: String,
     /// Counters of the cells at its end.
     pub counters: LossCounters,
+    /// Counters of its rules over the whole run, in their order.
+    pub rules: Vec<RuleCounters>,
 }
 
 /// Results for the frames of a VC with a contract.
@@ -465,6 +475,7 @@ impl FinalState<'_> {
         let one = |losses: &LinkLosses| LossResult {
             name: self.network.links[losses.link].name.clone(),
             counters: losses.counters().fold(LossCounters::default(), LossCounters::plus),
+            rules: losses.rules(),
         };
         self.losses.iter().map(one).collect()
     }

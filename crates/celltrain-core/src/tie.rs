@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rng::Stream;
+use crate::units::{Span, Time};
 
 /// The order of cells that arrive at a port in the same instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +21,19 @@ pub enum TieOrder {
     Rotating,
     /// By input link, always the same: one source captures a full buffer completely.
     Fixed,
+    /// As in a list of events, first in, first out: cells of links that were idle come first, and links that continue
+    /// keep their order.
+    EventList,
+    /// As in a list of events, last in, first out: cells of links that were idle come first, and links that continue
+    /// reverse their order at every cell.
+    EventListLastIn,
+}
+
+impl TieOrder {
+    /// Returns whether the order depends on which links had a cell before, so that no arrival may be skipped.
+    pub fn follows_bursts(self) -> bool {
+        matches!(self, Self::EventList | Self::EventListLastIn)
+    }
 }
 
 /// Order in which a port sends a cell and admits the arrivals of the same instant.
@@ -35,49 +49,120 @@ pub enum ServiceOrder {
 
 /// Orders ties at one port.
 #[derive(Clone, Debug)]
-pub struct TieBreaker {
-    order: TieOrder,
-    rng: Stream,
-    inputs: u32,
-    first: u32,
+pub enum TieBreaker {
+    /// [`TieOrder::Random`].
+    Random(Stream),
+    /// [`TieOrder::Rotating`].
+    Rotating {
+        /// Number of input links.
+        inputs: u32,
+        /// The input that comes first in the next tie.
+        first: u32,
+    },
+    /// [`TieOrder::Fixed`].
+    Fixed,
+    /// [`TieOrder::EventList`] and [`TieOrder::EventListLastIn`].
+    EventList(EventList),
 }
 
 impl TieBreaker {
-    /// Creates a tie breaker for a port of a node with `inputs` input links, numbered from 0.
-    pub fn new(order: TieOrder, inputs: u32, rng: Stream) -> Self {
-        Self { order, rng, inputs: inputs.max(1), first: 0 }
+    /// Creates a tie breaker for a port of a node. `cell_times` contains the cell time of each input link of the node.
+    pub fn new(order: TieOrder, cell_times: impl ExactSizeIterator<Item = Span>, rng: Stream) -> Self {
+        let inputs = u32::try_from(cell_times.len()).expect("links have 32-bit numbers").max(1);
+        match order {
+            TieOrder::Random => Self::Random(rng),
+            TieOrder::Rotating => Self::Rotating { inputs, first: 0 },
+            TieOrder::Fixed => Self::Fixed,
+            TieOrder::EventList => Self::EventList(EventList::new(cell_times, false)),
+            TieOrder::EventListLastIn => Self::EventList(EventList::new(cell_times, true)),
+        }
     }
 
-    /// Orders cells that arrived at one instant. `cells` must be sorted by input link; each input has at most one.
-    pub fn order<T>(&mut self, cells: &mut [T], input: impl Fn(&T) -> u32) {
-        if cells.len() < 2 {
-            return;
-        }
-        match self.order {
-            TieOrder::Random => self.rng.shuffle(cells),
-            TieOrder::Rotating => {
-                let (first, inputs) = (self.first, self.inputs);
-                cells.sort_by_key(|cell| (input(cell) + inputs - first) % inputs);
-                self.first = (first + 1) % inputs;
+    /// Returns whether the tie breaker must see all arrivals, also those without a tie.
+    #[inline]
+    pub fn follows_bursts(&self) -> bool {
+        matches!(self, Self::EventList(_))
+    }
+
+    /// Orders cells that arrived at `now`. `cells` must be sorted by input link; each input has at most one.
+    pub fn order<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
+        if let Self::EventList(list) = self {
+            list.order(now, cells, input);
+        } else if cells.len() > 1 {
+            match self {
+                Self::Random(rng) => rng.shuffle(cells),
+                Self::Rotating { inputs, first } => {
+                    cells.sort_by_key(|cell| (input(cell) + *inputs - *first) % *inputs);
+                    *first = (*first + 1) % *inputs;
+                }
+                Self::Fixed | Self::EventList(_) => {}
             }
-            TieOrder::Fixed => {}
         }
     }
 
     /// Draws or rotates as [`TieBreaker::order`] does for `cells` cells, but does not order them.
+    ///
+    /// # Panics
+    /// Panics if the order depends on which links had a cell before.
     #[inline]
     pub fn pass_over(&mut self, cells: u32) {
         if cells < 2 {
             return;
         }
-        match self.order {
-            TieOrder::Random => {
+        match self {
+            Self::Random(rng) => {
                 for bound in (2..=cells).rev() {
-                    self.rng.below(bound);
+                    rng.below(bound);
                 }
             }
-            TieOrder::Rotating => self.first = (self.first + 1) % self.inputs,
-            TieOrder::Fixed => {}
+            Self::Rotating { inputs, first } => *first = (*first + 1) % *inputs,
+            Self::Fixed => {}
+            Self::EventList(_) => unreachable!("ports with an event list's order take single cells"),
+        }
+    }
+}
+
+/// The order of a simulator's list of events, in which the arrival of a link's cell creates the arrival of its next one.
+///
+/// Links that were idle come first, before links whose cell follows the one before it without a gap. Among both, the
+/// order is the one in which the links had their last cells, or its reverse.
+#[derive(Clone, Debug)]
+pub struct EventList {
+    links: Vec<LinkOfList>,
+    is_reversed: bool,
+    /// The smallest rank.
+    first: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LinkOfList {
+    cell_time: Span,
+    /// Arrival of the next cell, if it follows without a gap.
+    next: Time,
+    continues: bool,
+    /// The link's place in the list: links with smaller ranks come first.
+    rank: i64,
+}
+
+impl EventList {
+    fn new(cell_times: impl Iterator<Item = Span>, is_reversed: bool) -> Self {
+        let link = |(rank, cell_time)| LinkOfList { cell_time, next: Time::NEVER, continues: false, rank };
+        Self { links: (0..).zip(cell_times).map(link).collect(), is_reversed, first: 0 }
+    }
+
+    fn order<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
+        for cell in &*cells {
+            let link = &mut self.links[input(cell) as usize];
+            link.continues = link.next == now;
+            link.next = now + link.cell_time;
+        }
+        cells.sort_unstable_by_key(|cell| {
+            let LinkOfList { continues, rank, .. } = self.links[input(cell) as usize];
+            (continues, if self.is_reversed { -rank } else { rank })
+        });
+        for cell in cells.iter().rev() {
+            self.first -= 1;
+            self.links[input(cell) as usize].rank = self.first;
         }
     }
 }
@@ -86,31 +171,37 @@ impl TieBreaker {
 mod tests {
     use super::*;
 
+    const CELL_TIME: Span = Span(10);
+
+    fn of_inputs(order: TieOrder, inputs: usize) -> TieBreaker {
+        TieBreaker::new(order, vec![CELL_TIME; inputs].into_iter(), Stream::new(1, "ties"))
+    }
+
     #[test]
-    fn a_fixed_order_is_always_the_same_and_a_rotating_one_gives_every_input_its_turn() {
+    fn a_fixed_tie_order_never_changes_and_a_rotating_order_puts_each_input_first_in_turn() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
-            let mut ties = TieBreaker::new(order, 3, Stream::new(1, "ties"));
+            let mut ties = of_inputs(order, 3);
             for first in winners {
                 let mut cells = [0, 1, 2];
-                ties.order(&mut cells, |&c| c);
+                ties.order(Time(0), &mut cells, |&c| c);
                 assert_eq!(cells, [first, (first + 1) % 3, (first + 2) % 3]);
             }
         }
     }
 
     #[test]
-    fn skipping_a_tie_gives_the_same_state_as_ordering_it() {
+    fn skipping_a_tie_leaves_the_random_generator_as_if_the_tie_had_been_ordered() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {
                 let mut cells = inputs;
-                ties.order(&mut cells, |&c| c);
+                ties.order(Time(0), &mut cells, |&c| c);
                 cells
             };
             for tied in 0..=inputs.len() {
-                let mut ordered = TieBreaker::new(order, 5, Stream::new(1, "ties"));
+                let mut ordered = of_inputs(order, 5);
                 let mut passed = ordered.clone();
-                ordered.order(&mut inputs.to_vec()[..tied], |&c| c);
+                ordered.order(Time(0), &mut inputs.to_vec()[..tied], |&c| c);
                 passed.pass_over(u32::try_from(tied).unwrap());
                 assert_eq!(next(ordered), next(passed), "{order:?}, {tied} cells");
             }
@@ -118,9 +209,81 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_cell_draws_nothing() {
-        let mut ties = TieBreaker::new(TieOrder::Random, 3, Stream::new(1, "ties"));
-        ties.order(&mut [7], |&c| c);
-        assert_eq!(ties.rng.next_u64(), Stream::new(1, "ties").next_u64());
+    fn no_random_number_is_drawn_for_a_cell_that_arrives_alone() {
+        let mut ties = of_inputs(TieOrder::Random, 3);
+        ties.order(Time(0), &mut [7], |&c| c);
+        let TieBreaker::Random(mut rng) = ties else { unreachable!("the order is random") };
+        assert_eq!(rng.next_u64(), Stream::new(1, "ties").next_u64());
+    }
+
+    #[test]
+    fn with_event_list_ties_links_that_were_idle_come_first_and_the_others_keep_their_order() {
+        let mut ties = of_inputs(TieOrder::EventList, 4);
+        let mut order = |time, mut cells: Vec<u32>| {
+            ties.order(Time(time), &mut cells, |&c| c);
+            cells
+        };
+        assert_eq!(order(0, vec![1, 3]), [1, 3], "links that start together keep the order of their numbers");
+        assert_eq!(order(10, vec![1, 2, 3]), [2, 1, 3]);
+        assert_eq!(order(20, vec![0, 1, 2, 3]), [0, 2, 1, 3]);
+        assert_eq!(order(30, vec![0, 1, 3]), [0, 1, 3]);
+        assert_eq!(order(40, vec![0, 1, 2, 3]), [2, 0, 1, 3], "a link that paused starts again");
+        assert_eq!(order(45, vec![0, 1]), [0, 1], "cells that come early start again");
+    }
+
+    #[test]
+    fn with_last_in_ties_links_that_continue_reverse_their_order_at_every_cell() {
+        let mut ties = of_inputs(TieOrder::EventListLastIn, 4);
+        let mut order = |time, mut cells: Vec<u32>| {
+            ties.order(Time(time), &mut cells, |&c| c);
+            cells
+        };
+        assert_eq!(order(0, vec![1, 3]), [3, 1]);
+        assert_eq!(order(10, vec![1, 2, 3]), [2, 1, 3]);
+        assert_eq!(order(20, vec![0, 1, 2, 3]), [0, 3, 1, 2]);
+        assert_eq!(order(30, vec![0, 1, 2, 3]), [2, 1, 3, 0]);
+        assert_eq!(order(50, vec![2, 3]), [3, 2], "links that start together reverse their last order, too");
+    }
+
+    /// Returns the order by the rule's own words: a list of links, from which those with a cell move to the front.
+    fn by_moving(list: &mut Vec<u32>, starting: &[u32], continuing: &[u32], is_reversed: bool) -> Vec<u32> {
+        let of_list = |group: &[u32]| {
+            let mut found: Vec<u32> = list.iter().copied().filter(|link| group.contains(link)).collect();
+            if is_reversed {
+                found.reverse();
+            }
+            found
+        };
+        let ordered = [of_list(starting), of_list(continuing)].concat();
+        list.retain(|link| !ordered.contains(link));
+        list.splice(0..0, ordered.iter().copied());
+        ordered
+    }
+
+    #[test]
+    fn simultaneous_cells_are_ordered_as_in_a_simulators_list_of_events() {
+        let mut rng = Stream::new(3, "cells");
+        for (order, is_reversed) in [(TieOrder::EventList, false), (TieOrder::EventListLastIn, true)] {
+            for cell_times in [[2, 2, 2, 2, 2], [2, 4, 2, 6, 4], [3, 5, 2, 2, 3]] {
+                let mut ties = TieBreaker::new(order, cell_times.map(Span).into_iter(), Stream::new(1, "ties"));
+                let mut list = (0..5).collect();
+                let mut free_at = [0; 5];
+                for now in 1..2000 {
+                    let (mut starting, mut continuing) = (Vec::new(), Vec::new());
+                    for link in 0..5_u32 {
+                        let (free, cell_time) = (&mut free_at[link as usize], cell_times[link as usize]);
+                        if *free <= now && rng.below(4) > 0 {
+                            if *free == now { &mut continuing } else { &mut starting }.push(link);
+                            *free = now + cell_time;
+                        }
+                    }
+                    let mut cells = [&starting[..], &continuing].concat();
+                    cells.sort_unstable();
+                    ties.order(Time(now), &mut cells, |&c| c);
+                    let expected = by_moving(&mut list, &starting, &continuing, is_reversed);
+                    assert_eq!(cells, expected, "{order:?}, {cell_times:?}, at {now}");
+                }
+            }
+        }
     }
 }

@@ -67,8 +67,16 @@ struct Idle {
     /// True if a packet has arrived since the last poll.
     has_packet: bool,
     report: Report,
-    /// Such polls since `from`.
-    polls: u32,
+    /// Such polls within [`IDLE_TIME`].
+    polls: Polls,
+    /// Such polls since the timeout was last later than the poll.
+    due: Polls,
+}
+
+/// A number of polls, and the time of the first.
+#[derive(Clone, Copy, Default)]
+struct Polls {
+    count: u32,
     from: Duration,
 }
 
@@ -76,19 +84,41 @@ struct Idle {
 const MOST_IDLE_POLLS: u32 = 100_000;
 const IDLE_TIME: Duration = Duration::from_millis(10);
 
+/// Most polls for nothing while every timeout has already passed, if this lasts longer than [`DUE_TIME`]. On a slow link or
+/// with a coarse clock, few polls fit into [`IDLE_TIME`]. A stack whose own clock is coarser than its unit may return a
+/// time that has passed until its clock moves on.
+const MOST_DUE_POLLS: u32 = 10;
+const DUE_TIME: Duration = Duration::from_millis(20);
+
+impl Polls {
+    fn since(from: Duration) -> Self {
+        Self { count: 0, from }
+    }
+}
+
 impl Idle {
-    /// Records a poll. Returns true if there are too many for nothing.
-    fn is_stuck(&mut self, now: Duration, has_sent: bool, report: Report) -> bool {
+    /// Records a poll. Returns what the stack does too often for nothing, if it does.
+    fn stuck(&mut self, now: Duration, next: Option<Duration>, has_sent: bool, report: Report) -> Option<String> {
         let is_idle = !std::mem::take(&mut self.has_packet) && !has_sent && self.report == report;
         self.report = report;
+        let is_due = next.is_some_and(|next| next <= now);
+        if !is_due {
+            self.due = Polls::since(now);
+        }
         if !is_idle {
-            return false;
+            return None;
         }
-        if now.saturating_sub(self.from) >= IDLE_TIME {
-            (self.polls, self.from) = (0, now);
+        if now.saturating_sub(self.polls.from) >= IDLE_TIME {
+            self.polls = Polls::since(now);
         }
-        self.polls += 1;
-        self.polls > MOST_IDLE_POLLS
+        self.polls.count += 1;
+        self.due.count += u32::from(is_due);
+        let lasted = now.saturating_sub(self.due.from);
+        if self.polls.count > MOST_IDLE_POLLS {
+            return Some(format!("{MOST_IDLE_POLLS} polls within 10 ms"));
+        }
+        (self.due.count > MOST_DUE_POLLS && lasted > DUE_TIME)
+            .then(|| format!("{} polls within {} ms", self.due.count, lasted.as_millis()))
     }
 }
 
@@ -236,10 +266,10 @@ impl Hosts {
             let (stack, flow, now) = (stack.name(), &simulation.network().flows[flow].name, told.as_nanos());
             HostsError::Wrong(format!("{stack}.{call} for the {side} of {flow}, now {now} ns: {problem}"))
         };
-        if idle.is_stuck(told, !out.is_empty(), report) {
+        if let Some(polls) = idle.stuck(told, next, !out.is_empty(), report) {
             let next = next.map_or_else(|| "nothing".to_owned(), |next| format!("{} ns", next.as_nanos()));
             let problem = format!(
-                "it returned {next} after {MOST_IDLE_POLLS} polls within 10 ms without a packet or progress; \
+                "it returned {next} after {polls} without a packet or progress; \
                  it must return a later time, or None if no timer runs"
             );
             return Err(wrong("next_timeout", problem));

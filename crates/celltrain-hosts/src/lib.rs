@@ -10,6 +10,7 @@ mod application;
 mod capture;
 mod clock;
 mod driver;
+mod outcome;
 #[cfg(feature = "quic")]
 pub mod quic;
 mod seen;
@@ -24,6 +25,7 @@ pub use celltrain_core;
 
 pub use application::{Application, Source, payload};
 pub use driver::{HostedFlow, Hosts, HostsError};
+pub use outcome::{FlowOutcome, Outcome};
 pub use seen::{Seen, Step};
 pub use segments::Segments;
 pub use stack::{Endpoint, Packet, Report, Side, Stack};

@@ -17,6 +17,7 @@ use celltrain_core::units::{self, BitRate, Bytes, Time};
 
 use crate::capture::{self, Captured, End, MOST_BYTES, Window};
 use crate::driver::{HostedFlow, Hosts};
+use crate::outcome::Outcome;
 use crate::seen::{Seen, Step};
 use crate::stack::{Endpoint, Stack};
 
@@ -101,7 +102,8 @@ impl Trial {
     }
 
     /// Loses packets of a flow's sender on the link to the first switch. Flows are numbered from 0, as in the result, and
-    /// packets from 0 in the order of sending. A handshake and retransmissions count.
+    /// packets from 0 in the order of sending. A handshake and retransmissions count. If the flow sends fewer packets,
+    /// [`check`](Self::check) fails, and [`run`](Self::run) warns.
     #[must_use]
     pub fn lose(mut self, flow: usize, packets: impl IntoIterator<Item = u64>) -> Self {
         let mut numbers: Vec<u64> = packets.into_iter().collect();
@@ -185,7 +187,8 @@ impl Trial {
             });
         }
         for (flow, packets) in &self.losses {
-            let vc = network.flows[FlowIndex::new(u32::try_from(*flow).expect("flows fit 32 bits"))].data_vc;
+            let vc =
+                network.flows[FlowIndex::new(u32::try_from(*flow).expect("the number of flows fits 32 bits"))].data_vc;
             let access = network.vcs[vc].path[0];
             let pattern = LossPattern::Numbers(packets.clone());
             network.links[access].losses.push(LossRule { vc, unit: LossUnit::Packets, pattern });
@@ -198,8 +201,11 @@ impl Trial {
     /// # Panics
     /// If a stack panics, sends a packet that AAL5 cannot carry, reports more bytes than have arrived, or is polled
     /// again and again for nothing.
-    pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> RunResult {
-        self.observed(&mut make, |_| {})
+    pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Outcome {
+        let network = self.network();
+        let run = observed(&network, &mut make, |_| {});
+        network.unmet_losses(&run).iter().for_each(|warning| eprintln!("warning: {warning}"));
+        run.into()
     }
 
     /// Runs the trial twice, then calls `require`, which panics if the result is not as it should be. If it panics, or a
@@ -207,18 +213,19 @@ impl Trial {
     /// each: `x.pcapng` becomes `x-sender.pcapng` and `x-receiver.pcapng`. A comment says where and why a packet is lost.
     ///
     /// # Panics
-    /// If `require` or a stack panics, if the second run differs from the first, or if the settings are impossible.
+    /// If `require` or a stack panics, if the second run differs from the first, if a packet to lose was never sent, or
+    /// if the settings are impossible.
     pub fn check(
         &self,
         capture: impl AsRef<Path>,
         mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2],
-        require: impl FnOnce(&RunResult),
+        require: impl FnOnce(&Outcome),
     ) {
         let network = self.network();
         let (mut first_loss, mut last) = (None, Time::default());
         let clock = network.clock();
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            self.observed(&mut make, |seen| {
+            observed(&network, &mut make, |seen| {
                 last = seen.time;
                 if seen.step == Step::Lost {
                     first_loss.get_or_insert(seen.sent);
@@ -231,10 +238,14 @@ impl Trial {
         };
         let (panic, failure) = match ran {
             Ok(first) => {
-                let second = catch_unwind(AssertUnwindSafe(|| self.run(&mut make)));
+                let second = catch_unwind(AssertUnwindSafe(|| observed(&network, &mut make, |_| {})));
                 assert!(second.is_ok_and(|second| second == first), "{DIFFERS}");
-                let met = catch_unwind(AssertUnwindSafe(|| require(&first)));
-                let Err(panic) = met else { return };
+                let unmet = network.unmet_losses(&first);
+                let met = catch_unwind(AssertUnwindSafe(|| require(&first.into())));
+                let Err(panic) = met else {
+                    assert!(unmet.is_empty(), "{}", unmet.join("; "));
+                    return;
+                };
                 (panic, Failure { is_panic: false, from: first_loss.map_or(Duration::ZERO, before) })
             }
             Err(panic) => (panic, Failure { is_panic: true, from: before(last) }),
@@ -263,22 +274,21 @@ impl Trial {
         eprintln!("the packets of this run from {from} s {until} are in {}", files.join(" and "));
         assert!(end != End::Complete || !failure.is_panic, "{DIFFERS}");
     }
+}
 
-    fn observed(
-        &self,
-        make: &mut dyn FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2],
-        mut observe: impl FnMut(&Seen<'_>),
-    ) -> RunResult {
-        let network = self.network();
-        let hosts = hosts(&network, make);
-        let run = Engine::Fast.run_hosted(
-            &network,
-            &mut Nothing,
-            |_| true,
-            |simulation| hosts.run(simulation, |_, seen| observe(seen)),
-        );
-        run.unwrap_or_else(|error| panic!("{error}"))
-    }
+fn observed(
+    network: &Network,
+    make: &mut dyn FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2],
+    mut observe: impl FnMut(&Seen<'_>),
+) -> RunResult {
+    let hosts = hosts(network, make);
+    let run = Engine::Fast.run_hosted(
+        network,
+        &mut Nothing,
+        |_| true,
+        |simulation| hosts.run(simulation, |_, seen| observe(seen)),
+    );
+    run.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A failure of a trial.
@@ -390,7 +400,7 @@ mod tests {
         assert!(senders.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "it is pcapng");
         assert_eq!(["source1", "destination2"].map(|host| count(&senders, host.as_bytes())), [1, 0]);
         assert_eq!(["source1", "destination2"].map(|host| count(&receivers, host.as_bytes())), [0, 1]);
-        assert!(count(&senders, &[1; 1500]) > 1000, "it has the packets");
+        assert!(count(&senders, &[1; 1500]) > 1000, "the capture has the packets");
         let reason = b"lost at switch1->switch2: refused: X is above R (X = ";
         assert!(count(&senders, reason) > 100 && count(&senders, b"threshold 800 cells)") > 100);
     }
@@ -409,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_run_can_be_chosen() {
+    fn a_trial_can_measure_a_part_of_the_run() {
         let some = trial().capture_around(Duration::from_millis(10), Duration::from_millis(1));
         let (_, captures) = failure("around", |path| some.check(path, flood(1), |_| panic!("not met")));
         let packets = count(&captures.unwrap()[0], &[1; 1500]);
@@ -418,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_packets_are_lost() {
+    fn a_trial_loses_the_chosen_packets() {
         let run = |trial: Trial| trial.run(flood(1));
         let (without, with) = (run(trial().buffer(100_000)), run(trial().buffer(100_000).lose(0, [40, 3, 40, 7])));
         assert_eq!(with.losses.iter().map(|link| link.counters.cut_frames).sum::<u64>(), 3);
@@ -426,14 +436,33 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_panics_leaves_a_capture_up_to_then() {
+    fn a_loss_of_a_packet_that_is_never_sent_fails_the_check() {
+        let one = trial().duration(Duration::from_millis(4));
+        let (message, captures) = failure("unmet", |path| one.lose(1, [3, 500]).check(path, flood(1), |_| ()));
+        let words =
+            "a loss on source2->switch1 did not happen: packet 500 of flow2 was never sent over it; flow2 sent ";
+        assert!(message.starts_with(words) && message.contains(" packets, numbers 0 to "), "{message}");
+        assert_eq!(captures, None);
+    }
+
+    #[test]
+    fn what_packets_do_not_show_is_unknown_and_not_zero() {
+        let flow = |first_byte| trial().run(flood(first_byte)).flows.raw.remove(0);
+        let own = flow(1);
+        assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);
+        let counts = [own.segments_sent, own.retransmitted_segments, own.repeated_segments];
+        assert_eq!((counts, own.throughput_mbps, own.cwnd_segments), ([None; 3], None, None));
+    }
+
+    #[test]
+    fn a_trial_of_a_stack_that_panics_leaves_a_capture_up_to_the_panic() {
         let (message, captures) = failure("panic", |path| trial().check(path, flood(9), |_| ()));
         assert_eq!(message, "a stack that panics");
         assert!(count(&captures.unwrap()[0], &[9; 1500]) > 0);
     }
 
     #[test]
-    fn a_stack_that_is_not_deterministic_fails_even_if_it_meets_the_requirement() {
+    fn a_stack_that_is_not_deterministic_fails_its_trial_even_if_the_requirement_is_met() {
         let runs = AtomicU8::new(0);
         // The first bytes of the packets differ from run to run.
         let make = |ends| flood(1 + runs.fetch_add(1, Ordering::Relaxed) / 2)(ends);
@@ -441,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_panics_in_one_run_only_is_not_deterministic() {
+    fn a_stack_that_panics_in_only_one_of_two_equal_runs_is_not_deterministic() {
         for first_panics in [false, true] {
             let runs = AtomicU8::new(0);
             let make = |ends| {

@@ -98,9 +98,9 @@ impl Scenario {
     }
 
     /// Runs the scenario, with this seed or its own. Calls `on_captured` with the number of packets or cells in each
-    /// capture.
+    /// capture, and `on_warnings` with a list of warnings.
     #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
-    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], on_captured=None, told_by=None, threads=None, on_requests=None, most_requests=0, delays=false))]
+    #[pyo3(signature = (seed, trace=vec![], step=None, links=None, engine="fast", on_progress=None, cancel=None, events=None, on_events=None, captures=vec![], on_captured=None, told_by=None, threads=None, on_requests=None, most_requests=0, delays=false, on_warnings=None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -120,6 +120,7 @@ impl Scenario {
         on_requests: Option<Py<PyAny>>,
         most_requests: u64,
         delays: bool,
+        on_warnings: Option<Py<PyAny>>,
     ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
         let engine = engine_named(engine)?;
         let told_by = told_by.map(engine_named).transpose()?;
@@ -146,7 +147,10 @@ impl Scenario {
         if let Some(error) = sinks.into_iter().find_map(Sink::raised) {
             return Err(error);
         }
-        let Finished { answer, series, records, captured } = finished?;
+        let Finished { answer, series, records, captured, warnings } = finished?;
+        if let Some(call) = on_warnings {
+            call.call1(py, (warnings,))?;
+        }
         if let Some(call) = on_captured {
             call.call1(py, (captured,))?;
         }

@@ -12,6 +12,8 @@ use celltrain_core::units::{self, Clock};
 use celltrain_hosts::{Application, Endpoint, HostedFlow, Hosts, HostsError, Seen, Stack};
 use celltrain_scenario::Scenario;
 use celltrain_scenario::stack::StackConfig;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::Unfinished;
 use crate::requests::Tally;
@@ -30,15 +32,32 @@ pub const VERSIONS: &[(&str, &str)] = &[
     ("quic", celltrain_hosts::quic::VERSION),
 ];
 
-/// Returns the name of a stack for results, with its version; for a Python class, the class.
+/// Returns the name of a stack for results, with its version and the settings that are not defaults; for a Python class,
+/// the class with its settings.
 ///
 /// # Errors
 /// If this build lacks the stack.
 pub fn label(stack: &StackConfig) -> Result<String, String> {
-    match stack {
-        StackConfig::Python(own) => Ok(own.class.clone()),
-        StackConfig::Smoltcp(_) | StackConfig::Quic(_) => version(stack.name()),
+    let (name, settings) = match stack {
+        StackConfig::Python(own) => (own.class.clone(), json!(own.settings)),
+        StackConfig::Smoltcp(own) => (version(stack.name())?, changed(own)),
+        StackConfig::Quic(own) => (version(stack.name())?, changed(own)),
+    };
+    let written = |(key, value): (&String, &Value)| match value {
+        Value::String(text) => format!("{key}={text}"),
+        other => format!("{key}={other}"),
+    };
+    let settings: Vec<String> = settings.as_object().into_iter().flatten().map(written).collect();
+    Ok(if settings.is_empty() { name } else { format!("{name} ({})", settings.join(", ")) })
+}
+
+/// Returns the settings that are not defaults.
+fn changed<T: Default + Serialize>(settings: &T) -> Value {
+    let (mut changed, defaults) = (json!(settings), json!(T::default()));
+    if let Some(settings) = changed.as_object_mut() {
+        settings.retain(|key, value| defaults[&**key] != *value);
     }
+    changed
 }
 
 fn version(name: &str) -> Result<String, String> {
@@ -100,7 +119,7 @@ fn unfinished(error: HostsError) -> Unfinished {
 pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, String> {
     let mut flows = Vec::new();
     for (index, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.outside) {
-        let stack = scenario.stack_of(&flow.name).expect("such a flow has a stack");
+        let stack = scenario.stack_of(&flow.name).expect("flows outside of the simulation have a stack");
         label(stack)?;
         let stacks = stacks(stack, &flow.name, Endpoint::pair(network, index), application(network, flow));
         flows.push(HostedFlow { flow: index, stacks });

@@ -117,6 +117,8 @@ pub struct Finished {
     pub records: Option<Records>,
     /// Number of packets or cells in each capture.
     pub captured: Vec<u64>,
+    /// Reasons to doubt that the run is the one that was meant.
+    pub warnings: Vec<String>,
 }
 
 /// Progress of a run, from 0 to 1. It can be read from other threads. A callback receives it if there are no threads.
@@ -345,6 +347,7 @@ impl Run<'_> {
             }
         }?;
         hosting::name_stacks(scenario, &network, &mut result);
+        let warnings = network.unmet_losses(&result);
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
         let run_alone = |network: &Network, recorder: &mut alone::Recorder| {
@@ -370,7 +373,7 @@ impl Run<'_> {
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         // The limit may have been exceeded during the last steps.
         token.check()?;
-        Ok(Finished { answer, series, records, captured })
+        Ok(Finished { answer, series, records, captured, warnings })
     }
 
     /// Creates the observers that write the events reported by `teller` in a run of this network.

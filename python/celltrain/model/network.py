@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
@@ -232,13 +232,37 @@ def _transport(options: Mapping[str, Any]) -> str:
     if options.get("stack"):
         [(name, settings)] = options["stack"].items()
         if name == "python":
-            return str(settings["class"])
+            return str(settings["class"]) + _in_brackets(_written(settings.get("settings") or {}))
         sizes = _sizes(settings)
         if (mtu := _bytes(settings.get("mtu", MTU))) != _bytes(MTU):
             sizes.insert(0, f"MTU {mtu} B")
-        more = f" ({', '.join(sizes)})" if sizes else ""
-        return f"{name} {dict(_core.stacks()).get(name, '')} with {settings.get('congestion', CONGESTION[name])}{more}"
+        known = _stack_defaults(name)
+        others = {one: value for one, value in settings.items() if one not in _NAMED and value != known.get(one)}
+        congestion = settings.get("congestion", CONGESTION[name])
+        of = f"{name} {dict(_core.stacks()).get(name, '')} with {congestion}"
+        return of + _in_brackets([*sizes, *_written(others)])
     return _variant(options["tcp"]) if options.get("tcp") else ""
+
+
+#: Settings of a stack that its description names in words.
+_NAMED = ("congestion", "mss", "mtu", "receive_window")
+
+
+@cache
+def _stack_defaults(name: str) -> Mapping[str, Any]:
+    """Returns the settings of a stack that a scenario does not set."""
+    network = {"n_source": {"sources": 1, "link_delay": "5us"}}
+    scenario = {"name": name, "duration": "1s", "topology": network, "stack": {name: {}}}
+    return dict(table(read(scenario).accepted())["stack"][name])
+
+
+def _written(settings: Mapping[str, Any]) -> list[str]:
+    """Writes settings as scenarios do, without quotes: `nagle=false`."""
+    return [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()]
+
+
+def _in_brackets(details: Sequence[str]) -> str:
+    return f" ({', '.join(details)})" if details else ""
 
 
 def _sizes(options: Mapping[str, Any]) -> list[str]:

@@ -2161,7 +2161,7 @@ class OwnSwitch(Model):
 ServiceOrder: TypeAlias = Literal["after_arrivals", "before_arrivals"]
 """Order in which a port sends a cell and admits the arrivals of the same instant."""
 
-TieOrder: TypeAlias = Literal["random", "rotating", "fixed"]
+TieOrder: TypeAlias = Literal["random", "rotating", "fixed", "event_list", "event_list_last_in"]
 """The order of cells that arrive at a port in the same instant (A-03)."""
 
 

@@ -150,12 +150,14 @@ def run(
                 outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
             options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
             records: list[dict[str, Any]] = []
+            doubts: list[str] = []
             answer_json, series = accepted.run(
                 *options,
                 threads=threads,
                 on_requests=records.append,
                 most_requests={None: MOST_ROWS, False: 0, True: 2**64 - 1}[request_rows],
                 delays=delays,
+                on_warnings=doubts.extend,
                 **outputs,
             )
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
@@ -164,6 +166,7 @@ def run(
     except ValueError as error:
         refused = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
+    warn(doubts)
     if answer["fairness"] is None and answer["flows"]:
         advice = "see whether the policy admits frames, and the run is longer than a round trip"
         warn([f"this run carried nothing, and its fairness is undefined: {advice}"])

@@ -158,8 +158,10 @@ impl<'a> Engine<'a> {
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
             Ok(port.merging(&routing.merging[index]).scheduled(queues))
         };
+        let times = LinkTimes::of(network, clock);
         let ties = |(index, link): (LinkIndex, &crate::network::Link)| {
-            TieBreaker::new(network.tie_order, routing.inputs[link.from], stream(index, "ties"))
+            let cell_times = routing.inputs[link.from].iter().map(|&from| times[from].cell_time);
+            TieBreaker::new(network.tie_order, cell_times, stream(index, "ties"))
         };
         let start = |(index, flow): (FlowIndex, &crate::network::Flow)| {
             let time = Time::default() + clock.span(flow.start);
@@ -174,9 +176,9 @@ impl<'a> Engine<'a> {
         let delays = network.delays.at_ports().then(|| PortDelays::new(network, &routing, &rate_control, clock));
         let mut engine = Self {
             network,
-            times: LinkTimes::of(network, clock),
             ports: all(network.links.iter_enumerated().map(port))?.into(),
             ties: network.links.iter_enumerated().map(ties).collect(),
+            times,
             markers: network.links.keys().map(|link| network.marker(link)).collect(),
             memories: SharedMemories::new(network, &routing),
             transmitting: ti_vec![None; network.links.len()],
@@ -535,7 +537,7 @@ impl<'a> Engine<'a> {
                     if arrival.cell.last_cell() && arrival.cell.efci() {
                         self.end_systems.mark(arrival.vc, arrival.cell.frame);
                     }
-                    let shaped = self.rate_control.port_mut(port).expect("it is a shaped port");
+                    let shaped = self.rate_control.port_mut(port).expect("the port is shaped");
                     shaped.on_cells(Run { last: arrival.cell, cells: 1 });
                     self.emit_packet_outcomes(port, now, probe);
                 }
@@ -548,7 +550,7 @@ impl<'a> Engine<'a> {
                 }
                 None => &mut self.ties[port],
             };
-            ties.order(together, |arrival| arrival.input);
+            ties.order(now, together, |arrival| arrival.input);
             reached!(TieAtFullBuffer if together.len() > 1 && (self.ports[port].room() as usize) < together.len());
             for arrival in together {
                 let run = Run { last: arrival.cell, cells: 1 };
@@ -577,7 +579,7 @@ impl<'a> Engine<'a> {
                     }
                     self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
                 }
-                let port = self.rate_control.port(link).expect("it is a shaped port");
+                let port = self.rate_control.port(link).expect("the port is shaped");
                 let next = port.next_start();
                 let looked_after = &mut self.looked_after[link];
                 if let Some(time) = next.filter(|&time| looked_after.is_none_or(|other| other <= now || time < other)) {

@@ -86,7 +86,10 @@ impl RunResult {
         let queues = self.memories.iter_mut().flat_map(|memory| &mut memory.queues);
         let others = other.memories.iter().flat_map(|memory| &memory.queues);
         queues.zip(others).for_each(|(own, other)| own.combine(other, add));
-        self.losses.iter_mut().zip(&other.losses).for_each(|(own, other)| own.combine(other, add));
+        for (own, other) in self.losses.iter_mut().zip(&other.losses) {
+            own.combine(other, add);
+            own.rules.iter_mut().zip(&other.rules).for_each(|(own, &other)| *own = own.plus(other));
+        }
         self.contracts.iter_mut().zip(&other.contracts).for_each(|(own, other)| own.combine(other, add));
         self.abr.iter_mut().zip(&other.abr).for_each(|(own, other)| own.combine(other, add));
         self.timeouts.add_partition(&other.timeouts);

@@ -86,7 +86,7 @@ fn trial() -> Trial {
 }
 
 #[test]
-fn a_packet_and_its_answer_arrive_after_their_cells_and_links() {
+fn a_packet_and_its_answer_arrive_after_transmission_and_propagation() {
     // In units of 1/97.2 MHz, a cell takes 265 and a link 486. 1500 bytes take 32 cells, so they arrive 34 cell times and
     // three links after 9720, at 20188 or 207.7 us. The answer of 40 bytes takes two cells, and arrives at 22706 or
     // 233.6 us.
@@ -108,7 +108,7 @@ fn a_packet_and_its_answer_arrive_after_their_cells_and_links() {
 }
 
 #[test]
-fn a_past_timeout_expires_one_unit_later() {
+fn a_timeout_in_the_past_expires_one_time_unit_later() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };
@@ -129,7 +129,7 @@ fn a_stack_is_first_called_when_its_flow_starts() {
 }
 
 #[test]
-fn a_lost_packet_is_known_when_a_later_one_arrives() {
+fn a_packet_is_reported_as_lost_when_a_later_one_arrives() {
     // Two senders share a buffer of 40 cells. Packets of 32 cells collide at the bottleneck.
     let trial = Trial::new(2).buffer(40).policy(PolicyConfig::TailDrop(tail_drop::Config {}));
     let network = trial.duration(Duration::from_millis(2)).network();
@@ -181,7 +181,7 @@ fn a_packet_that_its_vc_cannot_carry_ends_the_run() {
 }
 
 #[test]
-fn a_timer_that_is_not_cleared_ends_the_run() {
+fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
     // Polls 10.3 ns apart: 100,000 of them take 1.03 ms. Packets in between do not hide them.
     let network = Trial::new(1).duration(Duration::from_millis(3)).network();
     for sends in [vec![], (0..30).map(|number| (100 * US * number, 40)).collect()] {
@@ -200,8 +200,67 @@ fn a_timer_that_is_not_cleared_ends_the_run() {
     assert!(result.is_ok() && log.len() > 900);
 }
 
+/// A timer that its stack leaves as it was, or sets to a later time at each poll.
+struct Timer {
+    unit: Duration,
+    /// How long after each poll the next one is wanted; `None` to leave the timer at 0.
+    every: Option<Duration>,
+    now: Duration,
+    sends: Duration,
+}
+
+impl Stack for Timer {
+    fn on_packet(&mut self, _: Duration, _: &[u8]) {}
+
+    fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
+        self.now = now;
+        if now >= self.sends {
+            out.push(vec![1; 40]);
+            self.sends = now + Duration::from_millis(300);
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        Some(self.every.map_or(Duration::ZERO, |every| self.now + every))
+    }
+
+    fn report(&self) -> Report {
+        Report::default()
+    }
+
+    fn unit(&self) -> Duration {
+        self.unit
+    }
+}
+
 #[test]
-fn more_bytes_than_have_arrived_in_tcp_segments_are_refused() {
+fn a_stuck_timer_is_refused_on_every_link_and_with_every_clock_and_a_slow_one_is_not() {
+    let ended = |rate: u64, unit: Duration, every: Option<Duration>| {
+        let trial = Trial::new(1).link_rate(rate).round_trip(Duration::from_millis(6));
+        let network = trial.duration(Duration::from_secs(2)).network();
+        let stack = || Box::new(Timer { unit, every, now: Duration::ZERO, sends: Duration::ZERO }) as Box<dyn Stack>;
+        let hosts = Hosts::new(&network, vec![HostedFlow { flow: FlowIndex::new(0), stacks: [stack(), stack()] }]);
+        let result =
+            Engine::Fast.run_hosted(&network, &mut Nothing, |_| true, |simulation| hosts.run(simulation, |_, _| ()));
+        result.map(drop).map_err(|error| error.to_string())
+    };
+    for rate in [9_600, 64_000, 1_536_000, 155_520_000, 10_000_000_000] {
+        for unit in [Duration::from_nanos(1), US, 100 * US, 1_000 * US, 10_000 * US, 100_000 * US] {
+            let error = ended(rate, unit, None).unwrap_err();
+            assert!(
+                error.contains("it returned 0 ns after") && error.contains("without a packet"),
+                "{rate} {unit:?} {error}"
+            );
+            // A stack that is slow, and one that is polled often.
+            for every in [unit.max(200 * US), Duration::from_millis(500)] {
+                assert_eq!(ended(rate, unit, Some(every)), Ok(()), "{rate} {unit:?} {every:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stack_cannot_report_more_bytes_than_have_arrived_in_tcp_segments() {
     let (_, result) = run(&trial().network(), |_, _| [Script::default(), Script { received: 1, ..Script::default() }]);
     assert_eq!(
         result.unwrap_err().to_string(),

@@ -6,11 +6,6 @@ use crate::measure::{Measure, When};
 
 type Flow = Measure<FlowResult>;
 
-/// Returns whether the numbers of segments are known: a stack may use a protocol that is neither TCP nor UDP.
-const fn has_segments(flow: &FlowResult) -> bool {
-    flow.segments_sent > 0 || flow.unknown_packets == 0
-}
-
 /// Measures of one connection.
 pub const FLOW: &[Flow] = &[
     Flow::text("name", "the connection", |flow| &flow.name),
@@ -25,25 +20,25 @@ pub const FLOW: &[Flow] = &[
         "throughput_mbps",
         "Mb/s",
         "payload received per second, duplicates included; null without TCP or UDP",
-        |flow| has_segments(flow).then_some(flow.throughput_mbps),
+        |flow| flow.has_segments().then_some(flow.throughput_mbps),
     ),
     Flow::count("delivered_bytes", "B", "bytes delivered to the application", |flow| Some(flow.delivered_bytes)),
     Flow::count(
         "segments_sent",
         "segments",
         "segments sent, retransmissions included; null without TCP or UDP",
-        |flow| has_segments(flow).then_some(flow.segments_sent),
+        |flow| flow.has_segments().then_some(flow.segments_sent),
     )
     .printed("segments sent", When::Always),
     Flow::count("retransmitted_segments", "segments", "segments retransmitted; null without TCP or UDP", |flow| {
-        has_segments(flow).then_some(flow.retransmitted_segments)
+        flow.has_segments().then_some(flow.retransmitted_segments)
     })
     .printed("retransmitted", When::Always),
     Flow::count(
         "repeated_segments",
         "segments",
         "segments that arrived without new data; null without TCP or UDP",
-        |flow| has_segments(flow).then_some(flow.repeated_segments),
+        |flow| flow.has_segments().then_some(flow.repeated_segments),
     ),
     Flow::count("timeouts", "1", "expiries of the retransmission timer; null with a real stack", |flow| {
         flow.stack.is_empty().then_some(flow.timeouts)
@@ -70,7 +65,7 @@ pub const FLOW: &[Flow] = &[
     )
     .printed("formula results replaced", When::Present),
     Flow::text("traffic", "traffic of the flow", |flow| flow.traffic),
-    Flow::text("stack", "real transport stack and its version; empty with the simulation's own TCP", |flow| {
+    Flow::text("stack", "real transport stack, its version and changed settings; empty without one", |flow| {
         &flow.stack
     })
     .printed("stack", When::Present),

@@ -29,15 +29,21 @@ pub const QUEUE: &[Queue] = &[
     })
     .printed("most headroom", When::Present),
     Queue::count("cells", "cells", "queue length at the end", |queue| counted(queue, queue.cells.into())),
-    Queue::count("entered_cells", "cells", "cells that entered the queue", |queue| counted(queue, queue.counters.entered)),
-    Queue::count("refused_cells", "cells", "cells refused by the queue", |queue| counted(queue, queue.counters.refused))
-        .printed("refused", When::Always),
+    Queue::count("entered_cells", "cells", "cells that entered the queue", |queue| {
+        counted(queue, queue.counters.entered)
+    }),
+    Queue::count("refused_cells", "cells", "cells refused by the queue", |queue| {
+        counted(queue, queue.counters.refused)
+    })
+    .printed("refused", When::Always),
     Queue::count("pushed_out_cells", "cells", "waiting cells removed by the pool's policy", |queue| {
         counted(queue, queue.counters.pushed_out)
     })
     .printed("pushed out", When::Present),
-    Queue::count("pauses", "1", "number of pauses of the link that feeds it", |queue| counted(queue, queue.counters.pauses))
-        .printed("pauses", When::Present),
+    Queue::count("pauses", "1", "number of pauses of the link that feeds it", |queue| {
+        counted(queue, queue.counters.pauses)
+    })
+    .printed("pauses", When::Present),
     Queue::number("delay_ms_mean", "ms", "mean queueing delay in the queue", |queue| queue.delays.as_ref()?.mean_ms())
         .on_request(),
     Queue::number("delay_ms_p50", "ms", "median queueing delay in the queue", |queue| {

@@ -77,7 +77,8 @@ impl StageDelays {
         };
         let queues: TiVec<LinkIndex, _> =
             PortQueues::find(network, routing, rate_control).into_iter().map(numbered).collect();
-        let stages = plan.stages.iter_enumerated().flat_map(|(start, stages)| stages.keys().map(move |label| (start, label)));
+        let stages =
+            plan.stages.iter_enumerated().flat_map(|(start, stages)| stages.keys().map(move |label| (start, label)));
         let stage = |(start, label): (LinkIndex, Label)| {
             let first = plan.link_of(start);
             let place = match plan.roles.get(start) {

@@ -104,17 +104,17 @@ impl CellIngress {
         let base = batch.base;
         let Batch { keys, cells, firsts, .. } = batch;
         let mut keys = &mut keys[..];
-        let (mut before, mut tied) = (None, None);
+        let mut before = None;
         // The sentinel at the end has a time that no cell has.
         while let [first, next, ..] = keys {
             let now = since(*first);
             let is_last = now != since(*next);
-            if !is_last && tied != Some(now) {
-                tied = Some(now);
-                tie(&mut self.ties, firsts, &self.at_node, keys);
+            let is_first = before != Some(now);
+            if is_first && (!is_last || self.ties.follows_bursts()) {
+                tie(&mut self.ties, base + now, firsts, &self.at_node, keys);
             }
             let key = keys[0];
-            arrive(base + now, cells[place(key)], Among { is_first: before != Some(now), is_last });
+            arrive(base + now, cells[place(key)], Among { is_first, is_last });
             before = Some(now);
             keys = &mut keys[1..];
         }
@@ -129,13 +129,13 @@ pub(super) struct Among {
     pub(super) is_last: bool,
 }
 
-/// Orders cells that arrive in the same instant. `keys` begins with these cells, and others follow.
+/// Orders cells that arrive in the same instant, `at`. `keys` begins with these cells, and others follow.
 #[cold]
-fn tie(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
+fn tie(ties: &mut TieBreaker, at: Time, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
     let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
     let now = since(keys[0]);
     let together = keys.iter().take_while(|&&key| since(key) == now).count();
-    ties.order(&mut keys[..together], input);
+    ties.order(at, &mut keys[..together], input);
 }
 
 /// Cells sorted by arrival, or in the order in which they were added if they tie. One batch is shared by all ports, in
@@ -162,7 +162,7 @@ const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 impl Batch {
     /// Starts the next link, which may have no cells.
     fn begin_input(&mut self) {
-        self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
+        self.firsts.push(u32::try_from(self.cells.len()).expect("the number of waiting cells fits 32 bits"));
     }
 
     fn clear(&mut self) {
@@ -237,7 +237,7 @@ fn since(key: u64) -> Span {
     Span(key >> PLACE)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a place has 16 bits")]
+#[expect(clippy::cast_possible_truncation, reason = "the cast keeps the 16 bits of the index")]
 fn place(key: u64) -> usize {
     key as usize & (BATCH_CELLS - 1)
 }

@@ -149,6 +149,7 @@ impl PortBuilder<'_> {
             inputs: upstream.len(),
             gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
             is_plain,
+            follows_bursts: self.network.tie_order.follows_bursts(),
             may_run_ahead: !self.is_looked_at && are_here,
         };
         PortPlan::select(self.mode, &properties)
@@ -274,7 +275,9 @@ impl PortBuilder<'_> {
 
     fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
         let first = self.plan.memories[memory].lead;
-        let Ingress::Streams(row) = set.links.ingress[first] else { unreachable!("cells come to memories in streams") };
+        let Ingress::Streams(row) = set.links.ingress[first] else {
+            unreachable!("cells arrive at shared memories in streams")
+        };
         // Cells for this port arrive at the memory's first port.
         set.links.add_port(Ingress::Streams(row), Span(0));
         set.ports.push(ContendedPort::InMemory(first, place));
@@ -318,8 +321,9 @@ impl PortBuilder<'_> {
     }
 
     fn ties(&self, link: LinkIndex, draws: rng::Stream) -> TieBreaker {
-        let Self { network, routing, .. } = self;
-        TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], draws)
+        let Self { network, routing, times, .. } = self;
+        let inputs = routing.inputs[network.links[link].from].iter();
+        TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), draws)
     }
 
     /// Returns the numbers of a port's links at the node, which decide ties.

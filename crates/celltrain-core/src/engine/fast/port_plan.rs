@@ -40,6 +40,8 @@ pub(super) struct PortProperties<'a> {
     pub(super) gets_single_cells: bool,
     /// True if the port is first in, first out, and each departure time is a simple sum.
     pub(super) is_plain: bool,
+    /// True if the order of ties depends on earlier arrivals.
+    pub(super) follows_bursts: bool,
     /// True if no probe looks at the port, and the ports that feed it are simulated here too.
     pub(super) may_run_ahead: bool,
 }
@@ -55,7 +57,7 @@ impl PortPlan {
     /// cells arrive or leave one by one, because a contended port feeds the port or follows it. At other ports, trains
     /// stay whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
-        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, may_run_ahead } = port;
+        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, follows_bursts, may_run_ahead } = port;
         let can_gain = timing.every_cell_matters || gets_single_cells;
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_last_behind_one = !timing.every_cell_matters && inputs == 1;
@@ -65,6 +67,7 @@ impl PortPlan {
             false => Self::Queues,
         };
         match mode {
+            _ if follows_bursts && inputs > 1 => (cells, "the order of ties depends on earlier arrivals".into()),
             PortMode::Trains => (Self::Trains, "forced for a test".into()),
             _ if inputs > MOST_INPUTS => (Self::Trains, format!("more than {MOST_INPUTS} links feed it")),
             PortMode::Streams => (cells, "forced for a test".into()),

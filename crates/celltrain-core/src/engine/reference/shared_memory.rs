@@ -123,17 +123,18 @@ enum Room {
 impl<'a> SharedMemory<'a> {
     fn new(number: MemoryIndex, network: &'a Network, routing: &Routing) -> Self {
         let config = &network.memories[number];
-        let first_port = config.ports.iter().copied().min().expect("a memory has ports");
-        let inputs = routing.inputs[network.links[first_port].from];
+        let first_port = config.ports.iter().copied().min().expect("every memory has at least one port");
+        let times = LinkTimes::of(network, network.clock());
+        let inputs = routing.inputs[network.links[first_port].from].iter();
         let stream = Stream::new(network.seed, &format!("memory/{}/ties", config.name));
         Self {
             number,
             config,
             vcs: routing.vcs.clone(),
-            memory: network.memory(config, &LinkTimes::of(network, network.clock()), network.clock()),
+            memory: network.memory(config, &times, network.clock()),
             classes: network.cell_classes(routing, config),
             first_port,
-            ties: TieBreaker::new(network.tie_order, inputs, stream),
+            ties: TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), stream),
             cut_frames: BTreeMap::new(),
             pause_frames: Vec::new(),
             recorder: None,
@@ -213,7 +214,9 @@ impl<'a> SharedMemory<'a> {
                 }
                 emit(AtMemory::Port(link, occupancy, PortEvent::Lost(loss)));
             }
-            Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
+            Verdict::DiscardHeld(_) | Verdict::PushOut => {
+                unreachable!("no VCs merge here, and the decision of the memory is final")
+            }
         }
         self.emit_pauses(now, &mut emit);
     }

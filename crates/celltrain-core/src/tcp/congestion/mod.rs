@@ -60,6 +60,12 @@ pub trait CongestionControl: Send {
         self.decrease(window)
     }
 
+    /// Returns the window of which a share remains after a mark, if `flight` segments of it were used.
+    //= rfc9438#4.6 "a mark leaves a share of the flight, not of a window that was not used"
+    fn marked_window(&self, window: f64, flight: f64) -> f64 {
+        if flight < window.floor() { flight } else { window }
+    }
+
     /// Records an acknowledgement of `acked` segments, and whether it reports a mark.
     fn on_echo(&mut self, acked: f64, marked: bool) {
         let _ = (acked, marked);
@@ -86,6 +92,9 @@ pub trait CongestionControl: Send {
 
     /// Reports that the sender has nothing to send, or less than the window allows, until the next growth of cwnd.
     fn on_pause(&mut self) {}
+
+    /// Reports that cwnd restarts from the initial window after a long pause.
+    fn on_restart(&mut self) {}
 
     /// Returns whether the control sets both windows itself, including in slow start and after a loss. Only then are
     /// the methods below called.
@@ -341,6 +350,7 @@ impl Windows {
     //= rfc5681#4.1 "after such a pause cwnd is at most the restart window, min(IW, cwnd)"
     pub fn restart(&mut self) {
         self.cwnd = self.cwnd.min(self.initial);
+        self.control.on_restart();
     }
 
     /// Applies a timeout to both windows while `flight_size` segments are outstanding, which starts slow start again
@@ -407,12 +417,16 @@ impl Windows {
         self.half.unwrap_or(self.ssthresh)
     }
 
-    /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3). A segment of cwnd remains, and two of
-    /// ssthresh.
-    pub fn on_mark(&mut self) {
+    /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3), reported while `flight` segments were
+    /// outstanding. A segment of cwnd remains, and two of ssthresh.
+    pub fn on_mark(&mut self, flight: f64) {
         let window = self.deflated();
+        let used = match self.rule {
+            SsthreshRule::HalfOfUsed => self.control.marked_window(window, flight),
+            _ => window,
+        };
         let set = self.asked(Event::FastRetransmit, 0.0);
-        let remaining = set.ssthresh.unwrap_or_else(|| window * self.control.decrease_after_mark(window));
+        let remaining = set.ssthresh.unwrap_or_else(|| used * self.control.decrease_after_mark(window));
         self.ssthresh = self.least_two(remaining);
         self.control.on_fast_retransmit(window);
         self.cwnd = self.rounded(remaining).min(window).max(MIN_CWND);
@@ -501,7 +515,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(13))]
 
         #[test]
-        fn in_whole_bytes_and_segments_the_windows_are_those_of_bsd(
+        fn windows_in_whole_bytes_and_in_whole_segments_equal_those_of_bsd(
             mss in select(&[256u32, 512, 1024, 4096][..]),
             wnd in 8192u32..600_000,
             happens in prop::collection::vec(prop_oneof![40 => Just('a'), 1 => Just('t'), 1 => Just('f')], 0..2000),
@@ -563,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_adds_a_segment_below_ssthresh_and_optionally_at_it() {
+    fn slow_start_continues_below_ssthresh_and_optionally_when_the_window_equals_ssthresh() {
         for (slow_start, at_ssthresh) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
             for (cwnd, grown) in [(9.5, 10.5), (10.0, at_ssthresh), (10.5, 10.5 + 1.0 / 10.5)] {
                 let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::HalfOfCwnd, cwnd) };
@@ -574,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_capped_by_its_field_stops_at_65535_bytes_shifted() {
+    fn a_window_limited_by_its_header_field_stops_at_65535_bytes_times_the_scale() {
         let clock = Clock::exact(1000);
         for (receive_window, bytes) in [(60_000, 65_535.0), (600_000, 1_048_560.0)] {
             let receive_window = Bytes { bytes: receive_window };
@@ -587,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capped_window_stops_at_the_receivers_which_shrinks_it_no_further() {
+    fn a_congestion_window_capped_at_the_receivers_window_does_not_shrink_when_the_latter_shrinks() {
         for (growth, rwnd, cwnd, grown) in [
             (WindowGrowth::Capped, 127.0, 126.5, 127.0),
             (WindowGrowth::Uncapped, 127.0, 126.5, 127.5),

@@ -8,7 +8,7 @@
 mod calendar;
 mod port;
 
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::egress::Downstream;
 use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
@@ -17,7 +17,7 @@ use super::plan::MemoryPlace;
 use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
-use crate::index::{Label, LinkIndex};
+use crate::index::{Label, LinkIndex, NodeIndex};
 use crate::link_loss::{LossPattern, LossRule};
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
@@ -32,16 +32,20 @@ use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
 /// Returns whether the fast engine supports a network. It does if no link can be paused, a batch has room for the cells
-/// of all inputs of each switch with a memory, and no rule loses the packet with a given byte, which may be forgotten when the fast engine processes its cells.
+/// of all inputs of each switch with a memory or an order of ties that depends on earlier arrivals, and no rule loses the
+/// packet with a given byte, which may be forgotten when the fast engine processes its cells.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
     let loses_bytes = network.links.iter().flat_map(|link| &link.losses).any(is_of_byte);
+    let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
+    network.links.iter().for_each(|link| inputs[link.to] += 1);
+    let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
     !loses_bytes
-        && network.memories.iter().all(|memory| {
-            let switch = network.links[memory.ports[0]].from;
-            let inputs = network.links.iter().filter(|link| link.to == switch).count();
-            memory.pauses == Pauses::Counted && inputs <= MOST_MEMORY_INPUTS
-        })
+        && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
+        && network
+            .memories
+            .iter()
+            .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
 }
 
 pub(super) struct MemoryPorts {
@@ -424,7 +428,9 @@ impl Switch {
             Verdict::Enter => self.enqueue(place, cell),
             Verdict::Refuse(Loss::NoRoom { cuts: true }) => self.ports[place].note_cut(cell),
             Verdict::Refuse(_) => {}
-            Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
+            Verdict::DiscardHeld(_) | Verdict::PushOut => {
+                unreachable!("no VCs merge here, and the decision of the memory is final")
+            }
         }
     }
 }

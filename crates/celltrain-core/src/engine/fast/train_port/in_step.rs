@@ -36,7 +36,7 @@ impl TrainPort {
         let mut at = now;
         for _ in 0..rounds {
             together.extend_from_slice(&in_step);
-            self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
+            self.ties.order(at, &mut together, |&(input, _)| self.at_node[input as usize]);
             self.output.catch_up(at);
             for &(_, cell) in &together {
                 self.output.note(Run { last: cell, cells: 1 }, at, Span(0));
@@ -101,7 +101,7 @@ impl TrainPort {
             } else {
                 reached!(CellsLostInRounds);
                 ranks.extend(0..number(tied));
-                self.ties.order(&mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
+                self.ties.order(at, &mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
                 for rank in ranks.drain(..).take(enter as usize) {
                     in_step[rank as usize].1 += 1;
                 }
@@ -185,7 +185,7 @@ impl TrainPort {
             cells += of_train;
             last_arrival = last_arrival.max(first + train.period * u64::from(of_train - 1));
             let (round, phase) = ((first - now).0 / period.0, Span((first - now).0 % period.0));
-            let round = u32::try_from(round).expect("a stretch has fewer than 2^32 rounds");
+            let round = u32::try_from(round).expect("the number of rounds is below 2^32");
             stretch.push(StretchTrain { input, cells: of_train, first, phase, round });
         }
         self.output.catch_up(now);
@@ -217,7 +217,7 @@ impl TrainPort {
                 self.output.report_departures(depart);
             }
             let fate = self.output.buffer.fate(run.last);
-            debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy decides within a stretch");
+            debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy decides within a stretch of cells");
             self.output.buffer.admit(run, range, 0);
         }
         reached!(StretchAdmitted);

@@ -137,7 +137,7 @@ impl TrainPort {
             together.push(self.ingress.next.first().input());
             self.ingress.next.pop_first();
         }
-        self.ties.order(&mut together, |&input| self.at_node[input as usize]);
+        self.ties.order(now, &mut together, |&input| self.at_node[input as usize]);
         for input in together.drain(..) {
             let start = self.start(queue);
             if let Some(next) = self.interleave_one(input, now, start, queue, depart) {
