@@ -15,15 +15,14 @@ fn main() {
         PolicyConfig::SelectiveDrop(selective_drop::Config::default()),
         PolicyConfig::Fba(fba::Config::default()),
     ];
-    println!("quinn-proto {VERSION}           efficiency  fairness  retransmitted");
+    println!("quinn-proto {VERSION}           efficiency  fairness");
     for congestion in [Congestion::NewReno, Congestion::Cubic] {
         for policy in &policies {
             let config = Config { congestion, ..Config::default() };
             let trial = Trial::new(5).policy(policy.clone()).mss(u64::from(config.mtu) - 40);
             let result = trial.run(|ends| Quic::pair(&config, ends, Application::Bulk));
-            let retransmitted: u64 = result.flows.iter().map(|flow| flow.retransmitted_segments).sum();
             println!(
-                "{:<8} {:<18} {:>10.3} {:>9.3} {retransmitted:>14}",
+                "{:<8} {:<18} {:>10.3} {:>9.3}",
                 format!("{congestion:?}"),
                 policy.name(),
                 result.efficiency,

@@ -21,7 +21,8 @@ fn main() {
             let config = Config { congestion, ..Config::default() };
             let trial = Trial::new(5).policy(policy.clone());
             let result = trial.run(|ends| Smoltcp::pair(&config, ends, Application::Bulk));
-            let retransmitted: u64 = result.flows.iter().map(|flow| flow.retransmitted_segments).sum();
+            let counts = result.flows.iter().map(|flow| flow.retransmitted_segments);
+            let retransmitted: u64 = counts.sum::<Option<u64>>().expect("smoltcp sends TCP segments");
             println!(
                 "{:<6} {:<20} {:>10.3} {:>9.3} {retransmitted:>14}",
                 format!("{congestion:?}"),

@@ -18,7 +18,6 @@ use crate::cell::{Cell, Run};
 use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex, NodeIndex};
-use crate::link_loss::{LossPattern, LossRule};
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
 };
@@ -31,17 +30,13 @@ use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine supports a network. It does if no link can be paused, a batch has room for the cells
-/// of all inputs of each switch with a memory or an order of ties that depends on earlier arrivals, and no rule loses the
-/// packet with a given byte, which may be forgotten when the fast engine processes its cells.
+/// Returns whether the fast engine supports a network. It does if no link can be paused, and a batch has room for the
+/// cells of all inputs of each switch with a memory or an order of ties that depends on earlier arrivals.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
-    let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
-    let loses_bytes = network.links.iter().flat_map(|link| &link.losses).any(is_of_byte);
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);
     let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
-    !loses_bytes
-        && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
+    (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
         && network
             .memories
             .iter()
