@@ -80,6 +80,7 @@ from .model.types import CongestionFormula as CongestionFormula
 from .model.types import ConstantRate as ConstantRate
 from .model.types import Counted as Counted
 from .model.types import Credence as Credence
+from .model.types import Delay as Delay
 from .model.types import DelayedAcks as DelayedAcks
 from .model.types import Dfba as Dfba
 from .model.types import Dfba1998 as Dfba1998

@@ -30,6 +30,7 @@ __all__ = [
     "ConstantRate",
     "Counted",
     "Credence",
+    "Delay",
     "DelayedAcks",
     "Dfba",
     "Dfba1998",
@@ -947,6 +948,40 @@ class Incast(Model):
     times: Times = Field(default="fixed", description="Fixed or random intervals.")
 
 
+class Delay(Model):
+    """A rule by which a link delays packets. It has `by`, either `flow` or `vc`, and either `packets` or `bytes`."""
+
+    by: str = Field(description="Time by which the packets arrive later.", examples=["50ms"])
+    bytes: str | None = Field(
+        default=None,
+        description="Delays the packet that carries this byte of the flow, counted from 0.",
+        examples=["512B"],
+    )
+    flow: str | None = Field(
+        default=None,
+        description=(
+            "The flow whose packets are delayed: its data on the links to its destination, its acknowledgements "
+            "on the links back."
+        ),
+    )
+    packets: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
+        default=None,
+        description=(
+            "Numbers of the packets that are delayed. Packets are counted from 0, in the order in which they "
+            "enter the link."
+        ),
+    )
+    times: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "With `bytes`: number of transmissions that are delayed, the first one and retransmissions alike; 1 "
+            "when absent."
+        ),
+    )
+    vc: str | None = Field(default=None, description="The VC whose packets are delayed, if the rule names no flow.")
+
+
 class Every(Model):
     """The distance between two losses: a number of packets, or a number of cells."""
 
@@ -1031,6 +1066,9 @@ class Loss(Model):
 class LinkOptions(Model):
     """Options of a link."""
 
+    delay: tuple[Delay, ...] = Field(
+        default=(), description="Rules by which the link delivers packets late. Later packets overtake them."
+    )
     lose: tuple[Loss, ...] = Field(
         default=(),
         description=(
