@@ -498,7 +498,9 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
 /// Draws the rest of a scenario that takes up to `longest` microseconds.
 fn rest(sizes: Sizes, longest: u64) -> BoxedStrategy<Rest> {
     let switch = (
-        select(&[TieOrder::Fixed, TieOrder::Rotating, TieOrder::Random, TieOrder::EventList, TieOrder::EventListLastIn][..]),
+        select(
+            &[TieOrder::Fixed, TieOrder::Rotating, TieOrder::Random, TieOrder::EventList, TieOrder::EventListLastIn][..],
+        ),
         select(&[ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][..]),
     );
     let framing = (

@@ -45,9 +45,10 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
     !takes_back
         && !loses_bytes
         && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
-        && network.memories.iter().all(|memory| {
-            memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from)
-        })
+        && network
+            .memories
+            .iter()
+            .all(|memory| memory.pauses == Pauses::Counted && has_room(network.links[memory.ports[0]].from))
 }
 
 pub(super) struct MemoryPorts {
