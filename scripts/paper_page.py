@@ -38,6 +38,8 @@ VERDICTS = {"in_range": "in range", "near_mean": "near mean", "pit": "PIT"}
 RULES = {"range": "in range", "mean": "near the mean", "either": "in range or near the mean"}
 #: Longer tables become files.
 MOST_WORDS = 120
+#: Maximum number of words of a cell in a table on a page.
+CELL = 15
 CELLS = re.compile(r"(?<!\\)\|")
 #: A row of a CSV file.
 Row = Mapping[str, str]
@@ -206,9 +208,9 @@ def without_tables(page: Path, block: str, content: str) -> tuple[str, dict[Path
     tables: dict[Path, list[list[str]]] = {}
 
     def link(found: re.Match[str]) -> str:
-        if len(found[0].split()) <= MOST_WORDS:
-            return found[0]
         lines = [[cell.strip() for cell in CELLS.split(line.strip()[1:-1])] for line in found[0].splitlines()]
+        if len(found[0].split()) <= MOST_WORDS and all(len(cell.split()) <= CELL for line in lines for cell in line):
+            return found[0]
         path = RESULTS / page.stem / f"{block}-{len(tables) + 1}.csv"
         tables[path] = [lines[0], *lines[2:]]
         return f"[{words(block).capitalize()}, table {len(tables)}]({os.path.relpath(path, page.parent)})\n"

@@ -11,12 +11,12 @@ const LARGEST: u64 = 100_000;
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let fits = |candidate: Candidate<'_>| match candidate {
-        Candidate::Planned(size) if size.nodes + size.flows + size.crossings > LARGEST => Err("it is too large".into()),
+        Candidate::Planned(size) if size.nodes + size.flows + size.crossings > LARGEST => Err("the topology is too large".into()),
         _ => Ok(()),
     };
     let reader = Reader { source: "fuzz", fits: &fits, token: &CancellationToken::never() };
     for reading in [reader.toml(text), reader.json(text)] {
-        let reading = reading.expect("no test stops it");
+        let reading = reading.expect("no test cancels a run");
         assert_eq!(reading.scenario.is_some(), reading.faults.is_empty());
         if let Some(scenario) = reading.scenario {
             build::network(&scenario, 1);

@@ -250,7 +250,7 @@ def main() -> int:
         else:
             search.go(arguments.configurations, until, arguments.cross)
     except KeyboardInterrupt:
-        print("interrupted; the store keeps what is done", file=sys.stderr)
+        print("interrupted; the store keeps finished runs", file=sys.stderr)
         return 130
     finally:
         runs.close()

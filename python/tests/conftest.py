@@ -202,11 +202,14 @@ def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes an empty file for each figure, for tests of other parts of a report: drawing takes most of the time."""
+    """Computes no layout and writes empty figures, for tests of other parts of a report: both take most of its time."""
+    from matplotlib.figure import Figure
+
     from celltrain.drawing.figure import Drawing
 
     files = {"pdf": b"%PDF-", "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>'}
     monkeypatch.setattr(Drawing, "_drawn", lambda self, kind: files[kind])
+    monkeypatch.setattr(Figure, "draw_without_rendering", lambda self: None)
 
 
 @pytest.fixture(scope="session")

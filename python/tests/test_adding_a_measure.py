@@ -13,15 +13,18 @@ PAGE = page_of("measure")
 
 
 @pytest.mark.nightly
-def test_the_measure_of_the_page_compiles_and_passes_its_tests_and_those_for_every_table():
+def test_the_measure_on_the_page_compiles_and_passes_all_tests_of_measures():
     output = build().run("celltrain-run", "celltrain_run", "tables::", "answer::")
     own = re.findall(r"^test tables::port::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
     # Cargo runs tests on threads, so the order of their lines varies.
     assert sorted(own) == [
         "a_port_where_no_cell_arrived_has_no_loss_ratio",
-        "cells_that_are_lost_and_those_that_are_discarded_count_alike",
+        "the_loss_ratio_counts_lost_and_discarded_cells",
     ]
-    for name in ("names_in_a_table_are_unique_and_every_entry_has_a_meaning", "the_outline_has_what_the_answer"):
+    for name in (
+        "names_of_measures_are_unique_in_their_table_and_every_measure_has_a_meaning",
+        "the_outline_has_what_the_answer",
+    ):
         assert re.search(rf"^test answer::tests::{name}\w* \.\.\. ok$", output, re.MULTILINE), output
 
 
@@ -34,7 +37,7 @@ def test_an_answer_has_the_measure_with_its_unit_and_meaning():
     assert line["meaning"]
 
 
-def test_every_table_and_the_type_of_its_rows_is_on_the_page():
+def test_the_page_lists_every_table_of_measures_and_the_type_of_its_rows():
     tables = ROOT / "crates" / "celltrain-run" / "src" / "tables"
     found = {
         (path.name, re.search(r"Measure<(\w+)>;", path.read_text())[1])  # type: ignore[index]

@@ -124,7 +124,7 @@ def test_a_command_gives_its_saved_answer(
 
 
 @pytest.mark.parametrize("name", ["plain", "awkward", "narrow"])
-def test_the_tables_of_a_store_equal_the_saved_ones(
+def test_the_database_tables_of_a_store_equal_the_saved_tables(
     name: str, celltrain: Command, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     if name == "awkward":

@@ -74,7 +74,7 @@ def test_a_file_larger_than_any_memory_is_refused_before_it_is_read(celltrain, t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["a = " + "[" * 500_000, "a = " + "{b=" * 150_000, "[" + "a." * 400_000 + "a]"])
-def test_brackets_up_to_the_limit_are_read(celltrain, tmp_path, text):
+def test_nested_brackets_up_to_the_limit_are_accepted(celltrain, tmp_path, text):
     path = tmp_path / "deep.toml"
     path.write_text(text)
     expect_refusal(celltrain, path)
@@ -206,7 +206,7 @@ POWERS = "is not a power of two from 1/32768 (0.000030517578125) to 1"
 ALLOCATORS = "efci, equal_share, erica, erica_plus, max_min"
 
 
-def test_the_scenarios_of_the_next_test_are_valid(celltrain, tmp_path):
+def test_scenarios_with_rate_control_are_valid_before_they_are_damaged(celltrain, tmp_path):
     path = tmp_path / "sound.toml"
     for text in (INTERNETWORK, ONE_PORT, NETWORK, MERGE):
         path.write_text(text)
@@ -430,7 +430,7 @@ def test_impossible_rate_control_is_refused_with_a_helpful_message(celltrain, tm
     assert line is None or int(place) == line
 
 
-def test_a_range_beyond_the_last_vc_gives_a_warning(celltrain, tmp_path):
+def test_a_range_of_vcs_that_extends_beyond_the_last_vc_gives_a_warning(celltrain, tmp_path):
     path = tmp_path / "beyond.toml"
     path.write_text(INTERNETWORK.replace("tcp1-3", "tcp1-4"))
     answer = celltrain("check", path)
@@ -439,7 +439,7 @@ def test_a_range_beyond_the_last_vc_gives_a_warning(celltrain, tmp_path):
 
 
 @pytest.mark.slow
-def test_random_damage_never_gives_a_traceback(celltrain, tmp_path):
+def test_random_damage_to_input_files_never_gives_a_traceback(celltrain, tmp_path):
     chance = random.Random(20)
     path = tmp_path / "damaged.toml"
     for _ in range(150):
@@ -481,7 +481,7 @@ def test_an_impossible_output_folder_is_refused_before_the_run(celltrain, small,
     assert "cannot be written" in answer.err
 
 
-def test_a_plot_needs_a_file(celltrain, small):
+def test_plotting_requires_an_input_file(celltrain, small):
     answer = celltrain("run", small, "--plot")
     assert answer.code == 2
     assert "--plot" in answer.err
@@ -514,7 +514,7 @@ def test_invalid_options_exit_with_2(celltrain, small, tmp_path, arguments):
 
 
 @pytest.mark.parametrize("command", ["run", "check", "compare", "why", "vet", "sweep --dry-run", "tune --dry-run"])
-def test_a_file_of_another_kind_gets_one_line_with_the_kind_that_is_needed(celltrain, tmp_path, command):
+def test_a_file_of_the_wrong_kind_gets_a_message_with_the_required_kind(celltrain, tmp_path, command):
     table = tmp_path / "cwnd.csv"
     table.write_text("time_s,flow,cwnd\n0.0,tcp1,1\n0.1,tcp1,2\n")
     told = celltrain(*command.split(), table)

@@ -34,7 +34,7 @@ def test_a_new_scenario_may_start_from_a_shipped_one_and_overwrites_nothing(cell
 
 
 @pytest.mark.slow
-def test_why_lists_episodes_and_the_suggested_command_explains_the_first(celltrain):
+def test_the_why_command_lists_loss_episodes_and_suggests_a_command_that_explains_the_first(celltrain):
     answer = celltrain("why", "lan-tail-drop", "--set", "duration=5s")
     assert answer.code == 0
     rows = [row.split() for row in answer.out.splitlines() if re.match(r"\s*\d+\.\d{6}", row)]
@@ -50,7 +50,7 @@ def test_why_lists_episodes_and_the_suggested_command_explains_the_first(celltra
 
 
 @pytest.mark.slow
-def test_why_works_without_a_flow(celltrain):
+def test_the_why_command_works_without_naming_a_flow(celltrain):
     assert celltrain("why", "lan-epd", "--seed", 18, "--at", "2.2s", "--json").json["is_well"] is False
 
 
@@ -80,7 +80,7 @@ def test_completion_knows_the_flows_of_the_scenario():
     assert options.complete_flows(SimpleNamespace(params={}), "") == []
 
 
-def test_list_without_a_kind_counts_the_kinds_and_takes_the_singular(celltrain):
+def test_the_list_command_counts_all_kinds_and_accepts_singular_names(celltrain):
     counts = {row["kind"]: row["count"] for row in celltrain("list", "--json").json}
     assert counts["policies"] == len(celltrain("list", "policy", "--json").json) > 10
     assert counts["measures"] == len(celltrain("list", "measures", "--json").json)
@@ -93,7 +93,7 @@ def test_list_without_a_kind_counts_the_kinds_and_takes_the_singular(celltrain):
 @pytest.mark.parametrize(
     ("command", "named"), [("explain", "selective_drop"), ("reproduce", "af-96-1269"), ("study", "tagging")]
 )
-def test_commands_without_arguments_print_what_they_take(celltrain, command, named):
+def test_commands_without_arguments_print_their_usage(celltrain, command, named):
     answer = celltrain(command)
     assert (answer.code, answer.err) == (0, "")
     assert named in answer.out and f"celltrain {command} " in answer.out

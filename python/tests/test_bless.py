@@ -8,14 +8,14 @@ import bless
 import moved
 
 
-def test_bless_refuses_to_run_in_ci(capsys):
+def test_the_bless_command_refuses_to_run_in_ci(capsys):
     with pytest.raises(SystemExit) as ended:
         bless.refuse({"CI": "true", "FORCE": "1"}, "")
     assert ended.value.code == 2
     assert "refuses to run in CI" in capsys.readouterr().err
 
 
-def test_bless_names_uncommitted_changes_and_goes_on_only_with_force(capsys):
+def test_the_bless_command_names_uncommitted_changes_and_requires_force_to_continue(capsys):
     with pytest.raises(SystemExit) as ended:
         bless.refuse({}, " M README.md\n")
     assert ended.value.code == 2
@@ -27,11 +27,19 @@ def test_bless_names_uncommitted_changes_and_goes_on_only_with_force(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_every_script_and_test_of_bless_exists():
+def test_every_script_and_test_that_the_bless_command_runs_exists():
     words = [word for step in bless.STEPS for word in step.command]
     paths = [bless.ROOT / word for word in words if word.endswith(".py")]
     assert len(paths) >= 5
     assert [path for path in paths if not path.exists()] == []
+
+
+def test_every_rust_test_that_bless_runs_exists():
+    """Cargo succeeds if no test has the name that it is given."""
+    names = [step.command[-1] for step in bless.STEPS if step.command[0] == "cargo"]
+    text = "".join(path.read_text() for path in (bless.ROOT / "crates").glob("celltrain-*/**/*.rs"))
+    assert len(names) == 3
+    assert [name for name in names if f"fn {name}" not in text] == []
 
 
 def test_a_fingerprint_that_moves_is_reported_with_both_values():
@@ -60,7 +68,7 @@ def test_a_published_number_that_moves_is_reported_with_its_change(suffix, old, 
     assert moved.numbers_moved(old, old, suffix) == []
 
 
-def test_nothing_moves_between_a_commit_and_itself():
+def test_comparing_a_commit_with_itself_reports_no_changed_numbers():
     if not (moved.ROOT / ".git").exists():
         pytest.skip("no git checkout")
     head = moved.git("rev-parse", "HEAD").strip()
@@ -68,7 +76,7 @@ def test_nothing_moves_between_a_commit_and_itself():
         assert moved.report(head) == ["**Fingerprints:** none moved.", "", "**Published numbers:** none moved."]
 
 
-def test_every_page_about_adding_ends_its_steps_with_bless():
+def test_every_page_about_adding_a_model_ends_with_the_bless_command():
     pages = sorted((bless.ROOT / "docs").glob("adding-*.md"))
     assert len(pages) >= 5
     assert [page.name for page in pages if "make bless" not in page.read_text()] == []

@@ -49,7 +49,7 @@ def test_a_campaign_runs_its_command_with_its_seed_and_further_arguments(monkeyp
     assert ran == ["python scripts/kills.py --kills 7 --seed 3 --only threads"]
 
 
-def test_every_setting_of_linux_over_cells_is_valid(monkeypatch):
+def test_every_setting_in_the_linux_over_cells_campaign_is_valid(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "peers"))
     import linux_cells
 
@@ -80,7 +80,7 @@ def test_an_abnormal_exit_is_counted(scripts, monkeypatch, capsys):
 
 
 @POSIX
-def test_drivers_killed_at_any_moment_lose_nothing(scripts, tmp_path):
+def test_sweep_processes_killed_at_any_moment_lose_no_results(scripts, tmp_path):
     import kills
 
     campaign = kills.Campaign.of(tmp_path, 7, seeds=60, duration="5ms")
@@ -89,7 +89,7 @@ def test_drivers_killed_at_any_moment_lose_nothing(scripts, tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a library that is loaded before libc")
-def test_drivers_killed_while_they_write_each_of_their_files_lose_nothing(scripts, tmp_path):
+def test_sweep_processes_killed_while_writing_any_file_lose_no_results(scripts, tmp_path):
     import kills
 
     if not kills.can_force():
@@ -107,7 +107,7 @@ def test_drivers_killed_while_they_write_each_of_their_files_lose_nothing(script
 
 
 @POSIX
-def test_rows_missing_after_a_kill_would_be_noticed(scripts, tmp_path):
+def test_the_kill_campaign_notices_rows_that_are_missing(scripts, tmp_path):
     import kills
 
     campaign = kills.Campaign.of(tmp_path, 7, seeds=5, duration="2ms")
@@ -118,7 +118,7 @@ def test_rows_missing_after_a_kill_would_be_noticed(scripts, tmp_path):
         campaign.finish(store, campaign.driver(store))
 
 
-def test_damaged_files_get_messages(scripts, tmp_path, monkeypatch):
+def test_damaged_files_are_refused_with_messages(scripts, tmp_path, monkeypatch):
     import mutated_files
 
     for path, name in (
@@ -139,7 +139,7 @@ def test_damaged_files_get_messages(scripts, tmp_path, monkeypatch):
     assert codes[0] > 0 < codes[2]
 
 
-def test_every_mutation_changes_its_file(scripts):
+def test_every_mutation_of_the_campaign_changes_its_file(scripts):
     import mutated_files
 
     chance = random.Random(5)

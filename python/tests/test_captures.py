@@ -187,7 +187,7 @@ FEW = {"chain-epd", "gfr-tagging", "internetwork-abr-ada", "lan-epd", "lan-sack"
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in FEW else [pytest.mark.nightly]) for name in SCENARIOS]
 )
-def test_tshark_and_tcptrace_count_what_the_run_counts(name: str, tmp_path: Path) -> None:
+def test_tshark_and_tcptrace_count_the_same_packets_as_the_run(name: str, tmp_path: Path) -> None:
     scenario = shortened(name, SCENARIOS[name], tmp_path)
     capture = tmp_path / "run.pcapng"
     events = ct.Events(tmp_path / "events", kinds=["segments"])
@@ -211,7 +211,7 @@ def test_tshark_and_tcptrace_count_what_the_run_counts(name: str, tmp_path: Path
 @needs_tshark
 @pytest.mark.parametrize(("flows", "hosts"), [(None, 3), (["tcp2"], 1)])
 @pytest.mark.parametrize("program", ["tcptrace", "tcpdump"])
-def test_captures_of_one_and_of_several_hosts_are_read_unchanged(
+def test_tshark_reads_captures_of_one_host_and_of_several_hosts(
     flows: list[str] | None, hosts: int, program: str, small: Path, tmp_path: Path
 ) -> None:
     if shutil.which(program) is None:
@@ -398,7 +398,7 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_run_with_a_capture_is_the_run_without(small: Path, tmp_path: Path) -> None:
+def test_writing_a_capture_does_not_change_the_run(small: Path, tmp_path: Path) -> None:
     plain = ct.run(small)
     for number, kind in enumerate(["ip", "aal5", "cells", "wireshark_cells"]):
         result = ct.run(small, pcap=ct.Capture(tmp_path / f"{number}.pcapng", kind=kind))
@@ -424,9 +424,7 @@ def test_the_command_writes_events_and_a_capture_of_one_run(celltrain: Command, 
 
 
 @needs_tshark
-def test_packets_at_both_ends_are_two_files_so_that_programs_count_retransmissions(
-    celltrain: Command, small: Path, tmp_path: Path
-) -> None:
+def test_capturing_packets_at_both_ends_writes_two_files(celltrain: Command, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.pcapng"
     answer = celltrain("run", small, "--pcap", file, "--pcap-at", "both")
     paths = [tmp_path / f"run-{end}.pcapng" for end in ("sender", "receiver")]
@@ -524,14 +522,16 @@ def test_packets_are_captured_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", [["--pcap-kind", "ip"], ["--pcap-at", "both"], ["--flow", "tcp1"]])
-def test_a_choice_without_a_file_is_refused(celltrain: Command, small: Path, option: list[str]) -> None:
+def test_a_capture_option_without_an_output_file_is_refused(celltrain: Command, small: Path, option: list[str]) -> None:
     answer = celltrain("run", small, *option)
     assert answer.code == 2
     assert "with --pcap FILE" in " ".join(answer.err.split())
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_an_existing_file_is_not_overwritten(celltrain: Command, small: Path, tmp_path: Path, link: bool) -> None:
+def test_an_existing_output_file_is_not_overwritten(
+    celltrain: Command, small: Path, tmp_path: Path, link: bool
+) -> None:
     there = tmp_path / "mine.pcapng"
     if link:
         there.symlink_to(tmp_path / "nowhere")

@@ -9,7 +9,7 @@ from celltrain import _core
 from celltrain.papers.paper import PAPER
 
 
-def test_every_version_of_a_build_is_the_version_in_stores_with_its_commit(celltrain, small):
+def test_every_place_that_states_the_version_states_the_same_version_and_commit(celltrain, small):
     build = _core.build()
     commit = build["commit"]
     assert build["version"] == _core.__version__ + ("" if commit is None else f"+g{commit}")
@@ -24,7 +24,7 @@ def test_every_version_of_a_build_is_the_version_in_stores_with_its_commit(cellt
         assert celltrain(*words, "--json").json["build"] == build
 
 
-def test_every_paper_has_a_complete_entry(celltrain):
+def test_every_paper_has_a_complete_bibtex_entry(celltrain):
     answer = celltrain("cite", "--json").json
     entries = {entry["key"]: entry for entry in answer["entries"]}
     assert list(entries) == ["celltrain", *PAPER.ids()]
@@ -48,7 +48,7 @@ def test_celltrain_without_git_reports_an_unknown_commit(celltrain, monkeypatch)
     assert (found["commit"]["value"], found["commit"]["fine"]) == ("unknown", True)
 
 
-def test_one_paper_is_cited_or_a_message_is_shown(celltrain):
+def test_the_cite_command_prints_the_entry_of_one_paper_or_a_message(celltrain):
     assert celltrain("cite", "draft-jagan").out.startswith("@techreport{draft-jagan,\n")
     told = celltrain("cite", "nothing")
     assert (told.code, told.err.count("\n")) == (2, 1)

@@ -57,7 +57,7 @@ def test_run_prints_the_main_results(celltrain, small):
         assert word in answer.out, word
 
 
-def test_the_json_of_run_has_the_promised_fields(celltrain, small):
+def test_the_json_answer_of_the_run_command_has_the_documented_fields(celltrain, small):
     answer = celltrain("run", small, "--json", "--seed", 5)
     assert answer.code == 0
     result = answer.json
@@ -97,7 +97,7 @@ def test_run_shows_the_delay_of_files_on_request(celltrain, small):
     assert "file delay  no file is complete" in celltrain("run", small).out
 
 
-def test_tracing_and_writing_change_nothing_in_the_run(celltrain, small, tmp_path):
+def test_recording_and_writing_series_does_not_change_the_run(celltrain, small, tmp_path):
     plain = celltrain("run", small, "--json").json
     out = tmp_path / "new" / "out"
     traced = celltrain("run", small, "--json", "--trace", "queue,cwnd", "--trace", "occupancy", "--out", out).json
@@ -124,7 +124,7 @@ def test_run_records_the_chosen_ports(celltrain, small, tmp_path):
     assert "source1->sw1" in (tmp_path / "queue.csv").read_text()
 
 
-def test_many_flows_are_cut_to_the_extremes(celltrain, small):
+def test_a_table_of_many_flows_shows_only_the_best_and_the_worst(celltrain, small):
     small.write_text(small.read_text().replace("sources = 3", "sources = 40"))
     out = celltrain("run", small).out
     assert "40 flows; the 12 fastest and the 12 slowest" in out
@@ -133,7 +133,7 @@ def test_many_flows_are_cut_to_the_extremes(celltrain, small):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", catalog.KINDS)
-def test_list_prints_every_kind(celltrain, kind):
+def test_the_list_command_prints_every_kind(celltrain, kind):
     listed = celltrain("list", kind, "--json").json
     assert listed
     for entry in listed:
@@ -171,7 +171,7 @@ def names_of(celltrain, kind: str) -> set[str]:
     return {entry["name"] for entry in celltrain("list", kind, "--json").json}
 
 
-def test_list_names_the_same_models_as_the_package(celltrain):
+def test_the_list_command_names_the_same_models_as_the_python_package(celltrain):
     assert {"tail_drop", "ppd", "epd", "selective_drop", "fba", "drop_from_front"} <= names_of(celltrain, "policies")
     assert {"fifo", "strict_priority", "guaranteed_rate", "wfq"} <= names_of(celltrain, "schedulers")
     assert {"greedy", "file", "constant_rate", "on_off"} <= names_of(celltrain, "traffic")
@@ -184,7 +184,7 @@ def test_list_names_the_same_models_as_the_package(celltrain):
 @pytest.mark.slow
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("entry", catalog.everything(), ids=lambda entry: entry.name)
-def test_everything_that_has_a_name_is_explained(celltrain, entry):
+def test_the_explain_command_explains_everything_that_has_a_name(celltrain, entry):
     name = f"{entry.kind}/{entry.name}"
     told = celltrain("explain", name, "--json")
     assert told.code == 0
@@ -202,7 +202,7 @@ def test_everything_that_has_a_name_is_explained(celltrain, entry):
         assert parameter["name"] in plain.out or parameter["name"] in folded
 
 
-def test_the_explanation_of_a_tcp_has_common_settings_and_a_link_to_the_rest(celltrain):
+def test_the_explanation_of_a_tcp_has_the_common_settings_and_a_link_to_all_settings(celltrain):
     told = celltrain("explain", "vanilla").out
     shown = [one for one in celltrain("explain", "vanilla", "--json").json["parameters"] if one["name"] in told]
     assert {"mss", "receive_window", "timer_granularity", "delayed_acks", "congestion"} <= {
@@ -212,7 +212,7 @@ def test_the_explanation_of_a_tcp_has_common_settings_and_a_link_to_the_rest(cel
     assert "celltrain explain vanilla --page" in told
 
 
-def test_explain_gives_units_defaults_and_ranges(celltrain):
+def test_the_explain_command_prints_units_defaults_and_ranges(celltrain):
     [threshold] = celltrain("explain", "epd", "--json").json["parameters"]
     assert (threshold["unit"], threshold["required"], threshold["type"]) == (
         "",
@@ -223,7 +223,7 @@ def test_explain_gives_units_defaults_and_ranges(celltrain):
     assert (share["default"], share["range"], scale["range"]) == (0.9, "", "0 or more")
 
 
-def test_explain_describes_schedulers_and_traffic(celltrain):
+def test_the_explain_command_describes_schedulers_and_traffic(celltrain):
     told = celltrain("explain", "guaranteed_rate", "--json").json
     [share] = told["parameters"]
     assert (told["kind"], share["required"], share["range"]) == ("scheduler", True, "0 to 1")
@@ -233,7 +233,7 @@ def test_explain_describes_schedulers_and_traffic(celltrain):
     assert "Golestani" in celltrain("explain", "wfq").out
 
 
-def test_explain_describes_allocators_and_discard_algorithms(celltrain):
+def test_the_explain_command_describes_allocators_and_discard_algorithms(celltrain):
     told = celltrain("explain", "erica", "--json").json
     assert told["kind"] == "allocator"
     assert {p["name"]: p["default"] for p in told["parameters"]}["target_utilisation"] == 0.9
@@ -243,7 +243,7 @@ def test_explain_describes_allocators_and_discard_algorithms(celltrain):
     assert "Jagannath" in celltrain("explain", "adaptive_discard").out
 
 
-def test_explain_describes_the_services_of_a_vc(celltrain):
+def test_the_explain_command_describes_the_service_classes_of_a_vc(celltrain):
     told = celltrain("explain", "abr", "--json").json
     assert told["kind"] == "service of a VC"
     assert {p["name"]: p["default"] for p in told["parameters"]}["nrm"] == 32
@@ -253,7 +253,7 @@ def test_explain_describes_the_services_of_a_vc(celltrain):
     assert names_of(celltrain, "services") == {"abr", "gfr"}
 
 
-def test_explain_describes_stacks(celltrain):
+def test_the_explain_command_describes_protocol_stacks(celltrain):
     told = celltrain("explain", "smoltcp", "--json").json
     assert told["kind"] == "transport stack"
     assert {p["name"]: p["default"] for p in told["parameters"]}["congestion"] == "reno"
@@ -269,7 +269,7 @@ def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkey
     assert all(name in told for name in SERIES)
 
 
-def test_if_two_models_share_a_name_the_first_is_explained_and_the_other_named(celltrain):
+def test_if_two_models_share_a_name_the_first_is_explained_and_the_other_is_mentioned(celltrain):
     assert celltrain("explain", "tail_drop", "--json").json["kind"] == "policy"
     assert "celltrain explain discards/tail_drop" in celltrain("explain", "tail_drop").out
     assert celltrain("explain", "discards/tail_drop", "--json").json["kind"] == "discard algorithm"
@@ -283,7 +283,7 @@ def test_an_example_scenario_is_printed_unchanged(celltrain):
 
 
 @pytest.mark.parametrize("wrong, meant", [("fbq", "fba"), ("selective-drop", "selective_drop")])
-def test_an_unknown_name_gets_the_nearest_one(celltrain, wrong, meant):
+def test_an_unknown_name_gets_the_nearest_known_name_as_suggestion(celltrain, wrong, meant):
     answer = celltrain("explain", wrong)
     assert answer.code == 2
     assert meant in answer.err
@@ -336,13 +336,13 @@ def test_a_result_matches_its_schema(celltrain, scenario):
         jsonschema.validate({**result, "efficiency": "high"}, schema)
 
 
-def test_two_runs_differ_in_their_timing_only(celltrain):
+def test_two_runs_with_the_same_seed_differ_only_in_their_timing(celltrain):
     first, second = (celltrain("run", "lan-epd", "--json").json for _ in range(2))
     assert first.pop("timing").keys() == second.pop("timing").keys() == {"engine_seconds", "cell_hops_per_second"}
     assert first == second
 
 
-def test_plan_and_result_schemas_exclude_each_other(celltrain):
+def test_the_options_for_the_plan_schema_and_the_result_schema_exclude_each_other(celltrain):
     answer = celltrain("schema", "--plan", "--result")
     assert (answer.code, answer.err) == (2, "--plan cannot be combined with --result; give one of them\n")
 
@@ -352,7 +352,7 @@ def test_the_schema_comes_from_the_core(celltrain):
 
 
 @pytest.mark.slow
-def test_the_json_of_reproduce_has_the_promised_fields(celltrain):
+def test_the_json_answer_of_the_reproduce_command_has_the_documented_fields(celltrain):
     answer = celltrain("reproduce", "af-96-1269", "--table", 2, "--network", "LAN", "--seeds", 1, "--jobs", 2, "--json")
     assert answer.code == 0
     assert answer.err == ""
@@ -371,7 +371,7 @@ def test_the_json_of_reproduce_has_the_promised_fields(celltrain):
 
 
 @pytest.mark.slow
-def test_reproduce_writes_files_and_prints_tables(celltrain, tmp_path):
+def test_the_reproduce_command_writes_files_and_prints_tables(celltrain, tmp_path):
     answer = celltrain(
         "reproduce", "af-96-1269", "--table", 1, "--network", "LAN", "--seeds", 1, "--out", tmp_path / "out", "--strict"
     )
@@ -381,7 +381,7 @@ def test_reproduce_writes_files_and_prints_tables(celltrain, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["af-96-1270"], ["af-96-1269", "--table", "77"]])
-def test_reproduce_refuses_unknown_tables_and_papers(celltrain, arguments):
+def test_the_reproduce_command_refuses_unknown_tables_and_papers(celltrain, arguments):
     answer = celltrain("reproduce", *arguments)
     assert answer.code == 2
     assert arguments[-1] in answer.err
@@ -390,7 +390,7 @@ def test_reproduce_refuses_unknown_tables_and_papers(celltrain, arguments):
 
 
 @pytest.mark.slow
-def test_the_json_of_bench_has_exactly_the_promised_fields(celltrain, monkeypatch):
+def test_the_json_answer_of_the_bench_command_has_exactly_the_documented_fields(celltrain, monkeypatch):
     if _core.build()["profile"] != "release":
         pytest.skip("a debug build is not measured")
     monkeypatch.setattr(installation, "QUICK", ("n-source-lan-5-infinite", "idle"))
@@ -410,7 +410,7 @@ def test_the_json_of_bench_has_exactly_the_promised_fields(celltrain, monkeypatc
 
 
 @pytest.mark.slow
-def test_bench_measures_the_scenarios_it_names():
+def test_the_bench_command_measures_the_scenarios_that_its_answer_names():
     every = {case["scenario"]: case for case in installation.cases()}
     for network in ("lan", "wan"):
         for sources in (5, 15, 100, 1000):
@@ -425,7 +425,7 @@ def test_bench_measures_the_scenarios_it_names():
     assert all(case == every[case["scenario"]] for case in quick)
 
 
-def test_bench_refuses_a_debug_build(celltrain, monkeypatch):
+def test_the_bench_command_refuses_to_measure_a_debug_build(celltrain, monkeypatch):
     monkeypatch.setattr(_core, "build", lambda: {"version": "0", "profile": "debug"})
     answer = celltrain("bench")
     assert answer.code == 2
@@ -433,7 +433,7 @@ def test_bench_refuses_a_debug_build(celltrain, monkeypatch):
     assert celltrain("bench", "--json").json["faults"]
 
 
-def test_doctor_accepts_a_complete_installation(celltrain):
+def test_the_doctor_command_accepts_a_complete_installation(celltrain):
     answer = celltrain("doctor", "--json")
     found = {finding["name"]: finding for finding in answer.json["findings"]}
     assert found["self test"]["fine"], found["self test"]
@@ -444,7 +444,7 @@ def test_doctor_accepts_a_complete_installation(celltrain):
     assert answer.code == (0 if answer.json["fine"] else 1)
 
 
-def test_doctor_reports_results_that_differ(celltrain, monkeypatch):
+def test_the_doctor_command_reports_results_that_differ_from_the_expected_ones(celltrain, monkeypatch):
     monkeypatch.setattr("celltrain.cli.installation.SELF_TEST_FINGERPRINT", "0" * 16)
     answer = celltrain("doctor")
     assert answer.code == 1
@@ -499,7 +499,7 @@ def test_an_internal_error_exits_with_3_and_asks_for_a_report(celltrain, small, 
 
 
 @pytest.mark.slow
-def test_the_module_is_the_command_and_is_silent_in_a_pipe(small):
+def test_running_the_module_runs_the_command_without_extra_output_in_a_pipe(small):
     done = subprocess.run([sys.executable, "-m", "celltrain", "run", small, "--json"], capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stderr == ""
@@ -513,7 +513,7 @@ def test_a_closed_output_pipe_is_not_an_error(small):
     assert done.returncode in {0, 1, 141}
 
 
-def test_every_command_is_registered_with_its_module():
+def test_every_command_is_registered_with_an_existing_module():
     for command in cli.COMMANDS:
         group = typer.main.get_command(cli.program([command]))
         assert list(group.commands) == [command]
@@ -522,7 +522,7 @@ def test_every_command_is_registered_with_its_module():
 
 
 @pytest.mark.slow
-def test_a_run_imports_no_models_and_no_other_command(small):
+def test_the_run_command_imports_neither_model_classes_nor_other_commands(small):
     code = "import sys; from celltrain.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code, "run", small, "--json"], capture_output=True, text=True)
     modules = set(done.stderr.split())
@@ -545,7 +545,7 @@ def test_a_run_imports_no_models_and_no_other_command(small):
         ("run lan-epd --explain-plan", ["port", "code", "why"]),
     ],
 )
-def test_csv_has_the_rows_of_json(celltrain, command, columns, tmp_path, monkeypatch):
+def test_csv_output_has_the_same_rows_as_json_output(celltrain, command, columns, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     printed = celltrain(*command.split(), "--csv", "-")
     assert printed.code == 0
@@ -555,7 +555,7 @@ def test_csv_has_the_rows_of_json(celltrain, command, columns, tmp_path, monkeyp
     assert Path("rows.csv").read_text() == printed.out
 
 
-def test_csv_on_standard_output_excludes_other_forms(celltrain):
+def test_csv_on_standard_output_cannot_be_combined_with_other_output(celltrain):
     answer = celltrain("list", "policies", "--csv", "-", "--json")
     assert answer.code == 2
     assert "cannot be combined with --json" in answer.out
@@ -563,7 +563,7 @@ def test_csv_on_standard_output_excludes_other_forms(celltrain):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["list", "policies"], ["list", "policies", "--json"]])
-def test_a_full_disk_behind_standard_output_is_one_sentence(arguments):
+def test_standard_output_to_a_full_disk_gives_a_message_of_one_sentence(arguments):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-m", "celltrain", *arguments], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
@@ -593,7 +593,7 @@ def test_dry_runs_have_no_table_for_csv(celltrain):
         assert "leave out --dry-run" in answer.err
 
 
-def test_explain_gives_the_meaning_of_every_term_of_the_glossary(celltrain):
+def test_the_explain_command_explains_every_term_of_the_glossary(celltrain):
     terms = shipped.glossary()
     assert len(terms) > 50
     for term in ("tail drop", "95 % interval", "K"):

@@ -169,7 +169,7 @@ def assert_warned_of_lock_step(err: str) -> None:
 
 # The campaign `kills` covers this too. The tests below kill a worker and a scheduler; test_campaigns.py kills drivers.
 @pytest.mark.nightly
-def test_drivers_and_workers_killed_at_random_lose_nothing_and_store_nothing_twice(tmp_path, machines, client):
+def test_killing_drivers_and_workers_at_random_loses_and_duplicates_no_results(tmp_path, machines, client):
     count, seed = 2000, 20261121
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(count // 4, "300ms"))
@@ -207,7 +207,7 @@ def test_drivers_and_workers_killed_at_random_lose_nothing_and_store_nothing_twi
     assert rows(store) == rows(tmp_path / "one")
 
 
-def test_any_dask_client_works_from_python(tmp_path, client):
+def test_a_sweep_in_python_accepts_any_dask_client(tmp_path, client):
     told = []
     store = ct.sweep(plan(60), client=client, store=tmp_path / "s", progress=told.append)
     ct.sweep(plan(60), store=tmp_path / "one")
@@ -303,7 +303,7 @@ def test_a_worker_without_celltrain_is_reported(tmp_path, client):
         client.run(show)
 
 
-def test_ctrl_c_cancels_running_chunks_and_keeps_finished_ones(tmp_path, client, monkeypatch):
+def test_ctrl_c_cancels_running_chunks_of_runs_and_keeps_finished_ones(tmp_path, client, monkeypatch):
     monkeypatch.setattr(cluster, "MOST_RUNS", 1)
     # A busy machine may need longer than a user wants to wait.
     monkeypatch.setattr(cluster, "LAST_FETCH", 30.0)
@@ -332,7 +332,7 @@ def test_ctrl_c_cancels_running_chunks_and_keeps_finished_ones(tmp_path, client,
     assert client.submit(sum, [1, 2]).result(timeout=30) == 3
 
 
-def test_ctrl_c_during_the_release_of_a_result_is_handled(tmp_path, client, monkeypatch):
+def test_ctrl_c_while_a_result_is_released_is_handled(tmp_path, client, monkeypatch):
     release = Future.__del__
 
     def interrupted(future):
@@ -346,7 +346,7 @@ def test_ctrl_c_during_the_release_of_a_result_is_handled(tmp_path, client, monk
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_ctrl_c_on_the_command_line_ends_with_130(tmp_path, machines):
+def test_ctrl_c_during_a_sweep_on_a_cluster_gives_exit_code_130(tmp_path, machines):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(100_000, "100ms"))
     with sweeps.driver(path, store, "--scheduler-file", machines.file, "--json") as process:
@@ -426,7 +426,7 @@ def test_late_workers_get_work_and_their_absence_is_reported(tmp_path, inside, m
     assert told == [f"{client.scheduler.address} has no workers: waiting for some"]
 
 
-def test_chunks_grow_until_they_take_about_a_second(tmp_path, inside, monkeypatch):
+def test_chunks_of_runs_grow_until_they_take_about_a_second(tmp_path, inside, monkeypatch):
     machines, client = inside
     machines.scale(1)
     monkeypatch.setattr(cluster, "CHUNK_SECONDS", 0.1)
@@ -444,7 +444,7 @@ def test_chunks_grow_until_they_take_about_a_second(tmp_path, inside, monkeypatc
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads cannot be counted there")
-def test_a_task_takes_one_thread_of_the_core_and_leaves_the_interpreter_to_others():
+def test_a_cluster_task_uses_one_thread_and_does_not_block_the_python_interpreter():
     configuration = canonical(plan(1, "100000s").points[0].scenario)
     command = [sys.executable, "-c", ONE_TASK, configuration]
     threads, turns = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
@@ -460,7 +460,7 @@ def test_the_dry_run_shows_the_size_of_the_cluster(tmp_path, celltrain, machines
     assert "2 threads in 2 workers" in celltrain("sweep", path, "--dry-run", "--scheduler-file", machines.file).out
 
 
-def test_an_invalid_scheduler_is_named(tmp_path, celltrain, client):
+def test_an_invalid_scheduler_address_is_named_in_the_message(tmp_path, celltrain, client):
     path = tmp_path / "plan.toml"
     path.write_text(text(6, "5ms"))
     worker, _ = client.nthreads()
@@ -480,7 +480,7 @@ exec "$@"
 
 
 @pytest.mark.nightly
-def test_the_slurm_script_runs_and_resumes(tmp_path):
+def test_the_slurm_script_of_the_page_runs_and_resumes_a_sweep(tmp_path):
     [script] = [block.text for block in blocks(ROOT / "docs" / "cluster.md") if block.comment == "file: sweep.sbatch"]
     (tmp_path / "sweep.sbatch").write_text(script)
     (tmp_path / "plan.toml").write_text(text(6, "5ms"))

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are dif
         ("tls://127.0.0.1:1", "TLS"),
     ],
 )
-def test_a_scheduler_that_is_not_there_is_named(tmp_path, celltrain, address, why):
+def test_a_cluster_scheduler_that_does_not_answer_is_named_in_the_message(tmp_path, celltrain, address, why):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     begun = time.monotonic()
@@ -53,7 +53,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path, celltrain, address, wh
         ('{"address": 3}', "has 3 as its address"),
     ],
 )
-def test_a_scheduler_file_with_a_fault_is_named(tmp_path, celltrain, content, problem):
+def test_a_scheduler_file_with_a_fault_is_named_in_the_message(tmp_path, celltrain, content, problem):
     path, file = tmp_path / "plan.toml", tmp_path / "scheduler.json"
     path.write_text(thresholds(6, "5ms"))
     if content is not None:
@@ -65,7 +65,7 @@ def test_a_scheduler_file_with_a_fault_is_named(tmp_path, celltrain, content, pr
     assert not (tmp_path / "s").exists()
 
 
-def test_two_schedulers_are_refused(tmp_path, celltrain):
+def test_naming_two_cluster_schedulers_is_refused(tmp_path, celltrain):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     where = ("--dask", "tcp://h:1", "--scheduler-file", "f", "--jobs", "2")
@@ -81,7 +81,7 @@ def test_two_schedulers_are_refused(tmp_path, celltrain):
         assert f"--dask-timeout = {wait} is not a time above 0 and up to 86400s (one day)" in told.err
 
 
-def test_without_the_extra_the_error_names_the_package_to_install(tmp_path, celltrain, monkeypatch):
+def test_without_dask_the_error_names_the_package_to_install(tmp_path, celltrain, monkeypatch):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     monkeypatch.setitem(sys.modules, "distributed", None)
@@ -90,7 +90,7 @@ def test_without_the_extra_the_error_names_the_package_to_install(tmp_path, cell
     assert told.err == "a cluster needs Dask's distributed: pip install '.[cluster]'\n"
 
 
-def test_an_asynchronous_client_is_refused():
+def test_an_asynchronous_dask_client_is_refused():
     async def refused():
         async with (
             LocalCluster(n_workers=0, processes=False, dashboard_address=":0", asynchronous=True) as machines,

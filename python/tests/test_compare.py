@@ -30,7 +30,7 @@ def compared(lan) -> ct.Compared:
     return ct.compare(lan, vary=POLICIES, seeds=4)
 
 
-def test_the_means_and_differences_match_single_runs(lan, compared):
+def test_the_means_and_differences_of_a_comparison_match_single_runs(lan, compared):
     """Computes values from individual runs; 3.182446 is the 97.5 % quantile of Student's t for 3 degrees of freedom."""
     assert compared.names == ("tail_drop", "epd", "selective_drop")
     port = lan.port["bottleneck"]
@@ -54,7 +54,7 @@ def test_the_means_and_differences_match_single_runs(lan, compared):
     assert compared.fingerprints[2, 0].tolist() == [run.fingerprint for run in by_hand[2]]
 
 
-def test_pairs_are_formed_over_common_seeds(lan):
+def test_differences_are_paired_over_the_seeds_that_both_sides_have(lan):
     """Two identical sets of runs have no difference, however wide their spread."""
     with pytest.warns(ct.CelltrainWarning, match="again and lan are the same runs under every seed"):
         twice = ct.compare(lan, lan.replace(name="again"), seeds=4)
@@ -63,7 +63,7 @@ def test_pairs_are_formed_over_common_seeds(lan):
     assert (more["difference"], more["difference_low"], more["difference_high"]) == (0, 0, 0)
 
 
-def test_conditions_are_crossed_and_each_is_compared_separately(lan):
+def test_varied_settings_are_crossed_and_policies_are_compared_within_each_combination(lan):
     """Compares policies at two buffers and two delays. The axes are in the order of the call."""
     vary = {**POLICIES, "port.bottleneck.buffer": [100, 200], "topology.n_source.link_delay": ["5us", "50us"]}
     with pytest.warns(ct.CelltrainWarning) as said:
@@ -85,7 +85,7 @@ def test_conditions_are_crossed_and_each_is_compared_separately(lan):
     assert answer["differences"][0]["settings"] == crossed.settings[0]
 
 
-def test_as_is_means_the_scenarios_own_policy_with_its_settings(celltrain, tmp_path):
+def test_the_policy_name_as_is_means_the_scenarios_own_policy_with_its_settings(celltrain, tmp_path):
     """Regression: a custom formula could not be compared with EPD, because `formula` alone lacks its rule."""
     path = tmp_path / "own.toml"
     formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'
@@ -134,7 +134,7 @@ def test_policies_are_found_by_common_spellings_and_red_is_explained():
 
 
 @pytest.mark.slow
-def test_ticks_are_only_at_conditions_that_ran(lan):
+def test_axis_ticks_are_only_at_conditions_that_ran(lan):
     """Regression: between 500 and 4000, ticks were at 1000, 2000 and 3000, and none at 500."""
     buffers = [60, 120, 240, 480]
     vary = {"port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()], "port.bottleneck.buffer": buffers}
@@ -154,7 +154,7 @@ def test_with_several_scenarios_varied_settings_are_conditions(lan):
     assert both.runs.column_names == ["name", "port.bottleneck.buffer", "seed", "fingerprint", "fairness"]
 
 
-def test_the_command_gives_the_result_of_the_call(celltrain, tmp_path):
+def test_the_compare_command_gives_the_result_of_the_python_function(celltrain, tmp_path):
     """Uses every output format; the JSON is a stable interface."""
     folder, table, picture = tmp_path / "out", tmp_path / "table.csv", tmp_path / "figure.svg"
     options = ("--seeds", 3, "--vary", "duration=50ms", "--measures", "efficiency,fairness,goodput_mbps")
@@ -194,7 +194,7 @@ def test_the_printed_table_marks_differences_beyond_the_spread(celltrain):
     assert re.search(r"lan-epd .*\+[0-9.,]+ ± [0-9.,]+ \*", answer.out)
 
 
-def test_seeds_that_change_nothing_are_named():
+def test_a_comparison_warns_if_different_seeds_give_the_same_run():
     """With a single flow and EPD, cells never contend, so nothing is random."""
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.Epd(), duration="50ms")
     with pytest.warns(
@@ -208,7 +208,7 @@ def test_seeds_that_change_nothing_are_named():
         ct.compare("lan-tail-drop", seeds=5, vary={"duration": ["1s"]}, measures=["efficiency"])
 
 
-def test_the_options_that_a_warning_of_seeds_names_can_be_pasted(celltrain):
+def test_options_in_the_warning_about_equal_seeds_can_be_pasted_into_the_command(celltrain):
     """Both are settings of the scenario named in the warning, and both remove the warning."""
     alone = (
         "run",
@@ -229,7 +229,7 @@ def test_the_options_that_a_warning_of_seeds_names_can_be_pasted(celltrain):
     assert "100 ms ticks, random phases" in pasted.out
 
 
-def test_options_for_stacks_have_no_ticks(celltrain):
+def test_options_suggested_for_protocol_stacks_do_not_contain_clock_ticks(celltrain):
     one = ("run", "lan-quic", "--seeds", 3, "--set", "topology.n_source.sources=1", "--set", "duration=20ms")
     assert "Add --set host.start_spread=100ms, or vary delays too" in celltrain(*one).err
     assert celltrain(*one, "--set", "host.start_spread=100ms").code == 0
@@ -237,7 +237,7 @@ def test_options_for_stacks_have_no_ticks(celltrain):
     assert "--set tcp.reno.tick_phase=random" in both
 
 
-def test_options_for_several_tcps_leave_the_name_open():
+def test_options_suggested_for_several_tcps_leave_the_name_of_the_tcp_open():
     assert "--set tcp.reno.tick_phase=random" in plan_warnings.seeds_hardly_matter(
         3, 1, 1, "", ["reno (a, b)", "reno (c)"]
     )
@@ -246,7 +246,7 @@ def test_options_for_several_tcps_leave_the_name_open():
     )
 
 
-def test_a_run_with_several_seeds_is_a_comparison_of_one(celltrain, small, tmp_path):
+def test_a_run_with_several_seeds_is_a_comparison_of_a_single_scenario(celltrain, small, tmp_path):
     answer = celltrain("run", small, "--seeds", 4, "--seed", 7, "--json")
     [one] = answer.json["scenarios"]
     values = [ct.run(small, seed=seed).efficiency for seed in range(7, 11)]
@@ -325,7 +325,7 @@ def test_options_for_single_runs_are_refused_with_several_seeds(celltrain, small
         (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),
     ],
 )
-def test_faults_are_named_before_anything_runs(celltrain, tmp_path, monkeypatch, arguments, expected):
+def test_a_comparison_reports_all_faults_before_any_run(celltrain, tmp_path, monkeypatch, arguments, expected):
     monkeypatch.chdir(tmp_path)
     answer = celltrain("compare", *arguments)
     assert answer.code == 2
@@ -370,7 +370,7 @@ def test_the_most_important_difference_is_named_first(lan):
     )
 
 
-def test_one_seed_has_a_mean_and_no_interval(lan):
+def test_a_comparison_with_one_seed_has_means_and_no_confidence_intervals(lan):
     one = ct.compare(lan, seeds=1, measures=["efficiency"])
     [row] = one.table.to_pylist()
     assert (row["n"], row["sd"], row["low"], row["high"]) == (1, None, None, None)
@@ -378,7 +378,7 @@ def test_one_seed_has_a_mean_and_no_interval(lan):
     assert repr(one) == "Compared(lan: 1 seed)"
 
 
-def test_failed_runs_are_named_and_excluded(celltrain, small, failing):
+def test_failed_runs_are_reported_and_excluded_from_the_means(celltrain, small, failing):
     """The second seed panics; the others are still compared."""
     failing.append(2)
     answer = celltrain("compare", small, "--seeds", 3, "--jobs", 1, "--json")
@@ -404,7 +404,7 @@ def test_figures_have_the_requested_width_and_contain_their_bars(compared):
             assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
 
 
-def test_every_condition_has_its_place_in_the_figure(lan):
+def test_every_condition_of_a_comparison_has_its_own_place_in_the_figure(lan):
     """Numeric conditions are on the x-axis; each value of another condition has its own panel."""
     vary = {
         "port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()],
@@ -453,7 +453,7 @@ def test_a_varied_setting_is_headed_by_its_last_part(celltrain):
     assert re.search(r"^  policy +buffer +mean +difference from tail_drop$", told, re.MULTILINE)
 
 
-def test_every_tcp_is_named_at_the_head(celltrain):
+def test_the_heading_of_a_comparison_names_every_tcp(celltrain):
     alike = celltrain("compare", *LAN, "--seeds", 1)
     assert "\nTCP: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)\n" in alike.out
     lan = ["compare", "lan-epd", "lan-sack", "--vary", "duration=20ms", "--seeds", 1]
@@ -474,7 +474,7 @@ def test_intervals_of_few_seeds_beyond_possible_values_give_a_warning():
     assert not any("seeds are few" in warning for warning in enough.warnings)
 
 
-def test_one_form_of_tables_at_a_time(celltrain):
+def test_only_one_format_of_tables_can_be_chosen(celltrain):
     is_refused(celltrain("compare", *LAN, "--md", "--tex"), ["--tex", "cannot be combined with --md"])
     assert celltrain("run", "lan-epd", "--tex", "--json").code == 2
     markdown = celltrain("compare", *LAN, "--seeds", 2, "--md").out
@@ -497,7 +497,7 @@ def test_an_invalid_whole_number_gets_a_message(celltrain, monkeypatch, option, 
 
 
 @pytest.mark.slow
-def test_help_does_not_mention_int_range(celltrain):
+def test_the_help_text_does_not_contain_the_internal_name_int_range(celltrain):
     for command in ("run", "compare", "vet", "why", "reproduce", "sweep", "import"):
         told = celltrain(command, "--help").out
         assert "int range" not in told and "<=x" not in told
@@ -546,7 +546,7 @@ def test_a_measure_that_is_undefined_is_marked_in_its_row():
     assert [(text.get_text(), text.get_position()[1]) for text in fairness.texts] == [("undefined", 1)]
 
 
-def test_a_setting_that_fits_no_case_is_refused(celltrain):
+def test_a_setting_that_applies_to_no_compared_case_is_refused(celltrain):
     """Regression: the setting was ignored, although the table heading named it."""
     words = "changes nothing: no case has tcp.tahoe; they have tcp.reno, tcp.sack"
     phase, tcp = "tcp.tahoe.tick_phase", "tcp=reno,sack"
@@ -561,7 +561,7 @@ def test_a_setting_that_fits_no_case_is_refused(celltrain):
     assert (fault.key, fault.value, fault.problem) == ("vary", phase, words)
 
 
-def test_a_setting_of_some_cases_names_them(celltrain):
+def test_a_setting_that_applies_to_some_compared_cases_only_names_them_in_a_note(celltrain):
     options = ("--seeds", 2, "--set", "duration=50ms", "--set", "tcp.reno.tick_phase=random")
     line = "tcp.reno.tick_phase = random (only where tcp is reno)"
     vary = ("--vary", "tcp=vanilla,reno,sack")
@@ -623,18 +623,18 @@ def test_a_comparison_of_settings_names_its_scenario(celltrain, tmp_path):
     assert "lan-epd: means of 2 seeds" in (tmp_path / "a.svg").read_text()
 
 
-def test_whole_numbers_are_whole_in_tables(celltrain):
+def test_whole_numbers_in_tables_have_no_decimal_places(celltrain):
     options = ("--seeds", 2, "--set", "duration=5ms", "--vary", "port.bottleneck.buffer=11399,11401")
     told = celltrain("compare", "zero-loss", *options, "--measures", "ports.bottleneck.buffer_cells").out
     assert "11,399 ± 0" in told and "11,401 ± 0" in told
 
 
-def test_a_figure_names_its_settings(celltrain, tmp_path):
+def test_the_figure_of_a_comparison_names_the_compared_settings(celltrain, tmp_path):
     celltrain("compare", "lan-epd", "lan-fba", "--seeds", 2, "--set", "duration=5ms", "--plot", tmp_path / "a.svg")
     assert "set: duration = 5 ms" in (tmp_path / "a.svg").read_text()
 
 
-def test_a_measuring_window_is_named(celltrain):
+def test_the_output_of_a_comparison_names_the_measuring_window(celltrain):
     options = ("--seeds", 2, "--set", "duration=200ms", "--set", "measure.from=50ms")
     assert "from 50ms to the end; largest queues are of the whole run" in celltrain("run", "lan-epd", *options).out
     assert "largest queues" not in celltrain("run", "lan-epd", *options[:4]).out

@@ -93,7 +93,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("command, arguments", [(name, words) for name, cases in CASES.items() for words in cases])
-def test_no_csv_of_a_command_contains_a_formula_or_a_control_character(folder, tmp_path, celltrain, command, arguments):
+def test_no_csv_output_contains_a_spreadsheet_formula_or_a_control_character(
+    folder, tmp_path, celltrain, command, arguments
+):
     words = [word.replace("{}", str(folder)) for word in arguments]
     answer = celltrain(*command.split(), *words, "--csv", "-")
     assert answer.code == (2 if command == "check" else 0), answer.err
@@ -106,7 +108,7 @@ def test_no_csv_of_a_command_contains_a_formula_or_a_control_character(folder, t
         check(file.read_text())
 
 
-def test_exported_rows_contain_no_formulas(folder, tmp_path, celltrain):
+def test_rows_exported_from_a_store_contain_no_spreadsheet_formulas(folder, tmp_path, celltrain):
     for wide in ([], ["--wide"]):
         out = tmp_path / "rows.csv"
         assert celltrain("store", "export", folder / "store", "--csv", *wide, "--out", out).code == 0
@@ -114,7 +116,7 @@ def test_exported_rows_contain_no_formulas(folder, tmp_path, celltrain):
         assert "'=HYPERLINK(1)" in out.read_text()
 
 
-def test_one_module_writes_all_csv():
+def test_a_single_module_writes_all_csv_output():
     writers = ("csv.writer", "csv.DictWriter", "CSVWriter", "write_csv(table, file")
     found = {
         path.name

@@ -115,7 +115,7 @@ def failed(answer) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("formula, expected", DEAD.values(), ids=DEAD)
-def test_check_and_vet_name_a_dead_formula(formula, expected):
+def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_nothing(formula, expected):
     warnings = read(lan({"formula": formula})).warnings
     assert len(warnings) == 1, warnings
     assert expected in warnings[0]
@@ -135,7 +135,7 @@ def test_check_and_vet_name_a_dead_formula(formula, expected):
     assert expected.split(", after")[0].split(" frames while")[-1] in evidence
 
 
-def test_check_and_vet_name_a_formula_that_shares_out_a_nearly_empty_buffer():
+def test_the_check_and_vet_commands_report_a_formula_that_refuses_cells_of_a_nearly_empty_buffer():
     """Advice to use "<=" led to this formula. `check` was silent, but the goodput was a fraction of tail drop's."""
     policy = {"formula": {"admit": "X < 0.8 * K and Y * N <= 1.2 * X"}}
     expected = (
@@ -163,7 +163,7 @@ def test_a_formula_that_admits_into_an_empty_buffer_gets_no_warning(admit):
         (NeverOpens(), f"{EMPTY}; nothing was carried in lan-5"),
     ],
 )
-def test_vet_names_a_dead_class(policy, expected):
+def test_the_vet_command_reports_a_policy_class_that_admits_nothing(policy, expected):
     found = dict(failed(ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)))
     evidence = found.pop(ADMITS)
     assert found == ({CARRIES: "0 % in lan-5"} if "nothing was carried" in expected else {})
@@ -172,7 +172,7 @@ def test_vet_names_a_dead_class(policy, expected):
     assert read(lan(policy)).warnings == []
 
 
-def test_a_run_of_a_dead_class_warns_that_it_carried_nothing():
+def test_a_run_whose_policy_class_admits_nothing_warns_that_no_data_arrived():
     with pytest.warns(ct.CelltrainWarning, match="this run carried nothing"):
         assert ct.run(lan(Student())).fairness is None
 
@@ -186,7 +186,7 @@ def test_a_policy_without_goodput_does_not_make_an_axis_ineffective():
 
 
 @pytest.mark.slow
-def test_a_class_that_admits_into_an_empty_buffer_passes_vet():
+def test_a_policy_class_that_admits_cells_into_an_empty_buffer_passes_the_vet_command():
     assert failed(ct.vet(Fair(), scenarios=["lan-5"], beside=[], seeds=1)) == []
 
 
@@ -195,7 +195,7 @@ def dead():
     return lan(ct.Formula(**DEAD["0 < 0 in an empty buffer"][0]), name="dead")
 
 
-def test_every_shipped_scenario_passes_without_such_a_warning():
+def test_no_shipped_scenario_gets_the_warning_about_policies_that_admit_nothing():
     for name in shipped.names("scenario"):
         told = read(name).warnings
         assert not [one for one in told if "buffer is empty" in one or "single cell" in one], name
@@ -212,7 +212,7 @@ def test_fairness_of_a_run_that_carried_nothing_is_undefined(dead, engine):
     assert "fairness undefined" in str(result) and "fairness=undefined" in repr(result)
 
 
-def test_run_prints_undefined_and_files_have_an_empty_value(dead, celltrain, tmp_path):
+def test_the_run_command_prints_undefined_measures_as_such_and_leaves_them_empty_in_files(dead, celltrain, tmp_path):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     told = celltrain("run", file)
@@ -223,7 +223,7 @@ def test_run_prints_undefined_and_files_have_an_empty_value(dead, celltrain, tmp
     assert several["scenarios"][0]["fairness"] == {"mean": None, "low": None, "high": None, "n": 0}
 
 
-def test_check_warns_and_exits_with_0(dead, celltrain, tmp_path):
+def test_the_check_command_warns_about_a_policy_that_admits_nothing_and_exits_with_0(dead, celltrain, tmp_path):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     told = celltrain("check", file)
@@ -232,7 +232,7 @@ def test_check_warns_and_exits_with_0(dead, celltrain, tmp_path):
     assert "valid, with 1 warning" in told.err + told.out
 
 
-def test_a_comparison_first_names_runs_that_carried_nothing(dead):
+def test_a_comparison_reports_runs_that_delivered_no_data_before_its_results(dead):
     with pytest.warns(ct.CelltrainWarning) as told:
         both = ct.compare(dead, lan(ct.Epd(threshold="80%"), name="epd"), seeds=2, measures=["fairness", "efficiency"])
     first = "dead carried nothing in any of 2 runs: its fairness is undefined, and a comparison with it is meaningless"
@@ -247,7 +247,7 @@ def test_a_comparison_first_names_runs_that_carried_nothing(dead):
     assert "undefined" in str(both)
 
 
-def test_compare_prints_runs_that_carried_nothing_in_the_heading(dead, celltrain, tmp_path):
+def test_the_compare_command_prints_runs_that_delivered_no_data_in_the_heading(dead, celltrain, tmp_path):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     vary = ("--vary", "port.bottleneck.policy=as-is,epd:threshold=80%")
@@ -271,7 +271,7 @@ def test_a_mean_states_its_number_of_seeds():
     assert any(f"carried nothing in {empty} of 8 runs: fairness is undefined there" in one for one in said["warnings"])
 
 
-def test_ratios_in_measures_are_undefined_as_well(dead):
+def test_a_measure_that_divides_by_zero_is_undefined(dead):
     with pytest.warns(ct.CelltrainWarning):
         compared = ct.compare(
             dead,
@@ -288,7 +288,7 @@ def test_ratios_in_measures_are_undefined_as_well(dead):
 NEARLY_DEAD = {"selective_drop": {"threshold": 0}}
 
 
-def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, tmp_path):
+def test_the_vet_command_fails_a_policy_with_less_than_half_the_goodput_of_tail_drop(celltrain, tmp_path):
     """The policy admits one frame of each VC at a time. It is fair, but delivers very little."""
     file = tmp_path / "d16.toml"
     file.write_text("[policy]\nselective_drop = { threshold = 0 }\n")
@@ -311,7 +311,7 @@ def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_comparisons_sweeps_and_reports_name_policies_that_carry_little(celltrain, tmp_path):
+def test_comparisons_sweeps_and_reports_warn_about_policies_with_very_low_goodput(celltrain, tmp_path):
     policies = {"tail": {"tail_drop": {}}, "d16": NEARLY_DEAD}
     over = {"policy": {"path": "port.bottleneck.policy", "values": policies}, "duration": ["100ms", "200ms"]}
     with pytest.warns(ct.CelltrainWarning, match="d16 carries"):
@@ -334,7 +334,7 @@ def test_networks_and_tcps_are_not_ranked_against_each_other():
     assert not [one for one in found.warnings if "ignore its" in one]
 
 
-def test_vet_prints_low_goodput_first_and_exits_with_1(celltrain, tmp_path):
+def test_the_vet_command_reports_low_goodput_first_and_exits_with_1(celltrain, tmp_path):
     file = tmp_path / "z.toml"
     file.write_text('[policy.formula]\nadmit = "X < 0.8 * K and Y * N < 1.2 * X"\n')
     told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "2", "--beside", "epd")
@@ -346,7 +346,7 @@ def test_vet_prints_low_goodput_first_and_exits_with_1(celltrain, tmp_path):
     assert "undefined" in told.out and "*" not in next(x for x in told.out.splitlines() if "fairness" in x)
 
 
-def test_a_report_first_names_points_that_carried_nothing(tmp_path):
+def test_a_report_begins_with_points_at_which_no_data_was_delivered(tmp_path):
     over = {"R": {"path": "port.bottleneck.policy.formula.constants.R", "values": [-0.1, 0.5]}}
     base = lan(ct.Formula(admit="X <= R * K", constants={"R": 0.5}))
     with pytest.warns(ct.CelltrainWarning, match="2 runs of 4 carried nothing"):
@@ -362,7 +362,7 @@ def test_a_report_first_names_points_that_carried_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_tail_drop(tmp_path, celltrain):
+def test_a_search_warns_if_its_best_policies_have_less_than_half_the_goodput_of_tail_drop(tmp_path, celltrain):
     """A policy that admits frames only into a nearly empty buffer scores well on fairness and queue length."""
     text = PLAN.replace(
         "policy = { selective_drop = {} }", 'policy.formula = { admit = "X <= R * K", constants.R = 0.5 }'
@@ -404,7 +404,7 @@ def test_a_reproduction_leaves_out_runs_in_which_a_number_is_undefined():
     assert {one.number.quantity.name for one in found.scored} == {"efficiency"}
 
 
-def test_the_search_for_a_formula_cannot_win_with_one_that_carries_nothing():
+def test_a_formula_that_delivers_no_data_cannot_win_a_search():
     import numpy as np
 
     import_or_skip("optuna")

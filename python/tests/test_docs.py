@@ -111,7 +111,7 @@ def checkout(tmp_path, monkeypatch):
         if code(page, "python")
     ],
 )
-def test_the_python_of_a_page_runs(page, checkout):
+def test_the_python_code_on_every_page_runs(page, checkout):
     names = {"__name__": "__main__"}
     for block in code(page, "python"):
         # Keep the page's line numbers, so that tracebacks point to the page.
@@ -149,7 +149,7 @@ def lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip(" ─")]
 
 
-def test_an_output_matches_except_for_omitted_lines():
+def test_the_output_of_a_command_on_a_page_matches_except_for_omitted_lines():
     printed = "a  1\n\nb  2 of 3\n ───\nc  3\n"
     for shown in ("a 1\nb 2 of 3\nc 3\n", "...\nc 3\n", "a 1\n...\n", "a 1\nb 2 ...\n c  3\n", "...\nb 2 of 3\n...\n"):
         assert matches(shown, printed), shown
@@ -195,7 +195,7 @@ def test_the_command_line_accepts_every_command_of_a_page(page):
             is_accepted(COMMAND_LINE, "celltrain", arguments)
 
 
-def test_an_unknown_option_is_not_accepted():
+def test_a_command_on_a_page_with_an_unknown_option_is_reported():
     is_accepted(COMMAND_LINE, "celltrain", ["run", "lan-epd", "--seed", "2"])
     for arguments in (["run", "lan-epd", "--sede", "2"], ["run", "lan-epd", "--step"], ["store", "verify"]):
         with pytest.raises(UsageError):
@@ -211,7 +211,7 @@ def test_an_unknown_option_is_not_accepted():
         if commands(page)
     ],
 )
-def test_the_commands_of_a_page_run(page, checkout):
+def test_the_commands_on_every_page_run(page, checkout):
     shown, left = outputs(page), {}
     # Use the table width of the pages.
     wide = {**os.environ, "COLUMNS": "120"}

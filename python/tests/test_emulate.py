@@ -167,7 +167,7 @@ def test_a_connection_gets_the_rate_of_a_slow_link(line):
 @LINUX
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_ended_emulation_leaves_no_interfaces(line, number):
+def test_after_an_emulation_no_network_interfaces_remain(line, number):
     ready = [*in_host("destination1", "sleep", "1000"), *in_host("source1", "sh", "-c", "echo ready; sleep 1000")]
     emulated = subprocess.Popen(command(line, "--duration", "100s", *ready), stdout=subprocess.PIPE, text=True)
     assert emulated.stdout is not None
@@ -207,23 +207,23 @@ def namespaces() -> set[Path]:
         (["--set", "tcp.vanilla.mss=20B"], ["flow tcp1 carries packets of at most 60 bytes", "larger mss"]),
     ],
 )
-def test_bad_input_is_refused_with_a_message(celltrain, line, words, refusal):
+def test_invalid_input_of_an_emulation_is_refused_with_a_message(celltrain, line, words, refusal):
     is_refused(celltrain("emulate", line, *words), refusal)
 
 
 @LINUX
-def test_a_network_without_tcp_flows_is_refused(celltrain, line):
+def test_an_emulated_network_without_tcp_flows_is_refused(celltrain, line):
     line.write_text(LINE + '\n[flow.tcp1.traffic.constant_rate]\nrate = "1Mbps"\npacket = "512B"\n')
     is_refused(celltrain("emulate", line), ["the scenario has no TCP flow"])
 
 
-def test_an_unsuitable_machine_gets_a_message(celltrain, line, monkeypatch):
+def test_emulation_on_an_unsuitable_machine_is_refused_with_a_message(celltrain, line, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     is_refused(celltrain("emulate", line), ["emulate needs Linux"])
 
 
 @LINUX
-def test_missing_rights_and_programs_are_named_together(celltrain, line, monkeypatch):
+def test_missing_permissions_and_programs_of_an_emulation_are_reported_together(celltrain, line, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr(emulation, "CAPABILITIES", {"CAP_NEW": 63, "CAP_OTHER": 62})
     monkeypatch.setattr(emulation, "TUN", "/dev/net/none")
@@ -237,14 +237,14 @@ def test_missing_rights_and_programs_are_named_together(celltrain, line, monkeyp
 
 @LINUX
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is missing (Debian's package util-linux)")
-def test_a_process_without_rights_is_refused(line):
+def test_an_emulation_without_the_required_permissions_is_refused(line):
     without = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
     done = subprocess.run(command(line, before=without), capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "emulate needs CAP_SYS_ADMIN: run it as root, such as with sudo\n"
 
 
-def test_lateness_that_a_result_depends_on_is_a_warning():
+def test_packets_late_enough_to_change_a_result_give_a_warning():
     report = {"lateness_us": {"p99": 100.0}, "shortest_round_trip_us": 1001.0}
     assert emulation.doubts(report) == []
     [doubt] = emulation.doubts(report | {"shortest_round_trip_us": 999.0})

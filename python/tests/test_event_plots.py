@@ -49,7 +49,7 @@ def labels(axes) -> list[str]:
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_tables_are_read_on_first_use(result: ct.RunResult) -> None:
+def test_tables_of_events_are_read_when_they_are_first_used(result: ct.RunResult) -> None:
     assert list(result.events) == ["segments", "timers", "frames", "cells", "rates", "memories"]
     folder = result.events.folder
     assert folder is not None
@@ -60,7 +60,7 @@ def test_tables_are_read_on_first_use(result: ct.RunResult) -> None:
     assert (metadata[b"scenario"], metadata[b"seed"]) == (b"three", b"1")
 
 
-def test_missing_events_are_named(result: ct.RunResult, tmp_path: Path) -> None:
+def test_a_plot_names_the_events_that_are_missing(result: ct.RunResult, tmp_path: Path) -> None:
     with pytest.raises(ct.NotTracedError, match=r"the run recorded no events: run it with events=ct.Events"):
         ct.run(scenario(duration="1ms")).events["segments"]
     some = ct.run(scenario(duration="1ms"), events=ct.Events(folder=tmp_path, kinds=["timers"]))
@@ -100,7 +100,7 @@ def test_only_the_chosen_window_of_time_and_sequence_is_drawn(result: ct.RunResu
     assert 4.8 < axes.get_xlim()[0] < axes.get_xlim()[1] < 8.2
 
 
-def test_the_time_axis_is_the_requested_window(result: ct.RunResult) -> None:
+def test_the_time_axis_of_an_event_plot_covers_the_requested_window(result: ct.RunResult) -> None:
     diagrams = result.plot
     for draw in (
         lambda window: diagrams.sequence("tcp1", window=window),
@@ -115,7 +115,7 @@ def test_the_time_axis_is_the_requested_window(result: ct.RunResult) -> None:
     assert all((edge.min(), edge.max()) == pytest.approx((5, 8.5)) for edge in edges)
 
 
-def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None:
+def test_the_cells_in_the_anatomy_plot_add_up_to_the_recorded_queue(result: ct.RunResult) -> None:
     from celltrain.drawing.diagrams import _waiting
     from celltrain.drawing.event_rows import rows_of
 
@@ -144,7 +144,7 @@ def test_cells_waiting_at_the_start_of_a_window_are_found(policy: models.Policy,
             assert waiting[:, np.searchsorted(times, time, side="right") - 1].sum() == cells, (vcs, time)
 
 
-def test_the_anatomy_shows_pauses_at_their_times() -> None:
+def test_the_anatomy_plot_shows_pauses_at_their_times() -> None:
     """Two bursts of thousands of cells with a long pause and an empty buffer between them, then a third burst."""
     from celltrain.drawing.diagrams import _COLUMNS, _drawn
 
@@ -160,7 +160,9 @@ def test_the_anatomy_shows_pauses_at_their_times() -> None:
 
 
 @pytest.mark.slow
-def test_the_anatomy_has_the_threshold_the_buffer_and_marks(result: ct.RunResult, cut: ct.RunResult) -> None:
+def test_the_anatomy_plot_shows_the_threshold_the_buffer_and_congestion_marks(
+    result: ct.RunResult, cut: ct.RunResult
+) -> None:
     axes = result.plot.anatomy("sw1->sw2")
     refused = sum(row["event"] == "refused" for row in result.events["frames"].to_pylist())
     assert set(labels(axes)) == {
@@ -171,7 +173,7 @@ def test_the_anatomy_has_the_threshold_the_buffer_and_marks(result: ct.RunResult
     assert f"cell lost: no room ({len(lost)})" in labels(cut.plot.anatomy("sw1->sw2"))
 
 
-def test_the_ladder_follows_a_frame_from_port_to_port(result: ct.RunResult) -> None:
+def test_the_ladder_plot_follows_a_frame_from_port_to_port(result: ct.RunResult) -> None:
     axes = result.plot.ladder("tcp1", 0)
     assert axes.get_title().endswith(f"\nTCP: {result.tcp}")
     assert [text.get_text() for text in axes.get_xticklabels()] == ["source1", "sw1", "sw2", "destination1"]
@@ -185,7 +187,7 @@ def test_the_ladder_follows_a_frame_from_port_to_port(result: ct.RunResult) -> N
     assert "delivered" in labels(axes)
 
 
-def test_the_ladder_is_of_the_first_frame_that_lost_some_of_its_cells(cut: ct.RunResult) -> None:
+def test_by_default_the_ladder_plot_shows_the_first_frame_that_lost_some_of_its_cells(cut: ct.RunResult) -> None:
     plot = cut.events.plot
     axes = plot.ladder("tcp1")
     first = next(r for r in cut.events["frames"].to_pylist() if r["vc"] == "tcp1" and r["event"] == "cut")
@@ -194,7 +196,7 @@ def test_the_ladder_is_of_the_first_frame_that_lost_some_of_its_cells(cut: ct.Ru
     assert plot.notes == []
 
 
-def test_the_ladder_is_of_the_slowest_frame_if_frames_were_lost_as_a_whole(result: ct.RunResult) -> None:
+def test_the_ladder_plot_shows_the_slowest_frame_if_only_whole_frames_were_lost(result: ct.RunResult) -> None:
     frames = result.events["frames"].to_pylist()
     assert any(r["vc"] == "tcp1" and r["event"] == "refused" for r in frames)
     assert not any(r["vc"] == "tcp1" and r["event"] == "cut" for r in frames)
@@ -205,7 +207,9 @@ def test_the_ladder_is_of_the_slowest_frame_if_frames_were_lost_as_a_whole(resul
 
 
 @pytest.mark.slow
-def test_by_default_the_connection_with_the_longest_silence_is_drawn(celltrain: Command, tmp_path: Path) -> None:
+def test_by_default_event_plots_show_the_connection_with_the_longest_silence(
+    celltrain: Command, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     assert celltrain("run", "lan-epd", "--set", "duration=50ms", "--events", out).code == 0
     retransmitted = ct.read_events(out)["segments"].to_pylist()
@@ -218,7 +222,7 @@ def test_by_default_the_connection_with_the_longest_silence_is_drawn(celltrain: 
     assert answer["flow"] in ct.read_events(out)["cells"]["vc"].to_pylist()
 
 
-def test_the_anatomy_of_one_flow_has_its_cells(tmp_path: Path) -> None:
+def test_the_anatomy_plot_of_one_flow_shows_only_cells_of_the_flow(tmp_path: Path) -> None:
     kept = ct.Events(folder=tmp_path / "tcp2", flows=["tcp2"])
     ct.run(scenario(), events=kept)
     axes = ct.read_events(tmp_path / "tcp2").plot.anatomy()
@@ -241,7 +245,7 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
     return ct.run(scenario(policy=ct.Ppd()), events=tmp_path_factory.mktemp("rest") / "events")
 
 
-def test_the_anatomy_marks_every_cell_that_is_lost(rest: ct.RunResult) -> None:
+def test_the_anatomy_plot_marks_every_lost_cell(rest: ct.RunResult) -> None:
     lost = [row["reason"] for row in rest.events["cells"].to_pylist() if row["event"] == "lost"]
     of_frames = lost.count("its frame had lost a cell")
     marks = labels(rest.plot.anatomy())
@@ -250,7 +254,7 @@ def test_the_anatomy_marks_every_cell_that_is_lost(rest: ct.RunResult) -> None:
     assert of_frames > 100 and lost.count("no room") + of_frames == len(lost)
 
 
-def test_the_ladder_counts_losses_by_reason(rest: ct.RunResult) -> None:
+def test_the_ladder_plot_counts_losses_by_reason(rest: ct.RunResult) -> None:
     cells = [row for row in rest.events["cells"].to_pylist() if row["event"] == "lost" and row["vc"] == "tcp1"]
     frame = next(row["frame"] for row in cells if row["reason"] == "its frame had lost a cell")
     reasons = [row["reason"] for row in cells if row["frame"] == frame]
@@ -259,7 +263,7 @@ def test_the_ladder_counts_losses_by_reason(rest: ct.RunResult) -> None:
         assert any(label.startswith(f"lost: {reason} ({reasons.count(reason)} of ") for label in marks), marks
 
 
-def test_vcs_that_have_merged_are_one_in_the_anatomy(tmp_path: Path) -> None:
+def test_the_anatomy_plot_shows_merged_vcs_as_one(tmp_path: Path) -> None:
     path = tmp_path / "merge.toml"
     path.write_text(
         'duration = "20ms"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = "5us"\n[tcp.tahoe]\n'
@@ -296,7 +300,7 @@ def test_the_same_run_draws_the_same_files(celltrain: Command, small: Path, tmp_
         (["ladder", "--flow", "tcp1", "--frame", "100000"], "has no recorded cells"),
     ],
 )
-def test_impossible_plots_are_refused(
+def test_impossible_event_plots_are_refused(
     celltrain: Command, tmp_path_factory: pytest.TempPathFactory, arguments: list[str], words: str
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "refused"

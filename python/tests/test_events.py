@@ -61,7 +61,7 @@ def test_an_event_folder_has_every_kind_with_units_and_meanings(
         assert column in tables["cells"].column_names
 
 
-def test_a_run_with_events_is_the_run_without(
+def test_recording_events_does_not_change_the_run(
     small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]]
 ) -> None:
     result, _ = everything
@@ -69,7 +69,9 @@ def test_a_run_with_events_is_the_run_without(
     assert result.fingerprint == ct.run(small).fingerprint
 
 
-def test_events_add_up_to_the_result(everything: tuple[ct.RunResult, dict[str, pa.Table]]) -> None:
+def test_the_counts_of_events_add_up_to_the_results_of_the_run(
+    everything: tuple[ct.RunResult, dict[str, pa.Table]],
+) -> None:
     result, tables = everything
     for flow in result.flows.to_pylist():
         counts = Counter(rows(tables["segments"], flow=flow["name"])["event"].to_pylist())
@@ -98,7 +100,7 @@ def test_cells_are_numbered_within_their_frame(everything: tuple[ct.RunResult, d
     assert rows(cells, event="arrived")["last"].to_pylist() == [False] * 11 + [True]
 
 
-def test_a_window_that_ends_early_has_the_rows_and_the_run_of_the_whole(
+def test_events_of_a_window_that_ends_early_equal_those_of_the_whole_run(
     small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
 ) -> None:
     whole, tables = everything
@@ -132,7 +134,9 @@ def test_segment_events_of_the_fast_engine_match_the_reference(
         assert pq.read_table(tmp_path / f"{kind}.parquet").equals(everything[1][kind])
 
 
-def test_the_command_chooses_kinds_flows_and_a_window(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_the_run_command_chooses_kinds_of_events_flows_and_a_window(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "events"
     answer = celltrain(
         "run", small, "--events", out, "--kinds", "segments,frames", "--flow", "tcp2", "--window", "0ms:1ms"
@@ -147,7 +151,7 @@ def test_the_command_chooses_kinds_flows_and_a_window(celltrain: Command, small:
         assert 0 <= min(times) <= max(times) < 0.001
 
 
-def test_rate_changes_name_their_rule(tmp_path: Path) -> None:
+def test_events_of_rate_changes_name_the_rule_that_caused_them(tmp_path: Path) -> None:
     result = ct.run(
         abr(tmp_path),
         events=ct.Events(tmp_path / "out", kinds=["rates", "cells"]),
@@ -218,7 +222,7 @@ def test_a_flow_and_a_vc_that_exclude_each_other_are_refused(celltrain: Command,
         assert problem in " ".join(answer.err.split())
 
 
-def test_an_empty_file_is_named(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_an_event_file_without_rows_is_named_in_a_note(celltrain: Command, small: Path, tmp_path: Path) -> None:
     answer = celltrain("run", small, "--events", tmp_path / "out", "--window", "0s:1ns", "--kinds", "timers,frames")
     assert answer.code == 0
     assert f"wrote {tmp_path / 'out' / 'timers.parquet'}: no timers in the window" in answer.out
@@ -308,7 +312,7 @@ def test_a_packet_dropped_by_an_edge_device_after_a_rate_decrease_appears_in_all
     assert {f"lost: the rate fell ({own} of {own})", "waits"} <= set(labels)
 
 
-def test_a_step_below_a_tick_of_the_clock_is_refused_with_the_tick() -> None:
+def test_a_sampling_step_below_the_time_unit_is_refused_with_the_time_unit() -> None:
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="100us")
     with pytest.raises(
         ct.ScenarioError, match=r"shorter than a tick of the run's clock, so the smallest step is (.*)s"
@@ -318,7 +322,7 @@ def test_a_step_below_a_tick_of_the_clock_is_refused_with_the_tick() -> None:
     assert len(set(times)) == len(times) == 1001
 
 
-def test_an_existing_file_is_not_overwritten(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_an_existing_output_file_is_not_overwritten(celltrain: Command, small: Path, tmp_path: Path) -> None:
     there = tmp_path / "timers.parquet"
     there.write_text("mine")
     answer = celltrain("run", small, "--events", tmp_path)
@@ -327,7 +331,7 @@ def test_an_existing_file_is_not_overwritten(celltrain: Command, small: Path, tm
     assert list(tmp_path.iterdir()) == [there]
 
 
-def test_a_choice_without_a_folder_is_refused(celltrain: Command, small: Path) -> None:
+def test_an_event_option_without_an_output_folder_is_refused(celltrain: Command, small: Path) -> None:
     answer = celltrain("run", small, "--window", "1ms:2ms")
     assert answer.code == 2
     assert "name a folder for them with --events DIR" in answer.err
@@ -354,7 +358,9 @@ def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
     assert b"interrupted_at_s" in ct.read_events(tmp_path)["segments"].schema.metadata
 
 
-def test_writing_of_events_is_not_interrupted_when_it_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_of_events_is_not_interrupted_when_it_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Regression: after 50 ms, the writer's Python code was interrupted as if it were the user's policy.
     lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800), duration="60s")
     cancel = ct.Cancel()

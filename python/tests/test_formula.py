@@ -16,7 +16,7 @@ def mine(tmp_path, formula: str) -> str:
     return str(path)
 
 
-def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
+def test_the_check_command_shows_the_place_of_a_mistake_in_a_formula(celltrain, tmp_path):
     path = mine(tmp_path, '{ admit = "X <= R or Y * n / X <= 0.8", constants = { R = "0.9 * K" } }')
     told = celltrain("check", path)
     assert told.code == 2
@@ -46,11 +46,11 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
         ("{ admit = 3 }", ["formula.admit", "is not a formula"]),
     ],
 )
-def test_every_mistake_is_refused_with_its_key(celltrain, tmp_path, formula, words):
+def test_every_mistake_in_a_policy_formula_is_refused_with_its_key(celltrain, tmp_path, formula, words):
     is_refused(celltrain("check", mine(tmp_path, formula)), words)
 
 
-def test_a_wrong_constant_is_reported_once(celltrain, tmp_path):
+def test_an_invalid_constant_of_a_formula_is_reported_once(celltrain, tmp_path):
     """Regression: formulas that used the wrong constant were reported as well, even before the constant itself."""
     for wrong in (
         '{ admit = "X <= B + c", constants = { A = "B / 2", B = -inf }, state = { c = "B + A" } }',
@@ -64,7 +64,7 @@ def test_a_wrong_constant_is_reported_once(celltrain, tmp_path):
         assert told.err.count("mine.toml:10: ") == 1, told.err
 
 
-def test_a_name_that_no_formula_has_is_a_warning(celltrain, tmp_path):
+def test_a_constant_that_no_formula_uses_gives_a_warning(celltrain, tmp_path):
     unused = '{ admit = "X <= alpha", constants = { alpha = 9, alhpa = 8 }, state = { n = 0 }, on_frame.n = "n + 1" }'
     told = celltrain("check", mine(tmp_path, unused))
     assert told.code == 0
@@ -80,7 +80,7 @@ def test_a_formula_of_a_megabyte_is_refused_in_a_few_lines(celltrain, tmp_path):
     assert len(told.err) < 3000
 
 
-def test_explain_shows_the_page_of_the_language(celltrain):
+def test_the_explain_command_shows_the_page_of_the_formula_language(celltrain):
     told = celltrain("explain", "formula").out
     assert "if c then a else b" in told
     assert "random()" in told
@@ -120,7 +120,7 @@ def test_a_comparison_warns_of_results_that_are_not_numbers():
     assert not any("good:" in warning for warning in compared.warnings)
 
 
-def test_axis_values_are_labelled_by_their_differences():
+def test_formulas_as_axis_values_are_labelled_by_their_differences():
     policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold=90)]
     policies.append(ct.Formula(admit="X <= a", constants={"a": 8}))
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=ct.Ppd(), duration="5ms")
@@ -128,7 +128,7 @@ def test_axis_values_are_labelled_by_their_differences():
     assert compared.names == ("fba:z=0.8", "fba:z=0.5", "formula:constants.a=9", "epd", "formula:constants.a=8")
 
 
-def test_constants_of_a_formula_are_searched():
+def test_the_search_command_tunes_constants_of_a_formula():
     from celltrain.ensemble.tuning import TunePlan
 
     assert len(TunePlan.load("tune-formula").configurations.points) == 2
@@ -159,7 +159,7 @@ def sender(tmp_path, formula: str, control: str = "formula") -> str:
     return str(path)
 
 
-def test_windows_as_formulas_give_the_run_of_the_control_they_express(celltrain, tmp_path):
+def test_congestion_controls_as_formulas_give_the_run_of_the_native_control(celltrain, tmp_path):
     ours = celltrain("run", sender(tmp_path, RENO), "--json").json
     lan = ct.n_source(
         sources=3,
@@ -179,7 +179,7 @@ def test_windows_as_formulas_give_the_run_of_the_control_they_express(celltrain,
         assert sent > 100 and 1.5 < cwnd < 1 + sent / 100
 
 
-def test_a_mistake_about_windows_is_shown_at_its_place(celltrain, tmp_path):
+def test_a_mistake_in_a_congestion_formula_is_shown_at_its_place(celltrain, tmp_path):
     told = celltrain("check", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / cwmd" }\n'))
     is_refused(told, ["sender.toml:14: tcp.reno.formula.on_ack.cwnd", "did you mean cwnd?"])
     text, carets = told.err.splitlines()[-2:]
@@ -198,11 +198,11 @@ def test_a_mistake_about_windows_is_shown_at_its_place(celltrain, tmp_path):
         ('on_ack = { cwnd = "1" }', "cubic", ["tcp.reno.formula", 'has no effect, as congestion is "cubic"']),
     ],
 )
-def test_every_mistake_about_windows_is_refused_with_its_key(celltrain, tmp_path, formula, control, words):
+def test_every_mistake_in_a_congestion_formula_is_refused_with_its_key(celltrain, tmp_path, formula, control, words):
     is_refused(celltrain("check", sender(tmp_path, f"{formula}\n", control)), words)
 
 
-def test_windows_that_are_not_numbers_are_counted(celltrain, tmp_path):
+def test_window_sizes_that_are_not_numbers_are_counted(celltrain, tmp_path):
     flows = celltrain("run", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / (cwnd - 1)" }\n'), "--json").json["flows"]
     assert all(flow["replaced_results"] > 0 for flow in flows)
 
@@ -213,7 +213,7 @@ def weighted(tmp_path, scheduler: str) -> str:
     return str(path)
 
 
-def test_weights_as_a_formula_give_the_run_of_the_weights_it_computes(celltrain, tmp_path):
+def test_weights_as_a_formula_give_the_run_of_the_same_constant_weights(celltrain, tmp_path):
     formula = '{ weight = "2 * W + 1", constants = { W = { tcp1 = 1, default = 0 } } }'
     ours = celltrain("run", weighted(tmp_path, formula), "--json").json
     port = ct.Port(
@@ -236,11 +236,11 @@ def test_weights_as_a_formula_give_the_run_of_the_weights_it_computes(celltrain,
         ("{}", ["wfq_formula.weight", "is missing; it must be a formula"]),
     ],
 )
-def test_every_mistake_about_weights_is_refused_with_its_key(celltrain, tmp_path, scheduler, words):
+def test_every_mistake_in_a_weight_formula_is_refused_with_its_key(celltrain, tmp_path, scheduler, words):
     is_refused(celltrain("check", weighted(tmp_path, scheduler)), words)
 
 
-def test_explain_shows_the_page_and_the_keys_of_windows_as_formulas(celltrain):
+def test_the_explain_command_shows_the_page_and_keys_of_congestion_formulas(celltrain):
     told = celltrain("explain", "congestion/formula").out
     assert "min_rtt" in told
     assert "on_timeout" in told

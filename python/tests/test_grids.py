@@ -53,7 +53,7 @@ def test_a_table_fits_a_screen_that_is_wide_enough_for_its_keys_and_a_number(gri
 
 
 @given(grids(), st.integers(20, 150))
-def test_every_word_is_on_the_screen(grid: Grid, width: int) -> None:
+def test_every_word_of_a_table_is_visible_on_a_screen_of_any_width(grid: Grid, width: int) -> None:
     text = "".join(grid.text(width).split())
     for cell in (*grid.heads, *(cell for row in grid.rows for cell in row)):
         for word in cell.split():
@@ -61,7 +61,7 @@ def test_every_word_is_on_the_screen(grid: Grid, width: int) -> None:
                 assert word in text
 
 
-def test_a_table_that_is_too_wide_continues_below_and_repeats_its_keys() -> None:
+def test_a_table_that_is_too_wide_continues_below_and_repeats_its_key_columns() -> None:
     grid = Grid(heads=["port", *(f"sw{number}" for number in range(8))])
     grid.add_row("cells offered", *("1,711,654" for _ in range(8)))
     blocks = grid.text(60).split("\n\n")
@@ -76,7 +76,7 @@ def test_a_long_word_is_folded_at_its_dots_and_colons() -> None:
     assert "ports.bottleneck." in grid.text(30).splitlines()[2]
 
 
-def test_a_long_word_of_a_heading_is_folded_and_costs_no_number_its_place() -> None:
+def test_a_long_word_in_a_column_heading_is_folded_and_all_numbers_stay_visible() -> None:
     grid = Grid(heads=["name", "mean", f"difference from sack:{'mss=1460B:' * 8}"])
     grid.add_row("reno", "0.519 \u00b1 0.010", "-0.41 \u00b1 0.17 *")
     lines = grid.text(60).splitlines()
@@ -86,12 +86,12 @@ def test_a_long_word_of_a_heading_is_folded_and_costs_no_number_its_place() -> N
     assert heading.count("mss=1460B:") == 8
 
 
-def test_a_label_is_above_its_rows() -> None:
+def test_a_label_in_a_table_is_above_the_rows_that_it_describes() -> None:
     lines = sample().text().splitlines()
     assert lines[2] == "efficiency" and lines[3].startswith("  tail_drop")
 
 
-def test_markdown_has_a_row_a_line_and_escapes_marks() -> None:
+def test_markdown_tables_have_one_line_per_row_and_escape_special_characters() -> None:
     lines = sample().markdown().splitlines()
     assert lines[0] == "| policy | mean | difference from tail\\_drop |"
     assert lines[1] == "| --- | ---: | ---: |"
@@ -99,7 +99,7 @@ def test_markdown_has_a_row_a_line_and_escapes_marks() -> None:
     assert lines[4] == "| selective\\_drop:threshold=0.8 | 0.657 ± 0.020 | +0.392 ± 0.073 \\* |"
 
 
-def test_latex_is_a_tabular_of_booktabs_and_escapes_commands() -> None:
+def test_latex_tables_use_booktabs_and_escape_commands() -> None:
     grid = sample()
     grid.add_row(r"50% & \input{x} $#_^~", "-1", "")
     text = grid.latex()
@@ -109,7 +109,7 @@ def test_latex_is_a_tabular_of_booktabs_and_escapes_commands() -> None:
     assert r"50\% \& \textbackslash{}input\{x\} \$\#\_\textasciicircum{}\textasciitilde{} & $-$1 &" in text
 
 
-def test_lines_are_paragraphs_in_markdown_and_comments_in_latex() -> None:
+def test_notes_of_tables_are_paragraphs_in_markdown_and_comments_in_latex() -> None:
     blocks = [Line(text="lan-epd: seeds 1 to 5"), Line(text=""), sample()]
     assert markdown(blocks).splitlines()[:3] == [
         "lan-epd: seeds 1 to 5",
@@ -121,7 +121,7 @@ def test_lines_are_paragraphs_in_markdown_and_comments_in_latex() -> None:
     assert all(line.startswith("%") for line in lines[:2])
 
 
-def test_latex_prints_the_notes_below_the_last_table() -> None:
+def test_latex_output_has_the_notes_below_the_last_table() -> None:
     blocks = [Line(text="TCP: sack_pipe (100 ms ticks)", is_note=True), sample(), Line(text="Not shown: goodput")]
     text = latex([*blocks, Line(text="* significant; \u00b1: half", is_note=True)])
     table, _, notes = text.partition("\\end{tabular}\n")

@@ -34,14 +34,14 @@ def fingerprint(handle: _core.Scenario, seed: int | None) -> str:
     return json.loads(answer)["fingerprint"]
 
 
-def test_the_canonical_form_is_its_own_canonical_form(handle):
+def test_canonicalizing_a_canonical_scenario_changes_nothing(handle):
     again = Reading.of_core(_core.parse_json(handle.json, "again"))
     assert again.accepted().json == handle.json
     assert again.scenario == json.loads(handle.json)
     assert ct.Scenario.model_validate(again.scenario).seed == 5
 
 
-def test_a_handle_pickles_as_its_canonical_form_and_runs_in_another_process(handle):
+def test_a_pickled_scenario_handle_runs_in_another_process(handle):
     content = pickle.dumps(handle)
     assert handle.json.encode() in content
     assert pickle.loads(content).json == handle.json
@@ -49,28 +49,28 @@ def test_a_handle_pickles_as_its_canonical_form_and_runs_in_another_process(hand
     assert ended.stdout.decode().strip() == fingerprint(handle, 3)
 
 
-def test_a_handle_that_was_run_can_be_run_again_with_its_own_seed_and_with_others(handle):
+def test_a_scenario_handle_can_be_run_again_with_the_same_and_other_seeds(handle):
     own = fingerprint(handle, None)
     assert fingerprint(handle, 6) != own
     assert fingerprint(handle, 5) == own
     assert json.loads(handle.run(None)[0])["seed"] == 5
 
 
-def test_looking_at_the_network_changes_nothing_in_the_run(handle):
+def test_inspecting_the_network_does_not_change_the_run(handle):
     before = pickle.loads(pickle.dumps(handle))
     assert [flow["name"] for flow in json.loads(handle.network())["flows"]] == ["tcp1", "tcp2"]
     assert json.loads(handle.outline())["efficiency"] == 1
     assert fingerprint(handle, 5) == fingerprint(before, 5)
 
 
-def test_several_threads_can_use_one_unread_handle(handle):
+def test_several_threads_can_share_a_scenario_handle_that_was_not_read_yet(handle):
     unread = _core.Scenario(handle.json)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda seed: fingerprint(unread, seed), [1, 2] * 4))
     assert found == [fingerprint(handle, 1), fingerprint(handle, 2)] * 4
 
 
-def test_unpickling_defers_errors_to_the_first_use(handle):
+def test_errors_of_an_unpickled_scenario_handle_appear_at_its_first_use(handle):
     wrong = handle.json.replace('"sources":2', '"sources":0')
     assert wrong != handle.json
     refused = pickle.loads(pickle.dumps(_core.Scenario(wrong)))
@@ -80,7 +80,7 @@ def test_unpickling_defers_errors_to_the_first_use(handle):
     assert refused.json == wrong
 
 
-def test_the_answer_of_many_runs_equals_single_runs(handle):
+def test_a_batch_of_runs_gives_the_answers_of_single_runs(handle):
     found = {}
     runs = [(0, 5), (1, 6), (0, 6)]
     _core.run_many(

@@ -27,7 +27,7 @@ def lines(beginning: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_a_clone_is_installed_and_draws_a_figure_as_the_page_says(tmp_path):
+def test_following_the_installation_page_in_a_fresh_clone_draws_a_figure(tmp_path):
     # Offline: use the packages of this environment and the compiler's existing output.
     offline = {
         **os.environ,
@@ -49,7 +49,7 @@ def test_a_clone_is_installed_and_draws_a_figure_as_the_page_says(tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_and_make_targets_that_a_page_names_exist(page: Path):
+def test_commands_and_make_targets_that_pages_name_exist(page: Path):
     text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"`(?:\S*/)?celltrain ([a-z]+)", text))
     code = "\n".join(block.text for block in blocks(page) if block.language in ("console", "sh", "text"))

@@ -61,7 +61,7 @@ def test_an_interrupted_run_exits_with_130_and_a_message(tmp_path, arguments):
     assert out == ""
 
 
-def test_in_python_an_interrupt_is_a_keyboardinterrupt():
+def test_interrupting_a_call_in_python_raises_keyboardinterrupt():
     long = ct.n_source(sources=5, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="100000s")
     started = time.monotonic()
     handler = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))

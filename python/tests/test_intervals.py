@@ -26,18 +26,18 @@ pytest.importorskip("matplotlib")
         ("efficiency - fairness", (-np.inf, np.inf)),
     ],
 )
-def test_known_bounds_of_a_measure_limit_its_interval(measure: str, limits: tuple[float, float]) -> None:
+def test_the_known_bounds_of_a_measure_limit_its_confidence_interval(measure: str, limits: tuple[float, float]) -> None:
     assert bounds(measure) == limits
 
 
-def test_a_bar_ends_at_the_limit_and_never_on_the_other_side_of_its_mean() -> None:
+def test_an_error_bar_ends_at_the_bound_of_its_measure_and_always_includes_the_mean() -> None:
     mean, half = np.array([0.7, 0.1, 1.2, np.nan]), np.array([0.6, 0.4, 0.3, np.nan])
     below, above = bars(mean, half, (0, 1))
     assert below == pytest.approx([0.6, 0.1, 0.3, 0])
     assert above == pytest.approx([0.3, 0.4, 0, 0])
 
 
-def test_bars_of_a_comparison_stay_within_the_bounds_of_the_measure() -> None:
+def test_error_bars_of_a_comparison_stay_within_the_bounds_of_the_measure() -> None:
     from matplotlib.collections import LineCollection
 
     with pytest.warns(ct.CelltrainWarning, match="3 seeds are few"):

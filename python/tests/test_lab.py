@@ -34,7 +34,7 @@ def without_tools(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(tools), "HOME": str(tmp_path), "MAKEFLAGS": ""}
 
 
-def test_the_command_opens_the_page(celltrain, tmp_path, monkeypatch):
+def test_the_lab_command_opens_the_page_in_a_browser(celltrain, tmp_path, monkeypatch):
     page = tmp_path / "lab.html"
     page.write_text("<title>celltrain lab</title>")
     monkeypatch.setattr(command, "PAGE", page)
@@ -50,7 +50,7 @@ def test_the_command_opens_the_page(celltrain, tmp_path, monkeypatch):
     assert opened == [page.as_uri()], "only the command alone opens it"
 
 
-def test_without_the_page_the_command_explains_how_to_get_it(celltrain, tmp_path, monkeypatch):
+def test_without_a_built_page_the_lab_command_explains_how_to_build_one(celltrain, tmp_path, monkeypatch):
     monkeypatch.setattr(command, "PAGE", tmp_path / "lab.html")
     answer = celltrain("lab")
     assert answer.code == 2
@@ -58,7 +58,7 @@ def test_without_the_page_the_command_explains_how_to_get_it(celltrain, tmp_path
         assert words in " ".join(answer.err.split())
 
 
-def test_wheels_of_a_release_are_not_built_without_the_page(tmp_path, monkeypatch, capsys):
+def test_a_release_wheel_cannot_be_built_without_the_lab_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(wheels, "PAGE", tmp_path / "lab.html")
     monkeypatch.setattr(wheels, "build", lambda target: pytest.fail("nothing is built"))
     monkeypatch.setattr(wheels, "built", lambda: pytest.fail("nothing is removed"))
@@ -80,7 +80,7 @@ def test_make_lab_lists_all_missing_tools_and_builds_nothing(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_demo_and_test_need_no_node():
+def test_the_make_targets_demo_and_test_do_not_require_node():
     text = (ROOT / "Makefile").read_text()
     rules = dict(re.findall(r"^([\w./ -]+):([^=\n]*)$", text, re.MULTILINE))
 
@@ -109,7 +109,7 @@ def page() -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
-def test_the_page_is_one_small_file_that_loads_nothing(page):
+def test_the_lab_page_is_one_small_file_that_loads_no_other_files(page):
     assert len(page.encode()) <= 3_000_000
     assert len(gzip.compress(page.encode(), 9)) <= 1_335_000
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
@@ -158,14 +158,14 @@ def native(tmp_path_factory) -> str:
 
 
 @pytest.mark.nightly
-def test_the_page_runs_every_shipped_scenario_as_this_machine_does(page, native, tmp_path):
+def test_the_lab_page_gives_the_native_fingerprint_of_every_shipped_scenario(page, native, tmp_path):
     left_out = {*shipped.names("scenario")} - {*json.loads(Path(native).read_text())}
     assert left_out == {"lan-quic"}, "the page has no QUIC"
     # Checking the claims of the stories takes half a minute of simulation.
     node_tests([*files_in("engine"), CLAIMS], tmp_path, CELLTRAIN_NATIVE=native)
 
 
-def test_the_page_runs_some_shipped_scenarios_as_this_machine_does(page, tmp_path):
+def test_the_lab_page_gives_the_native_fingerprint_of_some_shipped_scenarios(page, tmp_path):
     native = tmp_path / "native.json"
     native.write_text(json.dumps(lab_data.answers(every=8)))
     files = [file for file in files_in("engine", "page") if file != CLAIMS]
@@ -181,5 +181,5 @@ def chromium() -> str:
 
 
 @pytest.mark.nightly
-def test_the_page_works_in_a_browser(page, native, tmp_path):
+def test_the_lab_page_works_in_a_browser(page, native, tmp_path):
     node_tests(files_in("engine/browser", "page/browser"), tmp_path, CHROMIUM=chromium(), CELLTRAIN_NATIVE=native)

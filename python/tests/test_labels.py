@@ -78,14 +78,14 @@ def test_labels_use_normal_capitals_and_units(path, label):
         ("Z", "1", [0.5], ("Z", 1.0)),
     ],
 )
-def test_the_label_of_an_axis_agrees_with_the_unit_in_which_it_is_drawn(label, unit, values, drawn):
+def test_the_label_of_an_axis_states_the_unit_in_which_the_axis_is_drawn(label, unit, values, drawn):
     assert words.axis_label(label, unit, values) == drawn
 
 
 BUFFER, POLICY = "port.bottleneck.buffer", "port.bottleneck.policy"
 
 
-def test_axes_have_the_users_labels_in_tables_figures_figures_drawn_again_and_reports(celltrain, tmp_path):
+def test_axes_have_the_users_labels_in_tables_figures_and_reports(celltrain, tmp_path):
     """A table, whose values have units, leaves out the unit of a label."""
     labels = ["--labels", f"{BUFFER}=Room (cells)", "--labels", "efficiency=Link use"]
     varied = ["--vary", f"{POLICY}=tail_drop,ppd", "--vary", f"{BUFFER}=500,1000", "--set", "duration=20ms"]
@@ -109,13 +109,13 @@ def test_axes_have_the_users_labels_in_tables_figures_figures_drawn_again_and_re
     assert "Room (cells)" in page and "Link use" in page
 
 
-def test_a_label_of_nothing_is_refused_before_the_run_and_names_measures_and_axes(celltrain):
+def test_a_label_for_an_unknown_name_is_refused_with_the_names_of_measures_and_axes(celltrain):
     told = celltrain("compare", "lan-epd", "--vary", f"{BUFFER}=500,1000", "--labels", "port.bottleneck.bufer=K")
     assert told.code == 2
     assert "is neither a measure nor an axis here; did you mean port.bottleneck.buffer?" in told.err
 
 
-def test_a_name_may_have_commas_if_the_option_is_repeated(celltrain, tmp_path):
+def test_names_may_contain_commas_if_the_option_is_given_once_per_name(celltrain, tmp_path):
     varied = ["compare", "lan-epd", "--vary", f"{POLICY}=epd,ppd", "--vary", "duration=20ms", "--seeds", 1]
     told = celltrain(*varied, "--names", "EPD (early, 80%)", "--names", "PPD")
     assert told.code == 0 and told.out.startswith("EPD (early, 80%), PPD in lan-epd")

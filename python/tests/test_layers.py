@@ -86,15 +86,15 @@ def file_imports(sources: dict[str, str], root: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
-def test_no_modules_import_each_other_in_a_circle(crate: Path) -> None:
+def test_python_modules_do_not_import_each_other_in_a_cycle(crate: Path) -> None:
     assert circle(imports(modules(crate))) == []
 
 
-def test_a_circle_is_found() -> None:
+def test_a_cycle_of_imports_is_found() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b -> c", "c -> b"]
 
 
-def test_no_files_of_the_fast_engine_import_each_other_in_a_circle() -> None:
+def test_files_of_the_fast_engine_do_not_import_each_other_in_a_cycle() -> None:
     folder = ROOT / "crates" / "celltrain-core" / "src" / "engine" / "fast"
     found = file_imports(files(folder), "crate::engine::fast")
     assert {"links", "fabric"} <= found["egress"]
@@ -102,6 +102,6 @@ def test_no_files_of_the_fast_engine_import_each_other_in_a_circle() -> None:
     assert circle(found) == []
 
 
-def test_a_file_that_imports_from_its_parent_is_in_a_circle_with_it() -> None:
+def test_a_file_that_imports_from_its_parent_module_forms_a_cycle_with_the_parent() -> None:
     sources = {"": "use a::A;", "a": "use b::B; struct A;", "a::b": "use super::A; use super::super::c::C;", "c": ""}
     assert circle(file_imports(sources, "crate::x")) == ["a -> a::b", "a::b -> a"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import celltrain as ct
 
 
-def test_a_lost_packet_is_counted_recorded_and_explained(tmp_path: Path) -> None:
+def test_a_packet_that_a_link_loses_is_counted_recorded_and_explained(tmp_path: Path) -> None:
     lan = ct.n_source(
         sources=2, link_delay="1ms", buffer_cells=1000, policy=ct.TailDrop(), duration="100ms", tcp=ct.NewReno()
     )

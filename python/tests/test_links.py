@@ -52,7 +52,7 @@ def store(tmp_path_factory) -> ct.Store:
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
 @pytest.mark.parametrize("what", ["run", "report", pytest.param("study", marks=pytest.mark.nightly)])
-def test_links_in_a_folder_are_replaced(tmp_path, mine, store, what):
+def test_symbolic_links_in_an_output_folder_are_replaced_by_files(tmp_path, mine, store, what):
     pytest.importorskip("matplotlib")
     folder = tmp_path / "out"
     written = {
@@ -66,7 +66,7 @@ def test_links_in_a_folder_are_replaced(tmp_path, mine, store, what):
     expect_untouched(files, mine)
 
 
-def test_a_folder_in_a_folder_that_is_a_link_is_refused(tmp_path, store, celltrain):
+def test_a_symbolic_link_in_place_of_an_output_subfolder_is_refused(tmp_path, store, celltrain):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "out").mkdir()
@@ -81,7 +81,7 @@ def test_a_folder_in_a_folder_that_is_a_link_is_refused(tmp_path, store, celltra
     assert not list(elsewhere.iterdir())
 
 
-def test_a_folder_that_the_user_names_may_be_a_link(tmp_path):
+def test_an_output_folder_that_the_user_names_may_be_a_symbolic_link(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "disk")
     files = results().write(tmp_path / "out")
@@ -89,7 +89,7 @@ def test_a_folder_that_the_user_names_may_be_a_link(tmp_path):
     assert len(list((tmp_path / "disk").iterdir())) == len(files)
 
 
-def test_a_file_that_the_user_names_may_be_a_link(tmp_path, mine, celltrain):
+def test_an_output_file_that_the_user_names_may_be_a_symbolic_link(tmp_path, mine, celltrain):
     (tmp_path / "one.toml").symlink_to(mine)
     scenario = network("a")
     ct.save(scenario, tmp_path / "one.toml")
@@ -100,7 +100,7 @@ def test_a_file_that_the_user_names_may_be_a_link(tmp_path, mine, celltrain):
 
 
 @pytest.mark.parametrize("command", ["save", "import", "check"])
-def test_a_pipe_or_a_device_is_not_written_to(tmp_path, celltrain, command):
+def test_output_to_a_pipe_or_a_device_is_refused(tmp_path, celltrain, command):
     # Regression: if the pipe had no reader, the call blocked.
     base = tmp_path / "base.toml"
     ct.save(network("a"), base)
@@ -120,7 +120,7 @@ def test_a_pipe_or_a_device_is_not_written_to(tmp_path, celltrain, command):
 
 
 @pytest.mark.slow
-def test_a_search_does_not_write_through_links(tmp_path, mine):
+def test_a_search_does_not_write_through_symbolic_links(tmp_path, mine):
     import_or_skip("optuna")
     from tunes import PLAN
 

@@ -43,7 +43,7 @@ def ran(table: dict[str, Any]) -> dict[int, tuple[float, float]]:
     return {seed: outcome(ct.run(ct.Scenario.model_validate(table), seed=seed)) for seed in (1, 2)}
 
 
-def test_hosts_in_step_whose_packets_never_fit_are_found() -> None:
+def test_hosts_in_lock_step_whose_packets_never_find_room_are_detected() -> None:
     table = scenario()
     found = lock_step_warning(table, ran(table))
     assert found is not None
@@ -51,7 +51,7 @@ def test_hosts_in_step_whose_packets_never_fit_are_found() -> None:
     assert (found.step.together, found.step.ties_drawn) == (10, True)
     # 9140 bytes and 56 bytes of headers are 192 cells of 424 bits at 155.52 Mb/s.
     assert found.step.processing == f"{round(192 * 424 / 0.15552)}ns"
-    for words in ("2 of 2 seeds", "nothing but ties", '[host] processing = "523457ns"', 'clock_offset = "100ms"'):
+    for words in ("2 of 2 seeds", "only the order of ties", '[host] processing = "523457ns"', 'clock_offset = "100ms"'):
         assert words in str(found)
 
 
@@ -90,7 +90,7 @@ def test_lock_step_without_starvation_gets_no_warning() -> None:
         {"flow.tcp3.traffic": {"bursts": {"bytes": "1MB", "pause": "1ms", "times": "exponential"}}},
     ],
 )
-def test_any_randomness_besides_ties_prevents_the_warning(options: dict[str, Any]) -> None:
+def test_any_randomness_other_than_the_order_of_ties_prevents_the_lock_step_warning(options: dict[str, Any]) -> None:
     table = scenario(options)
     reading = Reading.of_table(table, "scenario")
     assert reading.scenario is not None, reading.faults
@@ -109,11 +109,11 @@ def test_any_randomness_besides_ties_prevents_the_warning(options: dict[str, Any
         {"flow.tcp1-9.start": "1s", "flow.tcp3.start": "0s"},
     ],
 )
-def test_settings_that_keep_flows_in_step_are_found(options: dict[str, Any]) -> None:
+def test_settings_that_keep_flows_in_lock_step_are_detected(options: dict[str, Any]) -> None:
     assert lock_step_warning(scenario(options), NOTHING) is not None
 
 
-def test_without_drawn_ties_seeds_do_not_differ_at_all() -> None:
+def test_without_random_ties_all_seeds_give_the_same_run() -> None:
     assert "seeds do not differ" in str(lock_step_warning(scenario({"switch.tie_order": "rotating"}), NOTHING))
 
 
@@ -131,13 +131,13 @@ def test_without_drawn_ties_seeds_do_not_differ_at_all() -> None:
         {"port.bottleneck.policy": {"single_drop": {"thresholds": {"tcp1": 200, "default": 20}}}},
     ],
 )
-def test_starvation_with_another_cause_gets_no_warning(options: dict[str, Any]) -> None:
+def test_starvation_without_lock_step_gets_no_lock_step_warning(options: dict[str, Any]) -> None:
     table = scenario(options)
     assert Reading.of_table(table, "scenario").faults == []
     assert lock_step_warning(table, NOTHING) is None
 
 
-def test_starvation_thresholds_are_as_documented() -> None:
+def test_the_thresholds_for_starvation_are_as_documented() -> None:
     table = scenario()
     step = in_step(table)
     assert step is not None
@@ -153,17 +153,17 @@ def test_starvation_thresholds_are_as_documented() -> None:
     assert lock_step_warning(short, NOTHING) is None
 
 
-def test_one_seed_of_many_is_enough() -> None:
+def test_lock_step_with_one_of_many_seeds_gives_the_warning() -> None:
     found = lock_step_warning(scenario(), {1: (9.0, 5.0), 2: (8.0, 5.0), 3: (0.01, 5.0)})
     assert found is not None
     assert "in 1 of 3 seeds a flow starves (0.01 of a fair 14 Mb/s)" in str(found)
 
 
-def test_a_scenario_that_is_refused_is_not_judged() -> None:
+def test_lock_step_is_not_judged_for_an_invalid_scenario() -> None:
     assert lock_step_warning(scenario({"duration": "soon"}), NOTHING) is None
 
 
-def test_no_shipped_scenario_with_randomness_is_reported_as_in_step() -> None:
+def test_no_shipped_scenario_with_randomness_gets_a_lock_step_warning() -> None:
     for name in ("lan-tail-drop", "lan-epd", "peer-to-peer", "star-incast"):
         assert in_step(ct.load(f"scenarios/{name}.toml").to_dict()) is not None, name
     for name in ("wan-dfba", "lan-unresponsive", "gfr-tagging", "lan-wfq"):
@@ -201,13 +201,13 @@ def about_lock_step(warnings: list[str]) -> list[str]:
     return [one for one in warnings if "lock-step" in one]
 
 
-def test_the_measures_for_lock_step_are_in_the_defaults() -> None:
+def test_the_default_measures_include_those_for_lock_step() -> None:
     assert {LEAST, TIMEOUTS} <= set(MEASURES)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_a_sweep_and_its_report_warn_at_their_end(celltrain: Command, tmp_path: Path) -> None:
+def test_a_sweep_and_its_report_warn_of_lock_step_at_their_end(celltrain: Command, tmp_path: Path) -> None:
     swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")
     assert swept.code == 0
     assert "warning: 1 of 2 points may depend on lock-step: at point 0 (spread 0" in swept.err
@@ -223,19 +223,19 @@ def test_a_sweep_and_its_report_warn_at_their_end(celltrain: Command, tmp_path: 
     assert about_lock_step(celltrain("report", tmp_path / "s", "--json").json["warnings"]) == [doubt]
 
 
-def test_a_sweep_without_lock_step_gets_no_warning(celltrain: Command, tmp_path: Path) -> None:
+def test_a_sweep_without_lock_step_gets_no_lock_step_warning(celltrain: Command, tmp_path: Path) -> None:
     file = plan(tmp_path)
     file.write_text(file.read_text().replace("'0s'", "'50ms'"))
     swept = celltrain("sweep", file, "--store", tmp_path / "s", "--json")
     assert (swept.json["warnings"], swept.err) == ([], "")
 
 
-def test_a_store_without_its_measures_is_not_judged(celltrain: Command, tmp_path: Path) -> None:
+def test_lock_step_is_not_judged_if_a_store_lacks_the_measures(celltrain: Command, tmp_path: Path) -> None:
     swept = celltrain("sweep", plan(tmp_path, ["efficiency"]), "--store", tmp_path / "s", "--json")
     assert about_lock_step(swept.json["warnings"]) == []
 
 
-def test_python_calls_give_the_warning(tmp_path: Path) -> None:
+def test_calls_from_python_give_the_lock_step_warning(tmp_path: Path) -> None:
     base = ct.Scenario.model_validate(scenario())
     with pytest.warns(CelltrainWarning, match="1 of 1 points may depend on lock-step: in 2 of 2 seeds"):
         ct.sweep(base, seeds=2, store=tmp_path / "in_step")

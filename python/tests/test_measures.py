@@ -25,7 +25,7 @@ def answer() -> dict:
     return ct.run(scenario).to_dict()
 
 
-def test_an_answer_has_exactly_the_measures_of_the_tables(answer):
+def test_an_answer_has_exactly_the_documented_measures(answer):
     groups = {measure.name.partition(".")[0] for measure in RUN}
     assert set(answer) == {*groups, *ROWS, "build", "format", "tcp"} - {"links"}
     for name in ("flows", "ports"):
@@ -52,7 +52,7 @@ def test_every_series_can_be_recorded_by_a_plan(tmp_path):
         assert Plan.load(plan).recording.trace == tuple(names)
 
 
-def test_a_plans_measures_are_judged_without_a_run(tmp_path, monkeypatch):
+def test_the_measures_of_a_plan_are_checked_before_any_run(tmp_path, monkeypatch):
     def ran(*_arguments):
         raise AssertionError("a plan is read without running anything")
 
@@ -71,7 +71,7 @@ def test_a_plans_measures_are_judged_without_a_run(tmp_path, monkeypatch):
     assert [fault.value for fault in refused.value.faults] == ['"flows.tcp9.timeouts"', '"flows.tcp1.timeout"']
 
 
-def test_percentiles_of_a_memory_match_its_cell_events(tmp_path):
+def test_occupancy_percentiles_of_a_memory_match_its_cell_events(tmp_path):
     window = {"duration": "40ms", "measure.from": "10ms", "measure.to": "35ms"}
     scenario = ct.load("memory-dynamic-threshold", settings=window)
     ports = [port["name"] for port in ct.run(scenario).to_dict()["ports"] if port["name"].startswith("sw->")]
@@ -89,7 +89,7 @@ def test_percentiles_of_a_memory_match_its_cell_events(tmp_path):
     assert ct.run(scenario).to_dict()["memories"] == [memory]
 
 
-def test_columns_follow_the_tables(answer):
+def test_columns_of_results_follow_the_tables_of_measures(answer):
     table = tables.table(answer["flows"], [measure.as_column() for measure in ROWS["flows"]])
     assert table.column_names == [measure.column for measure in ROWS["flows"]]
     assert table.schema.field("goodput_mbps").metadata[b"unit"] == b"Mb/s"

@@ -84,7 +84,7 @@ def cited(found: re.Match[str]) -> list[str]:
     return re.findall(REFERENCE, found["cited"] or "")
 
 
-def test_the_sections_of_the_register_are_in_order_and_its_choices_without_gaps():
+def test_sections_of_the_register_of_mechanisms_are_in_order_and_choices_are_numbered_without_gaps():
     for page in PAGES:
         numbers = [tuple(map(int, number.split("."))) for number in headed(page) if not number.startswith("A-")]
         assert numbers == sorted(numbers)
@@ -95,7 +95,7 @@ def test_the_sections_of_the_register_are_in_order_and_its_choices_without_gaps(
 
 
 @pytest.mark.parametrize("choice", choices())
-def test_a_choice_has_a_default_a_reason_and_a_weight(choice: str):
+def test_every_choice_in_the_register_has_a_default_a_reason_and_a_weight(choice: str):
     described, weight, _ = table()[choice]
     assert re.fullmatch(r"\*\*[^*]+\*\*: \S.*\.", described), f"{choice} has no default"
     assert weight, f"{choice} has no weight"
@@ -162,7 +162,7 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[`*]", "", text)).replace("- ", "-")
 
 
-def test_the_old_name_of_the_register_is_not_used():
+def test_the_old_name_of_the_register_of_mechanisms_is_not_used():
     old = "MECHAN" + "ISMS"
     assert sorted(name for name, text in texts().items() if old in text) == []
     assert old not in PAGE.read_text()

@@ -81,7 +81,7 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_a_run_that_does_not_fit_names_its_largest_parts(command: str, tmp_path: Path) -> None:
+def test_the_refusal_of_a_run_too_large_for_memory_names_its_largest_parts(command: str, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(LARGE, "ring", "1ms", EPD))
     done = limited(command, path)
@@ -94,7 +94,7 @@ def test_a_run_that_does_not_fit_names_its_largest_parts(command: str, tmp_path:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_run_that_outgrows_the_memory_ends_with_a_message(engine: str, tmp_path: Path) -> None:
+def test_a_run_that_exceeds_its_memory_limit_ends_with_a_message(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(GROWING, "ring", "100ms", EPD))
     command = [sys.executable, "-c", GROWN, "run", str(path), "--engine", engine]
@@ -105,7 +105,7 @@ def test_a_run_that_outgrows_the_memory_ends_with_a_message(engine: str, tmp_pat
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
-def test_a_point_that_does_not_fit_is_a_failed_row(tmp_path: Path) -> None:
+def test_a_point_of_a_sweep_too_large_for_memory_is_a_failed_row(tmp_path: Path) -> None:
     (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))
     (tmp_path / "plan.toml").write_text(PLAN.format(hosts=[3, LARGE, 4]))
     store = tmp_path / "store"
@@ -120,7 +120,7 @@ def test_a_point_that_does_not_fit_is_a_failed_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
-def test_a_plan_of_which_no_point_fits_is_refused(tmp_path: Path) -> None:
+def test_a_plan_none_of_whose_points_fit_into_memory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))
     (tmp_path / "plan.toml").write_text(PLAN.format(hosts=[LARGE]))
     done = limited("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
@@ -135,7 +135,7 @@ def swept(tmp_path: Path, name: str) -> list[dict[str, Any]]:
     return list(store.wide().to_pylist())
 
 
-def test_runs_in_processes_are_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_in_separate_processes_give_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = swept(tmp_path, "shared")
     monkeypatch.setattr(local, "SHARE", 0.0)
     own = swept(tmp_path, "own")
@@ -154,7 +154,7 @@ def test_runs_in_processes_are_the_same_runs(tmp_path: Path, monkeypatch: pytest
         ("raise SystemExit('no room')", "ended without a result, with exit code 1: no room"),
     ],
 )
-def test_a_process_that_dies_is_one_failed_row(
+def test_a_process_that_dies_gives_one_failed_row(
     how: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "SHARE", 0.0)
@@ -165,7 +165,7 @@ def test_a_process_that_dies_is_one_failed_row(
     assert len(rows) == 3 and all(row["fingerprint"] for row in rows if not row["error"])
 
 
-def test_check_estimates_the_memory_of_a_run(celltrain: Command, small: Path) -> None:
+def test_the_check_command_estimates_the_memory_of_a_run(celltrain: Command, small: Path) -> None:
     [network] = celltrain("check", small, "--json").json["networks"]
     assert 0 < network["memory_bytes"] < 1 << 20
 
@@ -183,14 +183,14 @@ class NoLonger:
     fault = '{"file": "", "line": null, "key": "", "value": "", "problem": "is too large", "message": "is too large"}'
 
 
-def test_a_scenario_that_no_longer_fits_after_its_check_is_refused_with_a_message() -> None:
+def test_a_scenario_that_no_longer_fits_into_memory_after_its_check_is_refused() -> None:
     gone: Any = NoLonger()
     for ask in (lambda: outlined(gone, {}), lambda: Network.of_core(gone)):
         with pytest.raises(ct.ScenarioError, match="is too large"):
             ask()
 
 
-def test_a_point_that_no_longer_fits_is_a_failed_row_and_the_sweep_continues() -> None:
+def test_a_point_that_no_longer_fits_into_memory_is_a_failed_row_and_the_sweep_continues() -> None:
     gone: Any = NoLonger()
     here = Reading.of_table(ct.load(ROOT / "scenarios/lan-epd.toml").to_dict(), "here")
     there = Reading(handle=gone, faults=[], warnings=[])

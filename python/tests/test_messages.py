@@ -21,7 +21,7 @@ def test_saved_messages_match_the_code():
     assert FILE.read_text(encoding="utf-8") == listed
 
 
-def test_messages_of_both_languages_are_found():
+def test_the_list_of_messages_includes_rust_and_python():
     listed = messages.listed().splitlines()
     assert sum(line.startswith("celltrain/") for line in listed) > 100
     assert sum(line.startswith("celltrain-scenario/") for line in listed) > 100

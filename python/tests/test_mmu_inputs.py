@@ -125,7 +125,7 @@ def lossless(rows: list[dict]) -> dict:
     return next(row for row in rows if row["pause_cells"] is not None)
 
 
-def test_a_folder_and_the_file_made_from_it_have_the_same_thresholds(switch, toml, celltrain):
+def test_a_configuration_folder_and_its_exported_file_give_the_same_thresholds(switch, toml, celltrain):
     answers = [celltrain("mmu", "thresholds", path, "--json").json for path in (switch, toml)]
     assert answers[0] == answers[1]
     row = lossless(answers[0]["rows"])
@@ -134,7 +134,7 @@ def test_a_folder_and_the_file_made_from_it_have_the_same_thresholds(switch, tom
     assert len(toml.read_text().splitlines()) < 50
 
 
-def test_the_files_of_a_type_of_switches_need_only_a_length_of_cables(device, celltrain):
+def test_configuration_files_of_a_switch_type_need_only_the_cable_length_in_addition(device, celltrain):
     is_refused(
         celltrain("mmu", "thresholds", device, "--generation", "th5"),
         ["port_config.ini: PORT.Ethernet0", "CABLE_LENGTH", "--cable"],
@@ -144,7 +144,7 @@ def test_the_files_of_a_type_of_switches_need_only_a_length_of_cables(device, ce
     assert {row["egress_drop_cells"] for row in answer["rows"]} == {125563, None}
 
 
-def test_without_priorities_that_pause_groups_3_and_4_are_lossless(switch, celltrain):
+def test_by_default_priority_groups_3_and_4_are_lossless(switch, celltrain):
     table = config_db()
     table["PORT_QOS_MAP"] = {"global": {"dscp_to_tc_map": "AZURE"}}
     write(switch, table)
@@ -163,14 +163,14 @@ def test_keys_of_a_chassis_name_the_port_before_the_priorities(switch, celltrain
     assert [row["queue"] for row in rows if row["egress_drop_cells"]] == ["0-2"]
 
 
-def test_one_port_group_and_queue_can_be_chosen(toml, celltrain):
+def test_the_output_can_be_limited_to_one_port_group_and_queue(toml, celltrain):
     answer = celltrain("mmu", "thresholds", toml, "--port", "Ethernet8", "--group", 3, "--queue", 1, "--json").json
     assert [(row["group"], row["queue"]) for row in answer["rows"]] == [("3-4", None), (None, "0-2")]
     is_refused(celltrain("mmu", "thresholds", toml, "--port", "Ethernet9"), ["Ethernet9", "Ethernet0"])
     is_refused(celltrain("mmu", "thresholds", toml, "--group", 6), ["no such priority group"])
 
 
-def test_a_switch_with_two_speeds_three_pools_and_unusual_alphas(tmp_path, celltrain):
+def test_a_switch_with_two_speeds_three_pools_and_unusual_alphas_is_imported(tmp_path, celltrain):
     """Two memories: 40 ports of 400 Gb/s, 20 of 800 Gb/s and two of 10 Gb/s without lossless groups."""
     names = [f"Ethernet{8 * number}" for number in range(62)]
     speeds = dict(zip(names, [400000] * 40 + [800000] * 20 + [10000] * 2, strict=True))
@@ -223,7 +223,7 @@ def test_a_switch_with_two_speeds_three_pools_and_unusual_alphas(tmp_path, cellt
     assert (simulated.code, len(simulated.json["fills"])) == (0, 3)
 
 
-def test_a_speed_without_a_row_of_headroom_is_a_warning(tmp_path, celltrain):
+def test_a_port_speed_without_a_headroom_entry_gives_a_warning(tmp_path, celltrain):
     """One memory with cells of 256 bytes, from a rendered template. The lookup table lacks two of the speeds."""
     folder = tmp_path / "device"
     folder.mkdir()
@@ -259,7 +259,7 @@ def test_a_speed_without_a_row_of_headroom_is_a_warning(tmp_path, celltrain):
     ]
 
 
-def test_a_switch_without_lossless_groups_and_with_several_pools_on_a_side(tmp_path, celltrain):
+def test_a_switch_without_lossless_groups_and_with_several_pools_is_imported(tmp_path, celltrain):
     """Four memories of cells of 208 bytes; queues with alpha 8, alpha 1/256 and a threshold in bytes."""
     names = ["Ethernet0", "Ethernet4", "Ethernet8"]
     every = ",".join(names)
@@ -300,7 +300,7 @@ def test_a_switch_without_lossless_groups_and_with_several_pools_on_a_side(tmp_p
     assert "1,923  static threshold and reserve\n" in text
 
 
-def test_faults_of_all_tables_are_reported_together(tmp_path, celltrain):
+def test_faults_in_all_tables_of_a_configuration_are_reported_together(tmp_path, celltrain):
     table = config_db()
     table["BUFFER_POOL"]["ingress_lossless_pool"]["xof"] = "1"
     table["BUFFER_PROFILE"]["egress_lossy_profile"]["dynamic_th"] = "zero"
@@ -311,27 +311,27 @@ def test_faults_of_all_tables_are_reported_together(tmp_path, celltrain):
     )
 
 
-def test_groups_in_turn_and_the_arithmetic_are_printed(toml, celltrain):
+def test_the_thresholds_of_groups_that_fill_in_turn_are_printed_with_their_arithmetic(toml, celltrain):
     answer = celltrain("mmu", "thresholds", toml, "--in-turn", 3)
     assert answer.code == 0
     for words in ("62811", "31423", "-66,320  less headroom", "251,110  shared", "1/2 of 251,110"):
         assert words in answer.out
 
 
-def test_the_rows_are_written_as_csv(toml, celltrain):
+def test_the_thresholds_of_an_imported_switch_are_written_as_csv(toml, celltrain):
     lines = celltrain("mmu", "thresholds", toml, "--csv", "-").out.splitlines()
     assert lines[0].startswith("ports,speed_mbps,cable,group,queue,profile")
     assert len(lines) == 5
 
 
-def test_a_comparison_follows_from_the_configuration(toml, tmp_path, celltrain):
+def test_expected_values_of_a_test_file_are_compared_with_the_computed_thresholds(toml, tmp_path, celltrain):
     (tmp_path / "expected.yaml").write_text(EXPECTED)
     answer = celltrain("mmu", "thresholds", toml, "--check", tmp_path / "expected.yaml")
     assert answer.code == 0, answer.out
     assert "17 of 17 entries of topo-lt2-p32o64 follow" in answer.out
 
 
-def test_a_comparison_names_every_entry_that_does_not_follow(toml, tmp_path, celltrain):
+def test_a_comparison_names_every_expected_value_that_differs_from_the_computed_one(toml, tmp_path, celltrain):
     path = tmp_path / "expected.yaml"
     wrong = EXPECTED.replace("62811", "62810").replace(
         "pkts_num_trig_ingr_drp: 128443", "pkts_num_trig_ingr_drp: 128446"
@@ -352,7 +352,7 @@ def test_a_comparison_names_every_entry_that_does_not_follow(toml, tmp_path, cel
     assert facts["wrong"] == sum(not entry["follows"] for entry in facts["entries"]) == 3
 
 
-def test_one_of_several_sections_is_chosen_by_its_name(toml, tmp_path, celltrain):
+def test_one_of_several_sections_of_a_test_file_is_chosen_by_its_name(toml, tmp_path, celltrain):
     path = tmp_path / "expected.yaml"
     path.write_text(f"{EXPECTED}        topo-other: *lt2\n")
     is_refused(celltrain("mmu", "thresholds", toml, "--check", path), ["2 sections", "--section", "topo-other"])
@@ -361,7 +361,7 @@ def test_one_of_several_sections_is_chosen_by_its_name(toml, tmp_path, celltrain
         assert celltrain("mmu", "thresholds", toml, "--check", path, "--section", name).code == 0
 
 
-def test_a_comparison_can_be_json_and_have_one_section_alone(toml, tmp_path, celltrain):
+def test_a_comparison_with_one_section_of_a_test_file_can_be_printed_as_json(toml, tmp_path, celltrain):
     path = tmp_path / "expected.json"
     path.write_text(json.dumps({"xoff_1": {"pg": 3, "pkts_num_trig_pfc": 125589}}))
     answer = celltrain("mmu", "thresholds", toml, "--check", path)
@@ -522,7 +522,7 @@ def test_an_unknown_chip_is_refused_with_the_known_chips(switch, celltrain):
     assert celltrain("mmu", "thresholds", switch, "--generation", "Tomahawk 5").code == 0
 
 
-def test_a_generation_is_one_file(toml, tmp_path, celltrain):
+def test_a_switch_chip_generation_is_described_in_one_file(toml, tmp_path, celltrain):
     rows = celltrain("mmu", "generations", "--json").json
     file = next(Path(row["file"]) for row in rows if row["name"] == "th5")
     (tmp_path / "mine.toml").write_text(file.read_text().replace("port_cells = 70", "port_cells = 80"))
@@ -545,11 +545,11 @@ def test_a_generation_is_one_file(toml, tmp_path, celltrain):
         (["net.json", "--generation", "th5"], ["--generation = th5 applies to celltrain import sonic FOLDER only"]),
     ],
 )
-def test_arguments_of_import_that_do_not_belong_together_are_refused(arguments, words, celltrain):
+def test_arguments_of_the_import_command_that_conflict_are_refused(arguments, words, celltrain):
     is_refused(celltrain("import", *arguments), words)
 
 
-def test_two_topologies_in_one_folder_are_refused(device, celltrain):
+def test_a_configuration_folder_with_two_topologies_is_refused(device, celltrain):
     (device / "buffers_defaults_t1.j2").write_text(json.dumps(POOLS))
     is_refused(celltrain("import", "sonic", device), ["buffers_defaults_lt2.j2 and buffers_defaults_t1.j2"])
 
@@ -563,7 +563,7 @@ class Ran:
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_runs_are_compared_with_the_arithmetic(late, toml, celltrain, monkeypatch):
+def test_simulated_thresholds_are_compared_with_the_computed_ones(late, toml, celltrain, monkeypatch):
     """A run that pauses one cell too late counts as a difference. `test_mmu.py` runs the engines."""
 
     def run(model, *, events=None):
@@ -587,7 +587,7 @@ def test_runs_are_compared_with_the_arithmetic(late, toml, celltrain, monkeypatc
     assert facts["agrees"] == (not late)
 
 
-def test_two_comparisons_at_once_are_refused(toml, celltrain):
+def test_asking_for_two_comparisons_at_once_is_refused(toml, celltrain):
     is_refused(celltrain("mmu", "thresholds", toml, "--simulate", "--check", toml), ["give one of them"])
 
 

@@ -39,13 +39,13 @@ def lan(**changes):
     return ct.n_source(**{**settings, **changes})
 
 
-def test_the_models_match_the_schema():
+def test_the_generated_python_classes_match_the_schema():
     generate = generator()
     for path, current in generate.generate(json.loads(_core.schema())).items():
         assert path.read_text() == current, f"{path.name} is stale: run python scripts/generate_models.py"
 
 
-def test_every_model_is_public():
+def test_every_generated_python_class_is_public():
     for name in models.__all__:
         assert getattr(ct, name) is getattr(models, name)
     assert set(models.__all__) < set(ct.__all__)
@@ -62,14 +62,14 @@ def test_every_choice_of_the_schema_has_a_class():
     assert [key for key, _ in variants()] == keys
 
 
-def test_names_contain_units():
+def test_names_of_settings_contain_their_units():
     assert ct.Epd(threshold=800) == ct.Epd(threshold=800)
     assert ct.Epd(threshold=800).to_dict() == {"threshold": 800}
     assert ct.Vanilla(minimum_rto_ticks=3).to_dict()["minimum_rto"] == 3
     assert ct.Port(buffer_cells="infinite", policy=ct.TailDrop()).to_dict()["buffer"] == "infinite"
 
 
-def test_a_choice_takes_an_instance_or_a_table_and_writes_a_table():
+def test_a_field_accepts_an_instance_or_a_table_and_is_written_as_a_table():
     by_class = ct.Port(buffer_cells=1000, policy=ct.Epd(threshold=800))
     by_table = ct.Port(buffer_cells=1000, policy={"epd": {"threshold": 800}})
     assert by_class == by_table
@@ -77,7 +77,7 @@ def test_a_choice_takes_an_instance_or_a_table_and_writes_a_table():
     assert by_class.to_dict() == table
 
 
-def test_tcp_variants_share_options_but_are_distinct_types():
+def test_tcp_variants_share_options_but_are_different_python_types():
     assert ct.Vanilla(mss="512B") != ct.Tahoe(mss="512B")
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
@@ -101,7 +101,7 @@ class Half(ct.PythonPolicy):
 
 
 @pytest.mark.parametrize("key, model", list(variants()))
-def test_every_tcp_variant_round_trips_through_the_core(key, model):
+def test_every_tcp_variant_is_unchanged_after_the_core_reads_and_writes_it(key, model):
     required = {
         "threshold": 50,
         "tagged_threshold": 20,
@@ -169,7 +169,7 @@ def test_a_fault_inside_a_table_names_its_place():
     ]
 
 
-def test_an_error_can_be_sent_to_another_process():
+def test_an_exception_can_be_sent_to_another_process():
     with pytest.raises(ct.ScenarioError) as caught:
         ct.Epd(threshold=-1)
     copy = pickle.loads(pickle.dumps(caught.value))
@@ -177,7 +177,7 @@ def test_an_error_can_be_sent_to_another_process():
     assert str(copy) == str(caught.value)
 
 
-def test_a_scenario_does_not_change_but_has_changed_copies():
+def test_scenario_objects_are_immutable_and_can_be_copied_with_changes():
     scenario = lan()
     with pytest.raises(AttributeError, match=r"replace\(seed="):
         scenario.seed = 2
@@ -187,7 +187,7 @@ def test_a_scenario_does_not_change_but_has_changed_copies():
         scenario.replace(sed=2)
 
 
-def test_numbers_of_other_libraries_are_numbers():
+def test_numbers_of_numpy_and_other_libraries_are_accepted():
     np = pytest.importorskip("numpy")
     assert ct.Epd(threshold=np.int64(800)) == ct.Epd(threshold=800)
     assert ct.Fba(z=np.float64(0.5)).to_dict()["z"] == 0.5

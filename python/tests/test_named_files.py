@@ -76,7 +76,7 @@ def load(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links are different there")
 @pytest.mark.parametrize("case", CASES)
-def test_a_file_names_only_files_in_its_folder_or_below(load, tmp_path, case):
+def test_a_scenario_can_name_only_files_in_its_folder_or_below(load, tmp_path, case):
     assert load(case, "below/other") == ""
     for name in ("../x/other", str(tmp_path / "x" / "other"), "below/../../x/other"):
         assert "is outside the folder of the file that names it" in load(case, name), name
@@ -107,6 +107,6 @@ def test_a_malformed_row_is_refused_with_its_line_and_not_quoted(tmp_path, row):
     assert not any(part in fault.message for part in ("hunter2", "12345", row)), fault.message
 
 
-def test_a_heading_may_have_any_words(tmp_path):
+def test_the_heading_of_a_size_file_may_have_any_words(tmp_path):
     (tmp_path / "mine.csv").write_text("bytes,probability\n1000,1\n")
     assert size_files.read("mine.csv", tmp_path, "requests.web.sizes").rows == [[1000, 1]]

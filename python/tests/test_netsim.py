@@ -19,7 +19,7 @@ def test_flows_are_as_fast_as_in_smoltcps_snapshot_if_the_application_reads_afte
     assert ours.drops == pytest.approx(theirs.drops, rel=0.02)
 
 
-def test_reading_before_acknowledgements_is_another_model() -> None:
+def test_reading_data_before_acknowledging_it_gives_other_rates_than_in_smoltcps_snapshot() -> None:
     theirs = netsim.multiflow()[1]
     ours = netsim.several(1, netsim.FILE_BYTES / theirs.least, reads="before_acks")
     assert ours.throughput > 4 * theirs.throughput

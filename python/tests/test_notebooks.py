@@ -64,7 +64,7 @@ class Words(HTMLParser):
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_an_answer_is_shown_as_equivalent_html_and_text(answers, name):
+def test_a_notebook_shows_an_answer_as_html_with_the_same_content_as_the_text(answers, name):
     answer = answers[name]
     html, text = answer._repr_html_(), str(answer)
     words = Words(html)
@@ -78,7 +78,7 @@ def test_an_answer_is_shown_as_equivalent_html_and_text(answers, name):
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_names_are_escaped_in_html_and_terminals(answers, name):
+def test_names_are_escaped_in_html_and_on_terminals(answers, name):
     html, text = answers[name]._repr_html_(), str(answers[name])
     assert "&lt;script&gt;" in html
     for one in (html, text):
@@ -86,14 +86,14 @@ def test_names_are_escaped_in_html_and_terminals(answers, name):
         assert "\\x1b[31m" in one
 
 
-def test_a_card_has_no_colours_of_its_own(answers):
+def test_the_html_of_an_answer_sets_no_colours(answers):
     """Text and lines use the colours of the surrounding page, light or dark."""
     for answer in answers.values():
         styles = " ".join(re.findall(r'style="([^"]*)"', answer._repr_html_()))
         assert not re.search(r"(?<!-)color:|background:(?!none)|#[0-9a-f]{3}", styles)
 
 
-def test_a_card_omits_rows_and_states_their_number():
+def test_the_html_of_an_answer_omits_rows_and_states_their_number():
     rows = [[f"flow {i}", str(i)] for i in range(MOST_ROWS + 5)]
     card = Card(title="many", grids=[Grid(heads=["flow", "count"], rows=rows, more=2)])
     for text in (card.text(), card.html()):
@@ -101,7 +101,7 @@ def test_a_card_omits_rows_and_states_their_number():
         assert "and 7 more" in text
 
 
-def test_numbers_of_a_card_match_the_answer(answers):
+def test_numbers_in_the_html_of_an_answer_match_the_answer(answers):
     result, compared = answers["RunResult"], answers["Compared"]
     assert f"efficiency {result.efficiency:.4f}, fairness {result.fairness:.4f}" in str(result)
     assert result.fingerprint in str(result)
@@ -149,7 +149,7 @@ def notebook(monkeypatch):
     return shown
 
 
-def test_a_long_call_shows_a_bar_in_a_notebook(notebook):
+def test_a_long_call_shows_a_progress_bar_in_a_notebook(notebook):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="5ms")
     ct.compare(lan, seeds=4, jobs=1)
     ct.sweep(lan, over={"port.bottleneck.buffer": [50, 60]}, seeds=2, jobs=1)
@@ -159,14 +159,14 @@ def test_a_long_call_shows_a_bar_in_a_notebook(notebook):
     assert percents[-1] == 100
 
 
-def test_a_progress_callback_replaces_the_bar(notebook):
+def test_a_progress_callback_replaces_the_progress_bar(notebook):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="5ms")
     told = []
     ct.compare(lan, seeds=2, progress=told.append)
     assert told and not notebook
 
 
-def test_a_terminal_and_a_script_get_no_bar(monkeypatch):
+def test_a_terminal_and_a_script_get_no_progress_bar_of_notebooks(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", None)
     assert not cancel.in_notebook()
     console = types.ModuleType("IPython")
@@ -180,7 +180,7 @@ def cells(path: Path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_holds_no_outputs(path):
+def test_committed_notebooks_contain_no_outputs(path):
     """Saved outputs would be from another version; the site and the tests generate them."""
     for cell in cells(path):
         assert cell["cell_type"] == "markdown" or (cell["outputs"], cell["execution_count"]) == ([], None)
@@ -208,13 +208,13 @@ def test_a_notebook_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatc
     assert all(output.name == "stdout" for output in errors), errors
 
 
-def test_there_are_three_notebooks():
+def test_the_project_has_three_notebooks():
     assert len(NOTEBOOKS) >= 3
     text = (ROOT / "docs/notebooks.md").read_text(encoding="utf-8")
     assert all(f"notebooks/{path.stem}" in text for path in NOTEBOOKS)
 
 
-def test_a_notebook_shows_the_sentences_of_why():
+def test_a_notebook_shows_the_explanation_of_a_loss():
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="300ms")
     why = ct.why(lan, flow="tcp1", at="0.1s")
     shown: list[str] = []

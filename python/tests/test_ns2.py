@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed (the command ns; Debian's package ns2)")
-def test_our_tcp_agrees_with_the_tcp_of_ns_2():
+def test_the_simulated_tcp_agrees_with_the_tcp_of_ns_2():
     program = [sys.executable, str(ROOT / "peers" / "ns2.py")]
     done = subprocess.run(program, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

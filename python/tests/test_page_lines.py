@@ -20,7 +20,7 @@ def test_an_error_of_cargo_in_an_example_names_the_line_of_its_page():
     assert message == f"docs/adding-a-policy.md:{block.line - 1}: the code of this page fails at {name}:12"
 
 
-def test_an_error_in_a_part_of_a_file_names_the_block_that_shows_the_part():
+def test_an_error_in_a_part_of_an_example_names_the_block_that_shows_the_part():
     lines = (ROOT / SOURCE).read_text().splitlines()
     line = next(number for number, text in enumerate(lines, start=1) if text.startswith("fn loss_ratio"))
     [message] = page_lines(f"  --> {SOURCE}:{line}:1")
@@ -29,7 +29,7 @@ def test_an_error_in_a_part_of_a_file_names_the_block_that_shows_the_part():
     assert message.startswith(f"docs/adding-a-measure.md:{block.line - 1}: ")
 
 
-def test_a_line_that_no_page_shows_is_reported_with_its_file():
+def test_an_error_in_a_line_that_no_page_shows_is_reported_with_its_file():
     assert page_lines(f"  --> {SOURCE}:1:1") == [f"{SOURCE}:1: fails, and no page shows this line"]
 
 

@@ -54,7 +54,7 @@ def test_a_models_page_has_its_name_in_the_title_and_the_required_headings_in_or
 
 
 @pytest.mark.parametrize("name", registered())
-def test_a_models_page_shows_a_scenario(name: str):
+def test_every_page_of_a_model_shows_a_scenario(name: str):
     page = MODELS / f"{name}.md"
     assert any(is_scenario(block) for block in blocks(page)) or "scenarios/" in page.read_text()
 
@@ -145,7 +145,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path):
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_no_line_of_a_page_is_a_comment_for_the_site(page: Path):
+def test_pages_contain_no_comments_for_the_site_other_than_names_of_tables(page: Path):
     # MyST leaves out lines that begin with a percent sign.
     assert not re.findall(r"^ *%.*", prose(page), re.MULTILINE)
 

@@ -59,7 +59,7 @@ def groups():
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(groups(), st.integers(1, 4))
-def test_the_points_match_a_naive_model(made, seeds):
+def test_the_points_of_a_plan_match_a_naive_model(made, seeds):
     crossed, paired = made
     document = {"axes": crossed, "seeds": seeds}
     if paired:
@@ -89,7 +89,7 @@ def test_the_points_match_a_naive_model(made, seeds):
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 999), st.integers(1, 999), st.integers(2, 9), st.sampled_from(["ns", "us", "ms"]), st.booleans())
-def test_a_range_with_exact_ends_is_exact(low, more, count, unit, by_step):
+def test_a_range_with_exact_ends_has_exact_values(low, more, count, unit, by_step):
     scale = {"ns": 10**3, "us": 10**6, "ms": 10**9}[unit]
     high = low + more * (count - 1)
     spread = f'step = "{more}{unit}"' if by_step else f"count = {count}"
@@ -102,12 +102,12 @@ def test_a_range_with_exact_ends_is_exact(low, more, count, unit, by_step):
     ]
 
 
-def test_a_tenth_is_a_tenth():
+def test_steps_of_a_tenth_give_exact_decimal_values():
     found = plan(f'[axes]\nz = {{ path = "{SD}.z", from = 0.1, to = 1.0, step = 0.1 }}')
     assert [point.values["z"] for point in found.points] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
 
 
-def test_a_logarithmic_scale_goes_in_equal_ratios_and_whole_numbers_stay_whole():
+def test_logarithmic_axis_values_have_equal_ratios_and_whole_numbers_stay_whole():
     found = plan(
         '[axes]\nb = { path = "port.bottleneck.buffer", from = 100, to = 3162, count = 4, scale = "log" }\n'
         'd = { path = "topology.n_source.link_delay", from = "5us", to = "5ms", count = 4, scale = "log" }'
@@ -136,7 +136,7 @@ def test_columns_contain_labels_words_and_units():
 
 
 @pytest.mark.parametrize("method", ["sobol", "latin_hypercube"])
-def test_a_sample_is_the_same_again_and_fills_its_box(method):
+def test_a_random_sample_of_points_is_reproducible_and_covers_its_ranges(method):
     text = f"""
     [axes]
     buffer = {{ path = "port.bottleneck.buffer", values = [1000, 2000] }}
@@ -297,7 +297,7 @@ def test_ten_million_points_are_not_built():
         ("[axes\n", ["plan.toml:3: is not TOML: "]),
     ],
 )
-def test_faults_are_reported_with_their_line(text, messages):
+def test_faults_of_a_plan_are_reported_with_their_line(text, messages):
     found = refused(text)
     for message in messages:
         assert any(one.startswith(message) for one in found), "\n".join(found)
@@ -386,7 +386,7 @@ def test_a_fault_of_the_base_that_an_axis_fixes_is_ignored(tmp_path):
     assert len(Plan.load(tmp_path / "plan.toml").points) == 2
 
 
-def test_scenario_classes_are_values_as_their_tables_are():
+def test_scenario_classes_can_be_axis_values_like_their_tables():
     lan = ct.load(ROOT / "scenarios/lan-epd.toml")
     found = Plan.of(
         lan,
@@ -405,7 +405,7 @@ def test_scenario_classes_are_values_as_their_tables_are():
     assert list(point.scenario["port"]["bottleneck"]["policy"]) == ["fba"]
 
 
-def test_a_key_is_one_for_every_way_to_write_a_scenario_and_another_for_every_other():
+def test_equal_scenarios_have_the_same_key_however_they_are_written_and_others_differ():
     lan = ct.load(ROOT / "scenarios/lan-epd.toml")
     table = lan.to_dict()
     same = canonical(table)
@@ -445,14 +445,14 @@ SHIPPED = [name for name in _core.data_names("plans/") if name.endswith(".toml")
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if not name.startswith("plans/tune-")])
-def test_shipped_plans_are_right(name):
+def test_every_shipped_plan_is_valid(name):
     found = Plan.load(ROOT / name)
     assert found.name
     assert 50 < found.runs < 2000
 
 
 @pytest.mark.parametrize("block", [b for b in blocks(ROOT / "docs/sweeps.md") if b.language == "toml"], ids=str)
-def test_the_plans_of_the_page_are_right(block):
+def test_the_plans_on_the_page_about_sweeps_are_valid(block):
     assert Plan.of_toml(block.text).runs > 1
 
 
@@ -502,20 +502,20 @@ def test_absurd_numbers_are_refused_with_their_line(text, line, words):
     assert len(message) < 500
 
 
-def test_the_same_numbers_from_python_are_refused_with_their_key():
+def test_absurd_numbers_from_python_are_refused_with_their_key():
     for over in ({"port.bottleneck.buffer": [10**400]}, {"z": {"path": f"{SD}.z", "values": [10**5000]}}):
         with pytest.raises(ct.PlanError, match=r"axes\..* is too large for any setting"):
             Plan.of("lan-selective-drop", {"axes": over})
 
 
-def test_a_range_of_floats_to_the_largest_is_worked_out():
+def test_a_range_up_to_the_largest_floating_point_number_is_computed():
     z = f'[axes]\nz = {{ path = "{SD}.z", from = 1e10, to = 1e308, count = 4, scale = "log" }}'
     assert [point.values["z"] for point in plan(z).points] == pytest.approx(
         [1e10, 2.15443e109, 4.64159e208, 1e308], rel=1e-5
     )
 
 
-def test_a_path_beyond_a_list_is_refused():
+def test_an_axis_path_beyond_the_end_of_a_list_is_refused():
     star = ct.Scenario(
         duration="1ms",
         topology=ct.GeneralNetwork(

@@ -92,11 +92,11 @@ PAGES = list(plans_of_the_pages())
 
 
 @pytest.mark.parametrize("text", PAGES)
-def test_every_plan_of_the_pages_follows_the_schema(text):
+def test_every_plan_on_a_page_follows_the_schema(text):
     assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(text))] == []
 
 
-def test_pages_have_plans_of_both_kinds():
+def test_pages_show_plans_for_sweeps_and_for_searches():
     texts = [param.values[0] for param in PAGES]
     assert len(texts) >= 6
     assert any("[tune]" in text for text in texts)
@@ -142,7 +142,7 @@ def test_malformed_plans_are_refused_by_the_schema_and_by_the_reader(plan, old, 
     assert any(path in fault.message for fault in refused.value.faults), str(refused.value)
 
 
-def test_a_fault_is_reported_once_and_the_rest_is_still_checked():
+def test_a_fault_of_a_plan_is_reported_once_and_the_rest_is_still_checked():
     # A number that was refused is not also reported as missing, and gets no default.
     [count] = _faults("[1000, 2000]", "{ from = 1, to = 5, count = 0 }")
     assert "count = 0 is not a whole number" in count
@@ -160,5 +160,5 @@ def _faults(old, new):
     return [fault.message for fault in refused.value.faults]
 
 
-def test_the_command_prints_the_schema(celltrain):
+def test_the_schema_command_prints_the_plan_schema(celltrain):
     assert celltrain("schema", "--plan").json == json.loads(json.dumps(json_schema()))

@@ -54,7 +54,7 @@ def test_an_axis_without_effect_is_reported_in_dry_run_summary_and_report(celltr
     assert celltrain("report", store, "--json").json["warnings"] == list(ct.report(store).warnings)
 
 
-def test_python_warns_at_the_end_of_a_sweep(tmp_path):
+def test_a_sweep_in_python_gives_its_warnings_at_the_end(tmp_path):
     with pytest.warns(ct.CelltrainWarning, match="buffer changes nothing"):
         ct.sweep(Plan.load(planned(tmp_path, IDLE)))
 
@@ -113,7 +113,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
     assert "changes nothing" not in answer.err
 
 
-def test_pairs_are_formed_among_otherwise_equal_points():
+def test_settings_are_paired_among_points_that_are_equal_otherwise():
     rng = np.random.default_rng(20)
     keys, prints = rng.integers(0, 5, 40), np.zeros(40, np.int64)
     assert plan_warnings.equal_pairs(keys, keys * 7) == 40 - len(np.unique(keys))
@@ -148,7 +148,7 @@ def test_paired_settings_are_crossed_with_policies(tmp_path):
     assert [point.values["threshold"] for point in plan.points] == [800.0, 4800.0] * 3
 
 
-def test_policies_may_be_paired_and_their_settings_crossed(celltrain, tmp_path):
+def test_policies_can_be_paired_while_their_settings_are_crossed(celltrain, tmp_path):
     """The order of the axes does not matter; a setting of another policy creates no additional run."""
     text = """[axes]
 z = { path = "port.bottleneck.policy.selective_drop.z", values = [0.5, 0.8] }
@@ -179,7 +179,7 @@ def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_the_warnings_of_the_check_reach_every_command(celltrain, tmp_path):
+def test_every_command_prints_the_warnings_of_the_check(celltrain, tmp_path):
     """A constant that no formula uses is reported once for all points, seeds and scenarios."""
     told = "not used by any formula; leave it out, or check the spelling"
     file, store = tmp_path / "fs.toml", tmp_path / "store"
@@ -200,7 +200,7 @@ def test_the_warnings_of_the_check_reach_every_command(celltrain, tmp_path):
         assert sum(told in one for one in celltrain(*command, "--json").json["warnings"]) == 1
 
 
-def test_a_warning_names_the_first_point_and_at_most_five_are_shown():
+def test_a_warning_names_its_first_point_and_at_most_five_warnings_are_shown():
     over = {
         "port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "epd": {"epd": {"threshold": 0}}}},
         "duration": ["10ms", "20ms"],
@@ -219,7 +219,7 @@ def test_a_warning_names_the_first_point_and_at_most_five_are_shown():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_points_with_little_spread_are_reported_after_a_sweep_and_in_the_report(celltrain, tmp_path):
+def test_points_whose_seeds_differ_little_are_reported_after_a_sweep_and_in_the_report(celltrain, tmp_path):
     """All flows time out at each common tick, so the seeds agree to three digits; random ticks give another result."""
     formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'
     text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
@@ -232,7 +232,7 @@ def test_points_with_little_spread_are_reported_after_a_sweep_and_in_the_report(
     assert celltrain("report", store).err.count(told) == 1
 
 
-def test_a_threshold_that_stays_while_one_value_changes_the_buffer_is_named(celltrain):
+def test_a_threshold_in_cells_on_an_axis_that_changes_the_buffer_gets_a_warning(celltrain):
     stays = "port.bottleneck.policy.epd.threshold stays 800 cells while the buffer goes from 1,000 to 4,000"
     larger, brief = "port.bottleneck.buffer=4000", ("--set", "duration=5ms")
     for option in ("--set", "--vary"):

@@ -83,7 +83,7 @@ def test_a_plot_can_use_existing_axes(result):
     assert len(mine.get_lines()) == 6
 
 
-def test_the_buffers_size_is_within_the_plot(result):
+def test_the_size_of_the_buffer_is_visible_in_the_plot(result):
     axes = result.plot.queue()
     assert axes.get_ylim()[1] >= 100
 
@@ -124,7 +124,7 @@ def shared():
     return ct.run(scenario, trace=["memory"], step="100us")
 
 
-def test_a_memory_is_one_block_divided_by_queue_with_its_threshold(shared):
+def test_the_plot_of_a_memory_stacks_its_queues_and_shows_the_threshold(shared):
     from matplotlib.collections import PolyCollection
 
     axes = shared.plot.memory()
@@ -145,7 +145,7 @@ def test_a_memory_is_one_block_divided_by_queue_with_its_threshold(shared):
     assert (line.get_ydata() == thresholds[:, 0]).all()
 
 
-def test_a_memory_is_chosen_by_name_and_written_with_its_series(shared, tmp_path):
+def test_a_memory_to_plot_is_chosen_by_name_and_its_series_are_written(shared, tmp_path):
     assert shared.plot.memory("sw").get_title().startswith("Memory of sw\n")
     with pytest.raises(ct.InputError, match="is not a memory of this network"):
         shared.plot.memory("other")
@@ -156,7 +156,7 @@ def test_a_memory_is_chosen_by_name_and_written_with_its_series(shared, tmp_path
     assert shared.series["memory"].column_names[:2] == ["time_s", "queue"]
 
 
-def test_a_memory_that_counts_on_both_sides_is_drawn_by_queue_or_by_priority_group():
+def test_a_memory_with_ingress_and_egress_limits_is_drawn_by_queue_or_by_priority_group():
     lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="20ms")
     run = ct.run(lossless, trace=["memory"], step="100us")
     labels = {
@@ -206,7 +206,7 @@ def test_the_figures_of_a_run_and_of_a_comparison_have_the_width_that_is_given_a
         assert size(picture)[0] == pytest.approx(300 * inches, abs=2)
 
 
-def test_no_legend_of_a_narrow_figure_covers_its_axis(result, tmp_path):
+def test_the_legend_of_a_narrow_figure_does_not_cover_its_axis(result, tmp_path):
     from matplotlib import pyplot
 
     figures = []
@@ -223,7 +223,7 @@ def test_no_legend_of_a_narrow_figure_covers_its_axis(result, tmp_path):
 
 
 @pytest.mark.parametrize("width", ["poster", "8.5", "cm", "8.5 km", "1in", "99in", "-5in", "1e1in"])
-def test_other_widths_are_refused_before_the_run(celltrain, width):
+def test_widths_of_figures_out_of_range_are_refused_before_the_run(celltrain, width):
     told = celltrain("run", "lan-epd", "--plot", "a.svg", f"--width={width}")
     assert told.code == 2
     assert "is not a figure width; choose column, page, or a length from 2in to 40in, such as 8.5cm" in told.err
@@ -240,6 +240,6 @@ def test_other_widths_are_refused_before_the_run(celltrain, width):
         (["--log", "--seeds", "2"], "--log applies to a single run"),
     ],
 )
-def test_options_of_a_runs_figure_without_effect_are_refused(celltrain, options, problem):
+def test_figure_options_that_would_have_no_effect_are_refused(celltrain, options, problem):
     told = celltrain("run", "lan-epd", *options)
     assert (told.code, problem in told.err) == (2, True), told.err

@@ -32,7 +32,7 @@ KINDS = {kind.name: kind for kind in prose.KINDS}
         ("comments in configuration", "Makefile", f"# {SENTENCE}\n", 1),
     ],
 )
-def test_a_hit_is_found_in_its_kind_of_text_alone(name, file, text, line):
+def test_the_prose_check_finds_a_construction_only_in_its_kind_of_text(name, file, text, line):
     read = [kind for kind in prose.KINDS if kind.files.search(file)]
     assert KINDS[name] in read
     for kind in read:
@@ -49,16 +49,16 @@ def test_a_hit_is_found_in_its_kind_of_text_alone(name, file, text, line):
         ("a.rs", f"fn {NAME}() {{}}\n"),
     ],
 )
-def test_other_text_is_not_read(file, text):
+def test_the_prose_check_does_not_read_code(file, text):
     assert not any(prose.hits(kind, text)[1] for kind in prose.KINDS if kind.files.search(file))
 
 
-def test_a_hit_across_lines_has_the_line_on_which_it_begins():
+def test_the_prose_check_reports_the_first_line_of_a_construction_that_spans_lines():
     text = "A page.\n\nIt is one\nof many. It stands\nin a table.\n"
     assert [(line, pattern) for line, pattern, _ in prose.hits(KINDS["pages"], text)[1]] == [(4, "stands")]
 
 
-def test_one_kind_above_the_limit_fails(tmp_path, monkeypatch, capsys):
+def test_the_prose_check_fails_if_one_kind_of_text_is_above_the_limit(tmp_path, monkeypatch, capsys):
     (tmp_path / "a.md").write_text("It is a page of many words. " * 200)
     (tmp_path / "a.toml").write_text(f"# {SENTENCE}\n")
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)

@@ -284,7 +284,7 @@ def wrong(name: str, argument: str) -> Iterator[tuple[str, Any]]:
     return ((label, known[label]) for label in chosen)
 
 
-def test_every_public_function_is_called(lan, store):
+def test_every_public_function_is_called_with_wrong_arguments(lan, store):
     assert set(NAMES) == set(calls(lan, store))
     called = {name.partition(".")[0] for name in NAMES}
     models = set(celltrain.models.__all__)
@@ -369,7 +369,7 @@ NAMES = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NAMES)
-def test_wrong_arguments_raise_our_errors(name, lan, store):
+def test_wrong_arguments_raise_exceptions_of_the_package(name, lan, store):
     for extra in ("matplotlib", "networkx", "jinja2"):
         pytest.importorskip(extra)
     if "tune" in name.lower():
@@ -443,7 +443,7 @@ def models() -> list[type[Any]]:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
-def test_settings_of_a_wrong_type_are_refused_with_our_message(model):
+def test_settings_of_a_wrong_type_are_refused_with_a_message_of_the_package(model):
     for field, (label, value) in itertools.product(model.model_fields, VALUES.items()):
         try:
             model(**{field: value})
@@ -476,7 +476,7 @@ def test_python_refuses_wrong_numbers_of_arguments_and_unknown_options():
         ct.load()
 
 
-def test_write_errors_have_our_message_and_are_oserrors(lan):
+def test_write_errors_are_oserrors_with_a_message_of_the_package(lan):
     Path("taken").write_text("")
     for write in (
         lambda: ct.save(lan, "folder"),
@@ -517,7 +517,7 @@ def test_a_lone_surrogate_in_a_graph_is_an_input_error():
         ct.import_graph("net.json", flows=1)
 
 
-def test_an_unchecked_copy_is_refused_with_our_message(lan):
+def test_an_invalid_unchecked_copy_is_refused_with_a_message_of_the_package(lan):
     for change in ({"duration": object()}, {"topology": "none"}):
         copy = lan.model_copy(update=change)
         for call in (
@@ -530,7 +530,7 @@ def test_an_unchecked_copy_is_refused_with_our_message(lan):
         assert ct.check(copy)
 
 
-def test_numbers_of_numpy_are_numbers(lan):
+def test_numbers_of_numpy_are_accepted_as_arguments(lan):
     np = pytest.importorskip("numpy")
     store = ct.sweep(lan, over={"port.bottleneck.buffer": np.array([50, 60])}, seeds=np.int64(2), jobs=np.int32(1))
     assert len(store.wide()) == 4
@@ -557,7 +557,7 @@ class BytesPath:
         return self.path.encode()
 
 
-def test_any_os_pathlike_is_a_path(lan):
+def test_any_path_like_object_is_accepted_as_a_path(lan):
     pytest.importorskip("networkx")
     assert ct.load(BytesPath("small.toml")) == ct.load("small.toml")
     assert ct.check(BytesPath("small.toml")) == []
@@ -600,7 +600,7 @@ def test_a_read_only_store_refuses_writes(store):
             call()
 
 
-def test_a_handle_cannot_be_pickled():
+def test_a_cancellation_handle_cannot_be_pickled():
     for take in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(ct.InputError, match="Cancel cannot be copied or pickled"):
             take(ct.Cancel())
@@ -630,7 +630,7 @@ def test_every_public_class_has_a_repr():
     assert not [one for one in classes if one.__repr__ is object.__repr__]
 
 
-def test_print_names_the_class_of_a_table():
+def test_printing_a_table_names_its_class():
     assert str(ct.TailDrop()) == repr(ct.TailDrop()) == "TailDrop()"
 
 
@@ -654,7 +654,7 @@ def test_completion_lists_functions_and_results_and_submodules_list_the_tables_o
 
 
 @pytest.mark.parametrize(("module", "name"), [("store", "Store"), ("plan", "Plan")])
-def test_documented_modules_of_earlier_versions_still_work_and_warn_once(module, name):
+def test_modules_of_earlier_versions_still_work_and_warn_once(module, name):
     code = f"from celltrain.{module} import {name}; import celltrain as ct; assert {name} is ct.{name}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -76,7 +76,7 @@ def lan(policy, **changes) -> ct.Scenario:
         ),
     ],
 )
-def test_a_class_gives_the_run_of_the_formula_it_expresses_on_both_engines(policy, formula, engine):
+def test_a_policy_class_gives_the_run_of_the_equivalent_formula_on_both_engines(policy, formula, engine):
     ours = ct.run(lan(policy), seed=3, engine=engine)
     assert ours.fingerprint == ct.run(lan(formula), seed=3).fingerprint
     assert sum(ours.ports["discarded_frames"].to_pylist()) > 0
@@ -90,7 +90,7 @@ def test_a_class_gives_the_run_of_the_formula_it_expresses_on_both_engines(polic
     ],
 )
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy, words, engine):
+def test_a_policy_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy, words, engine):
     with pytest.raises(ct.ScenarioError) as raised:
         ct.run(lan(policy), engine=engine)
     [fault] = raised.value.faults
@@ -106,7 +106,7 @@ def test_a_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy
     ct.run(lan(Fba()))
 
 
-def test_an_exception_of_a_class_names_the_scenario_file(tmp_path, celltrain):
+def test_an_exception_in_a_policy_class_names_the_scenario_file(tmp_path, celltrain):
     path = tmp_path / "mine.toml"
     path.write_text(f'{WITHOUT_POLICY}policy.python.class = "{__name__}:Raises"\n')
     told = celltrain("run", path)
@@ -115,7 +115,7 @@ def test_an_exception_of_a_class_names_the_scenario_file(tmp_path, celltrain):
     assert "mine.toml: " in line and " at sw1->sw2, " in line
 
 
-def test_settings_are_axes_and_a_run_that_raises_costs_its_row_alone(tmp_path):
+def test_settings_of_a_policy_class_can_be_axes_and_an_exception_fails_only_one_row(tmp_path):
     class Some(ct.PythonPolicy):
         z = 1.0
 
@@ -129,7 +129,7 @@ def test_settings_are_axes_and_a_run_that_raises_costs_its_row_alone(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*are the same runs")
-def test_an_object_is_accepted_wherever_a_policy_is(tmp_path):
+def test_a_policy_object_is_accepted_wherever_a_policy_name_is(tmp_path):
     compared = ct.compare(lan(FBA), vary={"port.bottleneck.policy": [FBA, Fba(), Fba(z=0.5)]}, seeds=2)
     assert (compared.fingerprints[0] == compared.fingerprints[1]).all()
     assert (compared.fingerprints[0] != compared.fingerprints[2]).any()
@@ -147,7 +147,7 @@ def test_vetting_finds_a_class_that_answers_differently_each_time():
         ct.vet(Raises(), scenarios=["lan-5"], beside=[], seeds=1)
 
 
-def test_faults_of_a_class_are_reported():
+def test_faults_of_a_policy_class_are_reported():
     class Empty(ct.PythonPolicy):
         pass
 
@@ -171,7 +171,7 @@ class Losing(Fba):
     when_full = "lose_cell"
 
 
-def test_the_class_sets_the_action_at_a_full_buffer_in_scenarios_too():
+def test_a_policy_class_named_in_a_scenario_sets_the_action_at_a_full_buffer():
     """Regression: a scenario that names the class ignored its setting."""
     called = f"{__name__}:Losing"
     named = ct.Python(class_=called)
@@ -209,7 +209,7 @@ def test_an_invalid_action_at_a_full_buffer_is_refused():
 
 
 @pytest.mark.slow
-def test_a_module_is_imported_only_if_the_user_names_it(tmp_path):
+def test_a_policy_module_is_imported_only_if_the_user_names_it(tmp_path):
     (tmp_path / "elsewhere_mine.py").write_text(
         textwrap.dedent("""
             import celltrain as ct
@@ -245,7 +245,7 @@ def test_a_module_is_imported_only_if_the_user_names_it(tmp_path):
     assert "which this Python cannot import" in missing.stdout + missing.stderr
 
 
-def test_a_worker_imports_the_modules_that_it_is_sent(monkeypatch):
+def test_a_worker_process_imports_the_policy_modules_of_its_task(monkeypatch):
     from celltrain.ensemble.plan import canonical
     from celltrain.model.python_policy import modules_of
     from celltrain.running import Chunk
@@ -256,7 +256,7 @@ def test_a_worker_imports_the_modules_that_it_is_sent(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_compiled_function_gives_the_run_of_the_formula_it_expresses(engine):
+def test_a_numba_function_gives_the_run_of_the_equivalent_formula(engine):
     pytest.importorskip("numba")
 
     @ct.compiled
@@ -270,7 +270,7 @@ def test_a_compiled_function_gives_the_run_of_the_formula_it_expresses(engine):
     assert ct.run(lan(Fast()), seed=3, engine=engine).fingerprint == ct.run(lan(FBA), seed=3).fingerprint
 
 
-def test_a_function_that_numba_refuses_gives_numbas_message():
+def test_a_policy_function_that_numba_refuses_gives_the_message_of_numba():
     pytest.importorskip("numba")
 
     def mine(X, K, Y, N, V, C, now, tagged, draw):
@@ -282,7 +282,7 @@ def test_a_function_that_numba_refuses_gives_numbas_message():
     assert " at 0x" not in raised.value.faults[0].message
 
 
-def test_a_compiled_class_refuses_settings():
+def test_a_compiled_policy_class_refuses_settings():
     pytest.importorskip("numba")
 
     @ct.compiled

@@ -53,7 +53,7 @@ def test_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy, engine: 
     assert max(queue["queue_cells_largest"]) == largest
 
 
-def test_a_port_without_queue_has_a_range() -> None:
+def test_a_port_whose_queue_stays_empty_has_a_queue_range() -> None:
     """The fast engine stores no queue for this port unless the queue's range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)
@@ -68,7 +68,9 @@ def test_recording_ranges_changes_no_fingerprint() -> None:
     assert ct.run("lan-epd", seed=3, trace="queue", step="777us", ports=every).fingerprint == plain.fingerprint
 
 
-def test_csv_and_the_description_have_the_columns(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_the_csv_and_its_description_have_the_columns_of_queue_ranges(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     assert celltrain("run", small, "--trace", "queue", "--out", tmp_path / "out").code == 0
     columns = ["time_s", "port", "queue_cells", "queue_cells_least", "queue_cells_largest"]
     assert pyarrow.csv.read_csv(tmp_path / "out" / "queue.csv").column_names == columns
@@ -76,7 +78,7 @@ def test_csv_and_the_description_have_the_columns(celltrain: Command, small: Pat
     assert "threshold_cells" in answer["ports"][0]
 
 
-def test_the_plot_has_the_band_the_threshold_and_the_buffer() -> None:
+def test_the_plot_of_a_queue_range_shows_the_band_the_threshold_and_the_buffer() -> None:
     pytest.importorskip("matplotlib")
     result = ct.run("lan-epd", trace="queue")
     axes = result.plot.queue()

@@ -17,7 +17,7 @@ from celltrain.drawing.figure import new_figure
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figures")]
+pytestmark = pytest.mark.slow
 
 NETWORK = {"path": "topology.n_source.link_delay", "values": {"LAN": "5us", "WAN": "1ms"}}
 SOURCES = {"path": "topology.n_source.sources", "values": [3, 5]}
@@ -37,7 +37,7 @@ def two(tmp_path_factory):
     return store(tmp_path_factory.mktemp("fronts") / "store", [*LAN, *WAN], {"network": NETWORK, "buffer": BUFFER})
 
 
-def test_every_network_has_its_own_front(two):
+def test_every_network_of_a_report_has_its_own_pareto_front(two):
     report = ct.report(two)
     front = report.trade_off
     assert [part.tolist() for part in front.parts] == [[0], [4, 5, 7]]
@@ -47,7 +47,8 @@ def test_every_network_has_its_own_front(two):
     assert report.to_dict()["front"]["by"] == ["network"]
 
 
-def test_every_tcp_has_its_own_front_with_its_name(tmp_path):
+@pytest.mark.usefixtures("empty_figures")
+def test_every_tcp_of_a_report_has_its_own_named_pareto_front(tmp_path):
     of_tcp = {"path": "tcp", "values": {"vanilla": {"vanilla": {}}, "sack": {"sack": {}}}}
     report = ct.report(store(tmp_path / "s", [*LAN, *WAN], {"tcp": of_tcp, "buffer": BUFFER}))
     assert report.to_dict()["front"]["by"] == ["tcp"]
@@ -63,6 +64,7 @@ def test_every_tcp_has_its_own_front_with_its_name(tmp_path):
         assert drawing.name.startswith("map-") or "95 % intervals" in second
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_one_front_over_all_points_is_available_on_request(two):
     """The joint front contains no point of the WAN."""
     report = ct.report(two, front_by=[])
@@ -72,7 +74,7 @@ def test_one_front_over_all_points_is_available_on_request(two):
     assert len(drawing.figure.axes) == 1
 
 
-def test_any_axis_gives_fronts(two):
+def test_pareto_fronts_can_be_separated_by_any_axis(two):
     report = ct.report(two, front_by=["buffer", "network"])
     # Eight combinations with one point each, so all points are on their front.
     assert report.front.num_rows == 8
@@ -80,6 +82,7 @@ def test_any_axis_gives_fronts(two):
     assert ct.report(two, front_by=["buffer"]).front["network"].to_pylist() == ["LAN"] * 4
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_each_configuration_has_a_panel_with_its_name(two, tmp_path):
     report = ct.report(two, out=tmp_path)
     [drawing] = [one for one in report.drawings() if one.name == "front"]
@@ -91,7 +94,7 @@ def test_each_configuration_has_a_panel_with_its_name(two, tmp_path):
     assert "4 points of 8 on the fronts, one for each network" in page
 
 
-def test_networks_of_two_axes_are_configurations_together(tmp_path):
+def test_networks_that_two_axes_describe_are_named_by_both_axes(tmp_path):
     points = [*LAN, *WAN, *reversed(LAN), *reversed(WAN)]
     axes = {"sources": SOURCES, "network": NETWORK, "buffer": BUFFER}
     report = ct.report(store(tmp_path / "s", points, axes))
@@ -101,7 +104,7 @@ def test_networks_of_two_axes_are_configurations_together(tmp_path):
     assert [part.tolist() for part in front.parts] == [[0], [4, 5, 7], [11], [15, 14, 12]]
 
 
-def test_if_every_point_is_its_own_network_there_is_one_front(tmp_path):
+def test_if_every_point_is_its_own_network_a_report_has_one_pareto_front(tmp_path):
     report = ct.report(store(tmp_path / "s", LAN[:2], {"network": NETWORK}))
     assert report.trade_off.by is None
     assert report.front.num_rows == 1
@@ -120,7 +123,8 @@ def test_an_unknown_axis_is_named(celltrain, two, tmp_path, said, expected):
     assert expected in answer.err
 
 
-def test_the_command_makes_fronts_by_axes_and_one_for_all(celltrain, two, tmp_path):
+@pytest.mark.usefixtures("empty_figures")
+def test_the_report_command_draws_pareto_fronts_by_axes_and_one_for_all_points(celltrain, two, tmp_path):
     options = ("--measures", "efficiency,fairness", "--json", "--out", tmp_path / "page")
     answer = celltrain("report", two.path, "--front-by", "buffer", *options)
     assert [row["buffer"] for row in answer.json["front"]["points"]] == [80, 90, 100, 110]
@@ -196,7 +200,7 @@ def within(axes):
 
 
 @pytest.mark.parametrize("width", ["page", pytest.param("column", marks=pytest.mark.nightly)])
-def test_no_text_of_any_figure_lies_on_another_and_no_error_bar_is_cut(crowded, width):
+def test_texts_in_figures_do_not_overlap_and_error_bars_are_complete(crowded, width):
     report = ct.report(crowded, baseline="Z=512 B")
     names = []
     for drawing in report.drawings(width=width):
@@ -215,7 +219,7 @@ def axes_with(points):
     return axes
 
 
-def test_a_label_is_above_to_the_right_if_there_is_space():
+def test_a_label_in_a_figure_is_above_and_to_the_right_of_its_point_if_possible():
     axes = axes_with([(0, 0), (1, 1), (2, 0)])
     assert points.put(axes, [(1.0, 0.5)], ["1"], np.array([(0, 0), (1, 1), (2, 0)])) == 0
     [text] = axes.texts
@@ -224,7 +228,7 @@ def test_a_label_is_above_to_the_right_if_there_is_space():
     assert text.arrow_patch is None
 
 
-def test_labels_of_one_point_surround_it_and_distant_labels_have_a_line():
+def test_several_labels_of_a_point_surround_the_point_and_distant_labels_have_a_line():
     axes = axes_with([(0, 0), (1, 1), (2, 2)])
     assert points.put(axes, [(1.0, 1.0)] * 12, [f"label {i}" for i in range(12)], np.ones((1, 2))) == 0
     assert not list(overlaps(axes.figure))
@@ -232,7 +236,7 @@ def test_labels_of_one_point_surround_it_and_distant_labels_have_a_line():
     assert axes.texts[0].arrow_patch is None
 
 
-def test_labels_without_space_are_omitted_and_counted():
+def test_labels_that_find_no_space_in_a_figure_are_omitted_and_counted():
     axes = axes_with([(0, 0), (1, 1)])
     left_out = points.put(axes, [(0.5, 0.5)] * 60, ["a long label"] * 60, np.ones((1, 2)) / 2)
     assert left_out > 0

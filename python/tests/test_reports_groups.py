@@ -45,7 +45,8 @@ def drawn(report, name, **options):
     return drawing
 
 
-def test_lines_use_numeric_axes_and_colours_and_panels_the_rest(store):
+@pytest.mark.usefixtures("empty_figures")
+def test_numeric_axes_become_the_x_axis_and_other_axes_become_colours_and_panels(store):
     """Networks become panels, and every mean and error bar is computed from its seeds."""
     report = ct.report(store[0])
     names = [axis.name for axis in (report.layout.over, report.layout.by, report.layout.panel)]
@@ -66,6 +67,7 @@ def test_lines_use_numeric_axes_and_colours_and_panels_the_rest(store):
             assert low < ends.min() and ends.max() < high
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_any_axis_can_be_used_for_x_colours_or_panels(store, tmp_path):
     report = ct.report(store[0], lines=["policy", "network"])
     [axes] = drawn(report, "lines-efficiency").figure.axes
@@ -76,7 +78,7 @@ def test_any_axis_can_be_used_for_x_colours_or_panels(store, tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
+def test_differences_are_paired_between_runs_that_agree_in_seed_and_all_other_settings(store, tmp_path):
     """Differences cancel the spread that all policies share, so only a twentieth of the spread remains."""
     report = ct.report(store[0], baseline="policy=tail", out=tmp_path / "page")
     efficiency = store[1]
@@ -104,7 +106,7 @@ def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
     assert lan.get_ylabel() == "efficiency\nmore than tail"
 
 
-def test_a_seed_that_one_side_lacks_makes_no_pair(tmp_path):
+def test_a_seed_that_one_side_of_a_comparison_lacks_is_not_paired(tmp_path):
     values = [[[0.1 * point + 0.01 * seed, 0.5] for seed in range(4)] for point in range(3)]
     gone = made(tmp_path / "store", values, axes={"policy": POLICIES}, errors={(0, 2): "gone"})
     report = ct.report(gone, baseline="policy=tail")
@@ -203,7 +205,7 @@ def test_the_command_prints_the_number_of_points_that_differ(celltrain, store, t
         (["--style", "grayscal"], "is neither a matplotlib style nor a file; did you mean grayscale?"),
     ],
 )
-def test_an_unknown_axis_value_or_style_is_named(celltrain, store, tmp_path, options, expected):
+def test_an_unknown_axis_value_or_style_is_named_in_the_message(celltrain, store, tmp_path, options, expected):
     answer = celltrain("report", store[0].path, *options, "--out", tmp_path / "page")
     assert answer.code == 2
     assert expected in answer.err
@@ -242,6 +244,7 @@ def test_figures_fit_a_column_and_no_label_lies_on_another(store):
                 assert not label.get_text() or (box.x0 >= edge.x0 and box.y1 <= edge.y1), (drawing.name, inches)
 
 
+@pytest.mark.usefixtures("empty_figures")
 def test_a_paired_axis_of_numbers_is_drawn_as_numbers(tmp_path):
     """Buffer and threshold are paired; the lines use the buffer."""
     paired = [

@@ -40,13 +40,13 @@ def ours(reproduction: Reproduction, table: str, **keys: Any) -> list[Scored]:
     ]
 
 
-def test_every_printed_number_is_there(paper: Paper) -> None:
+def test_every_number_printed_in_the_paper_is_recorded(paper: Paper) -> None:
     counts = {table.number: len(table.numbers) for table in paper.tables if not table.experiment}
     assert counts == {"section2": 12, "1": 24, "2": 24, "3": 20, "4": 18, "5": 15, "section4": 3}
     assert sum(n.scored for table in paper.tables for n in table.numbers) == 11 + 24 + 15 + 15 + 3
 
 
-def test_every_configuration_is_accepted(paper: Paper) -> None:
+def test_every_configuration_of_the_paper_is_valid(paper: Paper) -> None:
     for configuration in paper.configurations:
         assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
@@ -84,7 +84,7 @@ def test_the_thresholds_of_the_runs_match_the_tables(short: Reproduction) -> Non
         assert all(s.mean == s.printed for s in ours(short, table))
 
 
-def test_throughputs_follow_the_thresholds(short: Reproduction) -> None:
+def test_throughputs_in_the_paper_follow_the_thresholds(short: Reproduction) -> None:
     # There is only one seed, so allow more than the tables' tolerance of 5 %.
     for s in ours(short, "2"):
         outlier = s.number.row == {"tcp_group": "10-12", "column": "d"}
@@ -93,7 +93,7 @@ def test_throughputs_follow_the_thresholds(short: Reproduction) -> None:
         assert s.mean == pytest.approx(s.printed, rel=0.02)
 
 
-def test_ratios_of_merged_vcs_are_near_one_and_weigh_up_to_one(short: Reproduction) -> None:
+def test_throughput_ratios_of_merged_vcs_are_near_one_and_their_weighted_sum_is_one(short: Reproduction) -> None:
     for column in "abc":
         ratios = {s.number.row["vc"]: s.mean for s in ours(short, "5", column=column)}
         thresholds = {s.number.row["vc"]: s.mean for s in ours(short, "4", column=column)}
@@ -118,7 +118,7 @@ def test_rows_that_contradict_the_papers_other_tables_are_not_scored(paper: Pape
     assert unscored == 5
 
 
-def test_a_number_may_be_judged_by_the_mean_or_by_either(paper: Paper) -> None:
+def test_a_printed_number_can_be_judged_by_the_mean_or_by_mean_or_range(paper: Paper) -> None:
     by_mean = find(paper, "2", tcp_group="1-3", column="a")
     assert (by_mean.judged_by, by_mean.tolerance) == ("mean", pytest.approx(0.05 * 2.78))
     assert Scored(number=by_mean, values=(2.0, 3.4), seeds=(1, 2)).inside
@@ -129,7 +129,7 @@ def test_a_number_may_be_judged_by_the_mean_or_by_either(paper: Paper) -> None:
     assert not Scored(number=either, values=(0.8, 0.9), seeds=(1, 2)).inside
 
 
-def test_there_are_claims_for_every_numbered_finding(paper: Paper) -> None:
+def test_every_numbered_finding_of_the_paper_has_claims(paper: Paper) -> None:
     ids = [claim["id"] for claim in paper.claims]
     assert len(ids) == len(set(ids)) >= 12
     for finding in range(1, 6):
@@ -145,7 +145,7 @@ def test_claims_are_judged_if_their_tables_were_run(short: Reproduction) -> None
 
 
 @pytest.mark.slow
-def test_alternatives_change_something_and_are_accepted(paper: Paper) -> None:
+def test_alternatives_to_open_choices_are_valid_and_change_some_scenario(paper: Paper) -> None:
     default = find(paper, "5", vc=1, column="a").configuration
     for choice in paper.choices:
         changed = load(AF_97_0831, overrides=choice.overrides)
@@ -155,7 +155,7 @@ def test_alternatives_change_something_and_are_accepted(paper: Paper) -> None:
 
 
 @pytest.mark.slow
-def test_the_figures_are_drawn(short: Reproduction, tmp_path: Path) -> None:
+def test_the_figures_of_the_paper_are_drawn(short: Reproduction, tmp_path: Path) -> None:
     names = {path.name for path in figures.write(short.paper, short.scored, tmp_path)}
     for figure in ("figure2", "figure4", "table2", "table5"):
         assert {f"{AF_97_0831}-{figure}.png", f"{AF_97_0831}-{figure}.svg"} <= names

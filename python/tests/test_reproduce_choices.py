@@ -14,7 +14,7 @@ AF_96_1269 = "af-96-1269"
 ROW = ("reproduce", AF_96_1269, "--network", "lan", "--table", "2", "--row", "5,1000,epd")
 
 
-def test_networks_and_rows_are_found_in_any_case_and_by_some_of_their_values():
+def test_networks_and_rows_are_found_by_some_of_their_values_in_upper_or_lower_case():
     paper = load(AF_96_1269)
     chosen = paper.numbers(tables=[2], networks=["lan"], rows=["5,1000,EPD"])
     assert chosen
@@ -27,7 +27,7 @@ def test_networks_and_rows_are_found_in_any_case_and_by_some_of_their_values():
         paper.numbers(networks=["LANs"])
 
 
-def test_the_scenario_of_a_row_is_a_file_that_runs(celltrain, tmp_path):
+def test_the_scenario_of_a_printed_row_can_be_written_to_a_file_that_runs(celltrain, tmp_path):
     told = celltrain(*ROW, "--toml", "--set", "duration=20ms")
     assert told.out.startswith("# Performance of TCP over UBR+ (af-96-1269), table 2: network = LAN, sources = 5, ")
     (tmp_path / "row.toml").write_text(told.out)
@@ -37,7 +37,7 @@ def test_the_scenario_of_a_row_is_a_file_that_runs(celltrain, tmp_path):
     assert (several.code, "prints one scenario, but 48 are selected" in several.err) == (2, True)
 
 
-def test_a_setting_and_the_first_seed_change_the_runs(celltrain):
+def test_the_set_and_seed_options_change_the_runs_of_a_reproduction(celltrain):
     short = ("--set", "duration=20ms", "--seeds", "2", "--json")
     answer = celltrain(*ROW, *short, "--seed", "7").json
     assert answer["overrides"] == {"duration": "20ms"}
@@ -48,7 +48,7 @@ def test_a_setting_and_the_first_seed_change_the_runs(celltrain):
     assert (wrong.code, "nothing" in wrong.err) == (2, True)
 
 
-def test_an_estimate_counts_runs_and_times_short_ones(celltrain):
+def test_the_estimate_of_a_reproduction_counts_runs_and_measures_short_ones(celltrain):
     answer = celltrain("reproduce", AF_96_1269, "--table", "2", "--set", "duration=50ms", "--dry-run", "--json").json
     assert (answer["scenarios"], answer["runs"]) == (48, 48 * 30)
     assert answer["simulated_seconds"] == pytest.approx(48 * 30 * 0.05)
@@ -56,7 +56,7 @@ def test_an_estimate_counts_runs_and_times_short_ones(celltrain):
     assert "about " in celltrain(*ROW, "--set", "duration=20ms", "--dry-run").out
 
 
-def test_printed_and_written_csv_are_one_format(celltrain, tmp_path):
+def test_csv_on_the_screen_and_in_files_has_the_same_format(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "2", "--out", tmp_path, "--csv")
     printed = celltrain(*words, "-").out
     assert (tmp_path / "numbers.csv").read_text() == printed
@@ -111,7 +111,7 @@ def test_a_file_of_runs_that_celltrain_did_not_write_is_refused(celltrain, tmp_p
     assert (told.code, told.err.count("\n"), "delete it to begin again" in told.err) == (2, 1, True), told.err
 
 
-def test_resuming_needs_a_folder(celltrain):
+def test_resuming_a_reproduction_requires_a_folder(celltrain):
     told = celltrain(*ROW, "--resume")
     assert (told.code, "needs the folder of the finished runs: give it with --out" in told.err) == (2, True)
 

@@ -57,13 +57,13 @@ def holds(test: dict[str, Any], rows: list[Point]) -> bool:
         ({"margin": 0.11}, False),
     ],
 )
-def test_greater_compares_means_and_matched_rows(options: dict[str, float], expected: bool) -> None:
+def test_the_claim_test_greater_compares_means_and_matched_rows(options: dict[str, float], expected: bool) -> None:
     test = {"form": "greater", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
     assert holds(test, POLICIES) is expected
     assert holds({**test, "a": UBR, "b": EPD}, POLICIES) is False
 
 
-def test_rows_match_in_the_keys_named() -> None:
+def test_rows_of_a_claim_are_matched_by_the_named_keys() -> None:
     rows = points([(5, 1000, 0.4), (5, 2000, 0.5), (15, 1000, 0.3)], "sources", "buffer_cells")
     rows += points([(5, 9, 0.45), (15, 9, 0.2)], "sources", "buffer_cells", table="9")
     test = {"form": "greater", "quantity": "efficiency", "a": {"table": "2"}, "b": {"table": "9"}, "on": ["sources"]}
@@ -73,12 +73,12 @@ def test_rows_match_in_the_keys_named() -> None:
 
 
 @pytest.mark.parametrize(("low", "high", "expected"), [(0.1, 0.1, True), (0.0, 0.09, False), (0.11, 1.0, False)])
-def test_difference_includes_its_limits(low: float, high: float, expected: bool) -> None:
+def test_the_claim_test_difference_includes_its_limits(low: float, high: float, expected: bool) -> None:
     test = {"form": "difference", "quantity": "efficiency", "a": EPD, "b": UBR, "low": low, "high": high}
     assert holds(test, POLICIES) is expected
 
 
-def test_ratio_divides_the_means() -> None:
+def test_the_claim_test_ratio_divides_the_means() -> None:
     test = {"form": "ratio", "quantity": "efficiency", "a": EPD, "b": UBR}
     assert holds({**test, "low": 1.2, "high": 1.2}, POLICIES) is True
     assert holds({**test, "low": 1.21}, POLICIES) is False
@@ -97,11 +97,11 @@ def test_ratio_divides_the_means() -> None:
         ({"low": "0.0005 * buffer_cells"}, False),
     ],
 )
-def test_bound_looks_at_each_row_or_at_the_mean(options: dict[str, Any], expected: bool) -> None:
+def test_the_claim_test_bound_checks_each_row_or_the_mean(options: dict[str, Any], expected: bool) -> None:
     assert holds({"form": "bound", "quantity": "efficiency", "over": EPD, **options}, POLICIES) is expected
 
 
-def test_trend_counts_groups() -> None:
+def test_the_claim_test_trend_counts_groups_with_the_stated_order() -> None:
     rows = points(
         [(5, 1, 0.1), (5, 2, 0.2), (5, 3, 0.3), (15, 1, 0.2), (15, 2, 0.2), (15, 3, 0.2)], "sources", "buffer_cells"
     )
@@ -118,7 +118,7 @@ def test_trend_counts_groups() -> None:
     assert holds({**test, "sign": "negative"}, rows) is False
 
 
-def test_trend_orders_values_with_units() -> None:
+def test_the_claim_test_trend_orders_values_with_units() -> None:
     rows = points([("500ms", 0.1), ("100ms", 0.2), ("10ms", 0.3)], "timer_granularity")
     test = {
         "form": "trend",
@@ -131,7 +131,7 @@ def test_trend_orders_values_with_units() -> None:
     assert holds(test, rows) is True
 
 
-def test_correlation_ranks_two_quantities() -> None:
+def test_the_claim_test_correlation_compares_the_ranks_of_two_quantities() -> None:
     rows = points([(1, 0.1), (2, 0.2), (3, 0.3)], "row")
     rows += points([(1, 0.9), (2, 0.8), (3, 0.85)], "row", quantity="fairness")
     test = {"form": "correlation", "x": "efficiency", "y": "fairness", "over": {"table": "2"}}
@@ -140,13 +140,15 @@ def test_correlation_ranks_two_quantities() -> None:
 
 
 @pytest.mark.parametrize(("at_least", "share", "expected"), [(0.2, 0.5, True), (0.2, 1, False), (0.31, 0.5, False)])
-def test_spread_is_largest_less_smallest(at_least: float, share: float, expected: bool) -> None:
+def test_the_claim_test_spread_is_the_largest_value_less_the_smallest(
+    at_least: float, share: float, expected: bool
+) -> None:
     rows = points([(5, 1, 0.1), (5, 2, 0.4), (15, 1, 0.2), (15, 2, 0.3)], "sources", "z")
     test = {"form": "spread", "quantity": "efficiency", "over": {"table": "2"}, "groups": ["sources"]}
     assert holds({**test, "at_least": at_least, "share": share}, rows) is expected
 
 
-def test_best_compares_the_means_of_settings() -> None:
+def test_the_claim_test_best_compares_the_means_of_settings() -> None:
     rows = points([(0.8, 1, 0.70), (0.8, 2, 0.80), (0.9, 1, 0.76), (0.9, 2, 0.76)], "z", "row")
     test = {"form": "best", "quantities": ["efficiency"], "over": {"table": "2"}}
     assert holds({**test, "setting": {"z": 0.9}}, rows) is True
@@ -181,12 +183,14 @@ PAIRED = [
         ({"low": 1000, "on": ["load"], "rows": "some"}, False),
     ],
 )
-def test_paired_ratios_are_decided_by_their_intervals(options: dict[str, Any], expected: bool | None) -> None:
+def test_claims_about_paired_ratios_are_decided_by_confidence_intervals(
+    options: dict[str, Any], expected: bool | None
+) -> None:
     test = {"form": "paired", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
     assert claims.apply(test, PAIRED)[0] is expected
 
 
-def test_paired_pairs_the_seeds() -> None:
+def test_the_claim_test_paired_compares_runs_with_the_same_seed() -> None:
     # Unpaired, the intervals of the two rows overlap; each seed halves.
     test = {
         "form": "paired",
@@ -207,7 +211,7 @@ def test_paired_pairs_the_seeds() -> None:
     assert claims.apply(test, [*PAIRED, shared]) == (holds, evidence)
 
 
-def test_a_ratio_has_the_interval_of_the_logarithms() -> None:
+def test_the_confidence_interval_of_a_ratio_is_computed_from_logarithms() -> None:
     found = ratio([{1: 2.0, 2: 8.0, 3: 4.0}], [{1: 1.0, 2: 1.0, 3: 1.0, 4: 9.0}])
     half = half_width(3, math.log(2))
     assert (found.mean, found.seeds) == (pytest.approx(4.0), 3)
@@ -290,7 +294,7 @@ def test_every_claim_can_be_judged(paper: Paper) -> None:
     assert [claim.id for claim in judged] == [claim["id"] for claim in paper.claims]
 
 
-def test_the_same_tests_apply_to_the_printed_numbers(paper: Paper) -> None:
+def test_the_tests_of_claims_also_apply_to_the_printed_numbers(paper: Paper) -> None:
     judged, _ = claims.judge(paper, as_printed(paper))
     for claim in judged:
         if claim.published_holds is not None:

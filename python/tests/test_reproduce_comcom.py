@@ -49,7 +49,7 @@ def test_the_core_accepts_every_configuration_without_a_warning(paper: Paper) ->
         assert (judged.faults, judged.warnings) == ([], []), configuration.text
 
 
-def test_every_key_makes_a_difference(paper: Paper) -> None:
+def test_every_key_of_a_configuration_changes_some_scenario(paper: Paper) -> None:
     for table in paper.tables:
         for key in table.keys:
             seen: dict[str, set[int]] = {}
@@ -60,7 +60,7 @@ def test_every_key_makes_a_difference(paper: Paper) -> None:
             assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
 
 
-def test_the_threshold_per_vc_holds_the_stated_number_of_packets(paper: Paper) -> None:
+def test_the_threshold_per_vc_is_the_stated_number_of_packets(paper: Paper) -> None:
     for part in (1, 2, 3, 4):
         port = scenario(paper, "peer-to-peer", part_packets=part, mechanism="epd")["port"]["sw*->sw*"]
         # Ten VCs with packets of 192 cells; Th = 0.8 K.
@@ -79,7 +79,7 @@ def test_the_threshold_per_vc_holds_the_stated_number_of_packets(paper: Paper) -
         ("per_vc_queuing_fixed", "per_vc_accounting_fixed", "round_robin"),
     ],
 )
-def test_a_mechanism_is_a_rule_and_a_way_to_serve(
+def test_every_mechanism_of_the_paper_is_a_drop_rule_and_a_scheduler(
     paper: Paper, mechanism: str, policy: str, scheduler: str | None
 ) -> None:
     port = scenario(paper, "chain", mechanism="epd", hops=2, cross=1)["port"]["sw*->sw*"]
@@ -89,7 +89,7 @@ def test_a_mechanism_is_a_rule_and_a_way_to_serve(
     assert list(port.get("scheduler", {})) == ([] if scheduler is None else [scheduler])
 
 
-def test_a_choice_reaches_only_the_rules_that_have_it(paper: Paper) -> None:
+def test_an_open_choice_changes_only_the_drop_rules_that_have_it(paper: Paper) -> None:
     [k_of_2] = [choice for choice in paper.choices if choice.id == "C-1"]
     other = load(COMCOM, overrides=k_of_2.overrides)
     for table, keys in (("peer-to-peer", {"part_packets": 3}), ("chain", {"hops": 2, "cross": 3})):
@@ -98,7 +98,7 @@ def test_a_choice_reaches_only_the_rules_that_have_it(paper: Paper) -> None:
             assert rule.get("k") == (None if mechanism == "epd" else 2)
 
 
-def test_claims_quote_the_paper_and_look_at_rows_that_exist(paper: Paper) -> None:
+def test_claims_quote_the_paper_and_refer_to_existing_rows(paper: Paper) -> None:
     assert len(paper.claims) >= 20
     assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
     for claim in paper.claims:
@@ -114,7 +114,7 @@ def test_claims_quote_the_paper_and_look_at_rows_that_exist(paper: Paper) -> Non
                 assert test["quantity"] in paper.table(test[side]["table"]).quantities, claim["id"]
 
 
-def test_an_answer_has_experiments_and_no_numbers(short: Reproduction) -> None:
+def test_the_answer_for_a_paper_without_printed_numbers_has_only_experiments(short: Reproduction) -> None:
     answer = json.loads(short.to_json())
     assert (answer["paper"], answer["numbers"]) == (COMCOM, [])
     summary = answer["summary"]
@@ -127,7 +127,7 @@ def test_an_answer_has_experiments_and_no_numbers(short: Reproduction) -> None:
     assert repr(short).startswith(f"Reproduction('{COMCOM}', {len(answer['experiments'])} numbers, ")
 
 
-def test_the_terminal_does_not_mention_printed_numbers(short: Reproduction) -> None:
+def test_the_output_for_a_paper_without_printed_numbers_does_not_mention_any(short: Reproduction) -> None:
     console = Console(record=True, width=160)
     short.compare(console=console)
     text = console.export_text()

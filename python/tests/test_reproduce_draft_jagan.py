@@ -41,7 +41,7 @@ def found(paper: Paper, table: str, **keys: Any) -> list[Number]:
     return [n for n in paper.table(table).numbers if matches({**n.keys, "quantity": n.quantity.name}, keys)]
 
 
-def test_every_printed_number_is_there_and_scored(paper: Paper) -> None:
+def test_every_number_printed_in_the_paper_is_recorded_and_scored(paper: Paper) -> None:
     counts = {table.number: len(table.numbers) for table in paper.tables if not table.experiment}
     assert counts == {"1": 8, "2": 6, "3": 4, "4": 4, "5": 4, "6": 6, "7": 6}
     printed = [n for table in paper.tables if not table.experiment for n in table.numbers]
@@ -60,7 +60,7 @@ def test_a_row_is_named_by_the_papers_own_columns(paper: Paper) -> None:
         assert table.keys == ("edge_buffer_cells", "switch_buffer_cells", "mss_bytes", "tcp", "service")
 
 
-def test_few_scenarios_serve_all_rows(paper: Paper) -> None:
+def test_rows_that_need_the_same_scenario_share_one_run(paper: Paper) -> None:
     tables = [t for t in paper.tables if not t.experiment]
     assert len({n.configuration for t in tables for n in t.numbers}) == 19
     losses = {n.configuration for t in paper.tables if t.number.startswith("losses-") for n in t.numbers}
@@ -84,7 +84,7 @@ def test_few_scenarios_serve_all_rows(paper: Paper) -> None:
         ("7", "abr-er+ada", {}, {"adaptive_discard": {"reduction_factor": 0.5, "low_threshold": 6}}),
     ],
 )
-def test_a_service_is_what_switch_and_edge_do(
+def test_the_service_of_a_row_sets_the_switch_and_the_edge_device(
     paper: Paper, table: str, service: str, port: dict[str, Any], edge: dict[str, Any]
 ) -> None:
     found = scenario(paper, table, service=service)
@@ -95,7 +95,7 @@ def test_a_service_is_what_switch_and_edge_do(
     assert ("vc" in found) == service.startswith("abr")
 
 
-def test_sizes_are_packets_and_the_tcp_is_the_tables(paper: Paper) -> None:
+def test_sizes_are_in_packets_and_the_tcp_is_the_one_of_the_table(paper: Paper) -> None:
     assert scenario(paper, "1", service="ubr")["tcp"]["newreno"]["mss"] == "9140B"
     assert scenario(paper, "2", service="ubr")["tcp"]["vanilla"]["mss"] == "9140B"
     assert scenario(paper, "6", service="abr-er")["tcp"]["newreno"]["mss"] == "1460B"
@@ -108,7 +108,7 @@ def test_sizes_are_packets_and_the_tcp_is_the_tables(paper: Paper) -> None:
         assert [port["buffer"] for port in ran["port"].values()] == [n.keys["switch_buffer_cells"]]
 
 
-def test_bidirectional_data_has_its_own_network(paper: Paper) -> None:
+def test_tables_with_bidirectional_data_use_their_own_network(paper: Paper) -> None:
     both = scenario(paper, "both-ways-1", service="abr-er")
     one = scenario(paper, "1", service="abr-er")
     assert (one["topology"]["internetwork"]["bidirectional"], both["topology"]["internetwork"]["bidirectional"]) == (
@@ -144,7 +144,7 @@ def test_a_choice_changes_only_its_own_settings(paper: Paper) -> None:
         ("erica-1-3-4", {"service": "abr-erica", "edge_buffer_cells": 500, "network": "both_ways"}, True),
     ],
 )
-def test_under_er_and_erica_no_cell_is_lost_in_a_switch_and_tbe_and_adtf_are_why(
+def test_large_tbe_and_adtf_prevent_losses_in_switches_under_er_and_erica(
     paper: Paper, table: str, keys: dict[str, Any], loses_without: bool
 ) -> None:
     """Runs one seed for four seconds; the paper's page covers all settings and seeds."""
@@ -171,7 +171,7 @@ def test_under_er_and_erica_no_cell_is_lost_in_a_switch_and_tbe_and_adtf_are_why
     assert (lost[1]["switches"] > 0) == loses_without
 
 
-def test_there_are_claims_for_every_section(paper: Paper) -> None:
+def test_every_section_of_the_paper_has_claims(paper: Paper) -> None:
     ids = [claim["id"] for claim in paper.claims]
     assert len(ids) == len(set(ids)) >= 12
     assert {claim["section"] for claim in paper.claims} >= {"2", "3.1", "4.2", "5"}
@@ -190,7 +190,7 @@ def test_every_claim_can_be_judged_and_the_printed_numbers_support_them(paper: P
 
 
 @pytest.mark.slow
-def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
+def test_the_figures_of_the_paper_are_drawn(paper: Paper, tmp_path: Path) -> None:
     """Filled with values instead of results: every run has the values printed in the last table that needs it."""
 
     def values(number: Number) -> dict[int, float]:
@@ -216,14 +216,14 @@ def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
 
 
 @needs_edge_devices
-def test_every_configuration_is_accepted(paper: Paper) -> None:
+def test_every_configuration_of_the_paper_is_valid(paper: Paper) -> None:
     for configuration in paper.configurations:
         assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
 
 @pytest.mark.nightly
 @needs_edge_devices
-def test_alternatives_change_something_and_are_accepted(paper: Paper) -> None:
+def test_alternatives_to_open_choices_are_valid_and_change_some_scenario(paper: Paper) -> None:
     before = {configuration.text for configuration in paper.configurations}
     for choice in paper.choices:
         changed = {c.text for c in load(DRAFT_JAGAN, overrides=choice.overrides).configurations} - before

@@ -13,7 +13,7 @@ PAPER = load("af-96-1269")
 
 
 @pytest.mark.parametrize("spec", [s for s in PAPER.figures if s["kind"] == "ranges"], ids=lambda spec: spec["id"])
-def test_a_legend_fits_into_its_figure_and_explains_every_mark(spec):
+def test_the_legend_of_a_reproduced_figure_fits_and_explains_every_mark(spec):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     all_numbers = filled(PAPER, {"LAN": 2, "WAN": 2}, lambda number: {1: 0.4, 2: 0.6}).scored

@@ -47,7 +47,7 @@ ANSWER: dict[str, Any] = {
         ("flows.sum(t*3).goodput_mbps", 3.0),
     ],
 )
-def test_a_measure_is_made_of_paths_and_numbers(text: str, value: float) -> None:
+def test_an_expression_for_a_measure_combines_paths_and_numbers(text: str, value: float) -> None:
     assert measure(text, ANSWER) == pytest.approx(value)
 
 
@@ -70,7 +70,7 @@ def test_a_measure_is_made_of_paths_and_numbers(text: str, value: float) -> None
         "flows.median(*).goodput_mbps",
     ],
 )
-def test_an_unknown_path_is_refused_by_name(text: str) -> None:
+def test_a_measure_with_an_unknown_path_is_refused_by_name(text: str) -> None:
     with pytest.raises(MeasureError):
         measure(text, ANSWER)
 
@@ -107,7 +107,7 @@ def test_the_mean_window_matches_linear_increase() -> None:
     assert mean_window(saw_teeth(), "tcp2") == 0.0
 
 
-def test_a_trace_is_read_only_on_request() -> None:
+def test_recorded_series_are_read_only_if_a_measure_needs_them() -> None:
     assert needs_series("series.climb.mean(*)")
     assert not needs_series("flows.mean(*).goodput_mbps")
     assert measure("series.climb.largest(*) / 2", {}, saw_teeth()) == pytest.approx(5.0)
@@ -138,7 +138,7 @@ def test_a_trace_is_read_only_on_request() -> None:
         ("( " * 5000 + "efficiency" + " )" * 5000, "more than 100 pairs of parentheses"),
     ],
 )
-def test_a_wrong_measure_gets_a_message(text: str, words: str) -> None:
+def test_an_invalid_expression_for_a_measure_gets_a_message(text: str, words: str) -> None:
     # Regression: some messages quoted Python exceptions such as KeyError('1/0'), and some measures raised uncaught
     # errors.
     with pytest.raises(MeasureError) as refusal:
@@ -148,7 +148,7 @@ def test_a_wrong_measure_gets_a_message(text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1", "9" * 5000, "2 * ( 3 + 4 )", "1e400", "x" * 10_001])
-def test_numbers_alone_and_unreadable_text_are_not_measures(text: str) -> None:
+def test_numbers_without_a_path_and_unreadable_text_are_not_measures(text: str) -> None:
     with pytest.raises(MeasureError):
         check_syntax(text)
 
@@ -172,7 +172,7 @@ def test_patterns_match_like_a_naive_search() -> None:
             assert named(pattern, names) == expected, f"pattern {pattern!r}, seed 9"
 
 
-def test_a_pattern_of_many_stars_takes_no_time() -> None:
+def test_a_pattern_with_many_wildcards_is_matched_in_no_time() -> None:
     # Regression: as a regular expression, the pattern backtracked forever.
     begun = time.process_time()
     with pytest.raises(MeasureError, match="no name matches"):

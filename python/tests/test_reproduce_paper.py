@@ -38,7 +38,7 @@ def test_papers_contain_code_only_for_searches() -> None:
     assert {path.suffix for path in files} <= {".toml", ".csv", ".md"}
 
 
-def test_every_printed_number_is_there(paper: Paper) -> None:
+def test_every_number_printed_in_the_paper_is_recorded(paper: Paper) -> None:
     counts = {table.number: len(table.numbers) for table in paper.tables}
     assert counts == {"1": 12, "2": 48, "3": 48, "4": 88, "5": 108, "6": 108, "windows": 36, "timers": 36}
 
@@ -81,7 +81,9 @@ def test_a_run_printed_in_several_tables_is_shared(paper: Paper) -> None:
         ("6", {"sources": 5, "z": 0.2, "r": 0.1, "buffer_cells": 12000, "quantity": "efficiency"}, 0.78),
     ],
 )
-def test_numbers_have_the_places_of_the_paper(paper: Paper, table: str, keys: dict[str, Any], published: float) -> None:
+def test_numbers_have_the_decimal_places_of_the_paper(
+    paper: Paper, table: str, keys: dict[str, Any], published: float
+) -> None:
     assert find(paper, table, **keys).published == published
 
 
@@ -169,7 +171,7 @@ def test_the_points_of_table_1_have_their_own_tolerances(paper: Paper, keys: dic
     assert number.tolerance == pytest.approx(tolerance)
 
 
-def test_elsewhere_the_tolerance_is_a_unit_of_the_last_digit(paper: Paper) -> None:
+def test_the_default_tolerance_is_a_unit_of_the_last_printed_digit(paper: Paper) -> None:
     others = [n for table in paper.tables if table.number in "23456" for n in table.numbers]
     assert {n.tolerance for n in others} == {0.01}
     assert not any(n.point for n in others)
@@ -199,7 +201,7 @@ def test_a_paper_can_be_read_from_anywhere() -> None:
     assert len(from_disk.configurations) == 204
 
 
-def test_overrides_reach_every_scenario_and_nothing_else() -> None:
+def test_overrides_change_every_scenario_and_nothing_else() -> None:
     changed = load(AF_96_1269, overrides={"switch.tie_order": "fixed", "tcp.vanilla.minimum_rto": 5})
     assert changed.overrides == {"switch.tie_order": "fixed", "tcp.vanilla.minimum_rto": 5}
     for before, after in zip(load(AF_96_1269).configurations, changed.configurations, strict=True):
@@ -241,7 +243,7 @@ def test_a_fault_in_a_papers_folder_names_the_file() -> None:
         ("z", 0.8),
     ],
 )
-def test_expressions_are_sums_differences_and_products(expression: str, value: Any) -> None:
+def test_expressions_in_a_paper_are_sums_differences_and_products(expression: str, value: Any) -> None:
     assert evaluate(expression, {"buffer_cells": 1000, "sources": 5, "network": "LAN", "z": 0.8}) == value
 
 
@@ -249,7 +251,7 @@ def test_expressions_are_sums_differences_and_products(expression: str, value: A
     "expression",
     ["", "buffer_cells -", "buffer_cells-2", "unknown", "network - 1", "1 2", "__import__('os')"],
 )
-def test_anything_else_in_an_expression_is_refused(expression: str) -> None:
+def test_other_operators_in_an_expression_of_a_paper_are_refused(expression: str) -> None:
     with pytest.raises(PaperError):
         evaluate(expression, {"buffer_cells": 1000, "network": "LAN"})
 
@@ -258,7 +260,7 @@ def test_a_text_that_is_one_expression_keeps_its_type() -> None:
     assert substitute({"a": ["{n}", "x {n + 1} y", 3, "plain"]}, {"n": 5}) == {"a": [5, "x 6 y", 3, "plain"]}
 
 
-def test_setting_a_key_replaces_its_value() -> None:
+def test_setting_a_key_in_a_configuration_replaces_its_value() -> None:
     scenario = {"port": {"bottleneck": {"policy": {"epd": {"threshold": 800}}}}}
     set_key(scenario, "port.bottleneck.policy", {"tail_drop": {}})
     set_key(scenario, "tcp.vanilla.mss", "512B")

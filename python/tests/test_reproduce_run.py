@@ -56,7 +56,7 @@ def test_the_zero_loss_queues_of_the_lan_are_exact(table1: Reproduction) -> None
     assert table1.summary["share_inside"] == 1.0
 
 
-def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
+def test_the_answer_of_a_reproduction_has_the_documented_keys(table1: Reproduction) -> None:
     answer = json.loads(table1.to_json())
     assert list(answer)[:5] == ["paper", "seeds", "numbers", "claims", "summary"]
     assert (answer["paper"], answer["seeds"], answer["interrupted"]) == (AF_96_1269, 2, False)
@@ -99,7 +99,7 @@ def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
 
 
 @pytest.mark.slow
-def test_policies_as_columns_are_part_of_the_row(as_printed: Reproduction) -> None:
+def test_policies_that_the_paper_prints_as_columns_are_part_of_the_row(as_printed: Reproduction) -> None:
     [number] = [
         n
         for n in as_printed.to_dict()["numbers"]
@@ -123,13 +123,13 @@ def test_the_answer_only_contains_values_that_json_can_represent(as_printed: Rep
 
 
 @pytest.mark.slow
-def test_the_number_of_threads_changes_nothing(table1: Reproduction) -> None:
+def test_the_number_of_threads_does_not_change_a_reproduction(table1: Reproduction) -> None:
     alone = reproduce(AF_96_1269, tables=["1"], networks=["LAN"], seeds=2, jobs=1)
     assert alone.fingerprints == table1.fingerprints
     assert [n.values for n in alone.numbers] == [n.values for n in table1.numbers]
 
 
-def test_progress_shows_the_done_share_and_the_remaining_time() -> None:
+def test_progress_shows_the_finished_share_and_the_remaining_time() -> None:
     seen: list[Progress] = []
     reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, progress=seen.append)
     assert [(p.done, p.total) for p in seen] == [(1, 2), (2, 2)]
@@ -138,7 +138,7 @@ def test_progress_shows_the_done_share_and_the_remaining_time() -> None:
     assert seen[-1].elapsed_seconds >= seen[0].elapsed_seconds > 0
 
 
-def test_an_interrupt_keeps_finished_runs() -> None:
+def test_an_interrupted_reproduction_returns_the_finished_runs() -> None:
     def stop(progress: Progress) -> None:
         if progress.done == 2:
             raise KeyboardInterrupt
@@ -208,7 +208,7 @@ def test_the_comparison_shows_every_table_and_names_unscored_numbers(as_printed:
 
 
 @pytest.mark.slow
-def test_everything_can_be_written(table1: Reproduction, tmp_path: Path) -> None:
+def test_every_output_of_a_reproduction_can_be_written_to_files(table1: Reproduction, tmp_path: Path) -> None:
     written = table1.write(tmp_path / "new" / "folder")
     assert all(path.stat().st_size > 0 for path in written)
     names = {path.name for path in written}
@@ -225,7 +225,7 @@ def test_everything_can_be_written(table1: Reproduction, tmp_path: Path) -> None
     assert all(len(line["fingerprint"]) == 16 for line in lines)
 
 
-def test_columns_carry_unit_and_meaning(table1: Reproduction, tmp_path: Path) -> None:
+def test_columns_of_exported_tables_have_a_unit_and_a_meaning(table1: Reproduction, tmp_path: Path) -> None:
     table1.write(tmp_path)
     schema = parquet.read_schema(tmp_path / "seeds.parquet")
     assert schema.field("max_queue_cells").metadata[b"unit"] == b"cells"
@@ -247,7 +247,7 @@ def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_figures_are_the_same_file_every_time(as_printed: Reproduction, tmp_path: Path) -> None:
+def test_figures_of_a_reproduction_are_identical_files_every_time(as_printed: Reproduction, tmp_path: Path) -> None:
     contents = []
     for folder in (tmp_path / "first", tmp_path / "second"):
         folder.mkdir()
@@ -266,7 +266,7 @@ def test_an_unknown_paper_is_refused_with_the_available_ones() -> None:
         celltrain.reproduce("af-96-1268")
 
 
-def test_a_result_is_entered_by_names() -> None:
+def test_values_of_a_reproduction_are_found_by_names() -> None:
     answer = {
         "efficiency": 1,
         "ports": [{"name": "other", "max_queue_cells": 1}, {"name": "sw1->sw2", "max_queue_cells": 2}],

@@ -43,7 +43,7 @@ def test_a_number_is_summed_up_by_mean_deviation_and_extremes() -> None:
     assert (one.low, one.high) == (0.1, 0.6)
 
 
-def test_one_seed_has_no_deviation() -> None:
+def test_the_standard_deviation_is_undefined_for_one_seed() -> None:
     assert scored(0.5, [0.1]).sd is None
 
 
@@ -51,7 +51,7 @@ def test_one_seed_has_no_deviation() -> None:
     ("published", "inside"),
     [(0.48, True), (0.47, True), (0.46, False), (0.54, True), (0.55, True), (0.56, False)],
 )
-def test_inside_reaches_as_far_as_the_tolerance_and_no_further(published: float, inside: bool) -> None:
+def test_a_value_exactly_at_the_tolerance_counts_as_inside(published: float, inside: bool) -> None:
     assert scored(published, [0.48, 0.54]).inside is inside
 
 
@@ -82,14 +82,14 @@ def test_spearman_is_undefined_for_too_few_pairs_or_a_side_that_does_not_vary(pa
     assert spearman(*pair) is None
 
 
-def test_self_error_is_the_distance_of_a_seed_from_the_mean_of_the_others() -> None:
+def test_the_self_error_of_a_seed_is_its_distance_from_the_mean_of_the_other_seeds() -> None:
     assert score.self_error([[0.0, 1.0]]) == pytest.approx(1.0)
     # The distances are between 1 and 2.5, 2 and 2, and 3 and 1.5.
     assert score.self_error([[1.0, 2.0, 3.0]]) == pytest.approx(1.0)
     assert score.self_error([[0.0, 1.0], [5.0, 5.0]]) == pytest.approx(0.5)
 
 
-def test_one_seed_has_no_self_error() -> None:
+def test_the_self_error_is_undefined_for_one_seed() -> None:
     assert score.self_error([[0.5], [0.7]]) is None
 
 
@@ -102,7 +102,7 @@ def test_one_seed_has_no_self_error() -> None:
         (0.20, 2.0 / 4),  # above one, printed like one
     ],
 )
-def test_rank_among_seeds_matches_a_hand_calculation(printed: float, rank: float) -> None:
+def test_the_rank_of_a_printed_number_among_seeds_matches_a_hand_calculation(printed: float, rank: float) -> None:
     assert score.rank_among_seeds(printed, [0.1, 0.2, 0.3], 0.005) == pytest.approx(rank)
 
 
@@ -112,7 +112,7 @@ def test_a_seed_that_would_be_printed_the_same_counts_half() -> None:
     assert score.rank_among_seeds(0.2, [0.194, 0.195], 0.005) == pytest.approx(2.0 / 3)
 
 
-def test_ks_matches_a_hand_calculation() -> None:
+def test_the_kolmogorov_smirnov_test_matches_a_hand_calculation() -> None:
     assert ks([0.5]) == pytest.approx(0.5)
     assert ks([0.25, 0.75]) == pytest.approx(0.25 * math.sqrt(2))
     # All values are at the far end: the distance is 1 - 0.1.
@@ -120,7 +120,7 @@ def test_ks_matches_a_hand_calculation() -> None:
     assert ks([]) is None
 
 
-def test_ks_stays_below_its_limit_in_19_of_20_cases_when_the_printed_values_are_draws_of_the_model() -> None:
+def test_the_ks_distance_of_draws_of_the_model_is_below_its_limit_in_19_of_20_cases() -> None:
     seed = 96_1269
     rng = np.random.default_rng(seed)
     below = 0
@@ -131,7 +131,7 @@ def test_ks_stays_below_its_limit_in_19_of_20_cases_when_the_printed_values_are_
     assert 0.93 <= below / trials <= 1.0, f"seed {seed}"
 
 
-def test_only_scored_numbers_count_and_points_are_not_draws() -> None:
+def test_only_scored_numbers_enter_the_ks_test_and_points_of_plots_are_excluded() -> None:
     group = [
         scored(0.50, [0.4, 0.6]),
         scored(0.90, [0.4, 0.6]),
@@ -146,7 +146,7 @@ def test_only_scored_numbers_count_and_points_are_not_draws() -> None:
     assert scores["ks"] == pytest.approx(max(0.5, 2.5 / 3 - 0.5) * math.sqrt(2))
 
 
-def test_the_summary_groups_by_table_network_and_quantity() -> None:
+def test_the_summary_of_scores_is_grouped_by_table_network_and_quantity() -> None:
     summary = score.summary(
         [scored(0.5, [0.5]), scored(0.9, [0.5], network="WAN"), scored(None, [0.5], table="windows")],
     )
@@ -160,7 +160,7 @@ def test_the_summary_groups_by_table_network_and_quantity() -> None:
     assert everywhere["mean_relative_error"] == pytest.approx((0.0 + 0.4 / 0.9) / 2)
 
 
-def test_the_share_is_undefined_without_scored_numbers() -> None:
+def test_the_share_of_numbers_inside_is_undefined_without_scored_numbers() -> None:
     assert score.summary([])["share_inside"] is None
     scores = score.group_scores([])
     nothing = "mean_abs_error mean_relative_error self_error rank_correlation ks ks_p ks_p_seeds"
@@ -168,7 +168,7 @@ def test_the_share_is_undefined_without_scored_numbers() -> None:
     assert set(scores.values()) == {0}
 
 
-def test_the_range_is_judged_by_the_same_rule_for_every_number() -> None:
+def test_the_range_of_seeds_is_judged_by_the_same_rule_for_every_number() -> None:
     # The paper's file uses the mean; the range is also computed, within a unit of the last digit.
     wide = scored(0.47, [0.48, 0.90], judged_by="mean", tolerance=0.2, tolerance_stated=True)
     assert (wide.inside, wide.inside_range, wide.inside_tolerance) == (False, True, False)
@@ -183,7 +183,7 @@ def test_without_a_tolerance_the_mean_has_no_verdict() -> None:
     assert scored(0.5, [0.5, 0.5]).inside is True
 
 
-def test_if_theory_gives_one_value_the_range_is_the_tolerance() -> None:
+def test_for_exact_numbers_the_range_of_seeds_is_replaced_by_the_tolerance() -> None:
     point = {"point": True, "tolerance": 28.0, "tolerance_stated": True}
     assert scored(59211.0, [59239.0, 59239.0], **point).inside_range is True
     assert scored(59210.0, [59239.0, 59239.0], **point).inside_range is False
@@ -194,7 +194,7 @@ def test_a_number_without_a_printed_value_has_no_verdict() -> None:
     assert (nothing.inside_range, nothing.inside_tolerance, nothing.pit) == (None, None, None)
 
 
-def test_the_middle_nine_tenths_leave_out_as_many_places_as_fit() -> None:
+def test_the_middle_nine_tenths_omit_the_same_number_of_seeds_at_both_ends() -> None:
     # With 30 seeds there are 31 ranks; (k + 1/2) / 31 is outside for k = 0, 1, 29 and 30.
     assert score.share_in_the_middle(30) == pytest.approx(27 / 31)
     assert score.share_in_the_middle(5) == 1

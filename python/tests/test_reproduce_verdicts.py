@@ -35,7 +35,7 @@ def rates() -> Reproduction:
     return of_factor("af-97-0831", 1.03)
 
 
-def test_numbers_near_the_mean_may_all_be_out_of_range(rates: Reproduction) -> None:
+def test_numbers_within_tolerance_of_the_mean_may_all_be_outside_the_range_of_seeds(rates: Reproduction) -> None:
     [table2] = [t for t in rates.summary["by_table"] if t["table"] == "2"]
     assert table2["scored"] == table2["with_tolerance"] == table2["draws"] == 24
     # The tolerance of the totals is 2 %, and the smallest numbers differ only by the rounding of the last digit.
@@ -48,7 +48,7 @@ def test_numbers_near_the_mean_may_all_be_out_of_range(rates: Reproduction) -> N
     assert table2["ks_p_seeds"] == pytest.approx(1 / 13)
 
 
-def test_the_rule_for_inside_is_shown_by_quantity(rates: Reproduction) -> None:
+def test_the_output_states_for_each_quantity_when_a_number_counts_as_inside(rates: Reproduction) -> None:
     by_table = {t: paper_page.counted_by(rates.paper.table(t).numbers) for t in ("1", "2", "5", "section2")}
     assert by_table == {
         "1": "",
@@ -58,7 +58,7 @@ def test_the_rule_for_inside_is_shown_by_quantity(rates: Reproduction) -> None:
     }
 
 
-def test_shares_have_a_line_for_all_numbers_that_adds_up(rates: Reproduction) -> None:
+def test_the_table_of_shares_has_a_line_for_all_numbers_that_adds_up(rates: Reproduction) -> None:
     rows = report.share_rows(rates.summary)
     assert all(len(row) == len(report.SHARES) for row in rows)
     *lines, everything = rows
@@ -71,7 +71,7 @@ def test_shares_have_a_line_for_all_numbers_that_adds_up(rates: Reproduction) ->
     assert everything[3].endswith("/68")
 
 
-def test_the_terminal_has_the_verdicts_and_the_shares(rates: Reproduction) -> None:
+def test_the_terminal_output_has_the_verdicts_and_the_shares(rates: Reproduction) -> None:
     console = Console(file=StringIO(), width=140)
     rates.compare(console=console)
     assert isinstance(console.file, StringIO)
@@ -97,7 +97,9 @@ def test_the_tolerance_by_which_a_number_agrees_is_a_note_below_its_table(rates:
 
 
 @pytest.mark.parametrize("seeds", [2, 9, 10])
-def test_with_few_seeds_the_rank_among_them_is_not_a_test(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_few_seeds_the_rank_of_a_number_among_seeds_is_not_used_as_a_test(
+    seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.modules[__name__], "SEEDS", seeds)
     console = Console(file=StringIO(), width=140)
     of_factor("af-97-0831", 1.03).compare(console=console)
@@ -116,7 +118,7 @@ def test_the_exported_table_has_the_verdicts(rates: Reproduction) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_has_a_column_for_each_verdict_there_is(
+def test_a_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
     rates: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paper_page, "RESULTS", tmp_path)
@@ -136,7 +138,7 @@ def test_a_page_has_a_column_for_each_verdict_there_is(
     assert "| - 1) |" in text, "what is not scored has no verdict, and its note"
 
 
-def test_a_number_that_rounds_to_zero_has_no_sign_on_a_page() -> None:
+def test_a_number_that_rounds_to_zero_has_no_sign_on_a_page_of_a_paper() -> None:
     # Regression: an index of exactly 1, computed from floats, differed by -1e-17, which appeared as -0.0000 on pages.
     assert paper_page.figure(-1e-17, 4) == "0.0000"
     assert paper_page.figure(-0.004, 2) == "0.00"

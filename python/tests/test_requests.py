@@ -81,7 +81,7 @@ def test_an_invalid_distribution_file_is_refused_with_its_line(celltrain, tmp_pa
 
 
 @pytest.mark.parametrize("cdf", ["bytes,probability\n", ""])
-def test_a_file_without_rows_is_refused_with_the_line_of_the_scenario(tmp_path, cdf):
+def test_a_size_file_without_rows_is_refused_with_the_line_of_the_scenario(tmp_path, cdf):
     path = written(tmp_path, cdf)
     [fault] = ct.check(path)
     assert (fault.file, fault.line, fault.key) == (str(path), 7, "requests.web.sizes")
@@ -132,7 +132,7 @@ def web(tmp_path_factory):
     return path
 
 
-def test_records_are_a_table_and_percentiles_are_its_order_statistics(web):
+def test_records_of_requests_are_a_table_and_percentiles_are_its_order_statistics(web):
     result = ct.run(web)
     rows = result.requests.to_pandas()
     groups = {row["name"]: row for row in result.to_dict()["requests"]}
@@ -159,7 +159,7 @@ def test_records_are_a_table_and_percentiles_are_its_order_statistics(web):
     assert result.request_groups.column("short_slowdown_p99").to_pylist()[0] == groups["web"]["short"]["slowdown_p99"]
 
 
-def test_both_engines_give_the_same_records(web):
+def test_both_engines_give_the_same_records_of_requests(web):
     fast, reference = (ct.run(web, engine=engine) for engine in ("fast", "reference"))
     assert fast.fingerprint == reference.fingerprint
     assert fast.requests.equals(reference.requests)
@@ -188,7 +188,7 @@ def test_a_run_shows_a_table_for_each_group_and_writes_the_records(celltrain, we
     assert (tmp_path / "out" / "request_groups.csv").is_file()
 
 
-def test_a_run_without_requests_has_none():
+def test_the_answer_of_a_run_without_requests_has_no_requests():
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="2ms")
     result = ct.run(lan)
     assert (len(result.requests), len(result.request_groups), result.to_dict()["requests"]) == (0, 0, [])
@@ -203,7 +203,7 @@ def test_measures_of_requests_cover_the_measured_time(web):
     assert half.requests.to_pylist() == late
 
 
-def test_the_shipped_scenario_is_read(celltrain):
+def test_the_shipped_scenario_with_requests_is_valid(celltrain):
     path = ROOT / "scenarios" / "leaf-spine-web-search.toml"
     assert ct.check(path) == []
     [network] = celltrain("check", path, "--json").json["networks"]
@@ -234,7 +234,7 @@ def test_default_measures_fit_scenarios_of_requests(celltrain, tmp_path):
     assert (shown.code, "requests." in shown.out) == (0, False)
 
 
-def test_measures_of_requests_need_no_rows(web, tmp_path):
+def test_measures_of_requests_do_not_require_records_of_each_request(web, tmp_path):
     with_rows, without = (ct.run(web, request_rows=rows) for rows in (True, False))
     assert with_rows.request_groups.equals(without.request_groups)
     assert with_rows.fingerprint == without.fingerprint

@@ -48,7 +48,7 @@ def test_runs_that_all_failed_are_run_again(tmp_path, failing):
     assert rows(folder) == rows(tmp_path / "one")
 
 
-def test_failed_runs_count_as_done_even_if_a_limit_was_raised(tmp_path):
+def test_without_retrying_failed_runs_count_as_done_even_if_a_limit_was_raised(tmp_path):
     folder = tmp_path / "s"
     assert run_plan(long("200ms"), folder, Local(2)).failed == 4
     for limit, retry, left in (("300ms", False, "0.2"), ("300ms", True, "0.3")):
@@ -59,7 +59,7 @@ def test_failed_runs_count_as_done_even_if_a_limit_was_raised(tmp_path):
     assert Store.open(folder).verify() == []
 
 
-def test_a_kill_in_the_middle_of_a_retry_loses_nothing(tmp_path, failing, monkeypatch):
+def test_killing_a_sweep_while_it_retries_runs_loses_no_results(tmp_path, failing, monkeypatch):
     folder = tmp_path / "s"
     run_plan(plan(), folder, Local(2))
     failing.clear()
@@ -83,7 +83,7 @@ def test_a_kill_in_the_middle_of_a_retry_loses_nothing(tmp_path, failing, monkey
     assert rows(folder) == rows(tmp_path / "one")
 
 
-def test_retry_works_with_resume(tmp_path, celltrain):
+def test_retrying_failed_runs_works_when_a_sweep_is_resumed(tmp_path, celltrain):
     (tmp_path / "plan.toml").write_text(PLAN)
     told = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "s", "--retry-failed")
     assert told.code == 2

@@ -40,7 +40,7 @@ def traced():
     return ct.run(lan(), trace=["queue", "occupancy", "cwnd"], step="100us")
 
 
-def test_a_result_has_its_measures(traced):
+def test_the_result_of_a_run_has_the_documented_measures(traced):
     assert 0 < traced.efficiency <= 1
     assert 0 < traced.fairness <= 1
     cells = traced.cells
@@ -53,7 +53,7 @@ def test_a_result_has_its_measures(traced):
     assert traced.fingerprint in repr(traced)
 
 
-def test_flows_and_ports_are_tables_with_units(traced):
+def test_flows_and_ports_in_a_result_are_tables_with_units(traced):
     assert traced.flows["name"].to_pylist() == ["tcp1", "tcp2", "tcp3"]
     assert traced.to_pandas()["name"].tolist() == ["tcp1", "tcp2", "tcp3"]
     for table in (traced.flows, traced.ports, *traced.series.values()):
@@ -71,7 +71,7 @@ def test_the_tables_have_every_field_of_the_answer(kind, columns):
         assert set(tables.flat(row)) == {column.column for column in columns if not column.on_request}
 
 
-def test_the_measures_agree_with_the_tables(traced):
+def test_measures_of_a_result_agree_with_its_tables(traced):
     bottleneck = traced.ports.to_pylist()[0]
     assert bottleneck["name"] == "sw1->sw2"
     assert bottleneck["buffer_cells"] == 100
@@ -114,7 +114,7 @@ def measured(result):
     return {name: answer[name] for name in ("engine", "timing")}
 
 
-def test_percentiles_match_numpy():
+def test_percentiles_of_delays_match_numpy():
     # The first of two files is slower, because of slow start; their mean determines the second delay.
     one = lan(sources=1, buffer_cells="infinite", policy=ct.TailDrop(), duration="3s")
     halves = [ct.run(with_files(one.replace(duration=length), "400kB")).file_delay_ms for length in ("50ms", "60ms")]
@@ -137,13 +137,13 @@ def test_a_file_that_no_run_completes_has_no_delay():
 @pytest.mark.parametrize(
     ("size", "problem"), [("0B", "outside one segment (512B)"), ("100", "no unit"), ("-1kB", "it is negative")]
 )
-def test_an_invalid_size_is_refused(size, problem):
+def test_an_invalid_file_size_is_refused(size, problem):
     [fault] = ct.check(with_files(lan(), size))
     assert fault.key == "measure.file_size"
     assert problem in fault.message
 
 
-def test_series_are_long_tables(traced):
+def test_recorded_series_are_tables_with_one_row_per_sample(traced):
     assert list(traced.series) == ["queue", "occupancy", "cwnd"]
     queue, occupancy, cwnd = traced.series.values()
     assert queue.column_names == ["time_s", "port", "queue_cells", "queue_cells_least", "queue_cells_largest"]
@@ -190,7 +190,7 @@ def test_connections_through_edge_devices_have_the_edge_series_even_without_abr(
         ct.run(ubr, trace=["acr", "edge"])
 
 
-def test_other_ports_can_be_watched():
+def test_queues_of_any_port_can_be_recorded():
     result = ct.run(lan(), trace="queue", ports=["source1->sw1", "bottleneck"])
     assert set(result.series["queue"]["port"].to_pylist()) == {"source1->sw1", "sw1->sw2"}
 
@@ -199,7 +199,7 @@ def test_other_ports_can_be_watched():
 @pytest.mark.parametrize(
     "policy", [ct.TailDrop(), ct.Fba(), ct.DropFromFront()], ids=lambda policy: type(policy).__name__
 )
-def test_recording_changes_nothing(trace, policy):
+def test_recording_series_does_not_change_a_run(trace, policy):
     scenario = lan(policy=policy)
     unobserved = ct.run(scenario)
     for step in ("7us", "1ms"):
@@ -209,7 +209,7 @@ def test_recording_changes_nothing(trace, policy):
 
 
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.Epd(threshold=60), ct.SelectiveDrop()], ids=repr)
-def test_the_engines_agree(policy):
+def test_both_engines_give_the_same_result_in_python(policy):
     scenario = lan(policy=policy, sources=5, duration="100ms")
     fast, reference = ct.run(scenario), ct.run(scenario, engine="reference")
     measured = ("engine", "timing")
@@ -233,7 +233,7 @@ def test_a_file_and_the_scenario_loaded_from_it_give_the_same_run(small):
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.toml")), ids=lambda path: path.stem)
-def test_every_example_scenario_loads_and_writes_itself(path):
+def test_every_example_scenario_is_unchanged_after_loading_and_writing(path):
     scenario = ct.load(path)
     assert ct.check(scenario) == []
     assert ct.Scenario.model_validate(scenario.to_dict()) == scenario
@@ -318,7 +318,7 @@ def test_a_result_can_be_sent_to_another_process(traced):
     assert copy.series["cwnd"].equals(traced.series["cwnd"])
 
 
-def test_written_values_are_read_back(traced, tmp_path):
+def test_reading_a_written_value_returns_the_same_value(traced, tmp_path):
     files = traced.write(tmp_path / "deep" / "out")
     assert {file.name for file in files} == {
         "result.json",
@@ -374,7 +374,7 @@ def test_samples_are_at_whole_steps_for_any_clock():
     assert max(abs(time - i * 1e-6) for i, time in enumerate(times)) < 1e-8
 
 
-def test_cells_add_up_if_measuring_starts_late(celltrain, small):
+def test_counts_of_cells_add_up_if_measuring_starts_late(celltrain, small):
     """Regression: the line omitted the cells in flight at the start of measurement, so its numbers did not add up."""
     whole = ct.run(ct.load(small).replace(duration="100us"), seed=3)
     small.write_text(small.read_text() + '\n[measure]\nfrom = "100us"\n')

@@ -106,7 +106,7 @@ def test_a_setting_that_is_refused_is_named(settings: dict[str, object], words: 
         assert word in str(refused.value)
 
 
-def test_a_port_named_only_by_a_setting_gets_the_default_port_as_suggestion(celltrain: Command) -> None:
+def test_a_port_that_exists_only_with_other_settings_gets_the_default_port_as_suggestion(celltrain: Command) -> None:
     wanted = (
         "port.bottleneck.policy is missing, as the scenario has no port.bottleneck; did you mean port.default.buffer?"
     )
@@ -115,7 +115,7 @@ def test_a_port_named_only_by_a_setting_gets_the_default_port_as_suggestion(cell
     assert celltrain("check", "parking-lot", *both).code == 0
 
 
-def test_a_policy_may_be_a_text_in_python() -> None:
+def test_a_policy_with_settings_can_be_given_as_text_in_python() -> None:
     assert ct.Port(buffer_cells=100, policy="epd:threshold=80%").policy == ct.Epd(threshold="80%")
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy="fba:z=0.5", duration="5ms")  # type: ignore[arg-type]
     assert lan.port["bottleneck"].policy == ct.Fba(z=0.5)
@@ -152,7 +152,7 @@ def test_an_axis_of_a_plan_takes_a_policy_file_next_to_the_plan(written: str) ->
     assert again.points[0].scenario == plan.points[0].scenario
 
 
-def test_a_list_of_texts_is_an_axis_of_tables() -> None:
+def test_a_list_of_texts_with_settings_is_an_axis_of_tables() -> None:
     text = 'scenario = "lan-epd"\nseeds = 1\n[axes]\n"port.bottleneck.policy" = ["as-is", "fba:z=0.5", "@sah.toml"]\n'
     Path("plan.toml").write_text(text)
     [axis] = Plan.load("plan.toml").axes
@@ -249,7 +249,9 @@ def test_a_plan_starts_from_a_scenario_with_settings() -> None:
 
 
 @pytest.mark.slow
-def test_a_class_is_loaded_by_permission_only(celltrain: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_class_is_loaded_only_with_the_users_permission(
+    celltrain: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("CELLTRAIN_POLICIES", raising=False)
     for said in ("settingsmine.py", "settingsmine.py:Half", "settingsmine:Half"):
         answer = celltrain("vet", said)
@@ -346,7 +348,7 @@ def test_a_plan_is_swept_and_tuned_with_settings(celltrain: Command) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_the_folder_of_runs_is_called_store_on_every_command(
+def test_the_option_for_the_folder_of_runs_is_called_store_on_every_command(
     celltrain: Command,
 ) -> None:
     text = (
@@ -508,7 +510,7 @@ def test_a_fault_of_a_policy_file_names_the_file_and_its_line(celltrain: Command
         ct.load("small.toml", settings={path: "slip.toml"})
 
 
-def test_a_comparison_has_no_points_with_numbers(celltrain: Command) -> None:
+def test_the_output_of_a_comparison_does_not_number_points(celltrain: Command) -> None:
     answer = celltrain("compare", "small.toml", "--vary", "port.bottleneck.policy=epd:threshold=9999")
     assert answer.code == 2
     assert "at point" not in answer.err
@@ -547,7 +549,9 @@ def test_a_comparison_has_no_points_with_numbers(celltrain: Command) -> None:
         (["new"], "NAME is missing: celltrain new mine writes mine.toml"),
     ],
 )
-def test_a_common_mistake_gets_the_correct_form(celltrain: Command, arguments: list[str], said: str) -> None:
+def test_a_common_mistake_on_the_command_line_gets_the_correct_form(
+    celltrain: Command, arguments: list[str], said: str
+) -> None:
     Path("two.toml").write_text("[policy]\nepd = {}\nfba = {}\n")
     Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 2\n[axes]\nduration = ["1ms"]\n')
     Path("red.toml").write_text(SMALL + "\n[port.other]\nbuffer = 100\n[port.other.policy.red]\n")
@@ -556,7 +560,7 @@ def test_a_common_mistake_gets_the_correct_form(celltrain: Command, arguments: l
     assert said in answer.err
 
 
-def test_a_run_with_a_policy_names_the_right_call() -> None:
+def test_passing_a_policy_to_the_run_function_names_the_correct_call() -> None:
     with pytest.raises(ct.ScenarioError, match=r'celltrain.load\(.*settings=.*"port.bottleneck.policy": .epd.'):
         ct.run("lan-epd", policy="epd")
 
@@ -568,7 +572,7 @@ def test_a_value_in_quotes_is_refused_with_the_correct_form(celltrain: Command) 
     assert celltrain("run", "small.toml", "--set", 'tcp.vanilla.tick_phase="random"').code == 0
 
 
-def test_a_port_that_is_nearly_one_of_the_scenario_is_named(celltrain: Command) -> None:
+def test_a_misspelt_port_gets_the_nearest_port_of_the_scenario_as_suggestion(celltrain: Command) -> None:
     words = "port.bottlenek is not a port of this scenario; did you mean port.bottleneck?"
     text = "port.bottlenek.buffer=500"
     is_refused(celltrain("run", "small.toml", "--set", text), ["small.toml: ", words, f"(--set {text})"])

@@ -40,7 +40,7 @@ def test_every_shipped_scenario_and_plan_is_found_by_its_name():
         assert (TunePlan if name.startswith("tune-") else Plan).load(name).name
 
 
-def test_a_file_overrides_a_shipped_scenario_of_its_name():
+def test_a_local_file_overrides_the_shipped_scenario_with_the_same_name():
     """A folder with the name of a shipped scenario does not take precedence."""
     Path("lan-epd").mkdir()
     assert ct.load("lan-epd").topology.sources == 5
@@ -59,7 +59,7 @@ def test_a_file_overrides_a_shipped_scenario_of_its_name():
         ("nowhere/mine.toml", "there is no such file"),
     ],
 )
-def test_an_unknown_name_gets_the_nearest_one(celltrain, said, expected):
+def test_an_unknown_name_gets_the_nearest_known_name_as_suggestion(celltrain, said, expected):
     """Two swapped letters, no similar name, a path only in the repository, and a path that does not exist."""
     answer = celltrain("run", said)
     assert answer.code == 2

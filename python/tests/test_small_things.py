@@ -46,7 +46,7 @@ def test_a_store_opens_by_its_folder(lan, tmp_path):
         (lambda: ct.run(ct.n_source(**LAN), step=1e-3), 'step = 0.001 is not a time with its unit, such as "5us"'),
     ],
 )
-def test_a_plain_number_gets_a_message_with_the_correct_form(call, expected):
+def test_a_number_without_its_unit_gets_a_message_with_the_correct_form(call, expected):
     with pytest.raises(ct.ScenarioError) as refused:
         call()
     assert expected in str(refused.value)
@@ -67,7 +67,7 @@ def test_a_congestion_control_is_a_setting_of_a_tcp(celltrain, tmp_path, small):
         ct.Cubic  # noqa: B018
 
 
-def test_classes_are_spelt_as_the_field_spells_them():
+def test_names_of_classes_use_the_common_spelling_of_protocols():
     """The former names still work."""
     assert ct.NewReno().to_dict() == ct.Newreno().to_dict()
     assert ct.Newreno is ct.NewReno
@@ -91,7 +91,7 @@ def test_an_unknown_port_gets_the_list_of_ports(celltrain, lan, tmp_path):
     assert "and 14 more" in answer.err
 
 
-def test_messages_of_our_checks_omit_pydantics_prefix():
+def test_messages_of_validation_errors_omit_the_prefix_of_pydantic():
     """pydantic prefixes the message of a ValueError with "Value error, "."""
 
     class Even(Model):
@@ -121,7 +121,7 @@ def test_the_titles_of_plots_name_the_plotted_quantity(lan):
     assert {second for _, second, *_ in titles} == {"two, seed 1"}
 
 
-def test_help_shows_options_and_an_example():
+def test_the_help_of_a_python_function_shows_options_and_an_example():
     """Decorating a function for argument checks preserves its help."""
     text = pydoc.plain(pydoc.render_doc(ct.sweep))
     assert "over: 'Mapping[str, Any] | None'" in text
@@ -142,13 +142,13 @@ def test_help_shows_options_and_an_example():
         (["lan-epd", "--measures", "ports.bottleneck.max_queue"], "did you mean max_queue_cells?"),
     ],
 )
-def test_common_mistakes_of_a_first_comparison_get_the_correct_form(celltrain, arguments, expected):
+def test_common_mistakes_in_a_first_comparison_get_the_correct_form(celltrain, arguments, expected):
     answer = celltrain("compare", *arguments, "--seeds", 1)
     assert answer.code == 2
     assert expected in " ".join(answer.err.split())
 
 
-def test_explain_defines_measures_and_refers_to_red(celltrain):
+def test_the_explain_command_defines_measures_and_mentions_red(celltrain):
     """Regression: `explain` suggested file for fairness, and greedy for RED."""
     assert "fairness is a measure: Jain's fairness index" in celltrain("explain", "fairness").out
     assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"

@@ -239,13 +239,15 @@ def test_no_command_cuts_its_output_at_other_widths(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_findings_of_doctor_are_whole(celltrain: Command, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_command_does_not_cut_its_findings(
+    celltrain: Command, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = printed(celltrain, "doctor", width, monkeypatch)
     assert "everything is fine" in text and not cut(text)
     assert max(map(len, text.splitlines())) <= width
 
 
-def test_every_snapshot_is_of_a_command() -> None:
+def test_every_saved_snapshot_belongs_to_a_command() -> None:
     wanted = {f"{slug(command)}.txt" for command in commands()}
     assert len(wanted) == len(commands()), "two commands share a file"
     assert {path.name for path in SNAPSHOTS.iterdir()} == wanted

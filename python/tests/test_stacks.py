@@ -29,7 +29,7 @@ def result() -> ct.RunResult:
     return ct.run(MIXED, seed=2, trace=["queue", "cwnd"], step="10ms")
 
 
-def test_a_run_has_both_kinds_of_flows_and_the_version_of_the_stack(result):
+def test_the_answer_of_a_mixed_run_has_simulated_and_stack_flows_and_the_version_of_the_stack(result):
     flows = result.flows.to_pydict()
     assert flows["stack"] == [VERSION, VERSION, ""]
     assert min(flows["goodput_mbps"]) > 0.1
@@ -43,7 +43,7 @@ def test_both_engines_give_one_fingerprint_and_another_seed_gives_another(result
     assert ct.run(MIXED, seed=3).fingerprint != result.fingerprint
 
 
-def test_windows_of_a_stack_alone_are_refused_and_in_a_mixed_network_are_left_out(result):
+def test_congestion_windows_of_stacks_cannot_be_recorded_and_are_omitted_in_mixed_networks(result):
     cwnd = result.series["cwnd"].to_pydict()
     assert {*cwnd["flow"]} == {"tcp3"}
     assert min(cwnd["cwnd_segments"]) >= 1
@@ -82,7 +82,7 @@ def test_the_congestion_control_of_quic_is_an_axis():
 
 
 @pytest.mark.filterwarnings("ignore:2 seeds are few")
-def test_stacks_are_compared_and_swept():
+def test_protocol_stacks_can_be_compared_and_swept():
     plain = MIXED.replace(flow={})
     compared = ct.compare(plain, vary={"stack": ["as-is", "smoltcp", "smoltcp:congestion=cubic"]}, seeds=2)
     assert len({*compared.fingerprints.ravel()}) == 6
@@ -109,13 +109,13 @@ def test_events_and_captures_have_the_packets_of_stacks(tmp_path, result):
     assert capture.count(b"000000000000000\n000000000000010\n") >= 3
 
 
-def test_why_explains_a_loss_of_a_stack(result):
+def test_the_why_command_explains_a_loss_of_a_stack(result):
     answer = ct.why(MIXED, flow="tcp1", at="200ms", seed=2)
     assert not answer.is_well
     assert re.search("it had retransmitted .* for reasons that the stack does not report", str(answer))
 
 
-def test_why_refuses_stacks_without_sequence_numbers_and_leaves_them_out_of_mixed_networks(celltrain):
+def test_the_why_command_refuses_or_omits_stacks_without_sequence_numbers(celltrain):
     for arguments in ([], ["--at", "5ms"], ["--flow", "tcp2", "--at", "5ms", "--json"]):
         answer = celltrain("why", "lan-quic", "--set", "duration=20ms", *arguments)
         assert answer.code == 2
@@ -381,7 +381,7 @@ def test_a_python_stack_that_fails_ends_its_run_with_the_call(stack, words):
     assert ct.run(hosting(CountsHeaders(header=0))).efficiency > 0
 
 
-def test_a_timer_that_is_not_cleared_ends_the_run():
+def test_a_stack_that_never_clears_its_expired_timer_ends_the_run():
     words = r"Stuck\.next_timeout for the (sender|receiver) of tcp\d, now \d+ ns: .* 100000 polls within 10 ms"
     with pytest.raises(ct.ScenarioError, match=words):
         ct.run(
@@ -391,7 +391,7 @@ def test_a_timer_that_is_not_cleared_ends_the_run():
         )
 
 
-def test_a_file_cannot_be_acknowledged_before_it_is_sent():
+def test_a_python_stack_cannot_report_a_file_as_acknowledged_before_sending_the_file():
     with pytest.raises(ct.ScenarioError, match=r"its completed is True, but it has sent only 0 of the 3000 bytes"):
         ct.run(hosting(Finished(), flow={"tcp1": ct.FlowOptions(traffic=ct.File(bytes="3kB"))}))
 
@@ -406,19 +406,19 @@ def test_a_file_cannot_be_acknowledged_before_it_is_sent():
         ({"name": 3}, "name = 3 is not a text, as the default 'dice' is"),
     ],
 )
-def test_a_setting_has_the_kind_of_its_default(setting, words):
+def test_a_setting_of_a_python_stack_has_the_type_of_its_default(setting, words):
     with pytest.raises(ct.ScenarioError, match=re.escape(words)):
         Dice(**setting)
 
 
-def test_check_reports_a_stack_that_is_not_deterministic():
+def test_the_check_command_reports_a_stack_that_is_not_deterministic():
     assert ct.check(hosting(Windowed())) == []
     [fault] = ct.check(hosting(Dice()))
     assert (fault.key, fault.value) == ("stack.python.class", f'"{__name__}:Dice"')
     assert fault.problem.startswith("gives another result when it runs again")
 
 
-def test_a_stack_in_a_file_is_named_as_a_policy_is(tmp_path, celltrain, monkeypatch):
+def test_a_stack_in_a_python_file_is_named_in_the_same_way_as_a_policy(tmp_path, celltrain, monkeypatch):
     source = Path(__file__).read_text()
     start, end = source.index("class Windowed"), source.index("class Raises(")
     path = tmp_path / "my_stack.py"
@@ -442,7 +442,7 @@ def test_the_traceback_of_a_python_stack_begins_at_the_users_code(stack, method)
     assert __file__ in frame and frame.endswith(f"in {method}")
 
 
-def test_a_class_in_place_of_an_object_is_refused_with_a_message():
+def test_a_stack_class_in_place_of_an_object_is_refused_with_a_message():
     with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Windowed\(\)"):
         hosting(Windowed)
     with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Quic\(\)"):
@@ -487,7 +487,7 @@ def test_a_python_stack_sends_no_bursts_and_has_no_other_settings():
         Windowed(size=3)
 
 
-def test_a_class_that_is_not_loaded_is_refused_on_the_command_line(tmp_path, celltrain):
+def test_a_stack_class_that_was_not_loaded_is_refused_on_the_command_line(tmp_path, celltrain):
     path = tmp_path / "mine.toml"
     path.write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "mine:Mine"\n')
     is_refused(

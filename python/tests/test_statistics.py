@@ -21,7 +21,7 @@ def sample(*values: float) -> statistics.Means:
 
 
 @given(st.lists(st.tuples(COARSE | st.just(math.nan), COARSE), max_size=40))
-def test_the_front_matches_a_comparison_of_all_pairs(pairs):
+def test_the_pareto_front_matches_a_comparison_of_all_pairs(pairs):
     def beats(q, p):
         return q[0] >= p[0] and q[1] >= p[1] and q != p
 
@@ -31,7 +31,7 @@ def test_the_front_matches_a_comparison_of_all_pairs(pairs):
 
 
 @given(st.lists(st.tuples(COARSE, COARSE, st.sampled_from([0.0, 0.5, 1.5, math.nan])), min_size=1, max_size=30))
-def test_a_point_off_the_front_is_beaten_by_the_whole_interval_of_another(rows):
+def test_a_point_is_off_the_pareto_front_only_if_the_whole_interval_of_another_point_is_better(rows):
     x, y, half = (np.array(column) for column in zip(*rows, strict=True))
     n, sd = np.full(len(x), 2), half
     of_x, of_y = (statistics.Means(n=n, mean=mean, sd=sd, half=half) for mean in (x, y))
@@ -98,7 +98,7 @@ def test_the_difference_of_independent_means_matches_welch(first, second):
         assert ours.half[0] == pytest.approx((high - low) / 2, rel=1e-6)
 
 
-def test_without_spread_any_difference_is_significant():
+def test_if_values_have_no_spread_any_difference_is_significant():
     same, moved = sample(1, 1, 1), sample(2, 2)
     assert statistics.welch(same, moved).beyond[0]
     assert not statistics.welch(same, same).beyond[0]
@@ -128,7 +128,7 @@ def test_an_effect_is_the_mean_of_the_points_however_many_seeds_each_has():
     assert math.isnan(effect.half[0])
 
 
-def test_an_effects_interval_counts_seeds_that_move_all_points_together_once():
+def test_the_interval_of_an_effect_counts_variation_common_to_all_points_once():
     rng = np.random.default_rng(3)
     point, seed = runs(50, 10)
     together = rng.normal(0, 1, 10)[seed]
@@ -151,7 +151,7 @@ def test_an_effects_interval_covers_the_true_value_with_its_stated_probability()
         assert 0.93 <= hits[whole] / 2000 <= 0.97, whole
 
 
-def test_the_share_of_a_lone_effective_axis_is_one():
+def test_if_a_single_axis_has_an_effect_its_share_of_the_variance_is_one():
     levels = np.array([0, 0, 1, 1, 2, 2])
     assert statistics.explained(levels, levels * 3.0, 3) == pytest.approx(1)
     assert statistics.explained(levels, np.array([0.0, 1, 0, 1, 0, 1]), 3) == pytest.approx(0)

@@ -18,14 +18,14 @@ def climbing(seed, warm=100, rest=900):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_transient_is_omitted_and_the_rest_is_kept(seed):
+def test_the_initial_transient_of_a_series_is_omitted_and_the_rest_is_kept(seed):
     assert 80 <= steady.mser(climbing(seed)) <= 150
     found = steady.steady(np.arange(1, 1001) / 100, climbing(seed))
     assert 0.8 <= found.from_s <= 1.5
     assert found.mean == pytest.approx(10, abs=0.1)
 
 
-def test_the_cut_matches_a_naive_implementation_of_the_rule():
+def test_the_end_of_the_transient_matches_a_naive_implementation_of_the_rule():
     """Evaluates the source's formula term by term, for every possible number of omitted means."""
     rng = np.random.default_rng(7)
     for _ in range(20):
@@ -44,7 +44,7 @@ def test_a_series_that_never_settles_is_reported():
     assert "run it for longer" in str(found)
 
 
-def test_nothing_is_omitted_from_equal_values():
+def test_no_values_are_omitted_from_a_constant_series():
     assert steady.mser(np.ones(500)) == 0
     mean, half, correlation = steady.batch_means(np.ones(500))
     assert (mean, half) == (1, 0)
@@ -89,7 +89,7 @@ def _rates(result, flow):
     return np.diff(delivered[:, names.index(flow)].astype(float)) * 8 / 1e6 / np.diff(times)
 
 
-def test_impossible_requests_are_refused_with_a_valid_alternative():
+def test_impossible_options_of_the_steady_state_analysis_are_refused_with_an_alternative():
     with pytest.raises(ct.NotTracedError, match="delivered"):
         ct.run(lan("10ms")).steady()
     result = ct.run(lan("10ms"), trace=["delivered"], step="1ms")
@@ -99,7 +99,7 @@ def test_impossible_requests_are_refused_with_a_valid_alternative():
         result.steady("tcp9")
 
 
-def test_the_command_line_suggests_the_window(celltrain):
+def test_the_steady_command_suggests_a_measuring_window(celltrain):
     answer = celltrain("run", "lan-epd", "--seed", 1, "--warm-up")
     assert answer.code == 0
     assert "goodput in Mb/s: settled after" in answer.out

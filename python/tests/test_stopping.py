@@ -69,7 +69,7 @@ def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
 
 
 @pytest.mark.slow
-def test_a_limit_that_passes_before_the_engine_runs_is_an_error_of_that_run_alone():
+def test_a_time_limit_that_expires_before_the_engine_starts_fails_only_this_run():
     # Regression: the run has only a few events, so it finished before the limit was checked, and was accepted.
     store = ct.sweep(
         ct.n_source(
@@ -90,7 +90,7 @@ def test_a_limit_that_passes_before_the_engine_runs_is_an_error_of_that_run_alon
 
 
 @pytest.mark.parametrize("call", [ct.check, ct.load, ct.run, ct.max_min_shares])
-def test_a_handle_ends_reading_and_checking(call, large):
+def test_a_cancellation_handle_ends_reading_and_checking(call, large):
     handle = ct.Cancel()
     timer = soon(handle)
     started = time.monotonic()
@@ -102,7 +102,7 @@ def test_a_handle_ends_reading_and_checking(call, large):
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_handle_ends_a_run_on_another_thread(engine):
+def test_a_cancellation_handle_ends_a_run_on_another_thread(engine):
     handle, outcome = ct.Cancel(), []
 
     def work():
@@ -163,7 +163,7 @@ def test_a_stopped_sweep_keeps_finished_runs_and_resumes(tmp_path):
     assert store.verify() == []
 
 
-def test_a_sweep_of_runs_without_end_is_ended_on_another_thread(tmp_path):
+def test_another_thread_can_end_a_sweep_of_endless_runs(tmp_path):
     handle = ct.Cancel()
     timer = soon(handle, 0.5)
     with pytest.raises(ct.CancelledError):
@@ -227,7 +227,7 @@ def test_an_already_cancelled_handle_ends_a_call_at_once(call, tmp_path, monkeyp
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("value", [True, 1.0, "soon", threading.Event(), _core.Cancel(), ct.Cancel])
-def test_an_object_that_is_not_a_handle_is_refused(call, value, tmp_path, monkeypatch):
+def test_an_object_that_is_not_a_cancellation_handle_is_refused(call, value, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ct.InputError, match=r"cancel = .* is not a Cancel or None"):
         CALLS[call](value)
@@ -249,7 +249,7 @@ def test_cancellation_ends_nested_calls_but_not_independent_ones():
     assert ct.run(LAN.replace(duration="1ms")).cell_hops > 0
 
 
-def test_nothing_is_left_running_when_a_sweep_was_stopped():
+def test_no_run_continues_after_a_sweep_was_stopped():
     # Regression: the thread that makes the next chunk was a daemon that nothing joined, and could run during shutdown.
     text = canonical(LAN.replace(duration="1ms").to_dict())
     chunk = Chunk(
@@ -367,7 +367,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_a_handle_ends_python_code_that_never_returns(kind):
+def test_a_cancellation_handle_ends_python_code_that_never_returns(kind):
     handle = ct.Cancel()
     soon(handle)
     started = time.monotonic()
@@ -385,6 +385,6 @@ def test_ctrl_c_ends_python_code_that_never_returns(kind):
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_a_limit_ends_python_code_that_never_returns(kind):
+def test_a_time_limit_ends_python_code_that_never_returns(kind):
     store = ct.sweep(ENDLESS[kind], over={"duration": ["1ms", "2ms"]}, seeds=1, limit="200ms", jobs=1)
     assert store.wide()["error"].to_pylist() == ["took longer than 0.2 s of real time"] * 2

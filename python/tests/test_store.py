@@ -61,7 +61,7 @@ def messages(folder):
     return [fault.message for fault in Store.open(folder).verify()]
 
 
-def test_a_table_describes_its_columns(made):
+def test_a_table_of_a_store_describes_its_columns(made):
     table = Store.open(made).table()
     about = {f.name: {k.decode(): v.decode() for k, v in f.metadata.items()} for f in table.schema}
     assert list(about) == [
@@ -78,7 +78,7 @@ def test_a_table_describes_its_columns(made):
     assert [column["name"] for column in manifest["columns"]] == list(about)
 
 
-def test_the_summary_matches_the_rows(made):
+def test_the_summary_of_a_store_matches_its_rows(made):
     store = Store.open(made)
     by_point: dict[tuple[int, str], list[float]] = {}
     for row in store.table().to_pylist():
@@ -119,7 +119,7 @@ def test_a_store_is_one_file_that_sql_can_query(made):
     assert prints == {row["fingerprint"] for row in wide}
 
 
-def test_failures_are_a_view_of_the_store(tmp_path, failing):
+def test_failed_runs_are_a_database_view_of_the_store(tmp_path, failing):
     run_plan(plan(), tmp_path / "s", Local(2))
     with edited(tmp_path / "s") as connection:
         found = connection.execute("SELECT point, seed, measure, error FROM failures").fetchall()
@@ -238,7 +238,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_changed_rows_are_not_accepted_as_results(store, change, celltrain):
+def test_rows_changed_outside_of_celltrain_are_not_accepted_as_results(store, change, celltrain):
     with edited(store) as connection:
         connection.execute(CHANGES[change])
     for command in (["store", "show"], ["report"], ["store", "export", "--csv", "--out", store / "out.csv"]):
@@ -265,7 +265,7 @@ def test_a_file_that_is_not_a_database_is_reported(store, tmp_path, celltrain, c
     assert (store / "store.sqlite").read_bytes() == content
 
 
-def test_flipped_bits_never_give_a_wrong_row(made, tmp_path):
+def test_flipped_bits_in_a_store_never_give_a_wrong_row(made, tmp_path):
     chance = random.Random(20)
     before = Store.open(made).table()
     found = 0
@@ -284,7 +284,7 @@ def test_flipped_bits_never_give_a_wrong_row(made, tmp_path):
     assert found > 50
 
 
-def test_a_store_can_consist_of_repeated_points_only(store):
+def test_a_store_can_consist_only_of_points_with_equal_scenarios(store):
     key = Store.open(store).wide()["run_key"][0].as_py()
     with Store.resume(store, plan()) as writing:
         writing.write([], [Repeat(9, 3, key)])
@@ -362,7 +362,7 @@ def test_equal_sweeps_have_equal_tables_however_they_are_written(made, tmp_path)
     assert by == sorted(by)
 
 
-def test_two_sweeps_do_not_write_one_store(store):
+def test_two_sweeps_cannot_write_to_one_store(store):
     with (
         Store.resume(store, plan()),
         pytest.raises(ct.StoreError, match=rf"is being written by another sweep \(process {os.getpid()}\)"),
@@ -371,7 +371,7 @@ def test_two_sweeps_do_not_write_one_store(store):
     Store.resume(store, plan()).close()
 
 
-def test_a_store_that_cannot_be_resumed_gets_one_sentence(store, tmp_path, celltrain):
+def test_a_store_that_cannot_be_resumed_gives_a_message_of_one_sentence(store, tmp_path, celltrain):
     file, before = tmp_path / "plan.toml", rows(store)
 
     def words(text=PLAN):
@@ -424,7 +424,7 @@ def test_a_slow_reader_does_not_stop_a_sweep(store, failing):
 @POSIX
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link"])
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])
-def test_special_files_do_not_block(store, tmp_path, celltrain, kind, command):
+def test_pipes_and_devices_in_place_of_a_store_do_not_block(store, tmp_path, celltrain, kind, command):
     file = store / "store.sqlite"
     file.rename(tmp_path / "mine")
     before = (tmp_path / "mine").read_bytes()

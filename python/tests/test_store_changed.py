@@ -63,7 +63,7 @@ def others(connection, table, column, value):
         yield 0
 
 
-def test_verify_finds_every_change_of_any_column_of_any_row(whole, tmp_path):
+def test_the_verify_command_finds_every_change_of_any_value(whole, tmp_path):
     assert messages(whole) == []
     before = contents(whole)
     chance = random.Random(6)
@@ -111,14 +111,14 @@ def test_verify_finds_every_change_of_any_column_of_any_row(whole, tmp_path):
         "UPDATE measures SET unit = 'Mb/s' WHERE measure = 1",
     ],
 )
-def test_a_value_of_another_run_is_found(tmp_path, change, whole):
+def test_the_verification_finds_a_value_copied_from_another_run(tmp_path, change, whole):
     shutil.copytree(whole, tmp_path / "s")
     with edited(tmp_path / "s") as connection:
         assert connection.execute(change).rowcount == 1
     assert len(messages(tmp_path / "s")) >= 1
 
 
-def test_the_series_of_another_run_is_not_read(tmp_path, whole):
+def test_a_series_copied_from_another_run_is_not_read(tmp_path, whole):
     shutil.copytree(whole, tmp_path / "s")
     with edited(tmp_path / "s") as connection:
         [key] = connection.execute(
@@ -158,7 +158,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr(database, "PATIENCE", 0.3)
 
 
-def test_the_limits_of_waiting_are_2_and_10_seconds():
+def test_a_locked_store_gives_a_notice_after_2_seconds_and_an_error_after_10():
     assert (database.SILENCE, database.PATIENCE) == (2, 10)
 
 
@@ -183,7 +183,7 @@ def test_a_locked_store_is_retried_briefly_and_never_read_unlocked(whole, tmp_pa
     assert took < 8
 
 
-def test_a_lock_that_is_released_in_time_gives_a_notice(whole, tmp_path, monkeypatch, impatient):
+def test_a_store_lock_that_is_released_in_time_gives_only_a_notice(whole, tmp_path, monkeypatch, impatient):
     shutil.copytree(whole, tmp_path / "s")
     with locked(tmp_path / "s") as connection:
         monkeypatch.setattr(database, "warn", lambda messages: connection.execute("ROLLBACK"))

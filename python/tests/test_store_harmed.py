@@ -39,7 +39,7 @@ def put_other(path: Path, kind: str) -> None:
     ],
     ids=" ".join,
 )
-def test_no_command_blocks_on_a_special_file(tmp_path, celltrain, kind, command):
+def test_no_command_blocks_on_a_pipe_or_device(tmp_path, celltrain, kind, command):
     from test_sweep import PLAN
 
     path = tmp_path / "other.json"
@@ -52,7 +52,7 @@ def test_no_command_blocks_on_a_special_file(tmp_path, celltrain, kind, command)
 
 
 @POSIX
-def test_a_scenario_next_to_a_plan_does_not_block(tmp_path, celltrain):
+def test_a_pipe_in_place_of_the_scenario_of_a_plan_does_not_block(tmp_path, celltrain):
 
     os.mkfifo(tmp_path / "base.toml")
     (tmp_path / "plan.toml").write_text('scenario = "base.toml"\n[axes]\nduration = ["1ms", "2ms"]')
@@ -78,7 +78,7 @@ def test_an_invalid_scheduler_file_gets_a_message(tmp_path, celltrain, content):
 
 
 @POSIX
-def test_no_planted_link_is_written_through(tmp_path, monkeypatch):
+def test_files_are_not_written_through_symbolic_links_placed_in_a_store(tmp_path, monkeypatch):
     # Regression: the temporary file always had the same name, and a link of that name was followed.
     mine = tmp_path / "mine"
     mine.write_text("mine")
@@ -100,7 +100,7 @@ def test_no_planted_link_is_written_through(tmp_path, monkeypatch):
 
 
 @POSIX
-def test_a_link_in_the_place_of_the_lock_is_not_written_through(store, tmp_path):  # noqa: F811
+def test_a_symbolic_link_in_place_of_the_lock_file_is_not_written_through(store, tmp_path):  # noqa: F811
     mine = tmp_path / "mine"
     mine.write_text("mine")
     (store / "lock").unlink()

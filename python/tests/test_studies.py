@@ -67,7 +67,7 @@ def test_the_core_accepts_every_configuration_of_a_study_without_a_warning(study
         assert (judged.faults, judged.warnings) == ([], []), configuration.text
 
 
-def test_every_key_makes_a_difference(study: Paper) -> None:
+def test_every_key_of_a_configuration_changes_some_scenario(study: Paper) -> None:
     # If the values of a key affected neither the scenario nor the measure, a run would be compared with itself.
     for table in study.tables:
         for key in table.keys:
@@ -79,7 +79,7 @@ def test_every_key_makes_a_difference(study: Paper) -> None:
             assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
 
 
-def test_claims_have_reasons_and_look_at_rows_that_exist(study: Paper) -> None:
+def test_claims_of_studies_have_reasons_and_refer_to_existing_rows(study: Paper) -> None:
     assert 3 <= len(study.claims) <= 6
     assert len({claim["id"] for claim in study.claims}) == len(study.claims)
     for claim in study.claims:
@@ -98,7 +98,7 @@ def test_claims_have_reasons_and_look_at_rows_that_exist(study: Paper) -> None:
 
 
 @pytest.mark.slow
-def test_studies_quote_the_paper_that_they_follow_and_nothing_else() -> None:
+def test_claims_of_studies_quote_only_the_paper_that_the_study_follows() -> None:
     followed = {
         "edge-different-rtts": "draft-jagan-e2e-traf-mgmt-00",
         "mixed-tcps": "ATM Forum 97-0831",
@@ -149,7 +149,7 @@ def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_study_is_printed_as_text(celltrain: Command) -> None:
+def test_a_study_can_be_printed_as_text(celltrain: Command) -> None:
     told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "20ms")
     assert told.code == 0
     for words in ("Guaranteed frame rates", "Changed from the study: duration = '20ms'", "utilisation"):
@@ -159,7 +159,9 @@ def test_a_study_is_printed_as_text(celltrain: Command) -> None:
 
 
 @pytest.mark.slow
-def test_the_python_call_gives_the_same_as_the_command(celltrain: Command, short: Reproduction) -> None:
+def test_the_python_function_for_studies_gives_the_result_of_the_command(
+    celltrain: Command, short: Reproduction
+) -> None:
     told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "50ms", "--json").json
     assert told["numbers"] == short.to_dict()["numbers"]
     assert [n.mean for n in short.numbers] == [n["mean"] for n in told["numbers"]]
@@ -233,7 +235,7 @@ def test_the_summary_of_shared_memories_quotes_ratios_of_its_tables() -> None:
         assert ratio in tables
 
 
-def test_a_measure_may_be_a_sum() -> None:
+def test_a_measure_of_a_study_can_be_a_sum() -> None:
     answer: dict[str, Any] = {"a": 2.0, "flows": [{"name": "x", "v": 3.0}, {"name": "y", "v": 1.0}]}
     assert measure("a * 3 - flows.x.v / 2 + 1", answer) == pytest.approx(5.5)
     assert measure("1 - a - a", answer) == -3
@@ -243,18 +245,18 @@ def test_a_measure_may_be_a_sum() -> None:
         measure("a % a", answer)
 
 
-def test_the_fairness_of_nothing_is_undefined() -> None:
+def test_the_fairness_of_flows_without_goodput_is_undefined() -> None:
     with pytest.raises(NoValueError, match="has no value in this run"):
         measure("flows.fairness(*).v", {"flows": [{"name": "x", "v": 0.0}, {"name": "y", "v": 0.0}]})
 
 
-def test_a_path_of_a_scenario_enters_a_list_by_place() -> None:
+def test_a_path_into_a_scenario_addresses_list_entries_by_their_position() -> None:
     scenario: dict[str, Any] = {"links": [{"delay": "1ms"}, {"delay": "1ms"}]}
     set_key(scenario, "links.1.delay", "5ms")
     assert scenario == {"links": [{"delay": "1ms"}, {"delay": "5ms"}]}
 
 
-def test_the_interval_of_a_mean_is_students() -> None:
+def test_the_confidence_interval_of_a_mean_uses_students_distribution() -> None:
     # Quantiles from a printed table, keyed by degrees of freedom; the sample has one more value.
     printed = {1: 12.706, 9: 2.262, 80: 1.990, 100: 1.984, 10**9: 1.960}
     for freedom, quantile in printed.items():
@@ -262,7 +264,7 @@ def test_the_interval_of_a_mean_is_students() -> None:
         assert half_width(n, math.sqrt(n)) == pytest.approx(quantile, abs=5e-4)
 
 
-def test_the_interval_is_computed_over_the_seeds() -> None:
+def test_the_confidence_interval_of_a_study_is_computed_over_the_seeds() -> None:
     run = ct.study("tagging", tables=["link"], seeds=3, overrides={"duration": "20ms"})
     one = max(run.numbers, key=lambda number: number.sd or 0)
     assert one.sd
@@ -276,7 +278,9 @@ def compared(short: Reproduction) -> Reproduction:
     return replace(short, paper=short.paper.model_copy(update={"tables": (table,), "claims": []}))
 
 
-def test_rows_are_compared_with_the_row_of_against(short: Reproduction, compared: Reproduction) -> None:
+def test_rows_of_a_study_are_compared_with_the_row_named_by_against(
+    short: Reproduction, compared: Reproduction
+) -> None:
     assert "ratios" not in short.to_dict()
     ratios = compared.to_dict()["ratios"]
     means = {json.dumps(one.number.row, sort_keys=True): one.mean for one in compared.numbers}
@@ -334,7 +338,7 @@ def test_the_page_prints_ratios_below_the_means(
     assert paper_page.cell({"mean": "0.50", "low": "0.40", "high": "1.60"}) == "0.50 (0.40 to 1.60)"
 
 
-def test_an_undecided_claim_is_neither_held_nor_failed(compared: Reproduction) -> None:
+def test_an_undecided_claim_counts_neither_as_confirmed_nor_as_refuted(compared: Reproduction) -> None:
     entry = {"id": "x", "text": "A claim.", "reason": "A theory.", "evidence": "ratio 1"}
     rows = [paper_page.claim_row({**entry, "holds": holds}) for holds in (None, True, False)]
     assert paper_page.held(rows) == "1 of 3 claims hold; 1 undecided."

@@ -60,13 +60,13 @@ def of_lab(sheet: str) -> list[str]:
     return [found[str(place)].upper() for place in range(1, 9)]
 
 
-def test_the_lab_has_the_same_colours() -> None:
+def test_the_lab_page_and_the_figures_use_the_same_colours() -> None:
     assert of_lab("base.css") == list(COLOURS)
 
 
 @pytest.mark.parametrize(("sheet", "least"), [("base.css", 18), ("dark.css", 14)])
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_all_colours_are_distinct_without_red_or_green(sheet: str, least: float, sight: str) -> None:
+def test_all_colours_are_distinguishable_by_colour_blind_readers(sheet: str, least: float, sight: str) -> None:
     seen = [lab_of(np.clip(SIGHTS[sight] @ linear(colour), 0, 1)) for colour in of_lab(sheet)]
     # A distance of 2 is just noticeable.
     assert min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2)) > least
@@ -90,7 +90,7 @@ def test_a_flow_has_its_colour_in_every_figure(tmp_path: Path) -> None:
         assert {line.get_color() for line in links} <= {colour}
 
 
-def test_figures_share_one_style(tmp_path: Path) -> None:
+def test_all_figures_share_one_style(tmp_path: Path) -> None:
     from celltrain.drawing.figure import new_axes
 
     for axes in (new_axes(), ct.run(scenario(), trace="queue").plot.queue()):

@@ -33,7 +33,7 @@ def plan(text=PLAN):
     return Plan.of_toml(text)
 
 
-def test_every_row_appears_once_and_equals_a_single_run(tmp_path):
+def test_every_row_of_a_sweep_appears_once_and_equals_a_single_run(tmp_path):
     run_plan(plan(), tmp_path / "s", Local(2))
     wide = Store.open(tmp_path / "s").wide().to_pylist()
     assert [(r["point"], r["seed"]) for r in wide] == [(p, s) for p in range(6) for s in range(3, 7)]
@@ -119,7 +119,7 @@ def test_results_of_a_worker_of_another_version_are_refused(tmp_path):
     assert len(Store.open(tmp_path / "s").table()) == 0
 
 
-def test_earlier_results_of_other_workers_are_kept(tmp_path):
+def test_earlier_results_of_other_workers_in_a_chunk_are_kept(tmp_path):
     class Mixed:
         chunk_runs = 4
 
@@ -162,7 +162,7 @@ def test_a_run_that_panics_is_a_failed_row_and_others_continue(tmp_path, failing
     assert Store.open(tmp_path / "s").verify() == []
 
 
-def test_a_run_past_its_time_is_a_row_with_its_error(tmp_path):
+def test_a_run_that_exceeds_its_time_limit_is_a_row_with_an_error(tmp_path):
     text = PLAN.replace("values = [100, 150, 200]", "values = [100]").replace(
         "[axes]", '[limits]\ntime = "200ms"\n[axes]\nduration = ["1ms", "100000s"]'
     )
@@ -175,7 +175,7 @@ def test_a_run_past_its_time_is_a_row_with_its_error(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_point_refused_late_is_a_row_with_its_error(tmp_path):
+def test_a_point_that_is_refused_after_the_check_is_a_row_with_an_error(tmp_path):
     # There are too many points to check all of them in advance; those with a threshold above the buffer are refused.
     text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
     text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
@@ -198,7 +198,7 @@ def test_a_point_refused_late_is_a_row_with_its_error(tmp_path):
     assert Store.open(tmp_path / "t").verify() == []
 
 
-def test_a_plan_is_checked_in_pieces_without_gaps(tmp_path, monkeypatch):
+def test_checking_a_plan_in_pieces_checks_every_point(tmp_path, monkeypatch):
     run_plan(plan(), tmp_path / "one", Local(1))
     monkeypatch.setattr(coordinator, "BLOCK_RUNS", 5)
     monkeypatch.setattr(coordinator, "BLOCK", 2)
@@ -206,7 +206,7 @@ def test_a_plan_is_checked_in_pieces_without_gaps(tmp_path, monkeypatch):
     assert rows(tmp_path / "pieces") == rows(tmp_path / "one")
 
 
-def test_points_with_wide_intervals_after_all_seeds_are_counted(tmp_path):
+def test_points_whose_intervals_are_still_wide_after_all_seeds_are_counted(tmp_path):
     narrow = 'seeds = { until = { measure = "efficiency", interval = INTERVAL, at_least = 2, at_most = 3 } }'
     text = PLAN.replace("seeds = { first = 3, count = 4 }", narrow)
     text = text.replace('"5ms"', '"80ms"').replace("sources = 3", "sources = 5")
@@ -317,7 +317,7 @@ def test_measures_without_a_value_are_null_and_unknown_measures_are_reported(tmp
             assert row["value"] is not None
 
 
-def test_a_chunk_can_be_pickled_and_gives_rows():
+def test_a_chunk_of_runs_can_be_pickled_and_gives_rows():
     text = canonical(plan().points[0].scenario)
     tasks = (
         Task(run_key="a", point=0, seed=1, configuration=0),
@@ -353,7 +353,7 @@ def test_scenario_classes_work_from_python(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_line_gives_the_result_of_python(tmp_path, celltrain):
+def test_the_command_line_gives_the_same_result_as_the_python_function(tmp_path, celltrain):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
     foretold = celltrain("sweep", path, "--dry-run", "--json").json
@@ -377,7 +377,7 @@ def test_the_command_line_gives_the_result_of_python(tmp_path, celltrain):
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(6, 0), (18, 2)])
-def test_the_command_prints_or_names_every_measure(count, hidden, tmp_path, celltrain, monkeypatch):
+def test_the_sweep_command_prints_or_names_every_measure(count, hidden, tmp_path, celltrain, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     measures = [f"efficiency * {number}" for number in range(1, count + 1)]
     plan = f'measures = {json.dumps(measures)}\nseeds = 1\nscenario = "lan-epd"\n[axes]\nduration = ["5ms", "6ms"]\n'
@@ -396,7 +396,7 @@ MANY = PLAN.replace("count = 4", "count = 400").replace('"5ms"', '"10ms"')
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
-def test_a_driver_killed_again_and_again_loses_nothing(tmp_path):
+def test_a_sweep_that_is_killed_repeatedly_loses_no_results(tmp_path):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(MANY)
     for count in (7, 19, 38):

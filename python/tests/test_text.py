@@ -60,7 +60,7 @@ def test_written_scenarios_contain_no_terminal_commands_and_read_back(odd):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
-def test_names_reach_the_terminal_escaped(celltrain, odd, arguments):
+def test_names_are_escaped_before_they_are_printed(celltrain, odd, arguments):
     # Regression: Rich removed the bell and several other characters but printed the escape.
     answer = celltrain("run", odd, *arguments)
     assert answer.code == 0
@@ -73,7 +73,7 @@ def test_names_reach_the_terminal_escaped(celltrain, odd, arguments):
         assert r"\nb\r\u202ec" in answer.out
 
 
-def test_names_reach_messages_escaped(celltrain, tmp_path):
+def test_names_in_messages_are_escaped(celltrain, tmp_path):
     folder = tmp_path / "x\x1b[2Jy\nz"
     folder.mkdir()
     for content in (SMALL.replace("buffer", '"\\u009b1m\\u202e"'), SMALL.replace('"small"', '"\x1b[1m"')):
@@ -147,7 +147,7 @@ def test_csv_contains_no_terminal_commands(tmp_path):
             assert odd.encode("unicode_escape").decode() in text.replace("\n", "").replace("\r", "")
 
 
-def test_a_megabyte_of_a_name_is_not_in_every_row_of_a_csv(tmp_path):
+def test_a_name_of_a_megabyte_is_shortened_in_the_rows_of_a_csv_file(tmp_path):
     # Regression: a thousand samples made a gigabyte; three thousand exceeded the limit of a text column.
     import pyarrow.parquet
 

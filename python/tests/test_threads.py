@@ -62,7 +62,7 @@ def test_invalid_numbers_of_threads_are_refused(options: dict[str, object], prob
     assert problem in str(refused.value)
 
 
-def test_the_command_gives_the_same_message(celltrain: Command) -> None:
+def test_the_command_gives_the_message_of_the_python_function(celltrain: Command) -> None:
     """The exit code is 2, and the message is one line."""
     refused = celltrain("run", "lan-epd", "--threads", "5")
     assert refused.code == 2

@@ -62,7 +62,7 @@ def fingerprint(policy, buffer=BUFFER, seed=3):
     return ct.run(ct.Scenario.model_validate(scenario(policy, buffer)), seed=seed).fingerprint
 
 
-def test_the_list_has_all_policies_with_a_threshold():
+def test_the_tested_policies_are_all_policies_with_a_threshold():
     found = {
         entry.name
         for entry in entries("policies")
@@ -72,14 +72,14 @@ def test_the_list_has_all_policies_with_a_threshold():
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_form_gives_the_same_run(policy):
+def test_every_form_of_a_threshold_gives_the_same_run(policy):
     plain = ct.run(ct.Scenario.model_validate(scenario({policy: POLICIES[policy]})), seed=3)
     assert plain.to_dict()["cells"]["discarded"] > 0, "the threshold matters here"
     for name, form in FORMS.items():
         assert fingerprint({policy: written(POLICIES[policy], form)}) == plain.fingerprint, name
 
 
-def test_every_form_marks_the_same_cells():
+def test_every_form_of_a_marking_threshold_marks_the_same_cells():
     def marked(threshold):
         table = ct.load("internetwork-abr-efci").to_dict() | {"duration": "500ms"}
         for port in table["port"].values():
@@ -90,7 +90,7 @@ def test_every_form_marks_the_same_cells():
     assert {marked(threshold) for threshold in forms} == {marked(250)} != {marked("1 cell")}
 
 
-def test_thresholds_0_and_1_at_the_smallest_and_largest_buffer():
+def test_thresholds_0_and_1_work_with_the_smallest_and_the_largest_buffer():
     def of(threshold):
         return fingerprint({"epd": {"threshold": threshold}})
 
@@ -123,7 +123,7 @@ def test_epd_has_the_default_threshold_that_vet_uses(celltrain, tmp_path):
         assert f"epd:threshold={threshold} and epd are the same runs under every seed" in answer.err
 
 
-def test_cells_work_with_an_infinite_buffer_and_shares_do_not():
+def test_thresholds_in_cells_work_with_an_infinite_buffer_and_shares_do_not():
     def refused(policy, threshold):
         table = scenario({policy: {"threshold": threshold}}, buffer="infinite")
         return [fault.problem for fault in ct.check(ct.Scenario.model_validate(table))]
@@ -135,7 +135,7 @@ def test_cells_work_with_an_infinite_buffer_and_shares_do_not():
     assert "belongs to a formula that needs the buffer's size" in refused("fba", "60 cells")[0]
 
 
-def test_a_share_scales_with_the_buffer():
+def test_a_threshold_given_as_a_share_scales_with_the_buffer():
     def prints(threshold, buffer):
         table = scenario({"epd": {"threshold": threshold}}, buffer)
         return ct.run(ct.Scenario.model_validate(table), seed=1).fingerprint
@@ -145,7 +145,7 @@ def test_a_share_scales_with_the_buffer():
     assert prints("buffer - 20", 60) == prints(40, 60)
 
 
-def test_python_takes_texts_and_writes_them_again():
+def test_thresholds_given_as_text_in_python_are_written_as_the_same_text():
     lan = ct.n_source(sources=4, link_delay="5us", buffer_cells=80, duration="5ms", policy=ct.Epd(threshold="75%"))
     assert 'threshold = "75%"' in to_toml(lan)
     assert lan.to_dict()["port"]["bottleneck"]["policy"] == {"epd": {"threshold": "75%"}}
@@ -224,7 +224,7 @@ def test_a_threshold_that_scales_with_the_buffer_gets_no_warning(celltrain, tmp_
     assert 'Write "75%" or "buffer - 20 cells", which scale with the buffer' in warned(60)[0]
 
 
-def test_texts_are_values_of_an_axis_and_of_a_comparison(celltrain):
+def test_thresholds_as_text_can_be_values_of_an_axis_and_of_a_comparison(celltrain):
     base = scenario({"epd": {"threshold": 60}})
     thresholds = {"path": "port.bottleneck.policy.epd.threshold", "values": ["50%", "75%", "60 cells"]}
     plan = Plan.of_document({"scenario": base, "axes": {"threshold": thresholds}, "seeds": 1})
@@ -263,12 +263,12 @@ def test_a_small_plain_threshold_suggests_per_cent(celltrain, tmp_path):
         assert compared(setting) == [], setting
 
 
-def test_no_shipped_scenario_has_a_doubtful_threshold():
+def test_no_shipped_scenario_gets_a_warning_about_its_threshold():
     for entry in entries("scenarios"):
         assert not [warning for warning in read(entry.name).warnings if "of the buffer" in warning], entry.name
 
 
-def test_the_former_names_still_work_and_are_deprecated():
+def test_former_names_of_thresholds_still_work_and_are_deprecated():
     with pytest.warns(DeprecationWarning, match="Epd: threshold_cells is deprecated; use threshold"):
         epd = ct.Epd(threshold_cells=800)
     assert epd == ct.Epd(threshold=800)
@@ -283,7 +283,7 @@ def test_the_former_names_still_work_and_are_deprecated():
         ct.Epd(threshold=800, threshold_cells=800)
 
 
-def test_the_schema_describes_the_grammar():
+def test_the_schema_describes_the_grammar_of_thresholds():
     [threshold] = [json.loads(_core.schema())["$defs"]["Epd"]["properties"]["threshold"]]
     share, cells, text = threshold["anyOf"]
     assert (share["minimum"], share["maximum"], cells["minimum"]) == (0, 1, 2)
@@ -305,7 +305,7 @@ def test_the_schema_describes_the_grammar():
         assert not re.fullmatch(text["pattern"], written) and _core.threshold(json.dumps(written)), written
 
 
-def test_a_range_of_thresholds_is_one_of_shares_or_of_cells():
+def test_a_range_of_thresholds_is_either_in_shares_or_in_cells():
     def values(**form):
         axis = {"path": "port.bottleneck.policy.epd.threshold", **form}
         plan = Plan.of_document({"scenario": scenario({"epd": {}}), "axes": {"threshold": axis}, "seeds": 1})

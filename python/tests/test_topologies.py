@@ -46,7 +46,7 @@ def refusal(path, **options) -> str:
     return text
 
 
-def test_check_and_run_give_the_same_shares(celltrain):
+def test_the_check_and_run_commands_give_the_same_max_min_shares(celltrain):
     checked = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--json").json
     chain, star = checked["networks"]
     assert (checked["faults"], chain["file"], chain["bottleneck"], chain["links"]) == ([], str(CHAIN), "sw1->sw2", 38)
@@ -64,7 +64,7 @@ def test_check_and_run_give_the_same_shares(celltrain):
     assert result.flows.field("max_min_mbps").metadata[b"unit"] == b"Mb/s"
 
 
-def test_a_run_shows_shares_if_they_differ(celltrain, tmp_path):
+def test_the_run_command_shows_max_min_shares_if_they_differ(celltrain, tmp_path):
     short = tmp_path / "star.toml"
     short.write_text((SCENARIOS / "star-incast.toml").read_text().replace('"5s"', '"50ms"'))
     assert "max-min Mb/s" in celltrain("run", short).out
@@ -82,7 +82,7 @@ def test_nodes_do_not_overlap_in_the_picture_of_any_shipped_network(path):
     assert apart.min() > 0.1
 
 
-def test_a_chain_lies_in_a_row_with_hosts_at_both_ends():
+def test_the_picture_of_a_chain_has_its_switches_in_a_row_and_hosts_at_both_ends():
     net = network(CHAIN)
     at = {node.name: place for node, place in zip(net.nodes, laid_out(net).places, strict=True)}
     switches = [at[f"sw{i}"] for i in range(1, 6)]
@@ -93,7 +93,7 @@ def test_a_chain_lies_in_a_row_with_hosts_at_both_ends():
     assert (at["cross-source5"] == at["cross-source8"]).all(), "hosts that share a name are drawn as one"
 
 
-def test_a_chain_fits_a_page_and_its_names_lie_apart(tmp_path):
+def test_the_picture_of_a_chain_fits_a_page_and_its_names_do_not_overlap(tmp_path):
     """Regression: the drawing was 16 inches wide, with a name at each of 34 hosts, and unreadable on a phone."""
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
@@ -116,7 +116,7 @@ def test_a_chain_fits_a_page_and_its_names_lie_apart(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_check_draws_a_network_the_same_each_time(celltrain, tmp_path, ending):
+def test_the_check_command_draws_identical_pictures_of_a_network_each_time(celltrain, tmp_path, ending):
     pytest.importorskip("matplotlib")
     picture = tmp_path / f"chain.{ending}"
     answer = celltrain("check", CHAIN, "--plot", picture)
@@ -129,7 +129,7 @@ def test_check_draws_a_network_the_same_each_time(celltrain, tmp_path, ending):
         assert picture.read_bytes() == first
 
 
-def test_a_picture_describes_the_network(tmp_path):
+def test_the_picture_of_a_network_has_a_text_that_describes_the_network(tmp_path):
     pytest.importorskip("matplotlib")
     axes = ct.draw(SCENARIOS / "star-incast.toml")
     texts = [text.get_text() for text in axes.texts]
@@ -160,7 +160,7 @@ def test_an_impossible_picture_is_refused(celltrain, tmp_path, plot, word):
     assert word in answer.err
 
 
-def test_a_picture_shows_one_scenario(celltrain, tmp_path):
+def test_drawing_several_scenarios_into_one_picture_is_refused(celltrain, tmp_path):
     answer = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--plot", tmp_path / "two.png")
     assert (answer.code, "draws one scenario, not 2: name one" in answer.err) == (2, True)
 
@@ -191,7 +191,7 @@ def test_hosts_and_flows_can_come_from_the_graph(line):
     assert [(flow.from_, flow.to) for flow in topology.flows] == [("a", "c"), ("c", "a")]
 
 
-def test_two_edges_of_a_directed_graph_are_the_two_ways_of_a_link(line):
+def test_two_opposite_edges_of_a_directed_graph_become_the_two_directions_of_a_link(line):
     edges = [
         {"source": "a", "target": "b", "delay": "1ms", "rate": "8Mbps"},
         {"source": "b", "target": "a", "delay": "3ms", "rate": "1Mbps"},
@@ -206,7 +206,7 @@ def test_two_edges_of_a_directed_graph_are_the_two_ways_of_a_link(line):
     assert len(ct.import_graph(line(directed=True, links=edges[1:]), flows=1, both_ways=True).topology.links) == 4
 
 
-def test_graphml_and_json_of_one_graph_are_one_scenario(tmp_path):
+def test_graphml_and_json_files_of_a_graph_give_the_same_scenario(tmp_path):
     nx = pytest.importorskip("networkx")
     graph = nx.connected_watts_strogatz_graph(30, 4, 0.2, seed=1)
     graph = nx.relabel_nodes(graph, {node: f"n{node}" for node in graph})
@@ -298,7 +298,7 @@ def test_graphml_that_names_nodes_twice_or_not_at_all_is_refused(tmp_path, nodes
     assert words in refusal(path, delay="1ms")
 
 
-def test_hosts_made_for_flows_keep_clear_of_the_names_of_the_graph(line):
+def test_names_of_hosts_added_for_flows_differ_from_the_names_of_the_graph(line):
     nodes = [{"id": "source1"}, {"id": "b"}]
     links = [{"source": "source1", "target": "b", "delay": "1s", "key": [1]}]
     topology = ct.import_graph(line(nodes=nodes, links=links), flows=1).topology
@@ -306,7 +306,7 @@ def test_hosts_made_for_flows_keep_clear_of_the_names_of_the_graph(line):
 
 
 @pytest.mark.nightly
-def test_more_links_than_a_scenario_has_are_counted_not_shown(line):
+def test_the_message_about_too_many_links_states_their_number_without_listing_them(line):
     names = [f"n{i}" for i in range(100_002)]
     links = [{"source": a, "target": b} for a, b in pairwise(names)]
     text = refusal(line(nodes=[{"id": name} for name in names], links=links), delay="1ms")
@@ -502,7 +502,7 @@ policy.epd = {{ threshold = 800 }}
         ("-infinity", "is not a time"),
     ],
 )
-def test_numbers_of_a_graph_are_short_decimal_ones(line, number, words):
+def test_numbers_of_a_graph_are_written_as_short_decimals(line, number, words):
     text = refusal(line(links=edges("ab", "bc", delay=number)), delay_unit="ms")
     assert words in text
     assert len(text) < 1000
@@ -559,7 +559,7 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
     ],
     ids=["links", "no delays", "targets", "empty targets", "many targets", "nested", "all names"],
 )
-def test_long_names_are_not_multiplied_by_edges_and_flows(line, graph, options, words):
+def test_long_names_of_nodes_are_not_repeated_for_every_edge_and_flow(line, graph, options, words):
     # Regression: a megabyte name was stored once per edge, which took gigabytes.
     path = line(**graph)
     tracemalloc.start()

@@ -44,7 +44,7 @@ def same(folder, other):
     return True
 
 
-def test_a_search_returns_its_trials_its_front_and_the_reference(undisturbed):
+def test_a_search_returns_its_trials_its_pareto_front_and_the_reference(undisturbed):
     tuned, _ = undisturbed
     assert [one.title for one in tuned.searches] == ["buffer 60 cells", "buffer 100 cells"]
     for searched in tuned.searches:
@@ -56,7 +56,7 @@ def test_a_search_returns_its_trials_its_front_and_the_reference(undisturbed):
         assert sum(confirmed.label == "the paper's" for confirmed in searched.confirmed) == 1
 
 
-def test_the_reported_numbers_match_the_runs(undisturbed):
+def test_the_numbers_that_a_search_reports_match_its_runs(undisturbed):
     tuned, folder = undisturbed
     rows = Store.open(folder / "runs" / "confirmation").wide().to_pylist()
     assert {row["seed"] for row in rows} == set(range(6, 11))
@@ -82,7 +82,7 @@ def test_the_reported_numbers_match_the_runs(undisturbed):
                 assert difference.mean == pytest.approx(by_hand.fmean(a - b for a, b in pairs), abs=1e-12)
 
 
-def test_the_stages_have_no_seed_in_common_and_settings_of_a_stage_have_all(undisturbed):
+def test_stages_of_a_search_share_no_seeds_and_a_stage_uses_all_its_seeds_for_every_setting(undisturbed):
     _, folder = undisturbed
     by_stage = {}
     for path in (folder / "runs").iterdir():
@@ -96,7 +96,7 @@ def test_the_stages_have_no_seed_in_common_and_settings_of_a_stage_have_all(undi
 
 
 @pytest.mark.slow
-def test_a_seed_gives_one_search_for_any_number_of_threads_and_another_seed_another(undisturbed, tmp_path):
+def test_the_seed_alone_determines_a_search_for_any_number_of_threads(undisturbed, tmp_path):
     tuned, folder = undisturbed
     again = run_tune(plan(), tmp_path / "again", Local(1))
     assert again.to_json() == tuned.to_json()
@@ -105,7 +105,7 @@ def test_a_seed_gives_one_search_for_any_number_of_threads_and_another_seed_anot
     assert [t.parameters for t in other.searches[0].trials[1:]] != [t.parameters for t in tuned.searches[0].trials[1:]]
 
 
-def test_a_search_does_not_depend_on_which_others_the_plan_has(undisturbed):
+def test_a_search_does_not_depend_on_other_searches_of_the_plan(undisturbed):
     tuned, _ = undisturbed
     alone = ct.tune(plan(PLAN.replace("[60, 100]", "[100]")), jobs=2)
     assert alone.searches[0].trials == tuned.searches[1].trials
@@ -211,7 +211,7 @@ def test_a_failing_trial_is_reported_and_the_search_continues(tmp_path):
     assert Tuned._of_dict(json.loads(tuned.to_json())).to_json() == tuned.to_json()
 
 
-def test_suggestions_are_a_pure_function_of_earlier_trials():
+def test_suggested_settings_depend_only_on_earlier_trials():
     made = plan(PLAN.replace("[60, 100]", "[100]").replace('"cells.lost" = "minimize"', 'fairness = "maximize"'))
     history = []
     for generation in range(6):
@@ -236,7 +236,7 @@ def test_optuna_is_quiet_and_its_log_level_is_restored(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_parameters_take_values_allowed_by_units_and_steps():
+def test_parameters_of_a_search_take_only_values_allowed_by_units_and_steps():
     text = PLAN.replace(
         "[tune.references]",
         """
@@ -263,7 +263,7 @@ sources = { path = "topology.n_source.sources", from = 2, to = 9 }
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=25), st.integers(1, 12))
-def test_finalists_are_peeled_front_by_front_like_the_naive_model(points, count):
+def test_finalists_of_a_search_are_chosen_front_by_front_as_in_the_naive_model(points, count):
     x, y = (np.array([p[i] for p in points], dtype=float) for i in (0, 1))
 
     def beaten(i, among):
@@ -287,7 +287,7 @@ def test_finalists_are_peeled_front_by_front_like_the_naive_model(points, count)
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=25), st.integers(0, 9))
-def test_the_best_at_no_less_matches_the_naive_model(points, least):
+def test_the_best_setting_under_a_constraint_matches_the_naive_model(points, least):
     x, y = (np.array([p[i] for p in points], dtype=float) for i in (0, 1))
     found = best(x, y, least)
     among = [p for p in points if p[1] >= least]
@@ -298,7 +298,7 @@ def test_the_best_at_no_less_matches_the_naive_model(points, least):
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
-def test_paired_intervals_match_the_naive_model(pairs):
+def test_paired_confidence_intervals_of_a_search_match_the_naive_model(pairs):
     from celltrain.running.statistics import half_width
 
     differences = [b - a for a, b in pairs]

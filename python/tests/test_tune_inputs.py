@@ -101,7 +101,7 @@ import_or_skip("optuna")
         ("search = 2", "search = 90000000", ["plan:13: tune asks for ", "at most 100,000,000 are possible"]),
     ],
 )
-def test_faults_are_reported_with_their_line(old, new, messages):
+def test_faults_of_a_plan_are_reported_with_their_line(old, new, messages):
     assert old in PLAN
     with pytest.raises(PlanError) as refused:
         plan(PLAN.replace(old, new))
@@ -114,7 +114,7 @@ def test_a_sweep_of_a_tuning_plan_gets_a_message():
         Plan.of_toml(PLAN)
 
 
-def test_points_one_by_one_are_checked():
+def test_separately_listed_points_of_a_search_are_checked():
     base = PLAN[: PLAN.index("[axes]")]
     with pytest.raises(PlanError) as refused:
         Plan.of_toml(

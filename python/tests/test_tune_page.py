@@ -31,7 +31,7 @@ STUDIES = ROOT / "docs" / "studies"
 # The command line.
 
 
-def test_the_command_line_gives_the_result_of_python(tmp_path, celltrain, monkeypatch):
+def test_the_command_line_gives_the_same_result_as_the_python_function(tmp_path, celltrain, monkeypatch):
     path = tmp_path / "tiny.toml"
     path.write_text(PLAN)
     foretold = celltrain("tune", path, "--dry-run", "--json", "--threads", 2).json
@@ -63,7 +63,7 @@ def test_the_command_line_gives_the_result_of_python(tmp_path, celltrain, monkey
     assert "is already a search" in refused.json["faults"][0]["message"]
 
 
-def test_the_page_opens_in_a_browser_without_console_messages(undisturbed, tmp_path):
+def test_the_page_of_a_search_opens_in_a_browser_without_console_messages(undisturbed, tmp_path):
     from test_reports_browser import BROWSER, opened
 
     if BROWSER is None:
@@ -77,7 +77,7 @@ def test_the_page_opens_in_a_browser_without_console_messages(undisturbed, tmp_p
 
 
 @pytest.mark.nightly
-def test_at_400_pixels_nothing_of_the_page_scrolls_sideways(undisturbed, tmp_path):
+def test_at_400_pixels_the_page_of_a_search_does_not_scroll_sideways(undisturbed, tmp_path):
     from test_reports_browser import BROWSER, framed
 
     if BROWSER is None:
@@ -92,7 +92,7 @@ def test_at_400_pixels_nothing_of_the_page_scrolls_sideways(undisturbed, tmp_pat
         assert all(one["fits"] for one in drawings)
 
 
-def test_no_interval_of_the_figure_is_cut(undisturbed):
+def test_the_figure_of_a_search_shows_all_intervals_completely(undisturbed):
     from matplotlib.collections import LineCollection
 
     tuned, _ = undisturbed
@@ -135,7 +135,7 @@ def test_optuna_is_not_imported_before_it_is_needed():
 
 
 @pytest.mark.parametrize("name", ["tune-selective-drop", "tune-fba"])
-def test_the_plans_of_the_study_are_right(name):
+def test_the_plans_of_the_tuning_study_are_valid(name):
     made = TunePlan.load(ROOT / "plans" / f"{name}.toml")
     assert len(made.configurations.points) == 12
     assert made.references[0].numbers == (exact(0.9), exact(0.8))
@@ -143,7 +143,7 @@ def test_the_plans_of_the_study_are_right(name):
 
 
 @pytest.mark.parametrize("name", ["selective-drop", "fba"])
-def test_the_page_of_the_study_has_the_numbers_of_the_shipped_results(name, monkeypatch):
+def test_the_page_of_the_tuning_study_has_the_numbers_of_the_shipped_results(name, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import paper_page
     import tune_page

@@ -31,7 +31,7 @@ def coloured(text):
     return {one for one in re.findall(r"#[0-9a-f]{6}", text.lower()) if len({one[1:3], one[3:5], one[5:]}) > 1}
 
 
-def test_a_grey_style_has_no_colours_and_distinct_markers(tuned, tmp_path):
+def test_figures_in_grey_style_have_no_colours_and_distinct_markers(tuned, tmp_path):
     tuned.write(tmp_path / "ours")
     tuned.write(tmp_path / "grey", style="grayscale")
     for suffix in ("", "-column"):
@@ -60,7 +60,7 @@ def test_an_unknown_style_is_refused_before_the_search(celltrain, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_python_names_an_unknown_style(tuned, tmp_path):
+def test_an_unknown_style_in_a_python_call_is_named_in_the_message(tuned, tmp_path):
     with pytest.raises(ct.InputError, match="did you mean grayscale"):
         tuned.drawing(style="grayscal")
     with pytest.raises(ct.InputError, match="did you mean grayscale"):

@@ -30,7 +30,7 @@ def answer():
     return ct.vet(formula, scenarios=["lan-5", "unequal-rtt"], seeds=3)
 
 
-def test_an_answer_has_checks_metrics_with_intervals_and_the_classic_policies(answer):
+def test_the_answer_of_the_vet_command_has_checks_metrics_and_the_classic_policies(answer):
     assert [check["check"] for check in answer["conformance"]] == [
         "never_above_capacity",
         "counts_equal_a_recount",
@@ -52,7 +52,7 @@ def test_an_answer_has_checks_metrics_with_intervals_and_the_classic_policies(an
     json.dumps(answer, allow_nan=False)
 
 
-def test_metrics_are_the_means_of_the_runs_and_differences_their_differences(answer):
+def test_metrics_of_the_vet_command_are_means_of_runs_and_differences_are_differences_of_means(answer):
     shares = [answer["metrics"][f"{name}.efficiency"]["mean"] for name in ("lan-5", "unequal-rtt")]
     assert answer["metrics"]["efficiency"]["mean"] == pytest.approx(sum(shares) / 2)
     for other, more in answer["differences"].items():
@@ -61,7 +61,7 @@ def test_metrics_are_the_means_of_the_runs_and_differences_their_differences(ans
             assert estimate["mean"] == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_formula_of_a_classic_is_that_classic(tmp_path, celltrain):
+def test_a_classic_policy_as_a_formula_gives_the_metrics_of_the_native_policy(tmp_path, celltrain):
     told = celltrain("vet", file(tmp_path, f"[policy.formula]\n{FBA}"), *QUICK, "--beside", "fba", "--json")
     assert told.code == 0
     answer = json.loads(told.out)
@@ -70,7 +70,7 @@ def test_a_formula_of_a_classic_is_that_classic(tmp_path, celltrain):
     assert "the same runs" in answer["artifacts"]["warnings"][0]
 
 
-def test_the_table_is_printed_and_is_an_artifact(tmp_path, celltrain):
+def test_the_table_of_the_vet_command_is_printed_and_saved(tmp_path, celltrain):
     told = celltrain("vet", file(tmp_path, '[formula]\nadmit = "X <= 600"\n'), *QUICK, "--beside", "epd")
     assert told.code == 0
     assert "whole frames" in told.out and "yes" in told.out
@@ -98,7 +98,7 @@ class Moody(ct.PythonPolicy):
         return Moody.asked % 5 > 0
 
 
-def test_a_check_that_does_not_hold_is_exit_code_one(tmp_path, celltrain):
+def test_a_failed_check_of_the_vet_command_gives_exit_code_1(tmp_path, celltrain):
     policy = f'[policy.python]\nclass = "{__name__}:Moody"\n'
     told = celltrain("vet", file(tmp_path, policy), "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--json")
     assert told.code == 1
@@ -108,7 +108,7 @@ def test_a_check_that_does_not_hold_is_exit_code_one(tmp_path, celltrain):
 
 
 @pytest.mark.slow
-def test_results_that_are_not_numbers_are_a_warning_not_a_fault(tmp_path, celltrain):
+def test_formula_results_that_are_not_numbers_give_a_warning_in_the_vet_command(tmp_path, celltrain):
     """Regression: the page on formulas recommends a condition like this, but vetting refused it."""
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
     told = celltrain("vet", policy, *QUICK, "--beside", "epd")
@@ -120,7 +120,7 @@ def test_results_that_are_not_numbers_are_a_warning_not_a_fault(tmp_path, celltr
 
 
 @pytest.mark.slow
-def test_columns_are_distinct_and_names_do_nothing_to_the_table(tmp_path, celltrain):
+def test_columns_of_the_vet_table_have_unique_names_and_names_cannot_break_the_table(tmp_path, celltrain):
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["fba"], seeds=1)
     assert answer["artifacts"]["table"].splitlines()[0] == "| metric | this fba | fba |"
     path = file(tmp_path, f'name = "a|b [x](y)"\n[policy.formula]\n{FBA}')
@@ -196,7 +196,7 @@ def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[st
 SET = ["lan-5", "lan-15", "wan-5", "lan-5-sack", "wan-5-sack", "lan-5-random", "unequal-rtt"]
 
 
-def test_a_ranking_that_another_tcp_reverses_is_named_in_a_text_for_each_measure():
+def test_a_ranking_that_another_tcp_reverses_is_reported_for_each_measure():
     reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
     text = "compared with epd, the efficiency of mine is higher with vanilla (lan-5) and lower with sack (lan-5-sack)"
     assert reversals("mine", SET, reversed_, standard.PAIRS) == [text]
@@ -224,7 +224,7 @@ def test_a_ranking_that_no_tcp_reverses_is_not_mentioned():
     )
 
 
-def test_a_ranking_that_random_clocks_reverse_is_named():
+def test_a_ranking_that_random_clock_phases_reverse_is_reported():
     reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_random__efficiency=(-0.3, -0.2))
     text = (
         "compared with epd, the efficiency of mine is higher with clocks in step (lan-5) and lower with random clocks "
@@ -241,7 +241,7 @@ def test_a_ranking_that_random_clocks_reverse_is_named():
     assert f"The ranking depends on the clocks: {text}." in said
 
 
-def test_the_sentence_about_the_tcp_gives_the_count_of_the_json():
+def test_the_sentence_about_rankings_by_tcp_states_the_count_of_the_json_answer():
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2)
     for found, said in (
         ([], None),
@@ -252,13 +252,13 @@ def test_the_sentence_about_the_tcp_gives_the_count_of_the_json():
         assert [text for text in texts if "ranking" in text] == ([said] if said else [])
 
 
-def test_pairs_differ_in_their_tcp_alone():
+def test_compared_pairs_of_scenarios_differ_only_in_their_tcp():
     for one, other in standard.PAIRS:
         first, second = ({**standard.SCENARIOS[name], "tcp": None} for name in (one, other))
         assert first == second and standard.tcp_of(one) != standard.tcp_of(other)
 
 
-def test_pairs_of_clocks_differ_in_their_clocks_and_starts_alone():
+def test_compared_pairs_for_random_clocks_differ_only_in_clocks_and_start_times():
     for one, other in standard.CLOCKS:
         first, second = standard.SCENARIOS[one], standard.SCENARIOS[other]
         [(tcp, options)] = second["tcp"].items()
@@ -267,7 +267,7 @@ def test_pairs_of_clocks_differ_in_their_clocks_and_starts_alone():
         assert (options["tick_phase"], second["host"]) == ("random", {"start_spread": "100ms"})
 
 
-def test_durations_are_in_the_table_and_random_clocks_at_the_head(tmp_path, celltrain):
+def test_the_vet_table_has_durations_and_its_heading_mentions_random_clocks(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-random", "--seeds", 2, "--beside", "epd").out
     assert "TCP of lan-5-random: vanilla (rules of the papers, 100 ms ticks, random phases)" in told
@@ -275,7 +275,7 @@ def test_durations_are_in_the_table_and_random_clocks_at_the_head(tmp_path, cell
 
 
 @pytest.mark.slow
-def test_the_tcp_is_in_the_answer_and_in_the_table(tmp_path, celltrain):
+def test_the_answer_and_the_table_of_the_vet_command_name_the_tcp(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-sack", "--seeds", 2, "--beside", "epd")
     assert "TCP of lan-5: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)" in told.out
@@ -285,14 +285,14 @@ def test_the_tcp_is_in_the_answer_and_in_the_table(tmp_path, celltrain):
     assert answer["ranking"] == []
 
 
-def test_a_brief_answer_has_the_checks_that_fail_and_the_means(tmp_path, celltrain):
+def test_a_brief_answer_of_the_vet_command_has_failed_checks_and_means(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, *QUICK, "--beside", "epd", "--brief").out
     assert re.search(r"(\d) of \1 checks hold", told)
     assert "recount" not in told and "all scenarios" in told and "least goodput" not in told
 
 
-def test_an_answer_is_written_as_a_page(celltrain, tmp_path):
+def test_the_answer_of_the_vet_command_can_be_written_as_a_page(celltrain, tmp_path):
     file = tmp_path / "vetted.html"
     told = celltrain("vet", "fba", "--scenarios", "lan-5", "--beside", "epd", "--seeds", 2, "--html", file, "--json")
     page = html.unescape(file.read_text())

@@ -98,9 +98,7 @@ def test_a_control_that_quic_lacks_is_refused_with_the_reason(name: str, words: 
         ),
     ],
 )
-def test_a_name_that_is_nearly_right_gets_a_suggestion(
-    celltrain: Command, arguments: list[str], words: list[str]
-) -> None:
+def test_a_misspelt_name_gets_a_suggestion(celltrain: Command, arguments: list[str], words: list[str]) -> None:
     is_refused(celltrain(*arguments), words)
 
 
@@ -117,7 +115,7 @@ def test_a_name_that_is_nearly_right_gets_a_suggestion(
         (["nope"], "No such command 'nope'; see celltrain -h"),
     ],
 )
-def test_errors_in_options_are_one_line_as_errors_in_files(
+def test_errors_in_options_have_one_line_like_errors_in_files(
     celltrain: Command, arguments: list[str], message: str
 ) -> None:
     answer = celltrain(*arguments)
@@ -125,7 +123,7 @@ def test_errors_in_options_are_one_line_as_errors_in_files(
     assert answer.err.startswith(message)
 
 
-def test_errors_in_options_are_json_if_the_answer_is(celltrain: Command) -> None:
+def test_errors_in_options_are_json_if_the_answer_would_be_json(celltrain: Command) -> None:
     answer = celltrain("run", "lan-epd", "--seed", "x", "--json")
     assert (answer.code, answer.err) == (2, "")
     assert answer.json["faults"][0]["key"] == "--seed"
@@ -153,7 +151,7 @@ constants = { alpha = 1 }
 """
 
 
-def test_a_policy_file_of_a_memory_is_checked_as_such(celltrain: Command, tmp_path: Path) -> None:
+def test_a_policy_file_for_a_shared_memory_is_checked_as_a_memory_policy(celltrain: Command, tmp_path: Path) -> None:
     file = tmp_path / "rank.toml"
     file.write_text(MEMORY_POLICY)
     advice = f"compare it with --vary 'switch.*.memory.pool.main.policy=@{file}'"
@@ -173,7 +171,7 @@ def test_a_policy_file_of_a_memory_is_checked_as_such(celltrain: Command, tmp_pa
     is_refused(celltrain("vet", "longest_queue_drop"), ["is a memory policy"])
 
 
-def test_networks_without_flows_have_no_efficiency_of_one_of_their_links(celltrain: Command, tmp_path: Path) -> None:
+def test_networks_without_flows_have_no_measure_of_efficiency(celltrain: Command, tmp_path: Path) -> None:
     file = tmp_path / "requests.toml"
     file.write_text(REQUESTS)
     answer = celltrain("run", file)

@@ -90,7 +90,7 @@ def test_the_wheel_is_small_and_for_every_python_from_3_10(wheel):
 
 
 @needs_wheel
-def test_from_pip_install_to_a_first_comparison_figure(environment):
+def test_after_pip_install_a_first_comparison_draws_its_figure(environment):
     assert not [name for name in ("cargo", "rustc") if (environment.bin / name).exists()]
     started, used = time.perf_counter(), cpu()
     scenarios = ["lan-tail-drop", "lan-epd", "lan-selective-drop"]
@@ -112,7 +112,7 @@ def test_the_installed_package_reports_its_import_time(environment):
 
 
 @needs_wheel
-def test_a_missing_extra_is_named(environment):
+def test_a_missing_optional_dependency_is_named_in_the_message(environment):
     answer = environment.run("celltrain", "compare", "lan-epd", "lan-tail-drop", "--seeds", "2", "--json")
     assert "efficiency" in answer.stdout
     (environment.folder / "graph.graphml").write_text("<graphml/>")
@@ -121,7 +121,7 @@ def test_a_missing_extra_is_named(environment):
 
 
 @needs_wheel
-def test_a_python_that_is_too_old_is_named(environment, wheel):
+def test_a_python_version_that_is_too_old_is_named_in_the_message(environment, wheel):
     arguments = ["--python-version", "3.9", "--only-binary=:all:", "--no-deps", "--target", "old"]
     answer = environment.run("python", "-m", "pip", "install", "--dry-run", *arguments, str(wheel), code=1)
     # pip checks a local file by the tags in its name. From an index it checks Requires-Python, which the first test
@@ -129,7 +129,7 @@ def test_a_python_that_is_too_old_is_named(environment, wheel):
     assert f"{wheel.name} is not a supported wheel on this platform" in answer.stderr
 
 
-def test_every_extra_that_is_named_exists():
+def test_every_optional_dependency_that_a_message_names_exists():
     """Checks the hints in the program and on pages, such as `pip install 'celltrain[plot]'`."""
     extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     places = [*ROOT.glob("python/celltrain/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]

@@ -51,7 +51,9 @@ def test_a_refused_frame_is_explained_with_the_numbers_of_the_decision(
 
 
 @pytest.mark.slow
-def test_every_sentence_has_rows_that_are_events_of_the_run(everything: ct.RunResult, vanilla: ct.Why) -> None:
+def test_every_sentence_of_an_explanation_is_based_on_events_of_the_run(
+    everything: ct.RunResult, vanilla: ct.Why
+) -> None:
     tables = {
         kind: Counter(
             str(sorted((k, v) for k, v in row.items() if v is not None)) for row in everything.events[kind].to_pylist()
@@ -65,7 +67,9 @@ def test_every_sentence_has_rows_that_are_events_of_the_run(everything: ct.RunRe
             assert str(sorted(row.items())) in tables[kind], sentence.text
 
 
-def test_timeout_repair_and_cost_match_the_event_tables(everything: ct.RunResult, vanilla: ct.Why) -> None:
+def test_the_timeout_repair_and_cost_in_an_explanation_match_the_event_tables(
+    everything: ct.RunResult, vanilla: ct.Why
+) -> None:
     segments = [row for row in everything.events["segments"].to_pylist() if row["flow"] == "tcp1"]
     arrived = {row["frame"] for row in segments if row["event"] == "arrived"}
     lost = [r for r in segments if r["event"] in ("sent", "retransmitted") and r["frame"] not in arrived]
@@ -131,7 +135,7 @@ def test_actions_of_the_sender_are_reported_with_their_reason(tcp: ct.Tcp, words
         (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and its share was"),
     ],
 )
-def test_each_cause_of_a_lost_frame_has_its_sentence(policy: models.Policy, at: str, words: str) -> None:
+def test_each_cause_of_a_lost_frame_has_its_own_sentence(policy: models.Policy, at: str, words: str) -> None:
     assert re.search(words, text_of(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
@@ -161,7 +165,7 @@ def test_an_edge_device_that_drops_a_packet_is_named() -> None:
 
 
 @pytest.mark.slow
-def test_without_losses_the_nearest_ones_are_named() -> None:
+def test_if_no_loss_is_near_the_instant_the_nearest_losses_are_named() -> None:
     calm = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     answer = ct.why(calm, flow="tcp1", at="2ms")
     assert answer.is_well and answer.from_s is None
@@ -179,7 +183,7 @@ def test_without_losses_the_nearest_ones_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_an_instant_has_the_precision_of_its_text() -> None:
+def test_an_instant_on_the_command_line_has_the_precision_of_its_text() -> None:
     first = ct.why(scenario(), flow="tcp1", at="2ms").from_s
     assert first is not None
     before = f"{first * 1e3 - 0.2:.6f}ms"
@@ -188,7 +192,7 @@ def test_an_instant_has_the_precision_of_its_text() -> None:
 
 
 @pytest.mark.parametrize("flows", ["tcp5", "tcp4-5"])
-def test_packets_without_tcp_are_lost_and_not_sent_again(flows: str) -> None:
+def test_the_explanation_of_a_lost_packet_without_tcp_mentions_no_retransmission(flows: str) -> None:
     constant = ct.FlowOptions(traffic=ct.ConstantRate(rate="150Mbps", packet="512B"))
     short = ct.load("lan-unresponsive").replace(duration="20ms", flow={flows: constant})
     answer = ct.why(short, flow="tcp5", at="5ms")
@@ -206,7 +210,9 @@ def test_an_explanation_is_cut_to_twelve_lines_with_a_note() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [ct.Epd(threshold=60), ct.Ppd()])
-def test_a_shortened_explanation_keeps_the_first_cause_and_no_dangling_reference(policy: models.Policy) -> None:
+def test_a_shortened_explanation_keeps_the_first_cause_and_refers_only_to_sentences_it_contains(
+    policy: models.Policy,
+) -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s", policy=policy), flow="tcp1", at="1900ms")
     texts = [sentence.text for sentence in answer.sentences]
     causes = [text for text in texts if " refused frame " in text or " had no room for a cell of " in text]
@@ -245,13 +251,15 @@ def test_the_command_prints_the_explanation_and_json_has_the_rows(celltrain: Com
         (["--flow", "tcp1", "--at", "soon"], "at = soon is not a time such as"),
     ],
 )
-def test_an_invalid_question_is_refused(celltrain: Command, small: Path, arguments: list[str], words: str) -> None:
+def test_invalid_arguments_of_the_why_command_are_refused(
+    celltrain: Command, small: Path, arguments: list[str], words: str
+) -> None:
     answer = celltrain("why", small, *arguments)
     assert answer.code == 2
     assert words in " ".join(answer.err.split())
 
 
-def test_an_explanation_ends_if_its_handle_is_cancelled() -> None:
+def test_a_cancellation_handle_ends_an_explanation() -> None:
     handle = ct.Cancel()
     threading.Timer(0.3, handle.cancel).start()
     with pytest.raises(ct.CancelledError):
@@ -259,7 +267,7 @@ def test_an_explanation_ends_if_its_handle_is_cancelled() -> None:
 
 
 @pytest.mark.slow
-def test_episodes_are_listed_by_silence_and_each_can_be_explained() -> None:
+def test_loss_episodes_are_listed_by_the_length_of_silence_and_each_can_be_explained() -> None:
     found = ct.episodes(scenario())
     assert found.flow in {"tcp1", "tcp2", "tcp3"} and len(found) > 1
     silences = [one.silent_s for one in found]
@@ -281,7 +289,7 @@ def test_the_worst_connection_is_the_one_with_the_longest_silence() -> None:
     assert ct.why(lan, at="100ms").to_dict()["flow"] in longest
 
 
-def test_a_connection_without_losses_has_no_episodes() -> None:
+def test_a_connection_without_losses_has_no_loss_episodes() -> None:
     found = ct.episodes(scenario(sources=1, buffer_cells="infinite", policy=ct.TailDrop()))
     assert len(found) == 0 and "lost nothing" in str(found)
     with pytest.raises(ct.ScenarioError, match="tcp9"):
@@ -296,7 +304,7 @@ ONCE = models.Formula(admit="seen < 0.5", vc_state={"seen": 0}, on_admission={"s
 @pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
 @pytest.mark.parametrize(("policy", "lost"), [(NEVER, 1), (ONCE, 2)])
 @pytest.mark.parametrize("duration", ["100ms", "4s"])
-def test_a_flow_whose_frames_are_all_refused_has_lost_them(
+def test_frames_of_a_flow_that_a_policy_always_refuses_are_explained_as_lost(
     policy: models.Formula, lost: int, duration: str, tmp_path: Path
 ) -> None:
     dead = scenario(policy=policy, tcp=ct.Vanilla(), duration=duration)
@@ -315,7 +323,7 @@ def test_a_flow_whose_frames_are_all_refused_has_lost_them(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
-def test_a_run_that_carried_nothing_is_reported_first(celltrain: Command, tmp_path: Path) -> None:
+def test_an_explanation_first_mentions_that_no_data_was_delivered(celltrain: Command, tmp_path: Path) -> None:
     dead = scenario(policy=NEVER, duration="100ms")
     assert text_of(ct.why(dead, flow="tcp2", at="50ms")).startswith("tcp2 delivered nothing in the whole run: ")
     assert ct.episodes(dead).to_dict()["delivered_nothing"] == ["tcp1", "tcp2", "tcp3"]
@@ -373,7 +381,7 @@ def test_a_frame_that_a_shared_memory_refuses_whole_is_explained_by_the_memory_a
     assert not any(one.startswith("The port refuses a frame if") for one in sentences)
 
 
-def test_a_deadlock_is_reported_first_and_is_not_a_recovery() -> None:
+def test_an_explanation_reports_a_deadlock_first_and_not_as_a_recovery() -> None:
     answer = ct.why("memory-deadlock", flow="tcp1", at="10ms")
     assert not answer.is_well
     assert "deadlocked" in answer.sentences[0].text
@@ -381,6 +389,6 @@ def test_a_deadlock_is_reported_first_and_is_not_a_recovery() -> None:
         assert f"{link} (priority 0) waits for" in answer.sentences[0].text
 
 
-def test_a_full_pool_is_the_reason_of_its_refusals() -> None:
+def test_a_refusal_by_a_full_pool_is_explained_by_the_full_pool() -> None:
     answer = ct.why("memory-static-thresholds", flow="tcp8", at="2ms")
     assert any("the pool is full" in sentence.text for sentence in answer.sentences)

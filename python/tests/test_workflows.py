@@ -25,7 +25,7 @@ def judged(schema, *files) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_workflows_have_the_format_of_github(tmp_path):
+def test_workflows_follow_the_format_of_github_actions(tmp_path):
     answer = judged("vendor.github-workflows", *RELEASE.parent.glob("*.yml"))
     assert answer.returncode == 0, answer.stdout + answer.stderr
     wrong = tmp_path / "wrong.yml"
@@ -33,7 +33,7 @@ def test_workflows_have_the_format_of_github(tmp_path):
     assert judged("vendor.github-workflows", wrong).returncode == 1
 
 
-def test_the_release_runs_existing_programs():
+def test_the_release_workflow_runs_only_programs_that_exist():
     text = RELEASE.read_text()
     paths = re.findall(r"(?:scripts|requirements|python)/[\w./]+", text)
     assert len(paths) >= 3
@@ -49,7 +49,7 @@ def test_actions_are_pinned_by_commit_and_name_their_version():
         assert not [one for one in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)], workflow
 
 
-def test_a_push_is_checked_once_and_a_newer_commit_replaces_it():
+def test_a_push_is_checked_once_and_a_newer_push_cancels_the_check():
     check = (RELEASE.parent / "check.yml").read_text()
     assert "  push:\n    branches: [main]\n  pull_request:\n" in check
     assert "cancel-in-progress: ${{ github.event_name == 'pull_request' }}" in check
@@ -69,7 +69,7 @@ def released() -> tuple[str, str]:
     return release[1], tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 
-def test_the_citation_is_in_its_format_and_of_the_last_release():
+def test_the_citation_file_is_valid_and_names_the_last_release():
     from celltrain.cli import cite
     from celltrain.papers.paper import PAPER, describe
 

@@ -41,7 +41,7 @@ def no_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "first", "option", "file"), CASES)
-def test_a_file_in_a_folder_that_does_not_exist_is_refused_before_the_run(
+def test_an_output_file_in_a_folder_that_does_not_exist_is_refused_before_the_run(
     celltrain: Any, no_run: None, name: str, first: tuple[object, ...], option: str, file: str
 ) -> None:
     told = celltrain(*name.split(), *first, option, f"nodir/x/{file}")
@@ -53,7 +53,9 @@ def test_a_file_in_a_folder_that_does_not_exist_is_refused_before_the_run(
 
 
 @pytest.mark.parametrize("name", ["compare", "run", "run --seeds 2", "reproduce", "study"])
-def test_a_folder_that_cannot_be_made_is_refused_before_the_run(celltrain: Any, no_run: None, name: str) -> None:
+def test_an_output_folder_that_cannot_be_made_is_refused_before_the_run(
+    celltrain: Any, no_run: None, name: str
+) -> None:
     Path("file").touch()
     command, *more = name.split()
     told = celltrain(command, COMMANDS[command][0][0], *more, "--out", "file/out")
@@ -62,7 +64,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_run(celltrain: Any, 
 
 
 @pytest.mark.parametrize("first", [("run", "lan-epd", *SHORT), ("compare", "lan-epd", *SHORT, "--seeds", 1)])
-def test_a_picture_may_be_in_the_folder_that_the_run_makes(
+def test_a_picture_can_be_written_into_the_output_folder_of_the_same_run(
     celltrain: Any, tmp_path: Path, first: tuple[object, ...]
 ) -> None:
     told = celltrain(*first, "--out", tmp_path / "a/b", "--plot", tmp_path / "a/b/c.svg")
@@ -70,7 +72,7 @@ def test_a_picture_may_be_in_the_folder_that_the_run_makes(
     assert (tmp_path / "a/b/c.svg").is_file()
 
 
-def test_a_folder_made_for_runs_that_fail_is_removed(celltrain: Any, no_run: None) -> None:
+def test_an_output_folder_is_removed_if_all_its_runs_fail(celltrain: Any, no_run: None) -> None:
     told = celltrain("compare", "lan-epd", "--seeds", 1, "--vary", "duration=nothing", "--out", "a/b")
     assert told.code != 0
     assert not Path("a").exists()
@@ -82,7 +84,7 @@ def commands(group: click.Command, before: str = "") -> Iterator[tuple[str, clic
         yield from commands(one, f"{before}{name} ") if hasattr(one, "commands") else [(f"{before}{name}", one)]
 
 
-def test_every_option_that_names_a_picture_is_tested() -> None:
+def test_every_option_that_names_a_picture_file_is_tested() -> None:
     """`--csv` is checked in one place for all commands."""
     known = {(name, option) for name, _, option, _ in CASES}
     for name, command in commands(get_command(program())):

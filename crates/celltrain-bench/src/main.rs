@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         }
     };
     if cfg!(debug_assertions) {
-        eprintln!("celltrain-bench: this build is not optimised; its speed says nothing");
+        eprintln!("celltrain-bench: this build is not optimised, so its speed is meaningless");
     }
     match asked.answer(&mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -85,7 +85,7 @@ impl Asked {
                 "--delays" => {
                     let name = words.next().ok_or("--delays needs all, ports or flows")?;
                     let known = DELAYS.iter().find(|delays| delays.0 == name);
-                    delays = known.ok_or("delays are all, ports and flows")?.1;
+                    delays = known.ok_or("valid values of --delays are all, ports and flows")?.1;
                 }
                 "--scenario" => scenario = Some(words.next().ok_or("--scenario needs a name")?),
                 "--engine" => engine = Some(words.next().ok_or("--engine needs a name")?),
@@ -93,7 +93,7 @@ impl Asked {
                 "--port-mode" => {
                     let name = words.next().ok_or("--port-mode needs a name")?;
                     let known = PORT_MODES.iter().find(|mode| mode.0 == name);
-                    mode = known.ok_or("port modes are planned, trains and streams")?.1;
+                    mode = known.ok_or("valid port modes are planned, trains and streams")?.1;
                 }
                 "--threads" => {
                     let number = words.next().and_then(|word| word.parse().ok()).filter(|&number| number > 0);
@@ -118,7 +118,7 @@ impl Asked {
                 case.delays = delays;
                 What::Run { case: Box::new(case), engine, mode, threads }
             }
-            _ => return Err("use one of --list, --scenario NAME, --scaling".into()),
+            _ => return Err("use one of --list, --scenario NAME and --scaling".into()),
         };
         Ok(Self { what, as_json })
     }
@@ -160,7 +160,7 @@ fn show(out: &mut impl Write, measured: &Measured, as_json: bool) -> io::Result<
     writeln!(out, "cell-hops per second  {:.3e}", measured.cell_hops_per_second)?;
     match measured.peak_rss_mib {
         Some(mib) => writeln!(out, "peak memory           {mib:.1} MiB"),
-        None => writeln!(out, "peak memory           not told by this system"),
+        None => writeln!(out, "peak memory           not reported by this system"),
     }
 }
 

@@ -48,7 +48,7 @@ pub fn measure(case: &Case, engine: Engine, (mode, threads): (PortMode, usize), 
         (begun.elapsed().as_secs_f64(), result)
     };
     let (engine_seconds, result) =
-        (0..times).map(run).min_by(|a, b| a.0.total_cmp(&b.0)).expect("a case runs at least once");
+        (0..times).map(run).min_by(|a, b| a.0.total_cmp(&b.0)).expect("every case of a benchmark runs at least once");
     Measured {
         scenario: case.name.clone(),
         engine: engine.name().into(),

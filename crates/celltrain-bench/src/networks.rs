@@ -6,7 +6,7 @@ use std::fmt::Write;
 use celltrain_core::rng::Stream;
 
 macro_rules! line {
-    ($text:ident, $($line:tt)*) => { writeln!($text, $($line)*).expect("a string takes all") };
+    ($text:ident, $($line:tt)*) => { writeln!($text, $($line)*).expect("writing to a string cannot fail") };
 }
 
 pub(crate) const INFINITE: &str = "\"infinite\"";
@@ -123,7 +123,7 @@ pub(crate) fn internetwork(sources: u32, control: &str, duration: &str) -> Strin
         "efci" => ("tail_drop = {}", "policy.tail_drop = {}", "allocator.efci = { threshold = 250 }"),
         "er" => ("tail_drop = {}", "policy.tail_drop = {}", "allocator.equal_share = {}"),
         "ada" => ("adaptive_discard = {}", "policy.tail_drop = {}", "allocator.equal_share = {}"),
-        other => unreachable!("{other} is no way of control"),
+        other => unreachable!("{other} is not a kind of rate control"),
     };
     let mut toml = format!(
         r#"duration = "{duration}"
@@ -148,10 +148,12 @@ buffer = 1000
 "#
     );
     if control != "ubr" {
-        write!(toml, "\n[vc.\"tcp1-{sources}\".abr]\nrif = 0.03125\nrdf = 0.03125\n").expect("a string takes all");
+        write!(toml, "\n[vc.\"tcp1-{sources}\".abr]\nrif = 0.03125\nrdf = 0.03125\n")
+            .expect("writing to a string cannot fail");
     }
     for flow in 2..=sources {
-        write!(toml, "\n[flow.tcp{flow}]\nstart = \"{}ms\"\n", 10 * (flow - 1)).expect("a string takes all");
+        write!(toml, "\n[flow.tcp{flow}]\nstart = \"{}ms\"\n", 10 * (flow - 1))
+            .expect("writing to a string cannot fail");
     }
     toml
 }
@@ -161,7 +163,7 @@ buffer = 1000
 pub(crate) fn chain(trunks: u32, duration: &str) -> String {
     let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
     let mut flow = |name: String, first: u32, last: u32| {
-        write!(hosts, r#""{name}", "to-{name}", "#).expect("a string takes all");
+        write!(hosts, r#""{name}", "to-{name}", "#).expect("writing to a string cannot fail");
         line!(links, r#"    {{ between = ["{name}", "sw{first}"], delay = "5us" }},"#);
         line!(links, r#"    {{ between = ["sw{last}", "to-{name}"], delay = "5us" }},"#);
         line!(flows, r#"    {{ name = "{name}", from = "{name}", to = "to-{name}" }},"#);
@@ -209,7 +211,7 @@ pub(crate) fn parking_lot(switches: u32, each: u32, delay: &str, duration: &str)
         line!(links, r#"    {{ between = ["sw{switch}", "sw{}"], delay = "{delay}" }},"#, switch + 1);
         for i in 1..=each {
             let name = format!("{switch}-{i}");
-            write!(hosts, r#""from{name}", "to{name}", "#).expect("a string takes all");
+            write!(hosts, r#""from{name}", "to{name}", "#).expect("writing to a string cannot fail");
             line!(links, r#"    {{ between = ["from{name}", "sw{switch}"], delay = "5us" }},"#);
             line!(links, r#"    {{ between = ["sw{switches}", "to{name}"], delay = "5us" }},"#);
             line!(flows, r#"    {{ from = "from{name}", to = "to{name}" }},"#);
@@ -244,7 +246,7 @@ impl Mesh {
         for i in 0..vcs {
             let from = draws.below(switches);
             let to = (from + 1 + draws.below(switches - 1)) % switches;
-            write!(hosts, r#""from{i}", "to{i}", "#).expect("a string takes all");
+            write!(hosts, r#""from{i}", "to{i}", "#).expect("writing to a string cannot fail");
             line!(links, r#"    {{ between = ["from{i}", "sw{from}"], delay = "5us" }},"#);
             line!(links, r#"    {{ between = ["sw{to}", "to{i}"], delay = "5us" }},"#);
             line!(ends, r#"    {{ from = "from{i}", to = "to{i}" }},"#);
@@ -277,10 +279,11 @@ pub(crate) fn shared_memory(hosts: u32, rate: &str, policy: &str, duration: &str
     let (hosts, switches, tcp) = (format!("{names:?}"), "[\"sw\"]".into(), "newreno");
     let network = Listed { hosts, switches, links, flows, tcp, buffer: "\"shared\"", policy: "ppd = {}" };
     let mut toml = network.toml(duration).replace("[tcp.newreno]", NEWRENO_OF_A_DATA_CENTRE);
-    write!(toml, "\n[switch.sw.memory]\ncells = 8000\npool.main.policy.{policy}\n").expect("a string takes all");
+    write!(toml, "\n[switch.sw.memory]\ncells = 8000\npool.main.policy.{policy}\n")
+        .expect("writing to a string cannot fail");
     for name in bursts {
         write!(toml, "\n[flow.{name}.traffic.bursts]\nbytes = \"40kB\"\npause = \"4ms\"\n")
-            .expect("a string takes all");
+            .expect("writing to a string cannot fail");
     }
     toml
 }

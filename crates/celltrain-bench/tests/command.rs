@@ -10,9 +10,14 @@ fn a_closed_output_pipe_ends_the_command_without_a_message() {
     // Regression: `celltrain-bench --list | head -1` panicked. Here the reader has closed the pipe before the program
     // starts.
     for asked in [&["--list"][..], &["--list", "--json"], &["--help"]] {
-        let (reader, writer) = io::pipe().expect("a pipe");
+        let (reader, writer) = io::pipe().expect("the system can create a pipe");
         drop(reader);
-        let done = Command::new(PROGRAM).args(asked).stdout(writer).stderr(Stdio::piped()).output().expect("it runs");
+        let done = Command::new(PROGRAM)
+            .args(asked)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output()
+            .expect("the program can be started");
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success() && !said.contains("panicked"), "{asked:?}: {}: {said}", done.status);
     }

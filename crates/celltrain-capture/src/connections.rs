@@ -33,7 +33,7 @@ impl Connections {
     ) -> Self {
         let hosts = |path: &Vec<LinkIndex>| {
             let [first, last] = [path.first(), path.last()]
-                .map(|link: Option<&LinkIndex>| &network.links[*link.expect("a VC crosses a link")]);
+                .map(|link: Option<&LinkIndex>| &network.links[*link.expect("every VC crosses at least one link")]);
             [first.from, last.to]
         };
         let hosts: TiVec<VcIndex, _> = network.vcs.iter().map(|vc| hosts(&vc.path)).collect();

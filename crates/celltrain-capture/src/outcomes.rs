@@ -100,7 +100,7 @@ pub(crate) struct Names {
 impl Names {
     pub(crate) fn of(network: &Network) -> Self {
         let host = |path: &Vec<LinkIndex>| {
-            let last = path.last().expect("a VC crosses a link");
+            let last = path.last().expect("every VC crosses at least one link");
             network.nodes[network.links[*last].to].name.clone()
         };
         Self {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_stay_in_order_until_the_fate_of_the_first_is_known() {
+    fn packets_wait_in_order_until_the_outcome_of_the_first_is_known() {
         let mut outcomes = FrameOutcomes::default();
         outcomes.push(packet(1), Some(of(1)));
         outcomes.push(packet(2), None);
@@ -226,7 +226,7 @@ mod tests {
         let mut outcomes = FrameOutcomes { most: 2, ..FrameOutcomes::default() };
         (1..=3).for_each(|number| outcomes.push(packet(number), Some(of(number))));
         assert_eq!(ready(&mut outcomes), [(1, None)]);
-        outcomes.settle(of(1), || panic!("it is written already"));
+        outcomes.settle(of(1), || panic!("the packet has not been written yet"));
         outcomes.settle(of(2), || Some("lost".to_owned()));
         assert_eq!(ready(&mut outcomes), [(2, Some("lost".to_owned()))]);
         assert_eq!(outcomes.take().map(|packet| packet.frame.number), Some(3), "the run ends");

@@ -72,7 +72,7 @@ impl<W: Write> Writer<W> {
         self.begin(ENHANCED_PACKET);
         self.word(packet.interface);
         for half in [high, low] {
-            self.word(u32::try_from(half).expect("half of 64 bits"));
+            self.word(u32::try_from(half).expect("each half has 32 bits"));
         }
         self.word(length);
         self.word(length);
@@ -125,7 +125,7 @@ impl<W: Write> Writer<W> {
     /// Ends a block. Every block has options, so each needs an end-of-options option.
     fn end(&mut self) -> io::Result<()> {
         self.option(OPT_ENDOFOPT, &[]);
-        let length = u32::try_from(self.block.len() + WORD).expect("a block is a packet and some short options");
+        let length = u32::try_from(self.block.len() + WORD).expect("the length of a block fits 32 bits");
         self.word(length);
         self.block[LENGTH_AT..LENGTH_AT + WORD].copy_from_slice(&length.to_le_bytes());
         self.out.write_all(&self.block)

@@ -75,7 +75,7 @@ impl CellTracker {
                 } else {
                     on_the_way.pop_front().expect("a cell leaves one port before it arrives at the next")
                 };
-                debug_assert_eq!(place.0, frame, "cells of a VC do not overtake each other");
+                debug_assert_eq!(place.0, frame, "cells of a VC never overtake each other");
                 came.push_back(place);
                 (place, false)
             }
@@ -86,7 +86,7 @@ impl CellTracker {
             }
             CellStep::Lost(_) => {
                 let place = came.pop_front().expect("a lost cell has arrived");
-                debug_assert_eq!(place.0, frame, "an arriving cell is judged at once");
+                debug_assert_eq!(place.0, frame, "the policy decides about a cell when it arrives");
                 (place, true)
             }
             CellStep::PushedOut | CellStep::Dropped => {
@@ -94,7 +94,7 @@ impl CellTracker {
             }
             CellStep::Departed => {
                 let place = waiting.pop_front().expect("a departing cell was waiting");
-                debug_assert_eq!(place.0, frame, "cells of a VC do not overtake each other");
+                debug_assert_eq!(place.0, frame, "cells of a VC never overtake each other");
                 let behind = hops.get_mut(hop + 1);
                 let is_gone = behind.is_none();
                 if let Some(behind) = behind {
@@ -115,7 +115,7 @@ impl CellTracker {
 
 impl TrackedVc {
     fn hop(&self, link: LinkIndex) -> usize {
-        self.path.iter().position(|&on_path| on_path == link).expect("a cell is on its VC's path")
+        self.path.iter().position(|&on_path| on_path == link).expect("every cell is on the path of its VC")
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     const NO_ROOM: CellStep = Lost(Loss::NoRoom { cuts: true });
 
     #[test]
-    fn a_cell_behind_a_lost_one_keeps_its_number() {
+    fn a_cell_that_follows_a_lost_cell_keeps_its_number_within_the_frame() {
         let mut tracker = tracker();
         let put_in = [false, false, true].into_iter().flat_map(|last| [(last, Arrived), (last, Admitted)]);
         let put_in: Vec<_> = put_in.map(|(last, step)| (0, 7, last, step)).collect();
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(
             followed(&mut tracker, &[(0, 8, true, Arrived)]),
             [(0, false)],
-            "the next frame starts from the beginning"
+            "after a lost frame, counting restarts with the first cell"
         );
     }
 

@@ -191,7 +191,7 @@ impl Wire {
     pub(crate) fn packet(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         let connection = self.connection(frame);
         if let Carries::Own { packet, .. } = frame.carries {
-            return Ok(self.own.get(&packet).expect("its bytes are kept while its cells are seen").clone());
+            return Ok(self.own.get(&packet).expect("the bytes of a frame are kept until its last cell").clone());
         }
         let Some(tcp) = connection.tcp else { return self.udp(frame, connection) };
         let Tcp { receive_window, .. } = tcp;
@@ -256,7 +256,7 @@ impl Wire {
         let mut header = TcpHeader { source_port, destination_port, ece, cwr, ..header };
         header.set_options(options).expect("three blocks fit the options of a header");
         let mut packet = Vec::new();
-        ip.tcp_header(header).write_to_vec(&mut packet, payload).expect("the length was checked");
+        ip.tcp_header(header).write_to_vec(&mut packet, payload).expect("the length of the packet was checked before");
         packet
     }
 
@@ -271,7 +271,9 @@ impl Wire {
         let (ip, [source_port, destination_port]) = self.ip(frame);
         let payload = payload(number.saturating_mul(bytes), bytes);
         let mut packet = Vec::new();
-        ip.udp(source_port, destination_port).write_to_vec(&mut packet, &payload).expect("the length was checked");
+        ip.udp(source_port, destination_port)
+            .write_to_vec(&mut packet, &payload)
+            .expect("the length of the packet was checked before");
         Ok(packet)
     }
 
@@ -382,7 +384,7 @@ fn window_field(bytes: u64) -> u16 {
 /// Returns the bytes of a stream from `start` on.
 fn payload(start: u64, bytes: u64) -> Vec<u8> {
     let bytes = usize::try_from(bytes).expect("a payload fits a frame");
-    let skipped = usize::try_from(start % LINE).expect("less than a line");
+    let skipped = usize::try_from(start % LINE).expect("the remainder is shorter than a line");
     let mut text = Vec::with_capacity(skipped + bytes + LINE_BYTES);
     let mut line = start - start % LINE;
     while text.len() < skipped + bytes {

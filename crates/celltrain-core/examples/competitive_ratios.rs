@@ -43,7 +43,7 @@ fn main() {
 
 fn print_found(policy: &MemoryPolicyConfig, start: Pattern, tries: u32, seed: u64) {
     let (name, cells, ports, rounds) = (policy.name(), start.cells, start.all_ports(), start.rounds);
-    let first = start.ratio(policy).expect("the policy sends cells").value();
-    let (_, best) = search(policy, start, tries, seed).expect("the policy sends cells");
+    let first = start.ratio(policy).expect("the policy sends at least one cell").value();
+    let (_, best) = search(policy, start, tries, seed).expect("the policy sends at least one cell");
     println!("| `{name}` | {cells} | {ports} | {rounds} | {tries} | {first:.4} | {:.4} |", best.value());
 }

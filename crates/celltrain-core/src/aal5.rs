@@ -182,7 +182,7 @@ impl<B> Default for FrameLog<B> {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "numbers have 1 to 32 bits")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: the numbers have 1 to 32 bits")]
 impl<B> FrameLog<B> {
     /// Creates a log whose frame numbers have `bits` bits and then wrap around.
     pub fn with_numbers_of(bits: u32) -> Self {
@@ -193,8 +193,8 @@ impl<B> FrameLog<B> {
 impl<B: Copy> FrameLog<B> {
     /// Adds a frame that is being sent. Returns its number within the VC.
     pub fn push(&mut self, frame: Frame<B>) -> FrameNumber {
-        let ahead = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
-        assert!(ahead < self.mask, "frames on their way have different numbers");
+        let ahead = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
+        assert!(ahead < self.mask, "two frames on the way have different numbers");
         self.frames.push_back(frame);
         self.first.later(ahead, self.mask)
     }
@@ -213,7 +213,7 @@ impl<B: Copy> FrameLog<B> {
 
     /// Returns the number of the next frame.
     pub fn next(&self) -> FrameNumber {
-        let kept = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
+        let kept = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
         self.first.later(kept, self.mask)
     }
 
@@ -265,7 +265,7 @@ pub enum Reassembled {
     },
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
 impl Reassembler {
     /// Returns whether the latest frame was damaged because it contained cells of several frames or was too long.
     pub fn is_mixed(&self) -> bool {
@@ -306,7 +306,7 @@ impl Reassembler {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
 impl Reassembler {
     /// Processes the cells of a run in order. If several cells are discarded, the result gives their total.
     #[inline]
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_have_udp_headers_and_segments_have_tcp_headers() {
+    fn the_size_of_a_frame_counts_udp_headers_for_packets_and_tcp_headers_for_segments() {
         // 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer leave room for 4 bytes of payload in one cell, 52 in two
         // cells and 532 in twelve. Without LLC/SNAP, there is room for 12, 60 and 540 bytes.
         let llc = Aal5Options::default();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ceiling_of_512_byte_segments_is_125_2_megabits() {
+    fn segments_of_512_bytes_reach_at_most_125_2_megabits_a_second_on_a_155_megabit_link() {
         let share = Aal5Options::default().payload_share(512, 12);
         assert!((share * 155.52 - 125.2).abs() < 0.01);
     }
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_cell_destroys_one_frame_and_a_lost_last_cell_two() {
+    fn a_lost_cell_destroys_one_frame_and_a_lost_last_cell_destroys_two() {
         assert_eq!(delivered(4, &[4]), [0, 2, 3]);
         assert_eq!(delivered(4, &[5]), [0, 3]);
         // Frame 1 arrives without its last two cells, frame 2 without its first cell. Together they have three cells,
@@ -403,7 +403,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(2))]
 
         #[test]
-        fn a_run_of_cells_equals_the_same_single_cells(
+        fn reassembling_a_run_of_cells_equals_reassembling_the_single_cells(
             runs in prop::collection::vec((0u32..3, 1u32..5, any::<bool>()), 1..30),
             max_cells in 4u32..12,
         ) {
@@ -420,7 +420,7 @@ mod tests {
         }
 
         #[test]
-        fn exactly_the_frames_that_arrive_whole_behind_a_kept_last_cell_are_delivered(
+        fn a_frame_is_delivered_if_all_its_cells_and_the_last_cell_of_the_previous_frame_arrive(
             lengths in prop::collection::vec(1u32..6, 1..40),
             losses in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
         ) {

@@ -69,7 +69,7 @@ impl Arbiter for RoundRobin {
 
     #[inline]
     fn join(&mut self, vc: usize) {
-        let own = u32::try_from(vc).expect("labels fit 32 bits");
+        let own = u32::try_from(vc).expect("all labels of VCs fit 32 bits");
         if self.members == 0 {
             self.head = own;
             self.next[vc] = own;
@@ -85,7 +85,7 @@ impl Arbiter for RoundRobin {
 
     #[inline]
     fn serve(&mut self, send: impl FnOnce(usize) -> bool) {
-        debug_assert!(self.members > 0, "some VC has a cell");
+        debug_assert!(self.members > 0, "at least one VC has a waiting cell");
         let vc = self.head as usize;
         if send(vc) {
             self.turn();
@@ -159,7 +159,7 @@ impl Arbiter for MinimumShares {
         self.promised += self.shares[vc];
         if self.steps[vc] > 0 {
             self.due[vc] = self.due[vc].max(self.now);
-            play(&mut self.tournament, vc, (self.due[vc], u32::try_from(vc).expect("labels fit 32 bits")));
+            play(&mut self.tournament, vc, (self.due[vc], u32::try_from(vc).expect("all labels of VCs fit 32 bits")));
         }
     }
 
@@ -181,7 +181,7 @@ impl Arbiter for MinimumShares {
             self.promised -= self.shares[vc];
         }
         if self.steps[vc] > 0 && (is_due || !goes_on) {
-            let next = (self.due[vc], u32::try_from(vc).expect("labels fit 32 bits"));
+            let next = (self.due[vc], u32::try_from(vc).expect("all labels of VCs fit 32 bits"));
             play(&mut self.tournament, vc, if goes_on { next } else { NOBODY });
         }
     }
@@ -213,14 +213,18 @@ pub const ONE: u64 = 1_000_000_000;
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a share from 0 to 1 of a number of 30 bits"
+    reason = "the product of a 30-bit number and a share up to 1 fits 32 bits"
 )]
 pub fn billionths(share: f64) -> u64 {
     (share * ONE as f64).round() as u64
 }
 
 /// Returns `1 / m_j`, rounded up to whole time units so that VCs whose shares add up to 1 never get more.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least one turn, and 2^63 is never")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "no overflow: there is at least one turn, and 2^63 turns never happen"
+)]
 fn step(share: f64) -> u64 {
     if share == 0.0 {
         return 0;
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_that_joins_or_was_served_goes_to_the_end_of_the_queue() {
+    fn the_arbiter_puts_a_vc_that_joins_or_was_served_at_the_end_of_its_list() {
         let mut ring = RoundRobin::new(4);
         let mut cells = [2, 2, 1, 1];
         ring.join(2);
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlogged_vc_gets_its_share_within_one_cell_per_vc() {
+    fn the_service_of_a_backlogged_vc_differs_from_its_share_by_at_most_one_cell_per_vc() {
         for shares in [&[0.1, 0.2, 0.3, 0.4][..], &[0.01, 0.0, 0.62, 1.0 / 3.0], &[0.999, 0.0005, 0.0]] {
             let mut arbiter = MinimumShares::new(shares);
             (0..shares.len()).for_each(|vc| arbiter.join(vc));
@@ -325,7 +329,7 @@ mod tests {
         sent(&mut arbiter, &mut cells, 400);
         arbiter.join(0);
         let of_the_first = sent(&mut arbiter, &mut cells, 40).iter().filter(|&&vc| vc == 0).count();
-        assert_eq!(of_the_first, 30, "half by its share, and half of the rest");
+        assert_eq!(of_the_first, 30, "the VC gets half of the link by its share, and half of the rest");
     }
 
     #[test]

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_callback_runs_before_the_first_item_and_then_at_a_fixed_interval() {
+    fn the_cancellation_callback_runs_before_the_first_item_and_then_at_a_fixed_interval() {
         let asked = Cell::new(0);
         let count = || {
             asked.set(asked.get() + 1);
@@ -114,11 +114,11 @@ mod tests {
         let expected: Vec<u32> = (0..31).map(|piece| 1 + piece / 10).collect();
         assert_eq!(questions, expected);
         token.tick(1_000_000).unwrap();
-        assert_eq!(asked.get(), 5, "one question before a heavy piece of work, not many");
+        assert_eq!(asked.get(), 5, "heavy work calls the callback once before it starts");
         // After a check, nine units pass before the next one.
         token.tick(7).unwrap();
         token.tick(2).unwrap();
-        assert_eq!(asked.get(), 5, "each piece is counted once");
+        assert_eq!(asked.get(), 5, "each piece of work is counted once");
         token.tick(1).unwrap();
         assert_eq!(asked.get(), 6);
     }
@@ -133,9 +133,9 @@ mod tests {
         let token = CancellationToken::every(10, &twice);
         let done = token.each(0..100).take_while(Result::is_ok).count();
         assert_eq!((done, asked.get()), (20, 3));
-        assert_eq!(token.map(0..100, |i| i), Err(Interrupted), "the answer stays no");
+        assert_eq!(token.map(0..100, |i| i), Err(Interrupted), "the token stays cancelled");
         let all = CancellationToken::never().map(0..1025, |i| i).unwrap();
         assert!(all.iter().copied().eq(0..1025));
-        assert_eq!(all.capacity(), 1025, "a list of as many");
+        assert_eq!(all.capacity(), 1025, "the list has the same number of items");
     }
 }

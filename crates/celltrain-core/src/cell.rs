@@ -237,7 +237,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_the_last_cell_of_a_run_may_end_the_frame() {
+    fn only_the_last_cell_of_a_run_may_be_the_end_of_a_frame() {
         let run = Run { last: cell(3, 77, true), cells: 3 };
         let ends: Vec<bool> = run.iter().map(Cell::last_cell).collect();
         assert_eq!(ends, [false, false, true]);
@@ -250,7 +250,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn relabelling_keeps_the_frame_and_its_end() {
+    fn changing_the_vc_label_of_a_cell_keeps_its_frame_number_and_its_end_mark() {
         let tagged = cell(3, 77, true).with_tag(true).relabelled(Label::new(Cell::MAX_LABELS - 1));
         assert_eq!(
             (tagged.label().number(), tagged.frame.number(), tagged.last_cell()),

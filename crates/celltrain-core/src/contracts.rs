@@ -79,10 +79,10 @@ mod tests {
         // VC 2 crosses its host's link, the bottleneck and its destination's link.
         let at = |vc: VcIndex| network.vcs[vc].path.iter().map(|&link| edge.polices_at(with, link));
         assert_eq!(at(with).collect::<Vec<_>>(), [true, false, false]);
-        assert!(at(without).all(|polices| !polices), "where another VC reaches it is none of its business");
+        assert!(at(without).all(|polices| !polices), "the contract of one VC does not affect another VC");
         assert!(
             network.links.keys().all(|link| !edge.polices_at(without, link)),
-            "nor is a VC without a contract policed anywhere"
+            "a VC without a contract is not policed"
         );
         // Three frames of 12 cells arrive back to back, and then two cells of a fourth. MBS is 24 cells, so two of the
         // four frames are eligible. All 14 cells of the other two are tagged.
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(
                 edge.on_cell(without, Time::default() + cell_time * i, cell),
                 cell,
-                "without a contract it goes on as it is"
+                "cells without a contract are unchanged"
             );
             tagged += u64::from(edge.on_cell(with, Time::default() + cell_time * i, cell).tagged());
         }

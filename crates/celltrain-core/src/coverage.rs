@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_situation_is_counted_globally_and_in_the_set_of_its_thread() {
+    fn a_situation_that_is_reached_is_counted_globally_and_for_its_thread() {
         let count_of = |name: &str| counts().find(|&(other, _)| other == name).unwrap().1;
         let before = count_of("PoolFull");
         take_reached_here();
@@ -343,7 +343,7 @@ mod tests {
         reached!(PoolFull);
         reached!(PoolFull);
         assert_eq!(take_reached_here(), ["PoolFull"]);
-        assert!(take_reached_here().is_empty(), "the set is taken");
+        assert!(take_reached_here().is_empty(), "taking the set of situations empties it");
         assert!(count_of("PoolFull") >= before + 3);
     }
 }

@@ -356,7 +356,7 @@ impl EndSystems {
             }
             Body::Outside { tag } => {
                 let cells = self.vcs.get(sender).log.frame(number).cells;
-                let outside = self.outside.as_mut().expect("frames of end systems outside were injected");
+                let outside = self.outside.as_mut().expect("frames of external end systems were injected before");
                 outside.receive(Delivered { time: now, vc: sender, tag }, cells);
             }
         }
@@ -567,7 +567,7 @@ impl EndSystems {
     /// Sends a packet and schedules the next one.
     fn emit(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         let connection = &mut self.connections[flow];
-        let packets = connection.packets.as_mut().expect("a due sender sends packets");
+        let packets = connection.packets.as_mut().expect("a sender whose timer is due sends packets");
         let number = packets.counters.sent;
         let frame = Frame::new(connection.data_cells, Body::Packet { flow, number });
         packets.counters.sent += 1;

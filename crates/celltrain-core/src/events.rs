@@ -82,7 +82,7 @@ pub struct SegmentEvent {
 /// The bits of a segment's or acknowledgement's headers for explicit congestion notification (RFC 3168); all false if the
 /// connection does not use it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "bits of headers")]
+#[expect(clippy::struct_excessive_bools, reason = "the casts keep exactly the bits of header fields")]
 pub struct EcnBits {
     /// The ends of the connection use ECN (ECT).
     pub capable: bool,

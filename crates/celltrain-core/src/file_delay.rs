@@ -125,7 +125,11 @@ mod tests {
     #[test]
     fn one_acknowledgement_completes_two_files() {
         let found = delays(&[(0, 1, 0), (1, 3, 10), (2, 5, 13), (3, 7, 15), (6, 12, 100)]);
-        assert_eq!(found, [&[][..], &[], &[13], &[13], &[13, 90, 87]].map(spans), "begun with segments 2 and 4");
+        assert_eq!(
+            found,
+            [&[][..], &[], &[13], &[13], &[13, 90, 87]].map(spans),
+            "two files began with segments 2 and 4"
+        );
     }
 
     #[test]
@@ -137,7 +141,7 @@ mod tests {
         files.on_progress(100, 300, Time(9));
         assert_eq!(files.delays(), spans(&[2]));
         files.on_progress(300, 301, Time(20));
-        assert_eq!(files.delays(), spans(&[2, 13, 13]), "the third began with its first 50 bytes");
+        assert_eq!(files.delays(), spans(&[2, 13, 13]), "the third file began with the last 50 bytes of the segment");
         files.on_progress(400, 400, Time(21));
         assert_eq!(files.delays(), spans(&[2, 13, 13, 1]));
     }

@@ -121,25 +121,28 @@ struct Bucket {
 }
 
 impl Bucket {
-    #[expect(clippy::arithmetic_side_effects, reason = "424 by 64 bits, in 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: 424 times a 64-bit number fits 128 bits")]
     fn new(rate: BitRate, clock: Clock) -> Self {
         let cell = u128::from(CELL_BITS) * u128::from(clock.units_per_second);
         Self { rate: u128::from(rate.bits_per_second), cell, level: 0, at: Time::default() }
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "the earlier time is subtracted")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no underflow: the earlier time is subtracted from the later one"
+    )]
     fn level(&self, now: Time) -> u128 {
         self.level.saturating_sub(self.of(now - self.at))
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "a level is at most tau and a cell")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: the level is at most tau plus one cell")]
     fn add_cell(&mut self, now: Time) {
         self.level = self.level(now) + self.cell;
         self.at = now;
     }
 
     /// Converts a span of time to the bucket's unit.
-    #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits 128 bits")]
     fn of(&self, span: Span) -> u128 {
         u128::from(span.0) * self.rate
     }
@@ -148,7 +151,7 @@ impl Bucket {
 impl Policer {
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "MBS has 33 bits and a cell 49, a rate 64 and a span 62; pcr is positive and no less than mcr"
+        reason = "products of MBS (33 bits), rates (64 bits) and times (62 bits) fit 128 bits"
     )]
     pub(crate) fn new(contract: &Gfr, link_rate: BitRate, clock: Clock) -> Self {
         let pcr = contract.pcr.unwrap_or(link_rate);
@@ -173,7 +176,7 @@ impl Policer {
         }
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells and frames that came")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are counts of arrived cells and frames")]
     pub(crate) fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
         if self.in_frame == 0 {
             self.counters.frames += 1;
@@ -257,7 +260,7 @@ pub(crate) mod tests {
         #![proptest_config(ProptestConfig { cases: 100, ..crate::rng::proptest_seeded(31) })]
 
         #[test]
-        fn virtual_scheduling_and_the_leaky_bucket_agree(
+        fn the_two_definitions_of_the_gcra_virtual_scheduling_and_leaky_bucket_agree(
             gaps in prop::collection::vec(prop_oneof![0u64..1_000, 0u64..8_000], 1..80),
             mcr in 1_000_000u64..70_000_000,
             cdvt in 0u64..20,
@@ -305,7 +308,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_burst_of_mbs_at_pcr_is_eligible_and_later_cells_are_not() {
+    fn a_burst_of_mbs_cells_at_pcr_is_eligible_for_the_guarantee_and_later_cells_are_not() {
         // MCR is a quarter of the link's rate and PCR half of it: a cell drains from the bucket in four cell times, and
         // tau is 23 (4 - 2) = 46 cell times. Cells arrive every second cell time, so a frame of 12 cells adds 48 cell
         // times to the level, of which 24 drain meanwhile. The second frame finds a level of 24 and the third a level
@@ -333,7 +336,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn cells_beyond_pcr_or_mfs_do_not_conform() {
+    fn cells_above_the_peak_cell_rate_or_the_maximum_frame_size_do_not_conform() {
         let pcr = Some(BitRate::from_bits_per_second(77_760_000));
         let nonconforming = |mfs| {
             let contract = Gfr { pcr, mfs, mbs: Some(24), ..contract(31_104_000) };
@@ -348,7 +351,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn contracts_that_cannot_be_met_are_refused() {
+    fn gfr_contracts_that_no_cells_could_meet_are_refused() {
         let keys =
             |contract: Gfr| contract.check(LINK, FRAME).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(contract(31_104_000)).is_empty());

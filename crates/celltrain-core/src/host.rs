@@ -92,7 +92,7 @@ impl HostOptions {
 /// Draws a time uniformly from 0 to `most`, both included.
 pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     let units = (u128::from(rng.next_u64()) * (u128::from(most.0) + 1)) >> 64;
-    Span(u64::try_from(units).expect("a 64-bit number times a share"))
+    Span(u64::try_from(units).expect("a share of a 64-bit number fits 64 bits"))
 }
 
 /// The errors of a host's clock.
@@ -108,7 +108,7 @@ impl Rate {
     /// Returns the true duration of a `period` measured by this clock.
     pub fn takes_for(self, period: Span) -> Span {
         // Periods are far below 2^53 units, and the correction is smaller than the period.
-        #[expect(clippy::cast_possible_truncation, reason = "a tenth of a period at most")]
+        #[expect(clippy::cast_possible_truncation, reason = "the value is at most a tenth of a period")]
         let more = (period.0 as f64 * self.skew).round() as i64;
         Span(period.0.saturating_add_signed(more).max(1))
     }
@@ -121,7 +121,7 @@ mod tests {
     const CLOCK: Clock = Clock::exact(1_000_000);
 
     #[test]
-    fn the_defaults_are_valid_and_change_nothing() {
+    fn the_default_host_options_are_valid_and_change_no_run() {
         let host = HostOptions::default();
         assert_eq!(host.check(), []);
         assert!(!host.process());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_out_of_range_is_refused() {
+    fn each_host_option_out_of_range_is_refused() {
         let long = Duration::from_milliseconds(2_000_000);
         let host = HostOptions {
             processing: long,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_uniform_and_include_both_ends() {
+    fn random_clock_phases_are_uniform_and_include_both_ends_of_the_range() {
         let mut rng = Stream::new(1, "test");
         let drawn: Vec<u64> = (0..10_000).map(|_| up_to(Span(4), &mut rng).0).collect();
         let seen = [0, 1, 2, 3, 4].map(|units| drawn.iter().filter(|&&one| one == units).count());

@@ -147,7 +147,7 @@ impl Marker {
     /// Creates the marker of a port whose allocator marks data cells that leave more than `most` cells behind (EFCI).
     pub(crate) fn of_every_cell(most: u32) -> Self {
         let config = MarkingConfig { at: MarkedAt::Dequeue, ..MarkingConfig::step(most.into()) };
-        Self { every_cell: true, ..config.build(None, Stream::new(0, "no marks are drawn")) }
+        Self { every_cell: true, ..config.build(None, Stream::new(0, "no random number is drawn for marks")) }
     }
 
     pub(crate) fn at(&self) -> MarkedAt {
@@ -200,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn a_step_marks_the_last_cell_of_a_packet_that_finds_more_than_k() {
+    fn threshold_marking_marks_the_last_cell_of_a_packet_that_finds_more_than_k_cells() {
         let mut marker = marker(&MarkingConfig::step(65.into()));
         assert!(!marker.on_arrival(last(), 65).efci());
         assert!(marker.on_arrival(last(), 66).efci());
-        assert!(!marker.on_arrival(last(), 0).efci(), "the queue alone decides");
-        assert!(!marker.on_departure(last(), 66).efci(), "it marks on arrival");
+        assert!(!marker.on_arrival(last(), 0).efci(), "only the queue decides about the mark");
+        assert!(!marker.on_departure(last(), 66).efci(), "packets are marked on arrival");
         assert!(!marker.on_arrival(cell(0, 7, false), 66).efci());
     }
 
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_rises_from_k_min_to_k_max() {
+    fn the_marking_probability_rises_linearly_from_k_min_to_k_max() {
         let config = MarkingConfig { k_max: Some(300.into()), p_max: 0.2, ..MarkingConfig::step(100.into()) };
         // 10,000 draws at probability p have a standard deviation of at most 40.
         for (waiting, expected) in [(100, 0), (150, 500), (200, 1000), (300, 2000), (301, 10_000)] {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn at_k_min_nothing_is_drawn() {
+    fn no_random_number_is_drawn_if_the_queue_is_at_k_min() {
         let config = MarkingConfig { k_max: Some(300.into()), ..MarkingConfig::step(100.into()) };
         let marks = |first: u32| -> Vec<bool> {
             let mut marker = marker(&config);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_moves_by_its_weight_at_each_packet() {
+    fn each_packet_moves_the_average_queue_by_its_weight() {
         let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
         // The averages are 25 and 43.75 with 100 cells waiting, and then 32.8 with none.
         let marks = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());

@@ -31,7 +31,7 @@ pub struct Terms<'a> {
 /// weights w from [`Terms`], a VC above its minimum crosses a full link on which no rate above its own minimum has a
 /// larger r / w. On a link overloaded by the minimums alone, every VC gets its minimum and no more.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
-    filled(capacities, paths, terms, &CancellationToken::never()).expect("no test stops it")
+    filled(capacities, paths, terms, &CancellationToken::never()).expect("no test cancels a run")
 }
 
 /// Computes [`shares`], unless cancelled.
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_without_links_is_unbounded_and_a_link_without_vcs_bounds_nothing() {
+    fn a_vc_without_links_has_no_limit_and_a_link_without_vcs_limits_no_vc() {
         assert_eq!(shares_of(&[5.0, 7.0], &[vec![], vec![1]], Terms::default()), [f64::INFINITY, 7.0]);
         assert!(shares_of(&[5.0], &[], Terms::default()).is_empty());
     }
@@ -375,7 +375,7 @@ mod tests {
         assert!(near(ideal[VcIndex::new(4)], link - 125_000.0), "{}", ideal[VcIndex::new(4)]);
         assert!(
             [1, 2, 3, 5].iter().all(|&vc| ideal[VcIndex::new(vc)] == f64::INFINITY),
-            "no data, no bound: {ideal:?}"
+            "a VC without data has no limit: {ideal:?}"
         );
         // A VC of a higher-priority class gets its whole demand; if that exceeds the link's rate, nothing is left.
         for (rate, left) in [("31.8Mbps", link - 125_000.0), ("155.52Mbps", 0.0)] {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_vcs_on_a_thousand_links_of_all_capacities_are_max_min() {
+    fn the_rates_of_a_thousand_vcs_on_a_thousand_links_are_max_min_fair() {
         let mut rng = crate::rng::Stream::new(29, "test");
         let capacities: TiVec<LinkIndex, f64> = (0..1000).map(|_| 1.0 + 999.0 * rng.unit()).collect();
         let paths: Vec<Vec<LinkIndex>> = (0..1000)

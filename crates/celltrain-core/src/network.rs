@@ -338,7 +338,7 @@ impl Network {
     }
 
     /// Returns the time at which a flow starts, including its host's random delay.
-    #[expect(clippy::arithmetic_side_effects, reason = "scenario checks keep times below 2^62 units")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
     pub fn start_of(&self, flow: &Flow, clock: Clock) -> Time {
         Time::default() + clock.span(flow.start) + self.host.start_delay(self.seed, &flow.name, clock)
     }
@@ -350,7 +350,7 @@ impl Network {
 
     /// Returns the host at which a VC ends.
     pub fn destination(&self, vc: VcIndex) -> NodeIndex {
-        self.links[*self.vcs[vc].path.last().expect("a path has links")].to
+        self.links[*self.vcs[vc].path.last().expect("every path has at least one link")].to
     }
 
     /// Returns the part of a VC's path that belongs to the ATM network, see [`atm_part`].
@@ -396,7 +396,7 @@ impl Network {
     }
 
     /// Assigns every VC a label on each of its links.
-    #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
     pub fn routing(&self) -> Routing {
         let mut routing = Routing {
             next: ti_vec![TiVec::new(); self.links.len()],
@@ -440,13 +440,13 @@ impl Network {
     }
 
     /// Returns the end of the run on `clock`.
-    #[expect(clippy::arithmetic_side_effects, reason = "from 0 on")]
+    #[expect(clippy::arithmetic_side_effects, reason = "the value is never negative")]
     pub fn end(&self, clock: Clock) -> Time {
         Time::default() + clock.span(self.duration)
     }
 
     /// Returns the two ends of the measuring window on `clock`, if they lie within the run.
-    #[expect(clippy::arithmetic_side_effects, reason = "from 0 on")]
+    #[expect(clippy::arithmetic_side_effects, reason = "the value is never negative")]
     pub fn window(&self, clock: Clock) -> [Option<Time>; 2] {
         let within = |&bound: &Duration| bound > Duration::default() && bound < self.duration;
         [self.measure.from, self.measure.to]
@@ -456,7 +456,7 @@ impl Network {
 
 /// Returns the part of a path that belongs to the ATM network, as a range of positions in the path. A shaped VC is
 /// shaped at the first link of this part. The links before and after the part connect hosts and edge devices.
-#[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
+#[expect(clippy::arithmetic_side_effects, reason = "no underflow: every path has at least one link")]
 pub fn atm_part(
     nodes: &TiSlice<NodeIndex, Node>,
     links: &TiSlice<LinkIndex, Link>,

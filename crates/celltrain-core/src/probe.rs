@@ -81,7 +81,7 @@ impl Observer for Nothing {}
 impl Probe for Nothing {}
 
 /// Selection of series to record.
-#[expect(clippy::struct_excessive_bools, reason = "each is recorded or not")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag says if one kind of event is recorded")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeriesChoice {
     /// Waiting cells at the chosen ports.
@@ -250,7 +250,7 @@ impl Probe for Recorder {
             self.delivered_bytes.extend(view.end_systems.connections().iter().map(Connection::delivered_bytes));
         }
         let place = |vc: VcIndex| {
-            let place = view.rate_control.place(vc).expect("only shaped VCs are traced");
+            let place = view.rate_control.place(vc).expect("only rates of shaped VCs are recorded");
             (view.rate_control.port(place.link).expect("a VC is shaped at a shaped port"), place.label)
         };
         let mbps = |rate: f64| rate * CELL_BITS as f64 / 1e6;

@@ -71,7 +71,7 @@ impl RateControl {
         let place = |((number, vc), part): ((VcIndex, &Vc), &Range<usize>)| {
             let link = vc.path[part.start];
             let label =
-                || routing.labels(network, number).nth(part.start).expect("a VC has a label on each of its links");
+                || routing.labels(network, number).nth(part.start).expect("every VC has a label on each of its links");
             shaped[link].then(|| Place { link, label: label() })
         };
         let places: TiVec<VcIndex, _> = network.vcs.iter_enumerated().zip(&parts).map(place).collect();
@@ -82,7 +82,7 @@ impl RateControl {
             .zip(&places)
             .map(|((vc, part), place)| {
                 vc.abr.as_ref()?;
-                let home = place.expect("an ABR VC is shaped");
+                let home = place.expect("every ABR VC leaves its source through a shaped port");
                 let partner = vc.partner.expect("an ABR VC has one for the way back");
                 let end = vc.path[part.end - 1];
                 Some(Loop { home, end, partner, destination: Destination::new(), rms_ended: 0 })
@@ -114,7 +114,7 @@ impl RateControl {
                 is_abr: network.vcs[vc].abr.is_some(),
                 above_abr: network.vcs[vc].class < Class::Ubr,
                 mcr: network.vcs[vc].abr.as_ref().map_or(0.0, |abr| cells_per_second(abr.mcr)),
-                share: ideal.as_ref().expect("there is an allocator")[vc],
+                share: ideal.as_ref().expect("ports of ABR VCs have an allocator")[vc],
             };
             let vcs: Vec<VcKind> = routing.vcs[link].iter().map(vc).collect();
             let rate = cells_per_second(network.links[link].rate);
@@ -223,8 +223,8 @@ impl RateControl {
     /// the cell's loop, and `queue` cells are waiting there.
     pub fn write(&mut self, vc: VcIndex, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
-        let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");
-        let allocator = self.allocators[place.link].as_mut().expect("only ports with one are passed");
+        let port = self.ports[home.link].as_mut().expect("every ABR VC leaves its source through a shaped port");
+        let allocator = self.allocators[place.link].as_mut().expect("the caller passes only ports with an allocator");
         allocator.on_backward_rm(place.label, now, queue, port.rm(home.label, number));
     }
 
@@ -236,8 +236,8 @@ impl RateControl {
         let label = run.last.label();
         allocator.on_cells(label, first, period, run.cells);
         if run.last.is_rm() {
-            let home = self.loops[vc].as_ref().expect("RM cells are of ABR VCs").home;
-            let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");
+            let home = self.loops[vc].as_ref().expect("only ABR VCs have RM cells").home;
+            let port = self.ports[home.link].as_mut().expect("every ABR VC leaves its source through a shaped port");
             let rm = *port.rm(home.label, run.last.frame);
             if !rm.backward {
                 allocator.on_forward_rm(label, first, &rm);
@@ -248,7 +248,9 @@ impl RateControl {
     /// Returns the content of RM cell `number`, in flight on `vc`.
     pub fn rm_content(&self, vc: VcIndex, number: FrameNumber) -> RmCell {
         let home = self.of(vc).home;
-        self.port(home.link).expect("an ABR VC is shaped").rm_content(home.label, number)
+        self.port(home.link)
+            .expect("every ABR VC leaves its source through a shaped port")
+            .rm_content(home.label, number)
     }
 
     /// Starts recording the outcomes of packets at every shaped port.
@@ -259,7 +261,7 @@ impl RateControl {
     /// Returns how many RM cells a VC has sent, and how many of them have reached the end of their loop.
     pub fn rm_cells(&self, vc: VcIndex) -> Option<[u64; 2]> {
         let Loop { home, rms_ended, .. } = self.loops[vc].as_ref()?;
-        let port = self.port(home.link).expect("an ABR VC is shaped");
+        let port = self.port(home.link).expect("every ABR VC leaves its source through a shaped port");
         Some([port.rms_sent(home.label), *rms_ended])
     }
 
@@ -270,18 +272,18 @@ impl RateControl {
 
     #[inline]
     fn of(&self, vc: VcIndex) -> &Loop {
-        self.loops[vc].as_ref().expect("RM cells are of ABR VCs")
+        self.loops[vc].as_ref().expect("only ABR VCs have RM cells")
     }
 
     #[inline]
     fn of_mut(&mut self, vc: VcIndex) -> &mut Loop {
-        self.loops[vc].as_mut().expect("RM cells are of ABR VCs")
+        self.loops[vc].as_mut().expect("only ABR VCs have RM cells")
     }
 
     /// Returns the port at the start of this link, at which an ABR VC is shaped.
     #[inline]
     fn shaped(&mut self, link: LinkIndex) -> &mut ShapedPort {
-        self.port_mut(link).expect("an ABR VC is shaped")
+        self.port_mut(link).expect("every ABR VC leaves its source through a shaped port")
     }
 }
 

@@ -162,7 +162,11 @@ impl Sizes {
     }
 
     /// Draws a size in bytes, at least 1.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checks keep sizes from 1 to 2^53")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "no overflow: checks keep sizes between 1 and 2^53"
+    )]
     pub fn draw(&self, rng: &mut Stream) -> u64 {
         self.at(rng.unit()).round() as u64
     }
@@ -214,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_linear_between_the_points() {
+    fn drawn_sizes_are_interpolated_linearly_between_the_points_of_a_distribution() {
         let sizes = Sizes::new(vec![(100.0, 0.25), (200.0, 0.75), (1000.0, 1.0)]);
         assert_eq!(
             [0.0, 0.1, 0.25, 0.5, 0.75, 0.875, 1.0].map(|share| sizes.at(share)),
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_number_of_segments_is_exact() {
+    fn the_mean_number_of_segments_of_a_size_distribution_is_exact() {
         let sizes = Sizes::new(vec![(1.0, 0.0), (1460.0, 0.1), (1461.0, 0.1), (10_000.0, 0.7), (1e6, 1.0)]);
         for mss in [512, 1000, 1460, 3_000_000] {
             let mut drawn = 0.0;
@@ -247,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn one_size_is_always_the_same() {
+    fn a_distribution_of_one_size_always_gives_this_size() {
         let sizes = Sizes::constant(Bytes { bytes: 1460 });
         let mut stream = Stream::new(1, "test");
         assert!((0..100).all(|_| sizes.draw(&mut stream) == 1460));

@@ -44,7 +44,10 @@ impl Stream {
 
     /// Returns a uniformly distributed integer below `bound` (Lemire's multiplication with rejection).
     #[inline]
-    #[expect(clippy::arithmetic_side_effects, reason = "32 bits by 32 bits; the bound is positive")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "a product of two 32-bit numbers fits 64 bits, and the bound is positive"
+    )]
     pub fn below(&mut self, bound: u32) -> u32 {
         assert!(bound > 0, "a bound of a draw is positive");
         let draw = |stream: &mut Self| (stream.next_u64() >> 32) * u64::from(bound);
@@ -57,7 +60,7 @@ impl Stream {
                 product = draw(self);
             }
         }
-        u32::try_from(product >> 32).expect("a product of two 32-bit numbers, halved")
+        u32::try_from(product >> 32).expect("half of a product of two 32-bit numbers fits 63 bits")
     }
 
     /// Returns a number in [0, 1) with 53 random bits.
@@ -71,7 +74,7 @@ impl Stream {
     /// draw in ten million would be longer.
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "64 random bits times a 64-bit mean; runs and rejections are a few dozen"
+        reason = "a product of 64-bit numbers fits 128 bits, and loops have a few dozen rounds"
     )]
     pub fn exponential(&mut self, mean: Span) -> Span {
         let mut rejected = 0u128;
@@ -98,11 +101,11 @@ impl Stream {
     }
 
     /// Shuffles the items uniformly at random (Fisher and Yates).
-    #[expect(clippy::arithmetic_side_effects, reason = "an index of a list in memory")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: this is an index of a list in memory")]
     #[inline]
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
-            let bound = u32::try_from(last + 1).expect("fewer than 2^32 items tie");
+            let bound = u32::try_from(last + 1).expect("fewer than 2^32 items are shuffled");
             items.swap(last, self.below(bound) as usize);
         }
     }
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_of_three_is_equally_likely() {
+    fn shuffling_three_items_gives_each_order_equally_often() {
         let mut stream = Stream::new(7, "shuffle");
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..60_000 {
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_times_have_the_right_mean_deviation_and_tail() {
+    fn exponential_random_times_have_the_correct_mean_deviation_and_tail() {
         let mut stream = Stream::new(9, "exponential");
         let draws: Vec<f64> = (0..100_000).map(|_| stream.exponential(Span(1_000_000)).0 as f64 / 1e6).collect();
         let mean = draws.iter().sum::<f64>() / 1e5;

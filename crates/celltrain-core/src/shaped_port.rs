@@ -68,7 +68,7 @@ impl Ahead {
             return 0;
         }
         let started = ((now - first).0).div_ceil(period.0);
-        cells - u32::try_from(started).expect("fewer than the existing ones")
+        cells - u32::try_from(started).expect("fewer cells have started than the train has")
     }
 }
 
@@ -210,7 +210,7 @@ impl ShapedPort {
                 let rm = if source.goes_out_of_rate(now, data) {
                     Some(source.sent_out_of_rate(now))
                 } else {
-                    let kind = source.next_kind(now, data).expect("something waits");
+                    let kind = source.next_kind(now, data).expect("data or an RM cell is waiting");
                     source.sent(now, kind)
                 };
                 if let Some(rm) = rm {
@@ -367,7 +367,7 @@ mod tests {
     use crate::edge_device::{DiscardConfig, EdgeConfig, Memory, tail_drop};
 
     #[test]
-    fn the_occupancy_is_the_cells_of_waiting_whole_packets() {
+    fn the_occupancy_of_a_shaped_port_counts_the_cells_of_whole_waiting_packets() {
         let discard = DiscardConfig::TailDrop(tail_drop::Config {});
         let config = EdgeConfig { buffer: None, memory: Memory::PerVc, discard };
         let mut port = ShapedPort::new(Span(10), 100.0, EdgeBuffer::new(&config, 2, &[12; 2]), vec![None, None]);
@@ -376,7 +376,7 @@ mod tests {
             port.on_cells(Run { last: cell(label, 0, last), cells });
             assert_eq!(port.occupancy(), waiting);
         }
-        let (sent, _) = port.send(Time(0), None).expect("a cell waits");
+        let (sent, _) = port.send(Time(0), None).expect("at least one cell is waiting");
         assert_eq!((sent.cells, port.occupancy()), (1, 13));
     }
 }

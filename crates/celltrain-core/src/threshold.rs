@@ -64,7 +64,11 @@ impl Threshold {
     /// Returns R in whole cells, rounded down: a whole number X exceeds R if and only if it exceeds the result. The
     /// rounding error of the product is ignored, so 0.29 of 100 cells is 29 although 0.29 * 100.0 is
     /// 28.999999999999996.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the capacity, rounded down")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the value lies between 0 and the capacity and is rounded down"
+    )]
     pub fn whole_cells(self, capacity: u32) -> u32 {
         (self.cells(capacity) * (1.0 + 4.0 * f64::EPSILON)) as u32
     }
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_up_to_1_are_shares_and_larger_ones_are_cells() {
+    fn thresholds_up_to_1_are_shares_of_the_buffer_and_larger_ones_are_cells() {
         for (r, spellings) in [
             (0.0, json!([0, 0.0, "0%"])),
             (1000.0, json!([1, 1.0, "100%", 1000])),
@@ -293,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_written_as_it_was_read() {
+    fn a_threshold_is_written_in_the_form_in_which_it_was_read() {
         for value in each(json!([0, 1, 0.9, 1.0, 800, "12.5%", "1 cell", "buffer - 1 cell"])) {
             assert_eq!(serde_json::to_value(read(value.clone()).unwrap()).unwrap(), value);
         }
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_cells_are_rounded_down_without_the_error_of_the_product() {
+    fn a_share_of_the_buffer_is_rounded_down_to_cells_without_floating_point_errors() {
         let whole = |value: Value, k| read(value).unwrap().whole_cells(k);
         assert_eq!((whole(json!("29%"), 100), whole(json!(0.29), 100)), (29, 29));
         assert_eq!((whole(json!("32.3%"), 1000), whole(json!(0.323), 1000)), (323, 323));
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_texts_and_numbers_are_refused() {
+    fn invalid_texts_and_numbers_of_thresholds_are_refused() {
         for text in ["", "90", "ninety%", "-1%", "1e1%", "NaN%", "800 frames", "cells", "buffer", "buffer + 1 cells"] {
             assert!(text.parse::<Threshold>().is_err(), "{text}");
         }
@@ -339,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_at_most_the_buffer_and_a_share_needs_one() {
+    fn a_threshold_is_at_most_the_buffer_and_a_share_requires_a_finite_buffer() {
         for (buffer, refused, values) in [
             (Some(1000), 0, json!([1000, "1000 cells", "buffer - 1000 cells", 1, "100%"])),
             (Some(1000), 1, json!([1001, "1001 cells", "buffer - 1001 cells"])),

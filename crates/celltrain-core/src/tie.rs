@@ -4,8 +4,6 @@
 //! buffer is full, the order decides which cell gets the one freed place. So it decides whether plain UBR shares the
 //! link or one source captures it.
 
-use std::cmp::{Ordering, Reverse};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,11 +21,11 @@ pub enum TieOrder {
     Rotating,
     /// By input link, always the same: one source captures a full buffer completely.
     Fixed,
-    /// As in a simulator that processes events of the same instant first in, first out: cells of links that were idle
-    /// come first, and links that continue keep their order.
+    /// As in a list of events, first in, first out: cells of links that were idle come first, and links that continue
+    /// keep their order.
     EventList,
-    /// As in a simulator that processes events of the same instant last in, first out: cells of links that were idle
-    /// come last, and links that continue reverse their order at every cell.
+    /// As in a list of events, last in, first out: cells of links that were idle come first, and links that continue
+    /// reverse their order at every cell.
     EventListLastIn,
 }
 
@@ -124,70 +122,48 @@ impl TieBreaker {
     }
 }
 
-/// The order of a list of events, in which the arrival of a link's cell creates the arrival of the next one. A link
-/// that was idle starts earlier than links that continue, because the event that makes it send is older: an ACK.
+/// The order of a simulator's list of events, in which the arrival of a link's cell creates the arrival of its next one.
 ///
-/// Links with longer cells continue before links with shorter ones, because their events were created earlier. Links
-/// that start together keep the order of their numbers.
+/// Links that were idle come first, before links whose cell follows the one before it without a gap. Among both, the
+/// order is the one in which the links had their last cells, or its reverse.
 #[derive(Clone, Debug)]
 pub struct EventList {
-    links: Vec<LinkBurst>,
-    is_last_in_first: bool,
+    links: Vec<LinkOfList>,
+    is_reversed: bool,
+    /// The smallest rank.
+    first: i64,
 }
 
-/// Cells that follow each other on a link without a gap.
 #[derive(Clone, Copy, Debug)]
-struct LinkBurst {
+struct LinkOfList {
     cell_time: Span,
-    /// Arrival of the first cell.
-    start: Time,
-    /// Arrival of the next cell, if it continues the burst.
+    /// Arrival of the next cell, if it follows without a gap.
     next: Time,
+    continues: bool,
+    /// The link's place in the list: links with smaller ranks come first.
+    rank: i64,
 }
 
 impl EventList {
-    fn new(cell_times: impl Iterator<Item = Span>, is_last_in_first: bool) -> Self {
-        let burst = |cell_time| LinkBurst { cell_time, start: Time::NEVER, next: Time::NEVER };
-        Self { links: cell_times.map(burst).collect(), is_last_in_first }
+    fn new(cell_times: impl Iterator<Item = Span>, is_reversed: bool) -> Self {
+        let link = |(rank, cell_time)| LinkOfList { cell_time, next: Time::NEVER, continues: false, rank };
+        Self { links: (0..).zip(cell_times).map(link).collect(), is_reversed, first: 0 }
     }
 
     fn order<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
         for cell in &*cells {
-            let burst = &mut self.links[input(cell) as usize];
-            if burst.next != now {
-                burst.start = now;
-            }
-            burst.next = now + burst.cell_time;
+            let link = &mut self.links[input(cell) as usize];
+            link.continues = link.next == now;
+            link.next = now + link.cell_time;
         }
-        if cells.len() > 1 {
-            cells.sort_by(|one, other| match self.is_last_in_first {
-                false => self.first_in(now, input(one), input(other)),
-                true => self.last_in(now, input(one), input(other)),
-            });
+        cells.sort_unstable_by_key(|cell| {
+            let LinkOfList { continues, rank, .. } = self.links[input(cell) as usize];
+            (continues, if self.is_reversed { -rank } else { rank })
+        });
+        for cell in cells.iter().rev() {
+            self.first -= 1;
+            self.links[input(cell) as usize].rank = self.first;
         }
-    }
-
-    /// Compares the events of two links that have a cell at `now`, in a list that is first in, first out.
-    fn first_in(&self, now: Time, one: u32, other: u32) -> Ordering {
-        let key = |input: u32| {
-            let LinkBurst { cell_time, start, .. } = self.links[input as usize];
-            let continues = start != now;
-            (continues, Reverse(if continues { cell_time } else { Span(0) }), Reverse(start), input)
-        };
-        key(one).cmp(&key(other))
-    }
-
-    /// Compares the events of two links that have a cell at `now`, in a list that is last in, first out.
-    fn last_in(&self, now: Time, one: u32, other: u32) -> Ordering {
-        let [a, b] = [one, other].map(|input| self.links[input as usize]);
-        if a.start == now || b.start == now || a.cell_time != b.cell_time {
-            return self.first_in(now, one, other).reverse();
-        }
-        // Each cell reverses the order in which the later of both bursts started.
-        let both = a.start.max(b.start);
-        let is_reversed = ((now - both).0 / a.cell_time.0) % 2 == 1;
-        let began = a.start.cmp(&b.start).then(other.cmp(&one));
-        if is_reversed { began.reverse() } else { began }
     }
 }
 
@@ -202,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_order_is_always_the_same_and_a_rotating_one_gives_every_input_its_turn() {
+    fn a_fixed_tie_order_never_changes_and_a_rotating_order_puts_each_input_first_in_turn() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
             let mut ties = of_inputs(order, 3);
             for first in winners {
@@ -214,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_a_tie_gives_the_same_state_as_ordering_it() {
+    fn skipping_a_tie_leaves_the_random_generator_as_if_the_tie_had_been_ordered() {
         for order in [TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed] {
             let inputs = [0, 1, 2, 3, 4];
             let next = |mut ties: TieBreaker| {
@@ -233,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_cell_draws_nothing() {
+    fn no_random_number_is_drawn_for_a_cell_that_arrives_alone() {
         let mut ties = of_inputs(TieOrder::Random, 3);
         ties.order(Time(0), &mut [7], |&c| c);
         let TieBreaker::Random(mut rng) = ties else { unreachable!("the order is random") };
@@ -241,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_were_idle_come_first_in_an_event_list_and_the_others_keep_their_order() {
+    fn with_event_list_ties_links_that_were_idle_come_first_and_the_others_keep_their_order() {
         let mut ties = of_inputs(TieOrder::EventList, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -256,61 +232,55 @@ mod tests {
     }
 
     #[test]
-    fn links_that_continue_reverse_their_order_at_every_cell_if_the_last_event_comes_first() {
+    fn with_last_in_ties_links_that_continue_reverse_their_order_at_every_cell() {
         let mut ties = of_inputs(TieOrder::EventListLastIn, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
             cells
         };
         assert_eq!(order(0, vec![1, 3]), [3, 1]);
-        assert_eq!(order(10, vec![1, 2, 3]), [1, 3, 2]);
-        assert_eq!(order(20, vec![0, 1, 2, 3]), [2, 3, 1, 0]);
-        assert_eq!(order(30, vec![0, 1, 2, 3]), [0, 1, 3, 2]);
+        assert_eq!(order(10, vec![1, 2, 3]), [2, 1, 3]);
+        assert_eq!(order(20, vec![0, 1, 2, 3]), [0, 3, 1, 2]);
+        assert_eq!(order(30, vec![0, 1, 2, 3]), [2, 1, 3, 0]);
+        assert_eq!(order(50, vec![2, 3]), [3, 2], "links that start together reverse their last order, too");
     }
 
-    /// A simulator's list of events, as [`EventList`] describes it.
-    #[derive(Default)]
-    struct Model {
-        /// The links of the events to come, by time, in the order of creation.
-        events: std::collections::BTreeMap<u64, Vec<u32>>,
-    }
-
-    impl Model {
-        /// Returns the order of the links with a cell at `now`. All other events of this instant do not happen.
-        fn order(&mut self, now: u64, cells: &[u32], cell_times: &[u64], is_last_in_first: bool) -> Vec<u32> {
-            let created = self.events.remove(&now).unwrap_or_default();
-            let starting = cells.iter().copied().filter(|cell| !created.contains(cell));
-            let mut list: Vec<u32> = starting.chain(created.iter().copied().filter(|c| cells.contains(c))).collect();
-            if is_last_in_first {
-                list.reverse();
+    /// Returns the order by the rule's own words: a list of links, from which those with a cell move to the front.
+    fn by_moving(list: &mut Vec<u32>, starting: &[u32], continuing: &[u32], is_reversed: bool) -> Vec<u32> {
+        let of_list = |group: &[u32]| {
+            let mut found: Vec<u32> = list.iter().copied().filter(|link| group.contains(link)).collect();
+            if is_reversed {
+                found.reverse();
             }
-            for &link in &list {
-                self.events.entry(now + cell_times[link as usize]).or_default().push(link);
-            }
-            list
-        }
+            found
+        };
+        let ordered = [of_list(starting), of_list(continuing)].concat();
+        list.retain(|link| !ordered.contains(link));
+        list.splice(0..0, ordered.iter().copied());
+        ordered
     }
 
     #[test]
-    fn the_order_is_that_of_a_list_of_events() {
+    fn simultaneous_cells_are_ordered_as_in_a_simulators_list_of_events() {
         let mut rng = Stream::new(3, "cells");
-        for (order, is_last_in_first) in [(TieOrder::EventList, false), (TieOrder::EventListLastIn, true)] {
+        for (order, is_reversed) in [(TieOrder::EventList, false), (TieOrder::EventListLastIn, true)] {
             for cell_times in [[2, 2, 2, 2, 2], [2, 4, 2, 6, 4], [3, 5, 2, 2, 3]] {
-                let spans = cell_times.map(Span).into_iter();
-                let mut ties = TieBreaker::new(order, spans, Stream::new(1, "ties"));
-                let mut model = Model::default();
+                let mut ties = TieBreaker::new(order, cell_times.map(Span).into_iter(), Stream::new(1, "ties"));
+                let mut list = (0..5).collect();
                 let mut free_at = [0; 5];
-                for now in 0..2000 {
-                    let mut cells = Vec::new();
+                for now in 1..2000 {
+                    let (mut starting, mut continuing) = (Vec::new(), Vec::new());
                     for link in 0..5_u32 {
                         let (free, cell_time) = (&mut free_at[link as usize], cell_times[link as usize]);
                         if *free <= now && rng.below(4) > 0 {
+                            if *free == now { &mut continuing } else { &mut starting }.push(link);
                             *free = now + cell_time;
-                            cells.push(link);
                         }
                     }
-                    let expected = model.order(now, &cells, &cell_times, is_last_in_first);
+                    let mut cells = [&starting[..], &continuing].concat();
+                    cells.sort_unstable();
                     ties.order(Time(now), &mut cells, |&c| c);
+                    let expected = by_moving(&mut list, &starting, &continuing, is_reversed);
                     assert_eq!(cells, expected, "{order:?}, {cell_times:?}, at {now}");
                 }
             }

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_less_than_a_tick_after_the_first_are_together() {
+    fn timeouts_less_than_a_tick_after_the_first_form_one_group() {
         assert_eq!(of(&[]).together(), None);
         assert_eq!(of(&[(100, 0)]).together(), Some(1.0));
         assert_eq!(of(&[(100, 0), (199, 1)]).together(), Some(2.0));
@@ -82,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn a_window_keeps_the_timeouts_between_its_snapshots() {
+    fn a_measuring_window_counts_the_timeouts_between_its_two_snapshots() {
         let mut whole = of(&[(100, 0), (300, 0), (300, 1), (900, 2)]);
         whole.restrict(Some(&of(&[(100, 0)])), &of(&[(100, 0), (300, 0), (300, 1)]));
         assert_eq!(whole, of(&[(300, 0), (300, 1)]));
     }
 
     #[test]
-    fn timeouts_of_partitions_add_up_in_order_of_time() {
+    fn the_timeouts_of_all_partitions_are_merged_in_order_of_time() {
         let mut first = of(&[(100, 0), (300, 0)]);
         first.add_partition(&of(&[(100, 1), (200, 2)]));
         assert_eq!(first, of(&[(100, 0), (100, 1), (200, 2), (300, 0)]));

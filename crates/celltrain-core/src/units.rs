@@ -39,7 +39,7 @@ impl Time {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
 impl Add<Span> for Time {
     type Output = Time;
     fn add(self, span: Span) -> Time {
@@ -47,14 +47,14 @@ impl Add<Span> for Time {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
 impl AddAssign<Span> for Time {
     fn add_assign(&mut self, span: Span) {
         self.0 += span.0;
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: the earlier time is subtracted")]
+#[expect(clippy::arithmetic_side_effects, reason = "no underflow: the earlier time is subtracted from the later one")]
 impl Sub for Time {
     type Output = Span;
     fn sub(self, earlier: Time) -> Span {
@@ -62,7 +62,7 @@ impl Sub for Time {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
 impl Add for Span {
     type Output = Span;
     fn add(self, other: Span) -> Span {
@@ -70,7 +70,7 @@ impl Add for Span {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
 impl Mul<u64> for Span {
     type Output = Span;
     fn mul(self, times: u64) -> Span {
@@ -95,7 +95,7 @@ impl Clock {
     /// rounds (`exact` is false).
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "greatest common divisors are positive; below 2^41 by below 2^64, in 128 bits"
+        reason = "divisors are positive, and a product of 41 and 64 bits fits 128 bits"
     )]
     pub fn covering(
         cell_bits: u64,
@@ -112,7 +112,7 @@ impl Clock {
                 return Clock { units_per_second: PS_PER_SECOND, exact: false, cell_bits };
             }
         }
-        let units_per_second = u64::try_from(units).expect("the loop bounds it");
+        let units_per_second = u64::try_from(units).expect("the loop ensures that the value fits 64 bits");
         Clock { units_per_second, exact: true, cell_bits }
     }
 
@@ -134,13 +134,13 @@ impl Clock {
     }
 
     /// Returns the transmission time of one cell on a link with this rate: its bits over the rate, at least one unit.
-    #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits 128 bits")]
     pub fn cell_time(&self, rate: BitRate) -> Span {
         Span(div_round(u128::from(self.cell_bits) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
     }
 
     /// Converts a duration to this clock.
-    #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits 128 bits")]
     pub fn span(&self, duration: Duration) -> Span {
         Span(div_round(u128::from(duration.picoseconds) * u128::from(self.units_per_second), PS_PER_SECOND))
     }
@@ -163,7 +163,7 @@ impl Clock {
 
 #[expect(
     clippy::arithmetic_side_effects,
-    reason = "a product of 64 bits and 64 bits and half a divisor of 64 bits is below 2^128; the divisor is positive"
+    reason = "the sum of the product and half the divisor fits 128 bits, and the divisor is positive"
 )]
 fn div_round(numerator: u128, denominator: u64) -> u64 {
     let denominator = u128::from(denominator);
@@ -171,7 +171,7 @@ fn div_round(numerator: u128, denominator: u64) -> u64 {
 }
 
 /// Returns the greatest common divisor. Generic, because 64-bit division is several times as fast as 128-bit division.
-#[expect(clippy::arithmetic_side_effects, reason = "b is positive")]
+#[expect(clippy::arithmetic_side_effects, reason = "no division by zero: b is positive")]
 pub(crate) fn gcd<T: Copy + Default + PartialEq + Rem<Output = T>>(a: T, b: T) -> T {
     if b == T::default() { a } else { gcd(b, a % b) }
 }
@@ -260,7 +260,7 @@ impl Quantity {
     /// Parses a decimal number and a unit exactly, without floats.
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "a fraction has 18 digits at most and a scale 13: below 2^128; powers of ten are positive"
+        reason = "a fraction has at most 18 digits and a scale 13, so products are below 2^128"
     )]
     fn parse(&self, text: &str) -> Result<u64, String> {
         let text = text.trim();
@@ -289,10 +289,10 @@ impl Quantity {
         let (Ok(whole), Ok(numerator)) = (value(whole), value(fraction)) else {
             return Err(self.refuse("too large"));
         };
-        let denominator = 10u128.pow(u32::try_from(fraction.len()).expect("bounded above"));
+        let denominator = 10u128.pow(u32::try_from(fraction.len()).expect("the number of digits was limited above"));
         let scale = u128::from(*scale);
         if numerator * scale % denominator != 0 {
-            let smallest = self.units.last().expect("every quantity has units").0;
+            let smallest = self.units.last().expect("every quantity has at least one unit").0;
             return Err(self.refuse(&format!("finer than 1{smallest}")));
         }
         whole
@@ -303,12 +303,12 @@ impl Quantity {
     }
 
     /// Writes the value in the largest unit in which it is at least one.
-    #[expect(clippy::arithmetic_side_effects, reason = "scales are positive")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no division by zero: scales are positive")]
     fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if value == 0 {
             return write!(f, "0{}", self.base);
         }
-        let smallest = *self.units.last().expect("every quantity has units");
+        let smallest = *self.units.last().expect("every quantity has at least one unit");
         let (unit, scale) = *self.units.iter().find(|(_, scale)| value >= *scale).unwrap_or(&smallest);
         let (whole, rest) = (value / scale, value % scale);
         if rest == 0 {
@@ -376,7 +376,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_clock_of_the_lan_makes_cell_times_and_delays_whole() {
+    fn the_time_unit_of_the_lan_makes_cell_times_and_delays_integers() {
         let rate: BitRate = "155.52Mbps".parse().unwrap();
         let delay: Duration = "5us".parse().unwrap();
         let clock = Clock::covering(CELL_BITS, [rate], [delay]);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_without_a_common_unit_are_rounded_with_a_warning() {
+    fn link_rates_without_a_common_time_unit_are_rounded_with_a_warning() {
         let rates = [1_000_000_007, 998_244_353].map(BitRate::from_bits_per_second);
         let clock = Clock::covering(CELL_BITS, rates, []);
         assert!(!clock.exact);
@@ -411,7 +411,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(1))]
 
         #[test]
-        fn written_values_are_read_back(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
+        fn reading_a_written_value_returns_the_same_value(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
             let duration = Duration { picoseconds };
             prop_assert_eq!(duration.to_string().parse::<Duration>().unwrap(), duration);
             let rate = BitRate { bits_per_second };
@@ -419,7 +419,7 @@ mod tests {
         }
 
         #[test]
-        fn the_reader_never_panics_on_any_text(text in ".{0,40}") {
+        fn no_text_makes_the_reader_panic(text in ".{0,40}") {
             let _ = text.parse::<Duration>();
             let _ = text.parse::<BitRate>();
             let _ = text.parse::<Bytes>();

@@ -51,12 +51,12 @@ impl UpstreamLinks {
     /// Returns the number of the upstream link `from` among the inputs of a port.
     pub(crate) fn input(&self, link: LinkIndex, from: LinkIndex) -> u32 {
         let place = self.of(link).binary_search(&from);
-        index(place.expect("the VC crosses both links"))
+        index(place.expect("the path of the VC contains both links"))
     }
 }
 
 fn index(i: usize) -> u32 {
-    u32::try_from(i).expect("indices fit 32 bits")
+    u32::try_from(i).expect("all indices fit 32 bits")
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
     use crate::network::tests::{N_SOURCE_BOTTLENECK, ring_network, simple_network};
 
     #[test]
-    fn the_inputs_of_a_port_are_the_links_of_its_vcs_in_the_order_of_the_node() {
+    fn the_inputs_of_a_port_are_the_incoming_links_of_its_vcs_in_the_order_of_the_node() {
         let network = simple_network(3, "1ms");
         let (upstream, routing) = (UpstreamLinks::new(&network), network.routing());
         // The links are the bottleneck in both directions, then pairs that begin with links 2, 4 and 6 for the sources
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_brings_many_vcs_is_one_input() {
+    fn a_link_that_carries_many_vcs_to_a_port_is_one_input() {
         let mut network = simple_network(1, "1ms");
         let more = network.vcs.clone();
         network.vcs.extend(more);
@@ -95,8 +95,12 @@ mod tests {
 
     /// Regression: each port kept state for every input of its node, which took 10 GB with 10,000 hosts.
     #[test]
-    fn inputs_grow_with_hosts_and_not_with_their_square() {
+    fn the_number_of_inputs_grows_with_the_hosts_and_not_with_their_square() {
         let inputs = |hosts| UpstreamLinks::new(&ring_network(hosts, "1ms")).links.len();
-        assert_eq!([10, 20, 1000].map(inputs), [20, 40, 2000], "two at every port, data and acknowledgements");
+        assert_eq!(
+            [10, 20, 1000].map(inputs),
+            [20, 40, 2000],
+            "every port has two inputs, for data and acknowledgements"
+        );
     }
 }

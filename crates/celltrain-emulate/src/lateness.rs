@@ -43,7 +43,8 @@ impl Lateness {
 fn bucket(ns: u64) -> usize {
     let bits = SUB_BUCKETS.ilog2();
     let power = ns.max(1).ilog2().max(bits) - bits;
-    usize::try_from(u64::from(power * SUB_BUCKETS) + (ns >> power)).expect("there are few buckets")
+    usize::try_from(u64::from(power * SUB_BUCKETS) + (ns >> power))
+        .expect("the index of a bucket fits the address space")
 }
 
 /// Returns the largest number of a bucket.
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_count_packets() {
+    fn percentiles_of_lateness_are_over_packets() {
         let mut lateness = Lateness::default();
         assert_eq!(lateness.percentile(0.5), None);
         (1..=1000).for_each(|ns| lateness.add(Duration::from_nanos(ns)));

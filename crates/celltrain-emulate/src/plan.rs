@@ -88,7 +88,7 @@ impl Plan {
                     own.name
                 ));
             }
-            let mtu = u16::try_from(mtu).expect("it is at most 65,535");
+            let mtu = u16::try_from(mtu).expect("the MTU was checked to be at most 65,535");
             let mut ends = [network.source(own.data_vc), network.destination(own.data_vc)];
             let hosts = ends.map(|node| {
                 *by_node.entry(node).or_insert_with(|| {

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_has_its_own_sequence_numbers() {
+    fn each_emulated_connection_has_its_own_sequence_numbers() {
         let (mut traffic, mut counters) = (Traffic::default(), OutsideCounters::default());
         for packet in [tcp(1, 5000, 100), tcp(9, 0, 100), tcp(1, 5100, 100), tcp(1, 5000, 100), tcp(9, 100, 0)] {
             traffic.on_sent(VcIndex::new(0), &packet, &mut counters);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn every_datagram_counts() {
+    fn every_emulated_datagram_is_counted() {
         let (mut traffic, mut counters) = (Traffic::default(), OutsideCounters::default());
         let mut packet = Vec::new();
         let headers = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);

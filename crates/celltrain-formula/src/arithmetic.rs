@@ -115,7 +115,7 @@ pub fn exponential(a: f64, replaced: &mut Replaced) -> f64 {
     // The last term is below 2^-60 of the sum.
     let series = (1..=TERMS_OF_EXP).rev().fold(1.0, |sum, i| 1.0 + r * sum / f64::from(i));
     // Multiply in two steps, as 2^1024 overflows and 2^-1074 is subnormal.
-    #[expect(clippy::cast_possible_truncation, reason = "within +-1076")]
+    #[expect(clippy::cast_possible_truncation, reason = "the exponent is between -1076 and 1076")]
     let n = n as i32;
     let half = n / 2;
     settled(series * power_of_two(half) * power_of_two(n - half), replaced)
@@ -125,7 +125,7 @@ const TERMS_OF_EXP: u32 = 17;
 
 /// Returns 2^n for an exponent n of a normal number.
 fn power_of_two(n: i32) -> f64 {
-    f64::from_bits(u64::try_from(n + 1023).expect("an exponent of a normal number") << 52)
+    f64::from_bits(u64::try_from(n + 1023).expect("the exponent of a normal number is in range") << 52)
 }
 
 /// Returns the natural logarithm of a: a = m 2^n with m between sqrt(1/2) and sqrt(2). ln m is computed by artanh's
@@ -137,7 +137,7 @@ pub fn logarithm(a: f64, replaced: &mut Replaced) -> f64 {
     // A subnormal number must be scaled before its exponent can be read.
     let (a, below) = if a < f64::MIN_POSITIVE { (a * power_of_two(54), 54) } else { (a, 0) };
     let bits = a.to_bits();
-    let mut n = i32::try_from(bits >> 52).expect("11 bits") - 1023 - below;
+    let mut n = i32::try_from(bits >> 52).expect("the exponent has 11 bits") - 1023 - below;
     let mut m = f64::from_bits((bits & ((1 << 52) - 1)) | (1023 << 52));
     if m > std::f64::consts::SQRT_2 {
         m /= 2.0;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_of_results_never_change() {
+    fn formula_functions_return_the_same_bits_on_every_machine() {
         // Reference values. If they change, so do all runs that use these functions.
         let bits =
             [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];

@@ -48,7 +48,7 @@ impl Compiler {
         let Writer { mut code, labels, mut reads, draws, .. } = writer;
         for instruction in &mut code {
             if let Instruction::Jump(target) | Instruction::JumpIf(.., target) = instruction {
-                *target = labels[usize::from(*target)].expect("every label is placed");
+                *target = labels[usize::from(*target)].expect("every label has an address");
             }
         }
         reads.sort_unstable();
@@ -241,7 +241,7 @@ impl<'a> Writer<'a> {
         if let Some((_, place)) = self.named.iter().rev().find(|(named, _)| *named == name) {
             return *place;
         }
-        let word = self.vocabulary.find(name).expect("a checked text has only names that are known");
+        let word = self.vocabulary.find(name).expect("a formula that was checked has only known names");
         match word.meaning {
             Meaning::Constant(value) => Place::Constant(value),
             Meaning::Register(register) | Meaning::ByVc { register, .. } => {
@@ -324,7 +324,7 @@ impl<'a> Writer<'a> {
             }
             Function::Sum => {
                 let Node::Name(name) = &parts[0].node else { unreachable!("a checked sum is of a name") };
-                let word = self.vocabulary.find(name).expect("a checked text has only names that are known");
+                let word = self.vocabulary.find(name).expect("a formula that was checked has only known names");
                 let Meaning::ByVc { sum, .. } = word.meaning else { unreachable!("a checked sum is of a name by VC") };
                 Ok(Place::Constant(sum))
             }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn carets_are_below_the_place_in_its_line() {
+    fn carets_point_at_the_column_of_the_fault_in_its_line() {
         let text = "X <= R or\n  Q <= 3";
         let shown = Fault::new(12..13, "does not know \"Q\"").shown(text);
         assert_eq!(shown, "does not know \"Q\"\n      Q <= 3\n      ^");
@@ -113,12 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_at_the_end_is_marked_after_the_text() {
+    fn a_fault_at_the_end_of_a_formula_is_marked_after_its_text() {
         assert_eq!(Fault::new(3..3, "ends").shown("X <"), "ends\n    X <\n       ^");
     }
 
     #[test]
-    fn a_near_miss_finds_the_name_meant() {
+    fn a_misspelt_name_gets_the_suggestion_of_the_nearest_name() {
         assert_eq!(nearest("tresh", ["thresh", "K"]), Some("thresh"));
         assert_eq!(nearest("k", ["X", "K"]), Some("K"));
         assert_eq!(nearest("Q", ["X", "K"]), None);

@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
             self.next += 1;
             let right = self.binary(level + 1)?;
             let (_, operator) =
-                Binary::ALL.iter().find(|(text, _)| *text == mark).expect("every operator is of the list");
+                Binary::ALL.iter().find(|(text, _)| *text == mark).expect("the list of operators is complete");
             let depth = 1 + left.depth.max(right.depth);
             left = self.node(start, Node::Binary(*operator, Box::new([left, right])), depth)?;
             if level == NOT {

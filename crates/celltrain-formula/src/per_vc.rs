@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_without_a_value_has_none() {
+    fn a_vc_without_a_value_or_default_has_no_value() {
         assert_eq!(PerVc::from([("tcp1-3", 5.0)]).of("tcp13"), None);
     }
 

@@ -77,7 +77,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         Err(fault) => {
             let shown = fault.shown(text);
             let is_large = [
-                "has a unit of too high", "nested more", "bytes long", "one number more than expected",
+                "has a unit of too high", "nested more", "bytes long", "the bytecode has one number too many",
                 "values at once", "operations", "names a value",
             ];
             assert!(is_mistaken || is_large.iter().any(|large| shown.contains(large)), "{text}\n{shown}");
@@ -104,7 +104,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         let explained = vocabulary.check(&tree) == Ok(Kind::Truth) && !text.contains("random");
         let clauses = Evaluator::new(vocabulary, &registers, &mut || 0.5).why_not(&tree, text);
         assert!(!explained || clauses.is_empty() == (answer != 0.0), "{text} of {values:?}: {clauses:?}");
-        assert_eq!(registers[..6], values, "{text} writes into a name's register");
+        assert_eq!(registers[..6], values, "{text} writes into the register of a name");
         assert!(program.constant().is_none_or(|constant| constant == answer), "{text}");
     }
     true
@@ -112,12 +112,15 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
 
 /// Tries 40,000 inputs by default; `make campaign NAME=formulas` tries ten million.
 #[test]
-fn bytecode_matches_the_tree_and_no_text_panics() {
-    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
+fn bytecode_gives_the_results_of_the_syntax_tree_and_no_text_causes_a_panic() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("the value is a number"))
+    };
     let (texts, seed) = (number("CELLTRAIN_FORMULAS", 40_000), number("CELLTRAIN_FORMULAS_SEED", 1));
     let halves: Vec<_> =
         [0, 1].map(|half| std::thread::spawn(move || campaign(2 * seed + half, texts / 2))).into_iter().collect();
-    let accepted: u64 = halves.into_iter().map(|half| half.join().expect("no text does harm")).sum();
+    let accepted: u64 =
+        halves.into_iter().map(|half| half.join().expect("the thread with random texts does not panic")).sum();
     println!("{accepted} of {texts} texts accepted, seed {seed}");
     // Half of the inputs are well-typed, but a few of these are too large.
     assert!(accepted * 20 > texts * 9, "{accepted} of {texts}");

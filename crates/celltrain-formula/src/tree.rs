@@ -65,7 +65,7 @@ impl Binary {
 
     pub(crate) fn sign(self) -> &'static str {
         let of_this = Self::ALL.iter().find(|(_, operator)| *operator == self);
-        of_this.expect("every operator is of the list").0
+        of_this.expect("the list of operators is complete").0
     }
 }
 

@@ -56,7 +56,7 @@ fn fault(text: &str) -> String {
 }
 
 #[test]
-fn operators_bind_as_in_arithmetic_and_go_from_left_to_right() {
+fn operators_have_arithmetic_precedence_and_are_evaluated_from_left_to_right() {
     assert_eq!(value("1 + 2 * 3 - 4 / 8"), 6.5);
     assert_eq!(value("10 - 3 - 2"), 5.0);
     assert_eq!(value("100 / 10 / 5"), 2.0);
@@ -68,7 +68,7 @@ fn operators_bind_as_in_arithmetic_and_go_from_left_to_right() {
 }
 
 #[test]
-fn names_have_their_values() {
+fn names_in_a_formula_have_the_values_of_their_quantities() {
     assert_eq!(value("X - R"), 50.0);
     assert_eq!(value("N * W / sum(W)"), 1.25);
     assert_eq!(value("X <= R or tagged"), 1.0);
@@ -77,7 +77,7 @@ fn names_have_their_values() {
 }
 
 #[test]
-fn every_comparison_decides_below_at_and_above() {
+fn every_comparison_is_correct_below_at_and_above_the_limit() {
     for (sign, expected) in
         [("<", [1, 0, 0]), ("<=", [1, 1, 0]), (">", [0, 0, 1]), (">=", [0, 1, 1]), ("==", [0, 1, 0]), ("!=", [1, 0, 1])]
     {
@@ -89,7 +89,7 @@ fn every_comparison_decides_below_at_and_above() {
 }
 
 #[test]
-fn evaluation_stops_once_the_result_is_known() {
+fn the_evaluation_of_a_condition_stops_once_its_result_is_known() {
     assert_eq!(run("X > R or random() < 0.5").unwrap(), (1.0, 0, 0));
     assert_eq!(run("X < R and random() < 0.5").unwrap(), (0.0, 0, 0));
     assert_eq!(run("if tagged then 1 else random()").unwrap(), (1.0, 0, 0));
@@ -118,7 +118,7 @@ fn functions_return_the_documented_values() {
 }
 
 #[test]
-fn a_non_numeric_result_gets_a_value_and_is_counted() {
+fn a_result_that_is_not_a_number_is_replaced_and_counted() {
     assert_eq!(run("X / (X - X) > 1e300").unwrap(), (1.0, 1, 0));
     assert_eq!(run("(X - X) / (X - X)").unwrap(), (0.0, 1, 0));
     assert_eq!(run("sqrt((0 - X) * X)").unwrap(), (0.0, 1, 0));
@@ -127,7 +127,7 @@ fn a_non_numeric_result_gets_a_value_and_is_counted() {
 }
 
 #[test]
-fn a_fault_has_its_place_and_a_correction() {
+fn a_fault_in_a_formula_names_its_place_and_a_correction() {
     let faults = [
         ("X <= Q", "does not know Q; choose from X, K, N, tagged, now, R, W, Y\n    X <= Q\n         ^"),
         ("X <= k", "does not know k; did you mean K?\n    X <= k\n         ^"),

@@ -90,7 +90,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn a_file_is_written_once_as_room_allows() {
+    fn an_application_writes_its_file_once_as_the_send_buffer_has_room() {
         let mut source = Source::new(Application::File(1000));
         assert_eq!(source.write(MS, 0, 600), (0, 600));
         assert!(!source.has_ended());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_begins_a_pause_after_the_last_one_is_acknowledged() {
+    fn a_burst_starts_after_the_previous_burst_is_acknowledged_and_a_pause() {
         let mut source = Source::new(Application::Bursts { bytes: 300, pause: Box::new(|| 5 * MS) });
         assert_eq!(source.write(MS, 0, 1000), (0, 300));
         assert_eq!((source.write(2 * MS, 299, 1000), source.next()), ((300, 0), None));

@@ -149,7 +149,7 @@ impl Quic {
         let mut own = EndpointConfig::new(Arc::new(NoKey));
         own.rng_seed(Some(random(seed, "quic"))).grease_quic_bit(false);
         own.cid_generator(move || Box::new(ConnectionIds(Stream::new(seed, "connection ids"))));
-        own.max_udp_payload_size(config.mtu - HEADERS).expect("it is 1200 or more");
+        own.max_udp_payload_size(config.mtu - HEADERS).expect("the maximum UDP payload is at least 1200 bytes");
         let transport = Arc::new(config.transport());
         let mut server = ServerConfig::new(Arc::new(NoTls), Arc::new(NoKey));
         server.transport_config(Arc::clone(&transport)).time_source(Arc::new(NoDate));
@@ -260,7 +260,8 @@ impl Quic {
     fn packet(&self, datagram: &[u8], ecn: Option<EcnCodepoint>) -> Packet {
         let (from, to) = (self.end.local.octets(), self.end.remote.octets());
         // The builder sets the length.
-        let mut ip = Ipv4Header::new(0, TIME_TO_LIVE, IpNumber::UDP, from, to).expect("0 is a length");
+        let mut ip = Ipv4Header::new(0, TIME_TO_LIVE, IpNumber::UDP, from, to)
+            .expect("an IPv4 header of length 0 is valid before its payload is known");
         ip.ecn = match ecn {
             None => IpEcn::NotEct,
             Some(EcnCodepoint::Ect0) => IpEcn::Ect0,
@@ -269,7 +270,7 @@ impl Quic {
         };
         let builder = PacketBuilder::ip(IpHeaders::Ipv4(ip, etherparse::Ipv4Extensions::default())).udp(PORT, PORT);
         let mut packet = Vec::with_capacity(builder.size(datagram.len()));
-        builder.write_to_vec(&mut packet, datagram).expect("it is not longer than the MTU");
+        builder.write_to_vec(&mut packet, datagram).expect("the datagram is not longer than the MTU");
         packet
     }
 }
@@ -277,7 +278,7 @@ impl Quic {
 impl Stack for Quic {
     fn on_packet(&mut self, now: Duration, packet: &[u8]) {
         let now = self.start + now;
-        let packet = SlicedPacket::from_ip(packet).expect("the peer sends IP");
+        let packet = SlicedPacket::from_ip(packet).expect("the packet of the peer is valid IP");
         let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Udp(udp))) = (packet.net, packet.transport) else {
             panic!("the peer sends UDP over IPv4");
         };

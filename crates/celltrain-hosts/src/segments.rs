@@ -165,7 +165,7 @@ impl Segments {
 
 const LAP: u64 = 1 << 32;
 
-#[expect(clippy::cast_possible_truncation, reason = "only the low half is used")]
+#[expect(clippy::cast_possible_truncation, reason = "the cast keeps the low half on purpose")]
 fn low(position: u64) -> u32 {
     position as u32
 }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_without_new_data_is_repeated() {
+    fn a_segment_without_new_data_counts_as_a_retransmission() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         segments.on_sent(&tcp(1000, 100), &mut counters);
         for (sequence, repeated) in
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_count_bytes_from_the_first_byte_of_data() {
+    fn sequence_numbers_of_events_count_from_the_first_byte_of_data() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         let mut packet = Vec::new();
         let headers = || PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_one_connection_bounds_what_is_received() {
+    fn a_connection_never_receives_more_bytes_than_its_peer_sent() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         assert_eq!(segments.most_received(), Some(0));
         segments.on_sent(&tcp(1000, 512), &mut counters);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_over_udp_count_and_are_never_retransmissions() {
+    fn packets_over_udp_are_counted_but_never_as_retransmissions() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         let mut packet = Vec::new();
         let headers = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);

@@ -112,7 +112,9 @@ impl Smoltcp {
         own.random_seed = endpoint.seed;
         let mut interface = Interface::new(own, &mut link, time::Instant::ZERO);
         interface.update_ip_addrs(|addresses| {
-            addresses.push(IpCidr::new(IpAddress::Ipv4(endpoint.local), 8)).expect("it is the first address");
+            addresses
+                .push(IpCidr::new(IpAddress::Ipv4(endpoint.local), 8))
+                .expect("the list of addresses has room for one");
         });
         let [receive, send] = match endpoint.side {
             Side::Sender => [config.mss, config.send_buffer],
@@ -149,7 +151,7 @@ impl Smoltcp {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.socket);
         if socket.state() == tcp::State::Closed && self.source.written() == 0 {
             let remote = (IpAddress::Ipv4(self.endpoint.remote), PORT);
-            socket.connect(self.interface.context(), remote, PORT).expect("the socket is new");
+            socket.connect(self.interface.context(), remote, PORT).expect("the socket was just created");
             return;
         }
         self.acknowledged = self.source.written() - socket.send_queue() as u64;
@@ -181,7 +183,7 @@ impl Smoltcp {
                 assert!(*bytes == *expected, "smoltcp delivers the sent bytes");
                 (bytes.len(), bytes.len())
             });
-            self.received += read.expect("it can receive") as u64;
+            self.received += read.expect("the socket can receive") as u64;
         }
         if socket.state() == tcp::State::CloseWait {
             socket.close();

@@ -187,7 +187,8 @@ impl Trial {
             });
         }
         for (flow, packets) in &self.losses {
-            let vc = network.flows[FlowIndex::new(u32::try_from(*flow).expect("flows fit 32 bits"))].data_vc;
+            let vc =
+                network.flows[FlowIndex::new(u32::try_from(*flow).expect("the number of flows fits 32 bits"))].data_vc;
             let access = network.vcs[vc].path[0];
             let pattern = LossPattern::Numbers(packets.clone());
             network.links[access].losses.push(LossRule { vc, unit: LossUnit::Packets, pattern });
@@ -399,7 +400,7 @@ mod tests {
         assert!(senders.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "it is pcapng");
         assert_eq!(["source1", "destination2"].map(|host| count(&senders, host.as_bytes())), [1, 0]);
         assert_eq!(["source1", "destination2"].map(|host| count(&receivers, host.as_bytes())), [0, 1]);
-        assert!(count(&senders, &[1; 1500]) > 1000, "it has the packets");
+        assert!(count(&senders, &[1; 1500]) > 1000, "the capture has the packets");
         let reason = b"lost at switch1->switch2: refused: X is above R (X = ";
         assert!(count(&senders, reason) > 100 && count(&senders, b"threshold 800 cells)") > 100);
     }
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_run_can_be_chosen() {
+    fn a_trial_can_measure_a_part_of_the_run() {
         let some = trial().capture_around(Duration::from_millis(10), Duration::from_millis(1));
         let (_, captures) = failure("around", |path| some.check(path, flood(1), |_| panic!("not met")));
         let packets = count(&captures.unwrap()[0], &[1; 1500]);
@@ -427,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_packets_are_lost() {
+    fn a_trial_loses_the_chosen_packets() {
         let run = |trial: Trial| trial.run(flood(1));
         let (without, with) = (run(trial().buffer(100_000)), run(trial().buffer(100_000).lose(0, [40, 3, 40, 7])));
         assert_eq!(with.losses.iter().map(|link| link.counters.cut_frames).sum::<u64>(), 3);
@@ -454,14 +455,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_panics_leaves_a_capture_up_to_then() {
+    fn a_trial_of_a_stack_that_panics_leaves_a_capture_up_to_the_panic() {
         let (message, captures) = failure("panic", |path| trial().check(path, flood(9), |_| ()));
         assert_eq!(message, "a stack that panics");
         assert!(count(&captures.unwrap()[0], &[9; 1500]) > 0);
     }
 
     #[test]
-    fn a_stack_that_is_not_deterministic_fails_even_if_it_meets_the_requirement() {
+    fn a_stack_that_is_not_deterministic_fails_its_trial_even_if_the_requirement_is_met() {
         let runs = AtomicU8::new(0);
         // The first bytes of the packets differ from run to run.
         let make = |ends| flood(1 + runs.fetch_add(1, Ordering::Relaxed) / 2)(ends);
@@ -469,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_panics_in_one_run_only_is_not_deterministic() {
+    fn a_stack_that_panics_in_only_one_of_two_equal_runs_is_not_deterministic() {
         for first_panics in [false, true] {
             let runs = AtomicU8::new(0);
             let make = |ends| {

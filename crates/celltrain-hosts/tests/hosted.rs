@@ -192,7 +192,8 @@ fn run(network: &Network, engine: Engine) -> RunResult {
                     on_the_way.insert(seen.number, (seen.time, seen.bytes.to_vec()));
                     return;
                 }
-                let (sent, bytes) = on_the_way.remove(&seen.number).expect("it was sent and has not arrived");
+                let (sent, bytes) =
+                    on_the_way.remove(&seen.number).expect("the packet was sent and has not arrived before");
                 assert!(sent < seen.time && bytes == seen.bytes);
             })
         },
@@ -201,11 +202,11 @@ fn run(network: &Network, engine: Engine) -> RunResult {
 }
 
 fn asked(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|number| number.parse().expect("a whole number"))
+    std::env::var(name).ok().map(|number| number.parse().expect("the value is a whole number"))
 }
 
 #[test]
-fn both_engines_agree_on_random_hosted_networks_and_repeat_themselves() {
+fn both_engines_agree_on_random_networks_with_stacks_and_equal_seeds_give_equal_runs() {
     let (mut offered, mut lost) = (0, 0);
     let runs = asked("CELLTRAIN_HOSTED").unwrap_or(20);
     let first = asked("CELLTRAIN_HOSTED_SEED").unwrap_or(0) << 32;

@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::{Failure, arrays, engine_named, interpreter};
 
 /// Runs many scenarios on several threads, and delivers each result when its run ends.
-#[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
+#[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
 #[pyo3(signature = (
     scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None,

@@ -226,7 +226,7 @@ impl View {
             now: 0.0,
             tagged: false,
             per_vc: vec![0; vcs],
-            stream: Stream::new(0, "replaced before each question"),
+            stream: Stream::new(0, "the view is refilled before each call"),
         }
     }
 
@@ -246,10 +246,7 @@ impl View {
 type Function = extern "C" fn(f64, f64, f64, f64, f64, f64, f64, f64, f64) -> u8;
 
 /// Returns the function at an address from `celltrain.model.python_policy.made`.
-#[allow(
-    unsafe_code,
-    reason = "docs/design/formulas.md, Compiled functions: the reason for an address, and its lifetime"
-)]
+#[allow(unsafe_code, reason = "the section on compiled functions in docs/design/formulas.md explains this address")]
 fn function(address: usize) -> Function {
     // SAFETY: the address belongs to a function that numba compiled with this signature, which only
     // `python_policy.compiled` specifies. Every caller keeps a reference to numba's object, which owns the code.

@@ -262,17 +262,18 @@ mod tests {
     }
 
     fn answer(run: &EndedRun, wanted: Option<&Wanted>) -> Value {
-        let text = Answer { run, wanted, token: &CancellationToken::never() }.text().expect("no test stops it");
-        serde_json::from_str(&text).expect("it is JSON")
+        let text = Answer { run, wanted, token: &CancellationToken::never() }.text().expect("no test cancels a run");
+        serde_json::from_str(&text).expect("the text is valid JSON")
     }
 
     #[test]
-    fn an_answer_is_written_in_key_order_until_it_is_cancelled() {
+    fn the_keys_of_a_written_answer_are_in_order_and_writing_can_be_cancelled() {
         let network = network();
         let record = record(&network);
-        let text =
-            Answer { run: &record, wanted: None, token: &CancellationToken::never() }.text().expect("no test stops it");
-        assert_eq!(text, serde_json::from_str::<Value>(&text).expect("it is JSON").to_string());
+        let text = Answer { run: &record, wanted: None, token: &CancellationToken::never() }
+            .text()
+            .expect("no test cancels a run");
+        assert_eq!(text, serde_json::from_str::<Value>(&text).expect("the text is valid JSON").to_string());
         let no = || false;
         assert!(Answer { run: &record, wanted: None, token: &CancellationToken::every(1, &no) }.text().is_err());
     }
@@ -283,7 +284,7 @@ mod tests {
             Value::Object(members) => members.iter().for_each(|(name, one)| paths(one, &format!("{at}.{name}"), into)),
             Value::Array(rows) => {
                 for row in rows {
-                    let name = row["name"].as_str().or(row["vc"].as_str()).expect("a row has a name");
+                    let name = row["name"].as_str().or(row["vc"].as_str()).expect("every row has a name");
                     paths(row, &format!("{at}.{name}"), into);
                 }
             }
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outline_has_the_keys_of_an_answer() {
+    fn the_outline_of_an_answer_has_the_same_keys_as_the_answer() {
         let network = Network { delays: DelayChoice::All, ..network() };
         let (mut found, mut outlined_paths) = (Vec::new(), Vec::new());
         let mut answer = answer(&record(&network), None);
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_requested_lists_are_in_the_answer() {
+    fn an_answer_has_only_the_lists_that_were_requested() {
         let network = network();
         let record = record(&network);
         let all = answer(&record, None);
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_a_table_are_unique_and_every_entry_has_a_meaning() {
+    fn names_of_measures_are_unique_in_their_table_and_every_measure_has_a_meaning() {
         fn check<T>(measures: &[Measure<T>]) {
             for (place, measure) in measures.iter().enumerate() {
                 assert!(

@@ -315,7 +315,7 @@ impl<'a> Buffer<'a> {
         let segment = self.segments.get(&frame).copied();
         let number = if self.merges[vc] { number.within_branch() } else { number.number() };
         let frames = &mut self.history.frames;
-        frames.vc.push(self.places_of[vc].expect("its cells are at the port"));
+        frames.vc.push(self.places_of[vc].expect("the path of the VC contains the port"));
         frames.number.push(i32::try_from(number).unwrap_or(i32::MAX));
         frames.arrived_s.push(f64::NAN);
         frames.damaged_s.push(damaged_s);
@@ -332,7 +332,7 @@ impl<'a> Buffer<'a> {
         let frame = if cell.is_rm { NONE } else { self.frame_row((cell.vc, cell.number)) };
         let steps = whole(self.history.steps.kind.len());
         let cells = &mut self.history.cells;
-        cells.vc.push(self.places_of[cell.vc].expect("it is at the port"));
+        cells.vc.push(self.places_of[cell.vc].expect("the path of the VC contains the port"));
         cells.frame.push(frame);
         cells.index.push(cell.index.map_or(NONE, |index| i32::try_from(index).unwrap_or(i32::MAX)));
         cells.last.push(i8::from(cell.last));
@@ -389,7 +389,7 @@ impl<'a> Buffer<'a> {
 
     /// Detects frames that the receiver will join to the previous frame, whose last cell never entered the buffer.
     fn on_admitted(&mut self, now: Time, frame: Frame, last: bool) {
-        let vc = self.places_of[frame.0].expect("its cells are at the port");
+        let vc = self.places_of[frame.0].expect("the path of the VC contains the port");
         if self.unfinished.get(&vc).is_some_and(|before| *before != frame) {
             self.damage(frame, now, None);
         }
@@ -417,8 +417,8 @@ impl<'a> Buffer<'a> {
         let keeps = self.keeps(now);
         let comes = matches!(kind, Step::Admitted | Step::Lost | Step::Discarded);
         if kind == Step::Departed {
-            let vc = self.places_of[vc].expect("it is at the port");
-            self.sent[usize::try_from(vc).expect("it has a place")] += 1;
+            let vc = self.places_of[vc].expect("the path of the VC contains the port");
+            self.sent[usize::try_from(vc).expect("the VC has an index at the port")] += 1;
         }
         let row = if comes {
             let mut cell = Waiting { vc, number, is_rm, index, last, row: 0 };
@@ -452,7 +452,7 @@ impl<'a> Buffer<'a> {
         let frame = cells.frame[row];
         let judgement = if comes { std::mem::replace(&mut self.judged, NONE) } else { NONE };
         let refusal = if kind == Step::Lost { self.refusal(now, (vc, number)) } else { NONE };
-        let vc = self.places_of[vc].expect("it is at the port");
+        let vc = self.places_of[vc].expect("the path of the VC contains the port");
         self.step(now, kind, [whole(row), vc, frame, judgement, refusal]);
     }
 
@@ -482,7 +482,7 @@ impl<'a> Buffer<'a> {
             _ => NONE,
         };
         let frames = &mut self.history.frames;
-        let place = usize::try_from(row).expect("it has a row");
+        let place = usize::try_from(row).expect("the event refers to an earlier row");
         let (fate, kind) = match event.step {
             FrameStep::Admitted(_) => {
                 self.judged = judgement;
@@ -510,7 +510,7 @@ impl<'a> Buffer<'a> {
     fn judge(&mut self, now: Time, row: i32, step: &FrameStep, judged: Judged) -> i32 {
         let seconds = self.seconds(now);
         let number = |value: Option<f64>| value.unwrap_or(f64::NAN);
-        let place = usize::try_from(row).expect("it has a row");
+        let place = usize::try_from(row).expect("the event refers to an earlier row");
         self.history.frames.arrived_s[place] = seconds;
         let judgements = &mut self.history.judgements;
         judgements.frame.push(row);
@@ -575,7 +575,7 @@ fn forget<T>(of: &mut BTreeMap<Frame, T>, (vc, number): Frame) {
 
 /// Converts an index to `i32`, which is large enough because every list fits into memory.
 fn whole(place: usize) -> i32 {
-    i32::try_from(place).expect("there are fewer than 2^31")
+    i32::try_from(place).expect("the number of rows is below 2^31")
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub use provided::{Instant, provide};
 #[cfg(any(test, all(target_arch = "wasm32", target_os = "unknown")))]
 #[cfg_attr(
     not(target_arch = "wasm32"),
-    expect(unreachable_pub, reason = "on platforms with a clock, only tests reach it")
+    expect(unreachable_pub, reason = "on platforms with a clock only tests call this function")
 )]
 mod provided {
     use std::ops::Add;
@@ -61,7 +61,7 @@ mod tests {
     static SECONDS: AtomicU64 = AtomicU64::new(0);
 
     #[test]
-    fn time_follows_the_provided_clock_and_is_zero_without_one() {
+    fn elapsed_time_follows_the_provided_clock_and_is_zero_without_a_clock() {
         let before = Instant::now();
         assert_eq!(before.elapsed(), Duration::ZERO);
         provide(|| Duration::from_secs(SECONDS.load(Ordering::Relaxed)));
@@ -71,6 +71,6 @@ mod tests {
         assert_eq!(then.elapsed(), Duration::from_secs(3));
         assert_eq!((then + Duration::from_secs(1)).elapsed(), Duration::from_secs(2));
         SECONDS.store(0, Ordering::Relaxed);
-        assert_eq!(then.elapsed(), Duration::ZERO, "it was set back");
+        assert_eq!(then.elapsed(), Duration::ZERO, "the clock was set back");
     }
 }

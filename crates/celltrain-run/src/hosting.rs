@@ -119,7 +119,7 @@ fn unfinished(error: HostsError) -> Unfinished {
 pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, String> {
     let mut flows = Vec::new();
     for (index, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.outside) {
-        let stack = scenario.stack_of(&flow.name).expect("such a flow has a stack");
+        let stack = scenario.stack_of(&flow.name).expect("flows outside of the simulation have a stack");
         label(stack)?;
         let stacks = stacks(stack, &flow.name, Endpoint::pair(network, index), application(network, flow));
         flows.push(HostedFlow { flow: index, stacks });

@@ -53,7 +53,7 @@ pub enum Unfinished {
 impl Display for Unfinished {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Interrupted => f.write_str("was told to stop"),
+            Self::Interrupted => f.write_str("was cancelled"),
             Self::Refused(problem) | Self::TooLarge(problem) => f.write_str(problem),
             Self::TookTooLong(most) => write!(f, "took longer than {} s of real time", most.as_secs_f64()),
             Self::Panicked(panic) => write!(f, "panicked: {panic}"),

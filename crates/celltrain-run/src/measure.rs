@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_an_object_in_its_row_or_null_if_empty() {
+    fn a_group_of_measures_is_an_object_in_its_row_or_null_if_empty() {
         let with = Value::Object(object(MEASURES, &row(Some([1.5, 2.0])), |_, _| true));
         assert_eq!(with, json!({"name": "tcp1", "wait": {"mean": 1.5, "most": 2.0}, "bytes": u64::MAX}));
         let without = Value::Object(object(MEASURES, &row(None), |_, _| true));
@@ -217,13 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn unselected_measures_are_absent() {
+    fn measures_that_were_not_selected_are_absent() {
         let kept = object(MEASURES, &row(Some([1.5, 2.0])), |_, name| name == "wait");
         assert_eq!(Value::Object(kept), json!({"wait": {"mean": 1.5, "most": 2.0}}));
     }
 
     #[test]
-    fn a_line_has_kind_unit_and_meaning() {
+    fn each_measure_is_listed_with_its_kind_unit_and_meaning() {
         let lines = described(MEASURES);
         assert_eq!(lines[1]["kind"], "float64");
         assert_eq!(

@@ -82,7 +82,7 @@ impl Watch {
     ///
     /// # Errors
     /// Returns the reason if the run would not fit even on its own.
-    #[expect(clippy::arithmetic_side_effects, reason = "counts of runs and of bytes that a machine has")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are counts of runs and bytes of a machine")]
     pub fn reserve(&self, estimate: MemoryEstimate, stopped: &AtomicBool) -> Result<bool, String> {
         let mut reservations = reservations();
         loop {
@@ -120,7 +120,7 @@ impl Watch {
 }
 
 impl Drop for Watch {
-    #[expect(clippy::arithmetic_side_effects, reason = "reserved memory is released")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no underflow: only reserved memory is released")]
     fn drop(&mut self) {
         if let Some(estimate) = self.reserved.get() {
             let mut reservations = reservations();
@@ -178,11 +178,15 @@ mod tests {
         assert!(half.suffices());
         assert!(reserve(&Watch::default(), memory).is_err_and(|words| words.contains("does not fit")));
         stopped.store(true, Ordering::Relaxed);
-        assert_eq!(reserve(&Watch::default(), memory / 2), Ok(false), "two halves exceed three quarters");
+        assert_eq!(
+            reserve(&Watch::default(), memory / 2),
+            Ok(false),
+            "two runs of half the memory exceed three quarters of it"
+        );
         assert_eq!(reserve(&Watch::default(), memory / 8), Ok(true));
         drop(half);
         assert_eq!(reserve(&Watch::default(), memory / 2), Ok(true));
-        assert!(reservations().bytes < memory / 8, "other tests reserve little, and this one nothing");
+        assert!(reservations().bytes < memory / 8, "other tests reserve little memory, and this test none");
     }
 
     #[test]
@@ -192,7 +196,8 @@ mod tests {
         let run = MemoryEstimate { nodes: 3, vcs: 2, hops: 4, ..MemoryEstimate::default() };
         assert_eq!(reservations.outgrown(&run, Some(4 << 30)), None);
         assert_eq!(reservations.outgrown(&run, None), None, "nothing is known");
-        let words = reservations.outgrown(&run, Some(5 << 30)).expect("it took 4 GiB");
+        let words =
+            reservations.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
         assert!(
             words.starts_with(
                 "does not fit: 3 nodes and 2 VCs, which cross links 4 times, need more than 4.0 GiB of memory; a run may use \
@@ -201,7 +206,8 @@ mod tests {
             "{words}"
         );
         reservations.runs = 3;
-        let words = reservations.outgrown(&run, Some(5 << 30)).expect("it took 4 GiB");
+        let words =
+            reservations.outgrown(&run, Some(5 << 30)).expect("a run that took more than estimated is reported");
         assert!(words.starts_with("does not fit next to 2 other runs of this process: 3 nodes"), "{words}");
     }
 }

@@ -33,11 +33,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_error_is_kept_until_its_thread_takes_it() {
+    fn the_first_error_of_user_code_is_kept_until_its_thread_takes_it() {
         assert!(!has_failed());
         fail("first".into());
         fail("second".into());
-        std::thread::spawn(|| assert!(!has_failed())).join().expect("another thread has its own");
+        std::thread::spawn(|| assert!(!has_failed())).join().expect("the other thread has its own list");
         assert!(has_failed());
         assert_eq!(take().as_deref(), Some("first"));
         assert_eq!(take(), None);

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_becomes_an_error_with_message_and_place_and_the_thread_continues() {
+    fn a_panic_in_a_run_becomes_an_error_with_message_and_place_and_the_thread_continues() {
         let seed = 4;
         let error = caught::<()>(|| panic!("seed {seed} fails")).unwrap_err();
         assert!(error.starts_with("seed 4 fails ("), "{error}");
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_elsewhere_ends_its_thread_as_usual() {
+    fn a_panic_outside_of_a_run_ends_its_thread_as_usual() {
         let thread = std::thread::spawn(|| assert_eq!(caught(|| 1), Ok(2), "outside the caught closure"));
         assert!(thread.join().is_err());
     }

@@ -60,7 +60,7 @@ mod tests {
              buffer = 1000\npolicy.tail_drop = {{}}"
         );
         read("x.toml", Machine { memory }, &CancellationToken::never(), |reader| reader.toml(&text))
-            .expect("nothing cancels it")
+            .expect("nothing cancels the reading")
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
             assert!(fault.message.ends_with("shorter paths or smaller windows"), "{}", fault.message);
         }
         // The limit is exactly three quarters of the memory.
-        let needs = read_with("5", None).memory.expect("it has no fault").least;
+        let needs = read_with("5", None).memory.expect("the scenario is valid").least;
         for (free, faults) in [(needs.div_ceil(3) * 4, 0), (needs / 3 * 4 - 4, 1)] {
             let Estimated { reading, memory } = read_with("5", Some(free));
             assert_eq!((reading.faults.len(), memory.is_some()), (faults, faults == 0));

@@ -167,31 +167,31 @@ mod tests {
     fn handle() -> Handle {
         let (handle, Estimated { reading, .. }) = Handle::of_reading(read_toml(TEXT, "two.toml"));
         assert!(reading.faults.is_empty(), "{:?}", reading.faults);
-        handle.expect("it has no faults")
+        handle.expect("the scenario is valid")
     }
 
     fn checked(handle: &Handle) -> Arc<Checked> {
-        handle.checked(&CancellationToken::never()).expect("it has no faults, and no test stops it")
+        handle.checked(&CancellationToken::never()).expect("the scenario is valid, and no test cancels the check")
     }
 
     #[test]
-    fn the_canonical_form_has_every_default_and_is_its_own_canonical_form() {
+    fn the_canonical_form_of_a_scenario_has_every_default_and_does_not_change_when_repeated() {
         let text = handle().json();
         assert!(text.contains(r#""link_rate":"155.52Mbps""#), "{text}");
         let again = Handle::of_text(text.clone());
         assert_eq!(again.json(), text);
         assert_eq!(checked(&again).json().to_string(), text);
         let reading = read_json(&text, "scenario");
-        assert_eq!(Some(&serde_json::from_str(&text).expect("it is JSON")), reading.scenario.as_ref());
+        assert_eq!(Some(&serde_json::from_str(&text).expect("the text is valid JSON")), reading.scenario.as_ref());
     }
 
     #[test]
-    fn the_checked_network_is_run_first_and_equals_a_rebuilt_one() {
+    fn the_network_built_for_a_check_is_used_by_the_first_run_and_equals_a_new_one() {
         let checked = checked(&handle());
         assert!(checked.holds_a_network());
-        let first = checked.network(3, &CancellationToken::never()).expect("no test stops it");
+        let first = checked.network(3, &CancellationToken::never()).expect("no test cancels a run");
         assert!(!checked.holds_a_network(), "the runner owns the network");
-        let second = checked.network(3, &CancellationToken::never()).expect("no test stops it");
+        let second = checked.network(3, &CancellationToken::never()).expect("no test cancels a run");
         assert_eq!(format!("{first:?}"), format!("{second:?}"));
         assert_eq!(first.seed, 3);
     }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_once_and_its_refusal_is_kept() {
+    fn a_scenario_is_read_once_and_its_refusal_is_remembered() {
         let good = Handle::of_text(handle().json());
         assert!(Arc::ptr_eq(&checked(&good), &checked(&good)));
         let bad = Handle::of_text(handle().json().replace(r#""sources":2"#, r#""sources":0"#));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_reading_starts_again() {
+    fn reading_a_scenario_starts_again_after_a_cancellation() {
         let handle = Handle::of_text(handle().json());
         let asked = Cell::new(0);
         let twice = || {

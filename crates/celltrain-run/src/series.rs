@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn every_series_records_samples_by_columns() {
+    fn every_series_records_its_samples_in_columns() {
         let network = network(
             "[port.bottleneck.allocator.equal_share]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {}\n\
              allocator.equal_share = {}\n[vc.tcp1.abr]\n[port.\"sw2->destination1\"]\nbuffer = \"shared\"\n\
@@ -479,9 +479,10 @@ mod tests {
              ports = [\"sw2->destination1\"]\npool.main.policy.complete_sharing = {}\n",
         );
         let all: Vec<&str> = SERIES.iter().map(|series| series.name).collect();
-        let trace = trace(&network, &all, "100us").expect("it is right").expect("it names series");
-        let mut recorder = trace.recorder(&network).expect("it is right");
-        Engine::Fast.run(&network, &mut recorder, |_| true).expect("no test stops it");
+        let trace =
+            trace(&network, &all, "100us").expect("the choice is valid").expect("the choice names at least one series");
+        let mut recorder = trace.recorder(&network).expect("the choice is valid");
+        Engine::Fast.run(&network, &mut recorder, |_| true).expect("no test cancels a run");
         let widths: Vec<usize> = SERIES
             .iter()
             .flat_map(|series| series.columns.iter().map(|_| series.over.width(&recorder, &network)))
@@ -501,19 +502,22 @@ mod tests {
     }
 
     #[test]
-    fn a_memorys_series_has_the_cells_and_the_threshold_of_each_queue() {
+    fn the_series_of_a_memory_has_the_cells_and_the_threshold_of_each_queue() {
         let text = "duration = \"2ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
              [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
              [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 0.5\n";
         let network = build::network(&read_toml(text, "test").expect_scenario(), 1);
-        let trace = trace(&network, &["memory"], "10us").expect("it is right").expect("it names series");
+        let trace = trace(&network, &["memory"], "10us")
+            .expect("the choice is valid")
+            .expect("the choice names at least one series");
         let [recorded, by_reference] = [Engine::Fast, Engine::Reference].map(|engine| {
-            let mut recorder = trace.recorder(&network).expect("it is right");
-            engine.run(&network, &mut recorder, |_| true).expect("no test stops it");
+            let mut recorder = trace.recorder(&network).expect("the choice is valid");
+            engine.run(&network, &mut recorder, |_| true).expect("no test cancels a run");
             Recorded::of(&network, &trace, recorder)
         });
         assert_eq!(recorded, by_reference);
-        let (_, names) = recorded.names.iter().find(|(over, _)| *over == "memory_queues").expect("it is there");
+        let (_, names) =
+            recorded.names.iter().find(|(over, _)| *over == "memory_queues").expect("the observer is still installed");
         assert!(names.iter().all(|name| name.starts_with("sw1/") && name.ends_with("/0")), "{names:?}");
         let [(_, Array::Counts(held)), (_, Array::Counts(shared)), (_, Array::Numbers(thresholds))] =
             &recorded.arrays[..]
@@ -553,10 +557,12 @@ mod tests {
     }
 
     #[test]
-    fn a_series_named_twice_is_recorded_once() {
+    fn a_series_that_is_requested_twice_is_recorded_once() {
         let network = network("");
-        let twice = trace(&network, &["cwnd", "queue", "cwnd"], "1us").expect("it is right").expect("it names series");
+        let twice = trace(&network, &["cwnd", "queue", "cwnd"], "1us")
+            .expect("the choice is valid")
+            .expect("the choice names at least one series");
         assert_eq!(twice.series.len(), 2);
-        assert!(trace(&network, &[], "1us").expect("it is right").is_none());
+        assert!(trace(&network, &[], "1us").expect("the choice is valid").is_none());
     }
 }

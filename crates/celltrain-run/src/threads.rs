@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_item_is_processed_once_and_delivered_on_this_thread() {
+    fn every_item_is_processed_once_and_delivered_on_the_calling_thread() {
         let (here, mut done) = (thread::current().id(), Vec::new());
         let on = |event| {
             assert_eq!(thread::current().id(), here);
@@ -232,11 +232,11 @@ mod tests {
         // With fewer threads, the first thread would wait forever.
         let on = |_| Ok::<_, io::Error>(());
         over((3, 3), |_, _| all.wait(), on).unwrap();
-        over((0, 3), |_, _| unreachable!("there is nothing to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();
+        over((0, 3), |_, _| unreachable!("there is no work to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();
     }
 
     #[test]
-    fn an_error_on_this_thread_stops_running_work_and_starts_no_more() {
+    fn an_error_on_the_calling_thread_stops_running_work_and_starts_no_more() {
         let begun = AtomicUsize::new(0);
         let work = |index, stop: &AtomicBool| {
             begun.fetch_add(1, Ordering::Relaxed);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn this_thread_polls_before_and_during_the_work() {
+    fn the_calling_thread_polls_before_and_during_the_work() {
         let mut looks = 0;
         let on = |event| {
             assert_eq!(event, Event::Look);
@@ -262,18 +262,19 @@ mod tests {
         };
         assert!(over((1, 1), |_, stop| forever(stop), on).is_err());
         assert_eq!(looks, 3);
-        let at_once = over((1, 1), |_, _| panic!("it is not begun"), |_: Event<()>| Err(io::Error::other("no")));
+        let at_once =
+            over((1, 1), |_, _| panic!("the work has not started"), |_: Event<()>| Err(io::Error::other("no")));
         assert!(at_once.is_err());
     }
 
     #[test]
     #[should_panic(expected = "piece 1 is bad")]
-    fn a_panic_of_an_item_is_a_panic_of_the_caller() {
+    fn a_panic_while_an_item_is_processed_reaches_the_caller() {
         let _ = over((3, 2), |index, _| assert_ne!(index, 1, "piece 1 is bad"), |_| Ok::<_, io::Error>(()));
     }
 
     #[test]
-    fn work_on_this_thread_ends_with_the_first_error_of_a_poll() {
+    fn work_on_the_calling_thread_ends_with_the_first_error_of_a_poll() {
         let looks = Cell::new(0);
         let check = || {
             looks.set(looks.get() + 1);

@@ -369,7 +369,7 @@ fn operations(draws: &mut Stream) -> Vec<Operation> {
     for number in 0..OPERATIONS {
         let of_four = PHASES[number as usize * PHASES.len() / OPERATIONS as usize];
         all.push(if draws.below(4) < of_four {
-            let vc = draws.below(u32::try_from(VCS.len()).expect("there are four"));
+            let vc = draws.below(u32::try_from(VCS.len()).expect("the number of VCs is four"));
             Operation::Offer { vc, last: draws.below(12) == 0, tagged: draws.below(4) == 0 }
         } else {
             Operation::Take

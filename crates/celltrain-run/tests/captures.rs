@@ -5,7 +5,7 @@
 //! `CELLTRAIN_CAPTURES_SEED=7` starts with seed 7. Captures are in `target/tmp/captures`.
 
 #[path = "../../celltrain-capture/src/tests/reader.rs"]
-#[allow(dead_code, reason = "the tests of the writer read more")]
+#[allow(dead_code, reason = "only some of the tests that include this file read all fields")]
 mod reader;
 
 use std::collections::BTreeMap;
@@ -167,10 +167,13 @@ fn capture(case: &Case) -> Result<(Vec<u8>, u64), String> {
 fn flow(handle: &Handle, which: Which) -> String {
     let go_on = || true;
     let token = CancellationToken::new(&go_on);
-    let network = handle.checked(&token).and_then(|checked| Ok(checked.network(1, &token)?)).expect("it was accepted");
+    let network = handle
+        .checked(&token)
+        .and_then(|checked| Ok(checked.network(1, &token)?))
+        .expect("the program accepts the scenario");
     let mut flows = network.flows.raw.iter();
     let flow = if which == Which::First { flows.next() } else { flows.next_back() };
-    flow.expect("it has flows").name.clone()
+    flow.expect("the network has flows").name.clone()
 }
 
 /// Reads a capture. Returns the number of whole packets.
@@ -187,8 +190,12 @@ fn read(case: &Case, file: &[u8], count: u64) -> usize {
         let ip = match (case.kind, case.is_vc_mux) {
             ("ip", _) => Some(packet.bytes.clone()),
             // Behind the header of ERF and of the cell, and behind the four bytes of SUNATM.
-            ("aal5", false) => Some(unframed(case, aal5::parse(&packet.bytes[20..]).expect("a whole frame").payload)),
-            ("aal5", true) => Some(unframed(case, aal5::parse(&packet.bytes[4..]).expect("a whole frame").payload)),
+            ("aal5", false) => {
+                Some(unframed(case, aal5::parse(&packet.bytes[20..]).expect("the captured frame is whole").payload))
+            }
+            ("aal5", true) => {
+                Some(unframed(case, aal5::parse(&packet.bytes[4..]).expect("the captured frame is whole").payload))
+            }
             (kind, _) => {
                 let mut cell = packet.bytes.clone();
                 if kind == "wireshark_cells" {
@@ -200,11 +207,11 @@ fn read(case: &Case, file: &[u8], count: u64) -> usize {
                 assert_eq!(cell.len(), CELL_BYTES);
                 let header = CellHeader::parse(&cell[..5]).unwrap_or_else(|error| panic!("{error}: {case:?}"));
                 if header.pti == 6 {
-                    RmCell::parse(&cell).expect("an RM cell");
+                    RmCell::parse(&cell).expect("the payload is that of an RM cell");
                     continue;
                 }
                 let at = (packet.interface, packet.flags, header.vpi, header.vci);
-                let payload = cell[5..].try_into().expect("48 bytes");
+                let payload = cell[5..].try_into().expect("the payload has 48 bytes");
                 let frame = frames.entry(at).or_insert_with(Reassembler::new).accept(&payload, header.last_cell());
                 // Frames are cut by policies, on links and at the edges of the window.
                 frame.and_then(Result::ok).map(|pdu| unframed(case, pdu.payload))
@@ -212,7 +219,7 @@ fn read(case: &Case, file: &[u8], count: u64) -> usize {
         };
         if let Some(ip) = ip {
             let parsed = SlicedPacket::from_ip(&ip).unwrap_or_else(|error| panic!("{error}: {case:?}"));
-            let transport = parsed.transport.as_ref().expect("TCP or UDP");
+            let transport = parsed.transport.as_ref().expect("the packet is TCP or UDP");
             assert!(matches!(transport, TransportSlice::Tcp(_) | TransportSlice::Udp(_)), "{case:?}");
             whole += 1;
         }
@@ -221,13 +228,17 @@ fn read(case: &Case, file: &[u8], count: u64) -> usize {
 }
 
 fn unframed(case: &Case, payload: Vec<u8>) -> Vec<u8> {
-    if case.is_vc_mux { payload } else { llc_snap::parse(&payload).expect("LLC/SNAP").to_vec() }
+    if case.is_vc_mux {
+        payload
+    } else {
+        llc_snap::parse(&payload).expect("the payload begins with an LLC/SNAP header").to_vec()
+    }
 }
 
 /// Returns the check byte of a cell's header.
 fn hec(header: [u8; 4]) -> u8 {
     let with = |check: u8| [&header[..], &[check]].concat();
-    (0..=u8::MAX).find(|&check| reader::hec_is_right(&with(check))).expect("one is right")
+    (0..=u8::MAX).find(|&check| reader::hec_is_right(&with(check))).expect("one of 256 checksums is correct")
 }
 
 /// Reads a capture with tshark. Returns a description of the problem, if there is one.

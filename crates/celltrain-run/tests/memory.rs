@@ -61,7 +61,7 @@ fn the_memory_of_a_run_is_between_the_lower_bound_and_the_likely_amount() {
         network.requests.drops_closed = true;
         peak(ALLOCATED.current_usage(), || {
             let mut tally = Tally::new(&network, &MeasureOptions::default(), true);
-            Engine::Fast.run(&network, &mut tally, |_| true).expect("nothing interrupts it");
+            Engine::Fast.run(&network, &mut tally, |_| true).expect("nothing cancels this run");
         })
     });
     assert!(long < 3 * short, "eight times the requests take {long} bytes instead of {short}");
@@ -69,7 +69,7 @@ fn the_memory_of_a_run_is_between_the_lower_bound_and_the_likely_amount() {
     let short = "n_source = {sources = 2, link_delay = '5us'}";
     let network =
         network((short, "buffer = 1000\npolicy.tail_drop = {}\nallocator.erica.interval = '1ps'\n[vc.'tcp1-2'.abr]"));
-    let network = Network { duration: "5ms".parse().expect("it is a time"), ..network };
+    let network = Network { duration: "5ms".parse().expect("the text is a duration"), ..network };
     for engine in Engine::ALL {
         let taken = peak(ALLOCATED.current_usage(), || drop(engine.run_to_end(&network)));
         assert!(taken < 1 << 20, "{}: {taken}", engine.name());

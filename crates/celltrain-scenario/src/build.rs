@@ -46,7 +46,7 @@ pub struct ResolvedScenario<'a> {
 
 /// Builds the network of a checked scenario for a run with `seed`.
 pub fn network(scenario: &Scenario, seed: u64) -> Network {
-    network_unless(scenario, seed, &CancellationToken::never()).expect("no test stops it")
+    network_unless(scenario, seed, &CancellationToken::never()).expect("no test cancels a run")
 }
 
 /// Builds the network of a checked scenario, unless cancelled.

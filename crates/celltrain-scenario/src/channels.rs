@@ -49,7 +49,7 @@ pub fn channels(layout: &Layout) -> Channels {
             continue;
         }
         let paths: Vec<&[LinkIndex]> = branches.iter().map(|&[vc, _]| channels.vcs[vc].path.as_slice()).collect();
-        let at = meeting(&paths).expect("checks refuse branches that never meet");
+        let at = meeting(&paths).expect("the check refuses branches that never meet");
         let merge = channels.merges.push_and_get_key(Merge { name: name.to_string(), at });
         for [vc, _] in branches {
             channels.vcs[vc].merge = Some(merge);

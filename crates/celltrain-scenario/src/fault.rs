@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_value_keeps_both_ends_and_states_its_length() {
+    fn a_long_value_in_a_message_is_shortened_in_the_middle_and_its_length_is_stated() {
         assert_eq!(shortened(&"ä".repeat(40), 40), "ä".repeat(40));
         let value = format!("{}Mbps", "9".repeat(1_000_000));
         assert_eq!(shortened(&value, 40), "99999999... (1000004 in all) ...9999Mbps");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_near_miss_finds_the_name_meant() {
+    fn a_misspelt_name_gets_the_suggestion_of_the_nearest_name() {
         assert_eq!(nearest("bufer", ["buffer", "policy"]), Some("buffer"));
         assert_eq!(nearest("selectivedrop", ["epd", "selective_drop"]), Some("selective_drop"));
         assert_eq!(nearest("xyzzy", ["buffer", "policy"]), None);

@@ -253,7 +253,9 @@ impl<'a> Form<'a> {
 
     fn resolve(&self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str() {
-            Some(reference) => &self.definitions[reference.rsplit('/').next().expect("rsplit yields one")],
+            Some(reference) => {
+                &self.definitions[reference.rsplit('/').next().expect("splitting a text gives at least one part")]
+            }
             None => schema,
         }
     }

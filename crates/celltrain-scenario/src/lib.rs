@@ -81,12 +81,12 @@ pub type Fits<'a> = dyn Fn(Candidate<'_>) -> Result<(), String> + 'a;
 
 /// Reads a scenario in TOML. `source` is the name used in faults, usually the file name.
 pub fn read_toml(text: &str, source: &str) -> Reading {
-    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.toml(text).expect("no test stops it")
+    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.toml(text).expect("no test cancels a run")
 }
 
 /// Reads a scenario in JSON, with the same keys as in TOML. Its faults have no line numbers.
 pub fn read_json(text: &str, source: &str) -> Reading {
-    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.json(text).expect("no test stops it")
+    Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.json(text).expect("no test cancels a run")
 }
 
 /// Reader of scenarios: a source name, a size check, and a cancellation check. Large scenarios take seconds to read.

@@ -4,7 +4,7 @@
 //! the policy, at times spread over a run, and empties the buffer in between. It also offers a 12-cell frame while
 //! another frame is waiting, and while a frame and a single cell of another VC are waiting.
 
-#![expect(clippy::arithmetic_side_effects, reason = "counts of the few frames of a probe")]
+#![expect(clippy::arithmetic_side_effects, reason = "no overflow: a probe sends few frames")]
 
 pub mod memory;
 

@@ -275,7 +275,11 @@ fn connect(
 
 /// Returns the arrivals of a table `requests`, unless it has a fault. `senders` is the sum of the rates of the links on
 /// which the requests leave their hosts, or `None` if the hosts have faults.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked against the longest run")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "no overflow: the value was compared with the longest run"
+)]
 fn requests_of(
     own: &RequestOptions,
     tcp: &TcpConfig,

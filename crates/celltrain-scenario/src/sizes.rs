@@ -45,7 +45,7 @@ pub(crate) fn resolve(options: &SizeOptions, scope: &mut Scope<'_>) -> Option<Si
 /// Returns the rows of a shipped file.
 fn rows(text: &str) -> Vec<(f64, f64)> {
     let lines = text.lines().filter(|line| !line.starts_with('#')).skip(1);
-    let number = |text: &str| text.parse::<f64>().expect("shipped files have numbers");
+    let number = |text: &str| text.parse::<f64>().expect("shipped distributions contain only numbers");
     lines.filter_map(|line| line.split_once(',')).map(|(bytes, share)| (number(bytes), number(share))).collect()
 }
 
@@ -117,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_distributions_have_the_means_of_their_points() {
+    fn the_mean_of_each_shipped_distribution_follows_from_its_points() {
         let mean = |name: &str| {
-            let sizes = resolved(&SizeOptions::Named(name.to_string())).0.expect("it is shipped");
+            let sizes = resolved(&SizeOptions::Named(name.to_string())).0.expect("the distribution is shipped");
             sizes.mean_of(|bytes| bytes)
         };
         // The expected means are sums over the middles of intervals, each times its share.
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_not_a_distribution_is_refused_with_the_number_that_would_be_right() {
+    fn numbers_that_are_not_a_distribution_are_refused_with_the_correct_number() {
         assert_eq!(points(&[(1.0, 0.0), (10.0, 0.5), (20.0, 1.0)]), Vec::<String>::new());
         for (rows, says) in [
             (
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_distribution_is_refused_with_the_one_that_was_meant() {
+    fn a_misspelt_distribution_is_refused_with_the_nearest_name() {
         let words = |name: &str| resolved(&SizeOptions::Named(name.to_string())).1.join("\n");
         assert!(
             words("web_serch")

@@ -75,7 +75,7 @@ fn messages(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_valid_file_is_read_with_its_defaults() {
+fn a_valid_scenario_is_read_with_its_defaults() {
     let reading = read(GOOD);
     assert_eq!(reading.faults, []);
     let scenario = reading.scenario.unwrap();
@@ -87,7 +87,7 @@ fn a_valid_file_is_read_with_its_defaults() {
 }
 
 #[test]
-fn a_general_network_finds_its_paths_and_its_bottleneck() {
+fn paths_and_the_bottleneck_of_a_general_network_are_found() {
     let scenario = read(GENERAL).scenario.unwrap();
     let network = build::network(&scenario, 1);
     assert_eq!(network.links[network.bottleneck].name, "s->t");
@@ -164,7 +164,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn a_chain_has_long_connections_over_all_switches_and_others_over_two() {
+fn a_chain_has_connections_over_all_switches_and_connections_over_two_switches() {
     let network = build::network(&read(CHAIN).scenario.unwrap(), 1);
     let path = |flow: &str| links(&network, network.flows.iter().find(|own| own.name == flow).unwrap().data_vc);
     let long = ["long-source2->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->long-destination2"];
@@ -189,7 +189,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn a_star_sends_to_one_around_or_to_all() {
+fn hosts_of_a_star_send_to_one_host_to_the_next_host_or_to_all_hosts() {
     let ends = |pattern: &str| -> Vec<String> {
         let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
         let network = build::network(&read(&text).scenario.unwrap(), 1);
@@ -219,7 +219,7 @@ fn sources_and_hosts_can_have_individual_links() {
 }
 
 #[test]
-fn a_link_may_differ_on_the_way_back() {
+fn the_two_directions_of_a_link_may_differ() {
     let text =
         GENERAL.replace("rate = \"34.368Mbps\"", "rate = \"34.368Mbps\", rate_back = \"2Mbps\", delay_back = \"7ms\"");
     let network = build::network(&read(&text).scenario.unwrap(), 1);
@@ -258,7 +258,7 @@ fn the_shares_of_a_chain_match_the_formula() {
 }
 
 #[test]
-fn shares_follow_from_the_slowest_lines_upward() {
+fn max_min_shares_are_assigned_from_the_slowest_lines_upward() {
     // Calculated by hand: tcp2 gets 10, tcp5 gets 20, and three flows share the remaining 125.52.
     let third = 125.52 / 3.0 * PAYLOAD;
     let text = GOOD.replace(
@@ -279,7 +279,7 @@ fn shares_follow_from_the_slowest_lines_upward() {
 }
 
 #[test]
-fn fairness_by_max_min_shares_compares_parts_of_them() {
+fn fairness_by_max_min_shares_compares_each_goodput_divided_by_its_share() {
     // Nothing is lost, so all flows send as much as they can.
     let text = GOOD
         .replace("10s", "300ms")
@@ -294,11 +294,14 @@ fn fairness_by_max_min_shares_compares_parts_of_them() {
     assert!(near(&fair, &goodputs_mbps(&network)) && (fair[0] - 5.0 * PAYLOAD).abs() < 1e-9);
     assert_eq!(result.fairness_max_min, jain(&parts));
     assert_eq!(result.fairness, jain(&goodputs));
-    assert!(result.fairness_max_min.unwrap() > result.fairness.unwrap() + 0.1, "slow lines are not unfairness");
+    assert!(
+        result.fairness_max_min.unwrap() > result.fairness.unwrap() + 0.1,
+        "slow lines do not make the network unfair"
+    );
 }
 
 #[test]
-fn networks_beyond_a_stated_size_are_refused_before_anything_is_laid_out() {
+fn networks_beyond_the_documented_size_are_refused_before_they_are_built() {
     let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
     let text = GENERAL.replace("links = [", &format!("links = [{links}"));
     assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; at most 100000 are possible"]);
@@ -319,7 +322,7 @@ fn networks_beyond_a_stated_size_are_refused_before_anything_is_laid_out() {
 }
 
 #[test]
-fn a_network_with_thousands_of_faults_reports_the_first() {
+fn a_network_with_thousands_of_faults_reports_the_first_of_them() {
     let mut links = String::new();
     for i in 0..5_000 {
         writeln!(links, r#"{{ between = ["x{i}", "y{i}"] }},"#).unwrap();
@@ -343,7 +346,7 @@ fn only_the_first_of_very_many_faults_are_reported() {
 }
 
 #[test]
-fn a_truncated_file_is_not_toml() {
+fn a_truncated_scenario_is_refused_as_invalid_toml() {
     let faults = read(&GOOD[..GOOD.len() / 2]).faults;
     assert!(!faults.is_empty());
     assert!(faults.iter().all(|fault| fault.line.is_some()));
@@ -385,7 +388,7 @@ policy.ppd = {}
 
 /// Checks the reader's messages for the changes in `readings.txt`, whose format is explained there.
 #[test]
-fn the_saved_readings_match_the_reader() {
+fn reading_the_example_scenarios_gives_the_saved_results() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/readings.txt");
     let written = std::fs::read_to_string(path).unwrap();
     let bases =
@@ -411,7 +414,7 @@ fn the_saved_readings_match_the_reader() {
         return;
     }
     let first = found.lines().zip(written.lines()).find(|(now, then)| now != then);
-    assert!(found.lines().eq(written.lines()), "{path}: the message now and before: {first:?}");
+    assert!(found.lines().eq(written.lines()), "{path}: the message differs from the saved one: {first:?}");
 }
 
 /// Applies the changes in a line of `readings.txt`.
@@ -452,7 +455,7 @@ lose = [{{ flow = "tcp2", every = {{ cells = 100 }} }}, {{ vc = "tcp1-acks", eve
 }
 
 #[test]
-fn a_file_size_applies_to_the_whole_network() {
+fn a_file_size_in_the_tcp_table_applies_to_all_flows_of_the_network() {
     for (size, bytes) in [("file_size = \"100kB\"", Some(100_000)), ("file_size = \"512B\"", Some(512)), ("", None)] {
         let scenario = read(&format!("{GOOD}\n[measure]\n{size}")).scenario.unwrap();
         assert_eq!(build::network(&scenario, 1).file_size.map(|size| size.bytes), bytes);
@@ -505,13 +508,13 @@ proptest! {
     })]
 
     #[test]
-    fn the_reader_never_panics_on_any_text(text in ".{0,200}") {
+    fn no_text_makes_the_reader_panic(text in ".{0,200}") {
         read(&text);
         read_json(&text, "x");
     }
 
     #[test]
-    fn no_damage_to_a_valid_file_panics_the_reader(
+    fn no_damage_to_a_valid_scenario_makes_the_reader_panic(
         good in prop_oneof![Just(GENERAL), Just(GOOD), Just(REQUESTS)],
         at in any::<prop::sample::Index>(),
         length in 0usize..12,
@@ -529,7 +532,7 @@ proptest! {
 }
 
 #[test]
-fn a_megabyte_in_any_value_gives_a_short_message() {
+fn a_value_of_a_megabyte_gives_a_short_message() {
     // Regression: the value of a quantity, a name and an unknown key were quoted in full.
     let long = "9".repeat(1_000_000);
     for (from, to) in [

@@ -30,7 +30,7 @@ fn the_fingerprint_of_every_shipped_scenario_is_unchanged() {
 }
 
 #[test]
-#[ignore = "long: the nightly job runs it"]
+#[ignore = "slow; the nightly job runs this test"]
 fn both_engines_agree_on_every_shipped_scenario_with_and_without_tracing() {
     // The runs of the reference engine come last and are not repeated.
     let runs = runs();
@@ -45,7 +45,10 @@ fn is_the_same_as_last_time(runs: &[Run], found: &[RunResult]) {
     let mut now = BTreeMap::new();
     for (run, result) in runs.iter().zip(found) {
         let of_others = now.entry((&run.scenario, run.seed)).or_insert_with(|| result.clone());
-        assert!(of_others == result, "{run:?}: both engines agree, watched or not: {of_others:?} and {result:?}");
+        assert!(
+            of_others == result,
+            "{run:?}: both engines agree, with and without tracing: {of_others:?} and {result:?}"
+        );
     }
     let mut text = String::from("scenario,seed,fingerprint\n");
     for ((scenario, seed), result) in now {
@@ -58,7 +61,7 @@ fn is_the_same_as_last_time(runs: &[Run], found: &[RunResult]) {
         text.lines().filter_map(|line| line.rsplit_once(',')).map(|(k, v)| (k.to_string(), v.to_string())).collect()
     };
     let then = std::fs::read_to_string(&table).unwrap();
-    assert_eq!(rows(&text), rows(&then), "a run changed: see the head of this file");
+    assert_eq!(rows(&text), rows(&then), "the fingerprint of a run changed: see the beginning of this file");
 }
 
 #[derive(Debug)]
@@ -86,7 +89,7 @@ fn runs() -> Vec<Run> {
 impl Run {
     fn result(&self) -> RunResult {
         let reading = read_toml(&self.text, &self.scenario);
-        let mut scenario = reading.scenario.expect("shipped scenarios are good");
+        let mut scenario = reading.scenario.expect("every shipped scenario is valid");
         // Networks with requests are large, and reach all of these within their own time.
         if scenario.requests.is_empty() {
             scenario.duration = DURATION.parse().unwrap();
@@ -100,13 +103,13 @@ impl Run {
     }
 
     fn hosted(&self, scenario: &Scenario, network: &Network, probe: &mut impl Probe) -> RunResult {
-        let run = match hosts(scenario, network).expect("this build has all stacks") {
+        let run = match hosts(scenario, network).expect("this build includes all stacks") {
             Some(hosts) => {
                 self.engine.run_hosted(network, probe, |_| true, |simulation| hosts.run(simulation, |_, _| ()))
             }
             None => self.engine.run(network, probe, |_| true).map_err(Into::into),
         };
-        run.expect("nothing interrupts it")
+        run.expect("nothing cancels this run")
     }
 }
 
@@ -140,5 +143,5 @@ fn on_threads(threads: usize, runs: &[Run]) -> Vec<RunResult> {
             });
         }
     });
-    found.into_inner().unwrap().into_iter().map(|result| result.expect("every run was made")).collect()
+    found.into_inner().unwrap().into_iter().map(|result| result.expect("every run has a result")).collect()
 }

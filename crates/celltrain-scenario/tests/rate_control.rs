@@ -38,7 +38,7 @@ fn ten_sources(icr: &str) -> Network {
 }
 
 #[test]
-fn ten_active_vcs_have_a_tenth_each_from_any_initial_rate() {
+fn ten_active_abr_vcs_each_get_a_tenth_of_the_link_from_any_initial_rate() {
     for icr in ["10kbps", "1Mbps", "15.552Mbps", "50Mbps", "155.52Mbps"] {
         let (rates, _) = rates(&ten_sources(icr));
         // Ten round trips over six links of 1 ms, each with the delay of a full buffer: 1000 cells of 2.73 us.
@@ -143,7 +143,8 @@ fn a_source_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
     let (rates_without, without) = rates(&stopped_by_marks(""));
     let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
     // In the results, each data VC is followed by its acknowledgement VC.
-    let stopped = (0..2).find(|flow| without.abr[2 * flow].acr_mbps == 0.0).expect("one leaves the link to the other");
+    let stopped =
+        (0..2).find(|flow| without.abr[2 * flow].acr_mbps == 0.0).expect("one of the two sources has stopped");
     let back = |rates: &[Vec<f64>]| rates.windows(2).filter(|w| w[0][stopped] == 0.0 && w[1][stopped] > 0.0).count();
     assert!(rates_without[500..].iter().all(|now| now[stopped] == 0.0), "stopped for good");
     assert!(back(&rates_with[500..]) > 2, "stopped and back again and again: {}", back(&rates_with[500..]));
@@ -159,7 +160,7 @@ fn a_source_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
 }
 
 #[test]
-fn if_both_directions_are_stopped_out_of_rate_rm_cells_restart_both() {
+fn out_of_rate_rm_cells_restart_both_directions_after_both_were_stopped() {
     // ICR is one cell per second in both directions, so an in-rate answer would take a second.
     let network = |out_of_rate: bool| {
         network(&format!(
@@ -230,7 +231,7 @@ fn intermittent_ubr_does_not_stop_abr() {
             assert!(now[..2].iter().all(|rate| *rate > 10.0), "{allocator}: {now:?} Mb/s");
         }
         // The last burst ends after 950 ms.
-        let late = rates.last().expect("it is recorded")[..2].iter().sum::<f64>();
+        let late = rates.last().expect("the series has at least one sample")[..2].iter().sum::<f64>();
         assert!((0.85..1.1).contains(&(late / 155.52)), "{allocator}: {late} Mb/s");
         assert_eq!(fast, Engine::Reference.run_to_end(&network), "{allocator}");
     }
@@ -263,7 +264,7 @@ fn four_vcs(rest: &str) -> Network {
 }
 
 #[test]
-fn the_shares_of_abr_vcs_leave_room_for_rm_cells_and_end_at_pcr() {
+fn the_ideal_shares_of_abr_vcs_leave_room_for_rm_cells_and_are_at_most_pcr() {
     let near = |rest: &str, of_line: [f64; 4]| {
         // 512 bytes in 12 cells.
         let expected = of_line.map(|rate| rate * 512.0 / 636.0);
@@ -288,7 +289,7 @@ fn the_shares_of_abr_vcs_leave_room_for_rm_cells_and_end_at_pcr() {
 /// The max-min reference used to give ABR the whole link despite other classes, and gave no VC the rate that a PCR left
 /// unused.
 #[test]
-fn the_reference_counts_pcr_and_the_other_classes() {
+fn the_reference_rates_of_abr_consider_pcr_and_other_service_classes() {
     let vbr = "vc.tcp4.class = \"vbr\"\nflow.tcp4.traffic.on_off = { rate = \"80Mbps\", on = \"5ms\", off = \"5ms\" }";
     let ubr = "flow.tcp3.traffic.constant_rate = { rate = \"15Mbps\" }";
     let third = (155.52 - 40.0) / 3.0;
@@ -303,7 +304,7 @@ fn the_reference_counts_pcr_and_the_other_classes() {
     ] {
         let network = four_vcs(&format!("vc.tcp1.abr = {abr}\nvc.tcp2.abr = {{}}\n{rest}"));
         let (rates, fast) = rates(&network);
-        let last = &rates.last().expect("it is recorded")[..2];
+        let last = &rates.last().expect("the series has at least one sample")[..2];
         let close = last.iter().zip(expected).all(|(rate, expected)| (rate / expected - 1.0).abs() < 1e-9);
         assert!(close, "{last:?}, not {expected:?}: {abr}\n{rest}");
         assert_eq!(fast, Engine::Reference.run_to_end(&network), "{abr}\n{rest}");
@@ -311,7 +312,7 @@ fn the_reference_counts_pcr_and_the_other_classes() {
 }
 
 #[test]
-fn an_edge_device_can_be_watched_at_any_instant() {
+fn the_state_of_an_edge_device_can_be_read_at_any_instant() {
     // A cell takes 265 ticks of 10.3 ns, so that these steps occur at every phase of a cell. The device forwards cells
     // up to the next step; cells that begin just after it must not have left.
     let network = network(

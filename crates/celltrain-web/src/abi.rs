@@ -3,8 +3,8 @@
 //! A worker allocates a request buffer, writes a request into it, makes the call, and reads the answer and its columns
 //! from memory before the next call. No memory is shared: there is one thread, which handles one request at a time.
 
-#![allow(unsafe_code, reason = "names of exports and imports; no memory is touched here by address")]
-#![allow(unreachable_pub, reason = "exports, which nothing in Rust calls")]
+#![allow(unsafe_code, reason = "the attributes only name exports and imports and access no memory")]
+#![allow(unreachable_pub, reason = "nothing in Rust calls these exported functions")]
 
 use std::cell::RefCell;
 use std::panic;

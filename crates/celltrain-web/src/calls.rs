@@ -143,7 +143,7 @@ fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Re
                 let log = Log::new(&choice, network, &mut sink).map_err(|wrong| Refusal::of(&wrong.into()))?;
                 let mut observers = Observers { log: Some(log), ..Observers::default() };
                 go_on(&mut observers)?;
-                observers.log.expect("it is there").finish();
+                observers.log.expect("the observer is still installed").finish();
                 Ok(())
             })?;
             let shown = tables.json(choice.kinds(), columns);
@@ -173,7 +173,7 @@ fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Re
                 history = observers.buffer.map(Buffer::history);
                 Ok(())
             })?;
-            Ok(buffer::json(history.expect("the run was recorded"), columns))
+            Ok(buffer::json(history.expect("the buffer was recorded"), columns))
         }
     }
 }
@@ -184,7 +184,7 @@ fn engine_named(name: &str) -> Result<Engine, Refusal> {
 
 /// Converts seconds to a duration of whole picoseconds. Values that are out of range become 0 or the longest duration.
 fn seconds(number: f64) -> Duration {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast stays within bounds")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the values fit the type of the cast")]
     Duration { picoseconds: (number * 1e12).round() as u64 }
 }
 
@@ -249,7 +249,7 @@ fn run(
     }
     let (stopped, progress) = (AtomicBool::new(false), Progress::with_callback(on_progress));
     let finished = runner::one(handle, seed, how, &stopped, &progress).map_err(refused)?;
-    let answer: Value = serde_json::from_str(&finished.answer).expect("it was written as JSON");
+    let answer: Value = serde_json::from_str(&finished.answer).expect("the answer is valid JSON");
     let series = finished.series.map(|recorded| recorded_json(recorded, columns));
     let requests = finished.records.map(|records| requests_json(records, columns));
     Ok(json!({"answer": answer, "series": series, "requests": requests}))

@@ -76,7 +76,7 @@ fn first_header_mut(table: &mut Table) -> &mut Table {
     let has_header = !table.is_implicit();
     let inner = table.iter().find(|(_, item)| item.is_table()).map(|(key, _)| key.to_owned());
     match inner {
-        Some(key) if !has_header => first_header_mut(table[&key].as_table_mut().expect("it is a table")),
+        Some(key) if !has_header => first_header_mut(table[&key].as_table_mut().expect("the value is a table")),
         _ => table,
     }
 }
@@ -132,11 +132,11 @@ buffer = 7
 
     fn set(path: &str, value: &Json) -> String {
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
-        edited(TEXT, &path, Some(value).filter(|value| !value.is_null())).expect("it can be set")
+        edited(TEXT, &path, Some(value).filter(|value| !value.is_null())).expect("the value can be set")
     }
 
     #[test]
-    fn a_value_is_replaced_in_place_and_comments_stay() {
+    fn replacing_a_value_in_a_scenario_keeps_its_place_and_comments() {
         assert_eq!(
             set("port.bottleneck.policy.epd.threshold", &json!(90)),
             TEXT.replace("threshold = 80   # cells", "threshold = 90   # cells")
@@ -145,7 +145,7 @@ buffer = 7
     }
 
     #[test]
-    fn a_table_replaces_another_at_its_place_with_its_comment() {
+    fn a_table_that_replaces_another_keeps_its_place_and_comment() {
         assert_eq!(
             set("port.bottleneck.policy", &json!({"fba": {"threshold": 0.9, "z": 0.8}})),
             TEXT.replace("policy.epd]\nthreshold = 80   # cells\n", "policy.fba]\nthreshold = 0.9\nz = 0.8\n")
@@ -157,7 +157,7 @@ buffer = 7
     }
 
     #[test]
-    fn a_missing_key_is_added_to_its_table_and_a_removed_key_leaves_the_rest() {
+    fn adding_or_removing_a_key_leaves_the_rest_of_a_scenario_unchanged() {
         assert_eq!(
             set("topology.n_source.link_delay", &json!("5us")),
             TEXT.replace("sources = 2\n", "sources = 2\nlink_delay = \"5us\"\n")

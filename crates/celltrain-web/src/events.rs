@@ -51,7 +51,7 @@ impl<'a> Tables<'a> {
         let Self { mut grown, rows, .. } = self;
         let mut all = Map::new();
         for &kind in kinds {
-            let names = lines[kind as usize]["columns"].as_array().expect("a table has columns");
+            let names = lines[kind as usize]["columns"].as_array().expect("every table of events has columns");
             let of_kind = grown.remove(&kind).unwrap_or_else(|| names.iter().map(Growing::empty).collect());
             let mut table = Map::new();
             for (name, column) in names.iter().zip(of_kind) {
@@ -60,7 +60,7 @@ impl<'a> Tables<'a> {
                     Growing::Flags(values) => columns.put(values),
                     Growing::Words(places, words) => json!({"at": columns.put(places), "words": words}),
                 };
-                table.insert(name["name"].as_str().expect("a column has a name").to_owned(), shown);
+                table.insert(name["name"].as_str().expect("every column has a name").to_owned(), shown);
             }
             let rows = rows.get(&kind).copied().unwrap_or(0);
             all.insert(name_of(kind).to_owned(), json!({"rows": rows, "columns": table}));
@@ -105,7 +105,7 @@ impl Growing {
                 let place = |&at: &i32| usize::try_from(at).map_or(-1, |at| of_block[at]);
                 into.extend(places[..most].iter().map(place));
             }
-            _ => unreachable!("blocks of a kind have the same columns"),
+            _ => unreachable!("all blocks of a kind have the same columns"),
         }
     }
 }
@@ -115,7 +115,7 @@ fn place_of(known: &mut Vec<String>, word: &str) -> i32 {
         known.push(word.to_owned());
         known.len() - 1
     });
-    i32::try_from(place).expect("a network has fewer parts than 2^31")
+    i32::try_from(place).expect("the parts of a network are fewer than 2^31")
 }
 
 fn length_of(values: &Values) -> usize {

@@ -17,7 +17,7 @@ pub(crate) fn described(
     let is_source = |link| network.vcs.iter().any(|vc| vc.abr.is_some() && vc.path.first() == Some(&link));
     let merges = |link| network.vcs.iter().any(|vc| vc.merge.is_some() && vc.path.contains(&link));
     for (shown, (number, link)) in
-        described["links"].as_array_mut().expect("a list").iter_mut().zip(network.links.iter_enumerated())
+        described["links"].as_array_mut().expect("the value is a list").iter_mut().zip(network.links.iter_enumerated())
     {
         token.tick(1)?;
         shown["buffer_cells"] = json!(link.buffer);

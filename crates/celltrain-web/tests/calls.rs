@@ -23,7 +23,7 @@ fn limits() -> Value {
 
 fn ask(request: &Value) -> (Value, Vec<Column>) {
     let answered = answer(request.to_string().as_bytes(), |_| ());
-    (serde_json::from_str(&answered.text).expect("an answer is JSON"), answered.columns)
+    (serde_json::from_str(&answered.text).expect("the answer is valid JSON"), answered.columns)
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_malformed_request_is_an_error_not_a_panic() {
 }
 
 #[test]
-fn a_run_equals_the_command_lines_run_and_reports_progress() {
+fn a_run_on_the_page_equals_the_run_of_the_command_line_and_reports_progress() {
     static TOLD: AtomicU64 = AtomicU64::new(0);
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": null, "series": null, "limits": limits()});
@@ -43,14 +43,14 @@ fn a_run_equals_the_command_lines_run_and_reports_progress() {
         assert!((0.0..=1.0).contains(&done));
         TOLD.fetch_add(1, Ordering::Relaxed);
     });
-    let answer: Value = serde_json::from_str(&answered.text).expect("it is JSON");
+    let answer: Value = serde_json::from_str(&answered.text).expect("the text is valid JSON");
     assert_eq!(answer["ok"]["answer"]["seed"], 3);
     assert_eq!(answer["ok"]["answer"]["fingerprint"].as_str().map(str::len), Some(16));
     assert!(TOLD.load(Ordering::Relaxed) > 0);
 }
 
 #[test]
-fn series_are_columns_referenced_by_the_answer() {
+fn the_answer_refers_to_the_columns_of_its_series() {
     let series = json!({"names": ["queue", "occupancy"], "ports": "all", "step": "10ms"});
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": "fast", "series": series, "limits": limits()});
@@ -68,7 +68,7 @@ fn series_are_columns_referenced_by_the_answer() {
 }
 
 #[test]
-fn a_run_returns_a_row_for_each_request_if_asked() {
+fn a_run_returns_a_row_for_each_request_on_demand() {
     let toml = r#"
         duration = "10ms"
         [topology.leaf_spine]

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_that_are_lost_and_those_that_are_discarded_count_alike() {
+    fn the_loss_ratio_counts_lost_and_discarded_cells() {
         let counters = PortCounters { offered: 200, lost_overflow: 1, discarded_frame: 99, ..PortCounters::default() };
         assert_eq!(loss_ratio(&counters), Some(0.5));
         assert_eq!(loss_ratio(&PortCounters { lost_overflow: 200, discarded_frame: 0, ..counters }), Some(1.0));

@@ -47,7 +47,7 @@ struct Event {
 }
 
 fn event(time: Duration, is_sent: bool, packet: &[u8]) -> Event {
-    let packet = SlicedPacket::from_ip(packet).expect("it is IP");
+    let packet = SlicedPacket::from_ip(packet).expect("the packet is valid IP");
     let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("it is TCP") };
     let (sequence, ack) = (tcp.sequence_number(), tcp.acknowledgment_number());
     Event { time, is_sent, sequence, ack, bytes: tcp.payload().len() }
@@ -55,14 +55,14 @@ fn event(time: Duration, is_sent: bool, packet: &[u8]) -> Event {
 
 impl Stack for Watched {
     fn on_packet(&mut self, now: Duration, packet: &[u8]) {
-        self.log.lock().expect("one thread").push(event(now, false, packet));
+        self.log.lock().expect("no other thread has panicked with the lock").push(event(now, false, packet));
         self.stack.on_packet(now, packet);
     }
 
     fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
         let before = out.len();
         self.stack.poll(now, out);
-        self.log.lock().expect("one thread").extend(out[before..].iter().map(|packet| event(now, true, packet)));
+        self.log.lock().expect("no other thread has panicked with the lock").extend(out[before..].iter().map(|packet| event(now, true, packet)));
     }
 
     fn next_timeout(&self) -> Option<Duration> {
@@ -92,12 +92,12 @@ fn run(lost: &[u64], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn Stac
         };
         [watched(sender, Side::Sender), watched(receiver, Side::Receiver)]
     });
-    std::mem::take(&mut *log.lock().expect("one thread"))
+    std::mem::take(&mut *log.lock().expect("no other thread has panicked with the lock"))
 }
 
 /// Prints the retransmissions, each with the number of segments in flight.
 fn retransmissions(name: &str, events: &[Event]) {
-    let first = events.iter().find(|event| event.bytes > 0).expect("it sends data").sequence;
+    let first = events.iter().find(|event| event.bytes > 0).expect("the connection sends data").sequence;
     let position = |sequence: u32| sequence.wrapping_sub(first);
     let (mut newest, mut duplicates, mut acknowledged) = (0, 0, 0);
     let mut again: Vec<(Duration, u32, usize, u32)> = Vec::new();
@@ -111,7 +111,7 @@ fn retransmissions(name: &str, events: &[Event]) {
                 let flight = (newest - acknowledged).div_ceil(MSS);
                 again.push((event.time, position(event.sequence) / MSS, duplicates, flight));
             }
-            newest = newest.max(position(event.sequence) + u32::try_from(event.bytes).expect("segments are short"));
+            newest = newest.max(position(event.sequence) + u32::try_from(event.bytes).expect("the length of a segment fits 32 bits"));
         }
     }
     println!("{name}: retransmissions: {}", again.len());
@@ -129,7 +129,7 @@ fn retransmissions(name: &str, events: &[Event]) {
 
 /// Prints how much data the sender has outstanding at most in each half second.
 fn windows(name: &str, events: &[Event], half_seconds: u32) {
-    let first = events.iter().find(|event| event.bytes > 0).expect("it sends data").sequence;
+    let first = events.iter().find(|event| event.bytes > 0).expect("the connection sends data").sequence;
     let mut most = vec![0; half_seconds as usize];
     let (mut newest, mut acknowledged) = (0, 0);
     for event in events {

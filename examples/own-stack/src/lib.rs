@@ -29,7 +29,7 @@ impl Windowed {
 
     /// Returns an IPv4 packet of a protocol for experiments (RFC 3692) that carries a number.
     fn packet(&self, number: u32, bytes: usize) -> Packet {
-        let length = u16::try_from(20 + bytes).expect("packets are short").to_be_bytes();
+        let length = u16::try_from(20 + bytes).expect("the length of a packet fits 16 bits").to_be_bytes();
         let mut packet = vec![0x45, 0, length[0], length[1], 0, 0, 0x40, 0, 64, 253, 0, 0];
         packet.extend(self.end.local.octets());
         packet.extend(self.end.remote.octets());
@@ -41,7 +41,7 @@ impl Windowed {
 
 impl Stack for Windowed {
     fn on_packet(&mut self, now: Duration, packet: &[u8]) {
-        let number = u32::from_be_bytes(packet[20..24].try_into().expect("packets have a number"));
+        let number = u32::from_be_bytes(packet[20..24].try_into().expect("every packet begins with its number"));
         match self.end.side {
             // An acknowledgement has the number of the next packet that the receiver expects.
             Side::Sender if number > self.oldest => {

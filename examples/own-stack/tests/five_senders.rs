@@ -7,7 +7,7 @@ use own_stack::Windowed;
 
 #[test]
 fn five_senders_share_a_link() {
-    let window = std::env::var("WINDOW").map_or(16, |window| window.parse().expect("a number of packets"));
+    let window = std::env::var("WINDOW").map_or(16, |window| window.parse().expect("WINDOW is a number of packets"));
     Trial::new(5).round_trip(Duration::from_millis(30)).check(
         "target/five-senders.pcapng",
         |ends| ends.map(|end| Box::new(Windowed::new(end, window)) as Box<dyn Stack>),

@@ -209,7 +209,7 @@ def main() -> int:
             run(search, arguments)
             print(f"{search.new or 'nothing'} new, {len(search.rows)} results in {search.path}")
     except KeyboardInterrupt:
-        print(f"interrupted; {search.path} keeps what is done", file=sys.stderr)
+        print(f"interrupted; {search.path} keeps finished runs", file=sys.stderr)
         return 130
     page: Path = ROOT / "docs" / "papers" / f"{arguments.paper}.md"
     content = report(search.rows)

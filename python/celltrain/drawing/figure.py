@@ -473,6 +473,8 @@ def fitted(figure: Figure, least: float = LEAST) -> Figure:
         changed = [_fit(text, whole[text], room) for axes in figure.axes for text, room in _labels(axes)]
         if not any(changed) and lacking <= 0.02:
             break
+    else:
+        figure.draw_without_rendering()
     return thinned(figure)
 
 
@@ -507,10 +509,12 @@ def _fit(text: Text, whole: str, room: float) -> bool:
 
 
 def thinned(figure: Figure) -> Figure:
-    """Removes labelled ticks of x axes, from right to left, until no labels touch. Skips axes with rotated labels."""
+    """Removes labelled ticks of x axes, from right to left, until no labels touch. Skips axes with rotated labels.
+
+    The layout of the figure must be up to date.
+    """
     from matplotlib.ticker import FixedLocator
 
-    figure.draw_without_rendering()
     for axes in figure.axes:
         ticks = [(tick.get_loc(), tick.label1) for tick in axes.xaxis.get_major_ticks()]
         is_ours = isinstance(axes.xaxis.get_major_locator(), FixedLocator)

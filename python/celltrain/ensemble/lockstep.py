@@ -86,7 +86,7 @@ class LockStepWarning:
     def __str__(self) -> str:
         step = self.step
         runs = f"{self.starved} of {self.seeds} seeds" if self.seeds > 1 else "its one seed"
-        differ = "seeds differ in nothing but ties" if step.ties_drawn else "seeds do not differ"
+        differ = "different seeds change only the order of ties" if step.ties_drawn else "seeds do not differ"
         return (
             f"in {runs} a flow starves ({self.least_mbps:.3g} of a fair {step.fair_mbps:.3g} Mb/s), and {differ}: "
             f"{step.together} flows start together and hosts draw no times. The result may depend on this lock-step. See "

@@ -14,7 +14,7 @@ fn windows(text: &str, engine: Engine) -> Vec<f64> {
 }
 
 #[test]
-fn a_scenario_chooses_the_control_by_its_name() {
+fn a_scenario_chooses_the_congestion_control_by_its_name() {
     let page = std::fs::read_to_string("../../docs/models/scalable.md").unwrap();
     let text = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     let scenario = read_toml(text, "scalable.toml").scenario.unwrap();
@@ -24,14 +24,14 @@ fn a_scenario_chooses_the_control_by_its_name() {
     let text = text.replace("duration = \"1s\"", "duration = \"200ms\"");
     let text = text.replace("[tcp.sack]", "[tcp.sack]\ninitial_ssthresh = \"10240B\"");
     let scalable = windows(&text, Engine::Reference);
-    assert_eq!(scalable, windows(&text, Engine::Fast), "both engines run it");
+    assert_eq!(scalable, windows(&text, Engine::Fast), "both engines give the same fingerprint");
     // cwnd is 20 segments plus 0.01 for each acknowledgement.
     for cwnd in &scalable {
         let acknowledgements = (cwnd - 20.0) / 0.01;
         assert!(acknowledgements > 1.0 && (acknowledgements - acknowledgements.round()).abs() < 1e-6, "{cwnd}");
     }
     let other = windows(&text.replace("\"scalable\"", "\"jacobson\""), Engine::Reference);
-    assert_ne!(scalable, other, "it is its own");
+    assert_ne!(scalable, other, "the model page is the one of the example");
 
     let refused = read_toml(&text.replace("\"scalable\"", "\"scaleable\""), "s.toml");
     assert!(refused.faults[0].message.contains("\"scalable\""), "{:?}", refused.faults);

@@ -11,7 +11,7 @@ use celltrain_scenario::read_toml;
 use serde_json::{Value, json};
 
 #[test]
-fn an_answer_has_the_measure_of_the_page() {
+fn an_answer_contains_the_measure_that_the_page_adds() {
     let text = std::fs::read_to_string("../../scenarios/lan-epd.toml").unwrap();
     let text = text.replace("duration = \"10s\"", "duration = \"100ms\"");
     let (handle, read) = Handle::of_reading(read_toml(&text, "lan-epd.toml"));
@@ -27,7 +27,7 @@ fn an_answer_has_the_measure_of_the_page() {
 
     let checked = handle.checked(&CancellationToken::never()).unwrap();
     let outline = outlined(&checked.network(1, &CancellationToken::never()).unwrap());
-    assert_eq!(outline["ports"][0]["loss_ratio"], 1, "a plan may name it");
+    assert_eq!(outline["ports"][0]["loss_ratio"], 1, "a plan can refer to the measure");
 
     let described = tables::described_all();
     let lines = described["ports"].as_array().unwrap();

@@ -194,7 +194,7 @@ mod tests {
         #![proptest_config(crate::tests::proptest_seeded(0x6161_6c35))]
 
         #[test]
-        fn any_frame_that_can_be_built_is_parsed_back(payload in any_payload(), uu in any::<u8>()) {
+        fn parsing_a_frame_that_was_built_returns_the_same_frame(payload in any_payload(), uu in any::<u8>()) {
             let pdu = encode(&payload, uu);
             prop_assert_eq!(pdu.len(), 48 * cells_for(payload.len()));
             prop_assert!(crc32_is_right(&pdu));
@@ -202,7 +202,7 @@ mod tests {
         }
 
         #[test]
-        fn any_trailer_after_a_correct_crc_never_panics(
+        fn no_trailer_with_a_correct_crc_makes_the_parser_panic(
             cells in 1_usize..5,
             // Half of the trailers have small bytes, because random ones rarely have a CPI of 0 and a length that fits.
             trailer in prop_oneof![
@@ -219,7 +219,7 @@ mod tests {
         }
 
         #[test]
-        fn only_the_final_cell_of_a_frame_is_marked_last(payload in any_payload()) {
+        fn only_the_final_cell_of_a_frame_is_marked_as_the_last(payload in any_payload()) {
             let pdu = encode(&payload, 0);
             let cells: Vec<_> = segment(&pdu).collect();
             prop_assert_eq!(cells.len(), cells_for(payload.len()));
@@ -244,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn a_lost_last_cell_destroys_its_frame_and_the_next_but_no_third(
+        fn losing_the_last_cell_of_a_frame_destroys_this_frame_and_the_next_one_only(
             first in vec(any::<u8>(), 41..400),
             second in any_payload(),
             third in any_payload(),
@@ -261,7 +261,7 @@ mod tests {
         }
 
         #[test]
-        fn any_lost_cell_except_the_last_destroys_only_its_own_frame(
+        fn losing_a_cell_other_than_the_last_destroys_only_the_frame_of_this_cell(
             first in vec(any::<u8>(), 41..400),
             lost in any::<prop::sample::Index>(),
             second in any_payload(),
@@ -291,7 +291,7 @@ mod tests {
         }
 
         #[test]
-        fn a_frame_too_long_is_reported_once_and_the_next_frame_is_whole(
+        fn a_frame_that_is_too_long_is_reported_once_and_the_next_frame_is_reassembled(
             surplus in 0_usize..100,
             next in any_payload(),
         ) {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trailer_ends_the_last_cell_and_the_pad_lies_between() {
+    fn the_trailer_fills_the_end_of_the_last_cell_after_the_padding() {
         let pdu = encode(&[0xee; 41], 7);
         assert_eq!(pdu.len(), 96);
         assert_eq!(pdu[..41], [0xee; 41]);
@@ -341,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn forty_bytes_fill_a_cell_and_one_more_takes_a_second() {
+    fn forty_bytes_fit_into_one_cell_and_forty_one_bytes_need_two() {
         assert_eq!([1, 40, 41, 88, 89, MAX_SDU_BYTES].map(cells_for), [1, 1, 2, 2, 3, 1366]);
     }
 
     #[test]
-    fn the_longest_payload_survives_the_way_through_cells() {
+    fn the_longest_payload_is_unchanged_after_segmentation_and_reassembly() {
         let payload = vec![0xa5; MAX_SDU_BYTES];
         let mut reassembler = Reassembler::new();
         let whole = accept_all(&mut reassembler, segment(&encode(&payload, 0)));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pad_of_any_coding_is_accepted() {
+    fn padding_with_any_bytes_is_accepted() {
         let mut pdu = encode(&[1, 2, 3], 0);
         pdu[3..40].fill(0xcc);
         let parsed = parse(&with_right_crc(pdu)).map(|pdu| pdu.payload);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_has_a_message_and_length_is_checked_before_the_crc() {
+    fn every_fault_of_a_frame_has_a_message_and_the_length_is_checked_before_the_crc() {
         let refused = |at: usize, bytes: &[u8]| {
             let mut pdu = encode(&[1; 41], 0);
             pdu[at..at + bytes.len()].copy_from_slice(bytes);
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "whole cells of 48 bytes, not 47 bytes")]
-    fn a_broken_frame_is_not_segmented() {
+    fn a_frame_with_invalid_fields_is_not_segmented_into_cells() {
         let _ = segment(&[0; 47]);
     }
 }

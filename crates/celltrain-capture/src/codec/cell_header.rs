@@ -143,12 +143,12 @@ pub(super) mod tests {
         #![proptest_config(crate::tests::proptest_seeded(0x0063_6865))]
 
         #[test]
-        fn any_header_that_can_be_built_is_parsed_back(header in any_header()) {
+        fn parsing_a_cell_header_that_was_built_returns_the_same_header(header in any_header()) {
             prop_assert_eq!(CellHeader::parse(&header.encode()), Ok(header));
         }
 
         #[test]
-        fn any_two_flipped_bits_are_refused(header in any_header()) {
+        fn a_cell_header_with_any_two_flipped_bits_is_refused(header in any_header()) {
             for first in 0..8 * HEADER_BYTES {
                 for second in 0..first {
                     let mut bytes = header.encode();
@@ -160,7 +160,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn four_bytes_with_a_matching_hec_are_always_a_header(first_four in any::<[u8; 4]>()) {
+        fn any_four_bytes_with_their_correct_checksum_are_a_valid_cell_header(first_four in any::<[u8; 4]>()) {
             let mut bytes = [0; HEADER_BYTES];
             bytes[..4].copy_from_slice(&first_four);
             bytes[4] = header_error_control(first_four);
@@ -169,13 +169,13 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn the_hec_is_the_remainder_of_long_division_plus_the_coset(header in any_header()) {
+        fn the_header_checksum_is_the_remainder_of_long_division_plus_the_coset(header in any_header()) {
             prop_assert!(hec_is_right(&header.encode()));
         }
     }
 
     #[test]
-    fn the_idle_cell_has_the_header_of_the_standard() {
+    fn the_idle_cell_has_the_header_that_the_standard_prints() {
         // I.432.1 prescribes 00 00 00 01 for the header of idle cells, with error control 01010010.
         let idle = CellHeader { clp: true, ..CellHeader::default() };
         assert_eq!(idle.encode(), [0, 0, 0, 1, 0b0101_0010]);
@@ -188,20 +188,20 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_user_data_with_the_low_bit_ends_a_frame() {
+    fn only_a_user_data_cell_with_the_low_payload_type_bit_ends_a_frame() {
         let ends: Vec<u8> =
             (0..=PTI_MAX).filter(|&pti| CellHeader { pti, ..CellHeader::default() }.last_cell()).collect();
         assert_eq!(ends, [0b001, 0b011]);
     }
 
     #[test]
-    fn only_user_data_with_the_middle_bit_reports_congestion() {
+    fn only_a_user_data_cell_with_the_middle_payload_type_bit_reports_congestion() {
         let marked: Vec<u8> = (0..=PTI_MAX).filter(|&pti| CellHeader { pti, ..CellHeader::default() }.efci()).collect();
         assert_eq!(marked, [0b010, 0b011]);
     }
 
     #[test]
-    fn a_header_distinguishes_user_data_and_the_last_cell() {
+    fn a_cell_header_tells_user_data_from_control_and_marks_the_last_cell_of_a_frame() {
         for last in [false, true] {
             let header = CellHeader::user_data(1, 32, last);
             assert!(header.carries_user_data());

@@ -57,7 +57,7 @@ mod tests {
         #![proptest_config(crate::tests::proptest_seeded(0x0073_6e61))]
 
         #[test]
-        fn any_packet_that_is_wrapped_is_unwrapped_again(packet in vec(any::<u8>(), 0..200)) {
+        fn unwrapping_a_wrapped_packet_returns_the_same_packet(packet in vec(any::<u8>(), 0..200)) {
             let wrapped = encode(&packet);
             prop_assert_eq!(wrapped.len(), packet.len() + 8);
             prop_assert_eq!(parse(&wrapped), Ok(packet.as_slice()));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wrong_part_of_the_header_is_refused_with_a_message() {
+    fn each_wrong_field_of_an_llc_snap_header_is_refused_with_a_message() {
         for (header, expected) in [
             (&ROUTED_IPV4[..7], "an LLC/SNAP header has 8 bytes, there are only 7"),
             (&[0xfe, 0xfe, 0x03, 0, 0, 0, 8, 0], "LLC header is FE-FE-03, SNAP would be AA-AA-03"),

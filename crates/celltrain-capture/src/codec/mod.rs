@@ -12,7 +12,7 @@
 //!
 //! let mut packet = Vec::new();
 //! let headers = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(1024, 80, 0, 65535);
-//! headers.write_to_vec(&mut packet, &[0; 512]).expect("it is short");
+//! headers.write_to_vec(&mut packet, &[0; 512]).expect("the payload fits into a frame");
 //! let frame = aal5::encode(&llc_snap::encode(&packet), 0);
 //! let cell = |(payload, last)| CellHeader::user_data(0, 32, last).cell(&payload);
 //! let cells: Vec<[u8; 53]> = aal5::segment(&frame).map(cell).collect();
@@ -21,13 +21,13 @@
 //! let mut reassembler = Reassembler::new();
 //! let received = cells.iter().find_map(|cell| {
 //!     let (header, payload) = cell.split_last_chunk().expect("a cell is longer than its payload");
-//!     let header = CellHeader::parse(header).expect("its HEC is right");
+//!     let header = CellHeader::parse(header).expect("the header checksum is correct");
 //!     reassembler.accept(payload, header.last_cell())
 //! });
-//! let received = received.expect("the last cell ends the frame").expect("its CRC is right");
-//! let received = llc_snap::parse(&received.payload).expect("it is IPv4");
+//! let received = received.expect("the last cell ends the frame").expect("the CRC of the frame is correct");
+//! let received = llc_snap::parse(&received.payload).expect("the payload is IPv4");
 //! assert_eq!(received, packet);
-//! assert!(SlicedPacket::from_ip(received).expect("it is whole").transport.is_some());
+//! assert!(SlicedPacket::from_ip(received).expect("the IP packet is complete").transport.is_some());
 //! ```
 //!
 //! If the format cannot express the input (a field is too wide or a payload too long), encoding panics with a message,
@@ -103,7 +103,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_of_any_number_and_value_never_panic(
+        fn no_sequence_of_bytes_makes_a_codec_panic(
             bytes in prop_oneof![vec(any::<u8>(), 0..12), vec(any::<u8>(), 0..200)],
         ) {
             let length = bytes.len();

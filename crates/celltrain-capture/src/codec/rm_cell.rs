@@ -12,7 +12,7 @@ use celltrain_core::abr;
 pub use celltrain_core::abr::Rate;
 
 /// An RM cell as sent on the wire.
-#[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
+#[expect(clippy::struct_excessive_bools, reason = "the cast keeps exactly the bits of this field")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RmCell {
     /// Virtual path of the VC, 8 bits at the UNI.
@@ -197,14 +197,14 @@ pub(super) mod tests {
         #![proptest_config(crate::tests::proptest_seeded(0x0072_6d63))]
 
         #[test]
-        fn any_cell_that_can_be_built_is_parsed_back(cell in any_cell()) {
+        fn parsing_an_rm_cell_that_was_built_returns_the_same_cell(cell in any_cell()) {
             let bytes = cell.encode();
             prop_assert!(crc10_is_right(&bytes[HEADER_BYTES..]));
             prop_assert_eq!(RmCell::parse(&bytes), Ok(cell));
         }
 
         #[test]
-        fn any_two_flipped_bits_of_the_payload_are_found(cell in any_cell(), first in 0_usize..384) {
+        fn any_two_flipped_bits_in_the_payload_of_an_rm_cell_are_detected(cell in any_cell(), first in 0_usize..384) {
             // The generator is (x + 1) times a primitive polynomial of degree 9, so it detects any two errors less than
             // 511 bits apart.
             for second in (0..384).filter(|&second| second != first) {
@@ -293,7 +293,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn other_cells_are_refused_with_a_message() {
+    fn cells_other_than_rm_cells_are_refused_with_a_message() {
         let mut data = RmCell::default().encode();
         data[..5].copy_from_slice(&CellHeader::user_data(0, 0, false).encode());
         assert_eq!(refusal(RmCell::parse(&data)), "an RM cell has payload type 0b110, not 0b000");

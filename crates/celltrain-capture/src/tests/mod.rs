@@ -44,7 +44,7 @@ fn setting(kind: CaptureKind, encapsulation: Encapsulation, connection: Connecti
 
 fn capture(kind: CaptureKind, encapsulation: Encapsulation, connection: Connection) -> Capture<Vec<u8>> {
     let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };
-    Capture::new(Vec::new(), &about, setting(kind, encapsulation, connection)).expect("nothing is wrong")
+    Capture::new(Vec::new(), &about, setting(kind, encapsulation, connection)).expect("the settings are valid")
 }
 
 fn ip() -> Capture<Vec<u8>> {
@@ -121,7 +121,7 @@ fn one_host_writes_raw_ip_and_several_write_ipv4_link_types() {
 }
 
 #[test]
-fn the_first_blocks_are_these_bytes() {
+fn the_first_blocks_of_a_capture_file_have_the_expected_bytes() {
     let about = About { application: "c".to_owned(), comment: "abcd".to_owned() };
     let interfaces = vec![Interface { name: "p".to_owned(), description: "q".to_owned() }];
     let framing = Aal5Options::default();
@@ -140,13 +140,13 @@ fn the_first_blocks_are_these_bytes() {
 }
 
 #[test]
-fn a_handshake_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
+fn a_handshake_in_a_capture_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
     let packets = read(&ip().finish().expect("writing to memory cannot fail")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     // SYN, SYN-ACK, ACK: each leaves at one end and arrives at the other.
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
     for packet in &packets {
-        let comment = packet.comment.as_ref().expect("it has a comment");
+        let comment = packet.comment.as_ref().expect("every packet has a comment");
         assert!(comment.starts_with("made up: in the model the connection tcp1 is open from the start"), "{comment}");
     }
     let [syn, syn_ack, ack] = [0, 2, 4].map(|at: usize| transport(&packets[at].bytes));
@@ -158,7 +158,7 @@ fn a_handshake_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
 }
 
 #[test]
-fn a_handshake_offers_only_what_the_connection_has() {
+fn a_handshake_in_a_capture_offers_only_options_that_the_connection_uses() {
     let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false, ecn: false });
     let capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { tcp, ..connection() });
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
@@ -207,7 +207,7 @@ fn data_has_the_times_at_which_it_left_and_arrived() {
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
     assert_eq!(order, [(late, 0, 2), (late + 7, 1, 1), (late + 7, 1, 2), (late + 9, 0, 1)]);
     assert_eq!(packets[0].comment.as_deref(), comment);
-    assert_eq!(packets[0].bytes, packets[1].bytes, "the same bytes at every capture point");
+    assert_eq!(packets[0].bytes, packets[1].bytes, "a cell has the same bytes at every capture point");
     assert_eq!(packets[0].bytes[12..20], [10, 0, 0, 1, 10, 0, 0, 2]);
     assert_eq!(packets[2].bytes[12..20], [10, 0, 0, 2, 10, 0, 0, 1]);
 }
@@ -220,16 +220,16 @@ fn no_packet_has_a_time_before_the_connection_opens() {
 }
 
 #[test]
-fn an_unobserved_end_writes_nothing() {
+fn nothing_is_captured_at_an_end_that_was_not_chosen() {
     let receiver = End { interface: None, ..connection().receiver };
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { receiver, ..connection() });
-    capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("there is nothing to do");
+    capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("an end that is not captured writes nothing");
     let packets = read(&capture.finish().expect("writing to memory cannot fail")).packets;
     assert!(packets.len() == 3 && packets.iter().all(|packet| packet.interface == 0), "{packets:?}");
 }
 
 #[test]
-fn sequence_numbers_wrap_after_four_gibibytes() {
+fn captured_sequence_numbers_wrap_to_zero_after_four_gibibytes() {
     let mut capture = ip();
     let wrap = 1 << 32;
     capture.frame(&seen(5, Place::Sender, data(0, wrap - 2, 512))).expect("writing to memory cannot fail");
@@ -246,7 +246,7 @@ fn sequence_numbers_wrap_after_four_gibibytes() {
 }
 
 #[test]
-fn sack_blocks_follow_two_no_operations() {
+fn sack_blocks_in_a_tcp_header_follow_two_no_operation_options() {
     let mut capture = ip();
     capture
         .frame(&seen(5, Place::Receiver, ack(0, 10, &[(20, 30), (40, 50), (60, 70)])))
@@ -258,7 +258,7 @@ fn sack_blocks_follow_two_no_operations() {
 }
 
 #[test]
-fn the_payload_contains_its_position_in_the_stream() {
+fn a_captured_payload_contains_its_position_in_the_stream() {
     let mut capture = ip();
     capture.frame(&seen(5, Place::Sender, data(0, 510, 20))).expect("writing to memory cannot fail");
     let packets = written(capture);
@@ -266,15 +266,15 @@ fn the_payload_contains_its_position_in_the_stream() {
 }
 
 #[test]
-fn a_frame_of_any_content_has_the_number_of_cells_of_the_model() {
+fn a_captured_frame_has_as_many_cells_as_in_the_simulation() {
     let mut random = Stream::new(1, "capture/cells");
     for encapsulation in [Encapsulation::LlcSnap, Encapsulation::VcMux] {
         let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
         let [tcp, udp] = [connection(), packets()].map(|all| capture(CaptureKind::Aal5, encapsulation, all));
         let cells = |capture: &Capture<Vec<u8>>, frame| {
-            let frame = capture.pdu(&frame).expect("it fits");
+            let frame = capture.pdu(&frame).expect("the frame fits into AAL5");
             assert!(crc32_is_right(&frame), "CRC-32");
-            u32::try_from(frame.len() / 48).expect("few")
+            u32::try_from(frame.len() / 48).expect("the number of cells of a frame fits 32 bits")
         };
         let sizes: Vec<_> = (1..200).chain((0..50).map(|_| random.below(9_200))).chain([65_487]).collect();
         for bytes in sizes {
@@ -292,7 +292,7 @@ fn a_frame_of_any_content_has_the_number_of_cells_of_the_model() {
 }
 
 #[test]
-fn unacknowledged_packets_are_udp() {
+fn packets_without_acknowledgements_are_captured_as_udp() {
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
     capture.frame(&seen(5, Place::Sender, packet(2, 16))).expect("writing to memory cannot fail");
     let packets = written(capture);
@@ -310,13 +310,13 @@ fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
     let file = read(&capture.finish().expect("writing to memory cannot fail"));
     assert!(file.interfaces.iter().all(|interface| interface.0 == 197));
     let [.., sent, arrived] = &file.packets[..] else { panic!("there are two") };
-    assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "two and a half seconds");
+    assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "the packet arrives after two and a half seconds");
     assert_eq!((sent.bytes[8], big16(&sent.bytes, 10), big16(&sent.bytes, 14)), (4, 16 + 580, 580));
     // The header of the last cell contains VPI 0 and VCI 32 at the sender, and VPI 1 and VCI 0x1234 at the receiver.
     assert_eq!((big32(&sent.bytes, 16), big32(&arrived.bytes, 16)), (0x20 << 4 | 2, 1 << 20 | 0x1234 << 4 | 2));
     let sdu = sdu(&sent.bytes[20..]);
     assert_eq!(sdu[..8], [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
-    assert_eq!(big16(sdu, 8 + 4), 300, "the frame's number is the identification");
+    assert_eq!(big16(sdu, 8 + 4), 300, "the IP identification is the number of the frame");
     assert_eq!(transport(&sdu[8..]).len(), 532);
 }
 
@@ -335,26 +335,28 @@ fn frames_without_an_llc_header_have_the_sunatm_header() {
 }
 
 #[test]
-fn cells_form_their_frame_and_their_headers_show_tags_and_marks() {
+fn captured_cells_form_whole_frames_and_their_headers_show_tags_and_congestion_marks() {
     let mut random = Stream::new(2, "capture/frames");
     let mut capture = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut frames = Vec::new();
     for number in 0..50 {
         let frame = data(number, random.next_u64() >> 20, 1 + random.below(2_000));
-        let pdu = capture.pdu(&frame).expect("it fits");
-        for index in 0..u32::try_from(pdu.len() / 48).expect("few") {
+        let pdu = capture.pdu(&frame).expect("the frame fits into AAL5");
+        for index in 0..u32::try_from(pdu.len() / 48).expect("the number of cells of a frame fits 32 bits") {
             let damaged = number == 7;
             let kind = CellKind::User { frame, index, clp: index == 1, efci: index == 2, damaged };
             capture.cell(&cell(kind)).expect("writing to memory cannot fail");
             // A cell of another VC is interleaved.
-            capture.cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) }).expect("likewise");
+            capture
+                .cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) })
+                .expect("an end that is not captured writes nothing");
         }
         frames.push(pdu);
     }
     let mut collected = vec![Vec::new()];
     for packet in written(capture).iter().filter(|packet| packet.interface == 1) {
         let cell = &packet.bytes;
-        let current = collected.last_mut().expect("there is one");
+        let current = collected.last_mut().expect("the queue is not empty");
         let index = current.len() / 48;
         assert!(cell.len() == 53 && hec_is_right(cell), "{cell:?}");
         assert_eq!(big32(cell, 0) >> 4, 3 << 16 | 0x63);
@@ -373,7 +375,7 @@ fn cells_form_their_frame_and_their_headers_show_tags_and_marks() {
 }
 
 #[test]
-fn an_rm_cell_has_its_rates_and_its_crc() {
+fn a_captured_rm_cell_has_the_simulated_rates_and_a_correct_crc() {
     let content = abr::RmCell {
         backward: true,
         bn: false,
@@ -395,7 +397,7 @@ fn an_rm_cell_has_its_rates_and_its_crc() {
 }
 
 #[test]
-fn a_cell_record_has_everything_except_the_hec() {
+fn a_captured_cell_has_all_fields_except_the_header_checksum() {
     let frame = data(1, 0, 512);
     let mut whole = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut record = capture(CaptureKind::ErfCells, Encapsulation::LlcSnap, connection());
@@ -408,7 +410,7 @@ fn a_cell_record_has_everything_except_the_hec() {
 }
 
 #[test]
-fn labels_become_vpi_and_vci_outside_reserved_ranges() {
+fn labels_of_vcs_become_vpi_and_vci_values_outside_reserved_ranges() {
     let circuit = |vpi, vci| Some(Circuit { vpi, vci });
     assert_eq!(Circuit::of_label(0), circuit(0, 32));
     assert_eq!(Circuit::of_label(65_503), circuit(0, 65_535));
@@ -423,7 +425,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
     let connections = vec![connection(); 16_386];
     let framing = Aal5Options::default();
     let setting = Setting { kind: CaptureKind::Ip, framing, interfaces, connections };
-    let mut capture = Capture::new(Vec::new(), &About::default(), setting).expect("nothing is wrong");
+    let mut capture = Capture::new(Vec::new(), &About::default(), setting).expect("the settings are valid");
     let numbers = [0, 1, 16_383, 16_384, 16_385];
     for connection in numbers {
         let frame = Frame { connection, ..data(0, 0, 1) };
@@ -435,7 +437,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
 }
 
 #[test]
-fn a_capture_of_objects_without_bytes_is_refused_with_a_message() {
+fn a_capture_of_objects_that_have_no_bytes_is_refused_with_a_message() {
     let new = |connection| {
         let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection);
         refusal(Capture::new(Vec::new(), &About::default(), setting))
@@ -504,13 +506,13 @@ impl Write for Disk {
 }
 
 #[test]
-fn a_full_disk_is_an_error_of_the_packet_being_written() {
+fn a_full_disk_is_reported_when_the_next_packet_is_written() {
     let enough = ip().finish().expect("writing to memory cannot fail").len();
     let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };
     let full = |result| matches!(result, Err(CaptureError::Write(error)) if error.kind() == io::ErrorKind::StorageFull);
     assert!(full(Capture::new(Disk(enough - 1), &about, setting.clone()).map(drop)));
-    let mut capture = Capture::new(Disk(enough), &about, setting).expect("it is enough for the handshake");
+    let mut capture = Capture::new(Disk(enough), &about, setting).expect("the disk has room for the handshake");
     assert!(full(capture.frame(&seen(5, Place::Sender, data(0, 0, 1)))));
 }
 
@@ -531,16 +533,16 @@ proptest! {
         let mut capture = ip();
         capture.frame(&seen(5, Place::Receiver, frame)).expect("writing to memory cannot fail");
         let packets = written(capture);
-        let (read, []) = TcpHeader::from_slice(transport(&packets[0].bytes)).expect("it is a header") else {
-            panic!("an acknowledgement carries no data")
+        let (read, []) = TcpHeader::from_slice(transport(&packets[0].bytes)).expect("the bytes are a TCP header") else {
+            panic!("packets of acknowledgements carry no data")
         };
         let Carries::Ack(_, sent) = frame.carries else { unreachable!("it is one") };
-        prop_assert_eq!(read.options.len() as u64, sent.option_bytes(), "the model counts the options' bytes");
+        prop_assert_eq!(read.options.len() as u64, sent.option_bytes(), "the size in the simulation includes the TCP options");
         let offset = |number| sequence::offset(number, near, 1);
         prop_assert_eq!(offset(read.acknowledgment_number), near);
         let mut read_blocks = SackBlocks::NONE;
         for option in read.options_iterator() {
-            if let TcpOptionElement::SelectiveAcknowledgement(first, others) = option.expect("it is well-formed") {
+            if let TcpOptionElement::SelectiveAcknowledgement(first, others) = option.expect("the TCP option is well-formed") {
                 for (left, right) in [first].into_iter().chain(others.into_iter().flatten()) {
                     read_blocks.push(offset(left), offset(right));
                 }

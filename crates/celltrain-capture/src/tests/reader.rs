@@ -35,12 +35,12 @@ pub(super) fn read(mut bytes: &[u8]) -> File {
             0x0a0d_0d0a => {
                 assert!(first, "one section");
                 assert_eq!(body[..8], [0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0], "little-endian, version 1.0");
-                assert_eq!(body[8..16], [0xff; 8], "of a length that is not known");
+                assert_eq!(body[8..16], [0xff; 8], "the section length is marked as unknown");
                 file.section = options(&body[16..]);
             }
             1 => {
                 assert!(file.packets.is_empty(), "interfaces precede packets");
-                assert_eq!(body[2..8], [0; 6], "reserved bytes, and no limit of lengths");
+                assert_eq!(body[2..8], [0; 6], "the reserved bytes are zero and packets have no length limit");
                 file.interfaces.push((u16::from_le_bytes([body[0], body[1]]), options(&body[8..])));
             }
             6 => {
@@ -48,7 +48,7 @@ pub(super) fn read(mut bytes: &[u8]) -> File {
                 assert_eq!(little(body, 16) as usize, captured, "packets are complete");
                 let end = 20 + captured;
                 let padded = end.next_multiple_of(4);
-                assert!(body[end..padded].iter().all(|&byte| byte == 0), "the pad is zero");
+                assert!(body[end..padded].iter().all(|&byte| byte == 0), "padding bytes are zero");
                 let options = options(&body[padded..]);
                 let link_type = file.interfaces[little(body, 0) as usize].0;
                 let start = if link_type == 0 { 24 } else { 20 };
@@ -60,7 +60,7 @@ pub(super) fn read(mut bytes: &[u8]) -> File {
                 file.packets.push(Packet {
                     interface: little(body, 0),
                     time_ns: u64::from(little(body, 4)) << 32 | u64::from(little(body, 8)),
-                    flags: little(&of(2).expect("every packet says which way it went"), 0),
+                    flags: little(&of(2).expect("every packet has its direction"), 0),
                     comment: of(1).map(|text| String::from_utf8(text).expect("a comment is UTF-8")),
                     bytes: body[start..end].to_vec(),
                 });
@@ -79,7 +79,7 @@ fn options(mut bytes: &[u8]) -> Options {
         let code = u16::from_le_bytes([bytes[0], bytes[1]]);
         let length = usize::from(u16::from_le_bytes([bytes[2], bytes[3]]));
         if code == 0 {
-            assert_eq!((length, bytes.len()), (0, 4), "the end of options is empty, and the last of them");
+            assert_eq!((length, bytes.len()), (0, 4), "the option that ends the list is empty and the last one");
             return Options(options);
         }
         options.push((code, bytes[4..4 + length].to_vec()));
@@ -121,7 +121,7 @@ pub(super) fn transport(packet: &[u8]) -> &[u8] {
     assert_eq!(big16(packet, 6), 0x4000, "don't fragment");
     assert_eq!(packet[8], 64, "time to live");
     let segment = &packet[20..total];
-    let length = u16::try_from(segment.len()).expect("below 65536").to_be_bytes();
+    let length = u16::try_from(segment.len()).expect("the length of a segment is below 65,536").to_be_bytes();
     assert!(sums_up(&[&packet[12..20], &[0, packet[9]], &length, segment]), "TCP or UDP checksum");
     segment
 }
@@ -164,7 +164,7 @@ pub(super) fn sdu(frame: &[u8]) -> &[u8] {
     assert!(crc32_is_right(frame), "CRC-32");
     let trailer = frame.len() - 8;
     let length = usize::from(big16(frame, trailer + 2));
-    assert!(trailer - length < 48, "no more pad than needed");
+    assert!(trailer - length < 48, "the frame has no more padding than needed");
     assert_eq!(frame[trailer..trailer + 2], [0, 0], "CPCS-UU and CPI");
     &frame[..length]
 }

@@ -38,7 +38,7 @@ fn network(text: &str) -> Network {
 
 fn choice(network: &Network, kind: &str, at: Option<&str>, ports: Option<&[&str]>) -> CaptureChoice {
     let ports = ports.map(|ports| ports.iter().map(|&port| port.to_owned()).collect());
-    CaptureChoice::new(network.duration, (kind, at), [ports, None, None], None).expect("nothing is wrong")
+    CaptureChoice::new(network.duration, (kind, at), [ports, None, None], None).expect("the settings are valid")
 }
 
 fn captured(network: &Network, choice: &CaptureChoice, engine: Engine) -> (File, Vec<Event>) {
@@ -59,9 +59,9 @@ fn seen_by(
     let stopped = false.into();
     let tells_fates = engine == Engine::Reference;
     let destination = Destination { sink, about: About::default(), tells_fates, stopped: &stopped };
-    let watch = Watch::new(choice, network, destination).expect("all is there");
+    let watch = Watch::new(choice, network, destination).expect("the network has everything that is captured");
     let mut probe = AndAll { watch, events: Vec::new() };
-    engine.run(network, &mut probe, |_| true).expect("no test stops it");
+    engine.run(network, &mut probe, |_| true).expect("no test cancels a run");
     probe.watch.finish().expect("writing to memory cannot fail");
     probe.events
 }
@@ -158,7 +158,7 @@ fn a_cell_has_the_same_bytes_at_every_capture_point() {
     // Returns the payloads of all cells of a circuit that arrived at a port or left it, according to `flags`. The first
     // source's links carry only one VC.
     let payloads = |port: &str, flags: u32, circuit: u32| -> Vec<&[u8]> {
-        let interface = names.iter().position(|name| *name == port).expect("there is such a port");
+        let interface = names.iter().position(|name| *name == port).expect("the capture has the port");
         let here = |packet: &&super::reader::Packet| {
             packet.interface as usize == interface && packet.flags == flags && header(&packet.bytes).0 == circuit
         };
@@ -169,13 +169,16 @@ fn a_cell_has_the_same_bytes_at_every_capture_point() {
     let at_the_end = payloads("sw2->destination1", 2, 32);
     assert!(behind.len() < sent.len(), "some are lost: {} of {}", behind.len(), sent.len());
     let mut all = sent.iter();
-    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "the rest continues in order");
+    assert!(
+        behind.iter().all(|cell| all.any(|other| other == cell)),
+        "cells that leave are in the order of their arrival"
+    );
     assert_eq!(at_the_end[..], behind[..at_the_end.len()]);
     assert!(at_the_end.len() + 100 > behind.len());
 }
 
 #[test]
-fn packets_name_the_place_of_their_loss_and_are_in_time_order() {
+fn captured_packets_are_in_time_order_and_lost_ones_name_the_place_of_their_loss() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
     let names: Vec<_> = file.interfaces.iter().map(|(_, options)| options.0[0].1.clone()).collect();
@@ -215,7 +218,7 @@ fn packets_name_the_place_of_their_loss_and_are_in_time_order() {
 }
 
 #[test]
-fn the_fast_engine_gives_the_same_packets_without_comments() {
+fn both_engines_capture_the_same_packets_but_only_the_reference_engine_adds_comments() {
     for at in ["sender", "receiver", "both"] {
         for kind in ["ip", "aal5"] {
             let network = network(&lossy("ppd"));
@@ -237,7 +240,7 @@ fn the_fast_engine_gives_the_same_packets_without_comments() {
 }
 
 #[test]
-fn arriving_cells_are_labelled_if_they_are_lost() {
+fn a_captured_arriving_cell_is_labelled_if_the_port_drops_the_cell() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "cells", Some("in"), None), Engine::Reference);
     let lost = events.iter().filter(|event| match event {
@@ -251,7 +254,7 @@ fn arriving_cells_are_labelled_if_they_are_lost() {
 }
 
 #[test]
-fn a_cell_lost_on_a_link_leaves_one_port_and_does_not_reach_the_next() {
+fn a_cell_that_a_link_loses_is_captured_before_the_link_and_not_after_it() {
     let rules = r#"
         [link."source1->sw1"]
         lose = [{ flow = "tcp1", packets = [3] }]
@@ -269,7 +272,7 @@ fn a_cell_lost_on_a_link_leaves_one_port_and_does_not_reach_the_next() {
     let names = ports(&network);
     let (file, events) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
     let lost = |event: &&Event| matches!(event, Event::Cell(of) if matches!(of.step, CellStep::LostOnLink(_)));
-    assert_eq!(events.iter().filter(lost).count(), 13, "a packet of 12 cells, and a cell");
+    assert_eq!(events.iter().filter(lost).count(), 13, "the capture has a packet of 12 cells and a single cell");
     let moved =
         |event: &&Event| matches!(event, Event::Cell(of) if matches!(of.step, CellStep::Arrived | CellStep::Departed));
     assert_eq!(file.packets.len(), events.iter().filter(moved).count());
@@ -280,7 +283,9 @@ fn an_impossible_capture_is_refused_with_a_message() {
     let duration = network(&lossy("ppd")).duration;
     let said = |kind: &str, at: Option<&str>, ports: Option<&str>| {
         let ports = ports.map(|port| vec![port.to_owned()]);
-        CaptureChoice::new(duration, (kind, at), [ports, None, None], None).expect_err("it is wrong").to_string()
+        CaptureChoice::new(duration, (kind, at), [ports, None, None], None)
+            .expect_err("the choice is refused")
+            .to_string()
     };
     assert_eq!(
         said("cell", None, None),
@@ -300,7 +305,7 @@ fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
     let choice = choice(&network, "aal5", None, None);
     let refused = Watch::new(&choice, &network, destination).err();
-    let problem = refused.expect("it is refused");
+    let problem = refused.expect("the capture is refused");
     assert!(problem.contains("do not fit"), "{problem}");
 }
 
@@ -316,7 +321,7 @@ fn after_a_write_error_nothing_more_is_written_and_the_run_stops() {
     };
     let stopped = false.into();
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
-    let mut watch = Watch::new(&choice, &network, destination).expect("all is there");
+    let mut watch = Watch::new(&choice, &network, destination).expect("the network has everything that is captured");
     Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
     watch.finish().expect("the writer keeps its own error");
     assert_eq!(asked, 1);
@@ -342,7 +347,7 @@ type Packet = (u64, u8, usize, Option<String>);
 fn by_connection(file: &File) -> BTreeMap<[u16; 2], Vec<Packet>> {
     let mut connections: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for packet in &file.packets {
-        let tcp = etherparse::TcpSlice::from_slice(transport(&packet.bytes)).expect("it is TCP");
+        let tcp = etherparse::TcpSlice::from_slice(transport(&packet.bytes)).expect("the packet is valid TCP");
         let mut ports = [tcp.source_port(), tcp.destination_port()];
         ports.sort_unstable();
         let flags = tcp.slice()[13];
@@ -405,7 +410,8 @@ fn the_packets_of_each_request_are_a_connection_with_the_models_handshake() {
 fn a_request_without_a_captured_handshake_gets_one_labelled_synthetic() {
     for (more, window) in [("handshake = false", None), ("", Some("4200us:30ms"))] {
         let network = incast(more);
-        let choice = CaptureChoice::new(network.duration, ("ip", None), [None, None, None], window).expect("right");
+        let choice = CaptureChoice::new(network.duration, ("ip", None), [None, None, None], window)
+            .expect("the choice is valid");
         let (file, _) = captured(&network, &choice, Engine::Reference);
         let connections = by_connection(&file);
         let made_up = |packets: &&Vec<(u64, u8, usize, Option<String>)>| {
@@ -452,10 +458,10 @@ fn a_capture_that_would_be_empty_is_refused_with_the_places_to_choose_from() {
     let refused = |network: &Network, kind: &str, [ports, vcs, flows]: [Option<&str>; 3]| {
         let list = |name: Option<&str>| name.map(|name| vec![name.to_owned()]);
         let choice = CaptureChoice::new(network.duration, (kind, None), [list(ports), list(vcs), list(flows)], None)
-            .expect("right");
+            .expect("the choice is valid");
         let (mut sink, stopped) = (|_: &[u8]| true, false.into());
         let into = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
-        Watch::new(&choice, network, into).err().expect("it is empty")
+        Watch::new(&choice, network, into).err().expect("the capture would be empty")
     };
     let lan = network(&lossy("ppd"));
     for kind in ["cells", "wireshark_cells"] {

@@ -18,7 +18,7 @@ pub use source::{Counters, Kind, Source};
 
 /// Content of an RM cell (`docs/mechanisms.md` 4.4). Rates are cells per second. The engines do not round them to the
 /// 16-bit format of real cells unless the VC asks for it.
-#[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
+#[expect(clippy::struct_excessive_bools, reason = "the cast keeps exactly the bits of this field")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmCell {
     /// DIR: true if the cell is on its way back to the source.

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_tm_4_0_and_valid() {
+    fn the_default_abr_parameters_are_valid_and_equal_those_of_tm_4_0() {
         let read: Parameters = serde_json::from_str("{}").unwrap();
         assert_eq!(read, Parameters::default());
         assert_eq!(keys(&read), [""; 0]);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn icr_is_at_most_tbe_a_round_trip_and_at_least_mcr() {
+    fn the_initial_cell_rate_is_at_least_mcr_and_at_most_tbe_per_round_trip() {
         let parameters = Parameters { tbe: 600, ..Parameters::default() };
         let icr = |parameters: &Parameters| parameters.rates(LINK, Duration::from_milliseconds(6)).icr;
         assert_eq!(icr(&parameters), 100_000.0);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bad_value_is_refused_with_its_key_and_extreme_values_are_accepted() {
+    fn each_invalid_abr_parameter_is_refused_with_its_key_and_extreme_valid_ones_are_accepted() {
         type Change = fn(&mut Parameters);
         let with = |change: Change| {
             let mut parameters = Parameters::default();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_are_named_together_with_their_range() {
+    fn all_invalid_abr_parameters_are_reported_together_with_their_ranges() {
         let parameters = Parameters { rif: 0.1, nrm: 31, icr: Some(mbps(200)), ..Parameters::default() };
         assert_eq!(
             said(&parameters),

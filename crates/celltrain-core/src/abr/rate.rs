@@ -23,7 +23,7 @@ impl Rate {
         // The float's exponent, with a bias of 1023, and the first nine bits of its mantissa. The sign bit is zero.
         let bits = cells_per_second.to_bits();
         let exponent = u16::try_from((bits >> 52) - 1023).expect("the rate is below 2^32");
-        let mantissa = u16::try_from(bits >> 43 & u64::from(RATE_MANTISSA)).expect("nine bits");
+        let mantissa = u16::try_from(bits >> 43 & u64::from(RATE_MANTISSA)).expect("the mantissa has nine bits");
         Self(RATE_NONZERO | exponent << RATE_EXPONENT_SHIFT | mantissa)
     }
 
@@ -66,7 +66,7 @@ mod tests {
             let rounded = Rate::at_most(cells_per_second).cells_per_second();
             prop_assert!(rounded <= cells_per_second);
             prop_assert!(cells_per_second - rounded < cells_per_second / 512.0, "{rounded}");
-            prop_assert_eq!(Rate::at_most(rounded).cells_per_second(), rounded, "a rounded value does not change again");
+            prop_assert_eq!(Rate::at_most(rounded).cells_per_second(), rounded, "rounding a rounded rate does not change it");
         }
 
         #[test]

@@ -127,7 +127,7 @@ impl script::Player for Player {
 impl Player {
     /// Adds data to send. A port receives it as a packet, whose cells carry EFCI if `marked`.
     fn data_comes(&mut self, cells: u64, marked: bool) {
-        let cells = u32::try_from(cells).expect("scripts are short");
+        let cells = u32::try_from(cells).expect("the number of cells in a script fits 32 bits");
         match &mut self.end {
             End::Source(_) => self.data += cells,
             End::Port(port) => {
@@ -188,10 +188,10 @@ impl Player {
                 continue;
             }
             let data_waits = self.data > 0;
-            match self.source().next_kind(start, data_waits).expect("something waits") {
+            match self.source().next_kind(start, data_waits).expect("data or an RM cell is waiting") {
                 Kind::Data => self.send_data(start, until),
                 kind => {
-                    let content = self.source().sent(start, kind).expect("it is an RM cell");
+                    let content = self.source().sent(start, kind).expect("the content is that of an RM cell");
                     self.note(start, kind_of(&content), Some(content), None);
                 }
             }
@@ -204,7 +204,7 @@ impl Player {
     fn source(&mut self) -> &mut Source {
         match &mut self.end {
             End::Source(source) => source,
-            End::Port(_) => panic!("a port asks its source itself"),
+            End::Port(_) => panic!("a port reads the state of its source itself"),
         }
     }
 
@@ -223,7 +223,8 @@ impl Player {
                 let ahead = source.data_cells_until_rm(start).min(most);
                 source.sent_data(start, ahead);
                 let started = (0..ahead).take_while(|&i| start + interval * u64::from(i) < until);
-                let started = u32::try_from(started.count()).expect("no more than were sent");
+                let started =
+                    u32::try_from(started.count()).expect("the number of cells is at most the number that was sent");
                 source.unsend_data(ahead - started);
                 started
             }
@@ -246,7 +247,7 @@ impl Player {
             return (0..number(cells)?).try_for_each(|i| self.expect(at + i * interval, &[&["data"], header].concat()));
         }
         if self.sent.is_empty() {
-            return Err("it was not sent".into());
+            return Err("the acknowledged cell was not sent".into());
         }
         let sent = self.sent.remove(0);
         let (kind, words) = match words {
@@ -289,7 +290,7 @@ impl Player {
     fn compare(&self, name: &str, expected: &str) -> Result<(), String> {
         let source = match &self.end {
             End::Source(source) => source,
-            End::Port(port) => port.source(Label::new(0)).expect("it is controlled"),
+            End::Port(port) => port.source(Label::new(0)).expect("the VC is under rate control"),
         };
         let counters = source.counters();
         let value = match name {
@@ -356,7 +357,7 @@ fn begin(mut settings: Settings, mode: Mode) -> Result<Player, String> {
 }
 
 #[test]
-fn every_script_holds() {
+fn every_script_gives_the_expected_events() {
     for mode in [Mode::OneByOne, Mode::Trains, Mode::Port] {
         play_all("abr", 35, |text| play(text, mode).map_err(|why| format!("{mode:?}: {why}")));
     }
@@ -366,8 +367,8 @@ fn every_script_holds() {
 fn a_script_with_a_wrong_expectation_fails() {
     let play_on = |rest: &str| play(&format!("set icr 424kbps\ndata 9\nat 2500\n{rest}"), Mode::OneByOne);
     assert!(play_on("> 0 frm ccr 1000\n> 1000 data x2 every 1000\n= acr 1000").is_ok());
-    assert!(play_on("> 0 frm\n> 1000 data").is_err(), "a cell not written down");
-    assert!(play_on("> 0 frm\n> 1000 data x3 every 1000").is_err(), "one cell more than expected");
+    assert!(play_on("> 0 frm\n> 1000 data").is_err(), "the script misses a cell that is sent");
+    assert!(play_on("> 0 frm\n> 1000 data x3 every 1000").is_err(), "the script expects one cell too many");
     assert!(play_on("> 0 frm ci\n> 1000 data x2 every 1000").is_err(), "a wrong flag");
     assert!(play_on("> 0 frm ccr 1001\n> 1000 data x2 every 1000").is_err(), "a wrong rate");
     assert!(play_on("> 0 frm\n> 1001 data\n> 2000 data").is_err(), "a wrong time");

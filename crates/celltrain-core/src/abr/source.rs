@@ -246,7 +246,7 @@ impl Source {
         let by_time = (forward_at + self.trm).0.saturating_sub(first.0).div_ceil(self.interval.0);
         let started = 1 + LONGEST.saturating_sub(first.0) / self.interval.0;
         let cells = by_time.max(u64::from(least)).min(u64::from(by_count)).min(started);
-        u32::try_from(cells).expect("it is below Nrm")
+        u32::try_from(cells).expect("the number of cells is below Nrm")
     }
 
     /// Starts `cells` data cells: the first at `first`, the others an [`interval`](Self::interval) apart. Equivalent to
@@ -277,7 +277,7 @@ impl Source {
     /// Handles a backward RM cell that returns to its source. If it changes ACR, the caller must already have taken
     /// back the data cells that have not started by `now`.
     pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
-        assert!(rm.backward, "an RM cell comes back backward");
+        assert!(rm.backward, "RM cells that return to the source are backward");
         self.counters.backward_rm_received += 1;
         if !rm.bn {
             self.unanswered = 0; // Rule 6.
@@ -286,7 +286,10 @@ impl Source {
         if acr == self.acr {
             return;
         }
-        assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
+        assert!(
+            self.pace.last.is_none_or(|last| last <= now),
+            "cells that have not started are returned before ACR changes"
+        );
         self.rule = self.rule_of(rm, acr);
         self.set_acr(acr);
         // If ACR has risen, the next cell is rescheduled. If it has fallen, the next cell keeps the start scheduled at
@@ -331,7 +334,7 @@ impl Source {
     /// according to its CLP. It overwrites a waiting backward RM cell (destination rule 3), so that no older cell
     /// follows it (rule 4).
     pub fn turn_around(&mut self, rm: RmCell) {
-        assert!(rm.backward, "the destination has turned it around");
+        assert!(rm.backward, "the RM cell was returned by the destination");
         reached!(WaitingRmOverwritten if self.waiting.is_some());
         self.counters.overwritten += u64::from(self.waiting.is_some());
         self.waiting = Some(rm);
@@ -361,7 +364,7 @@ impl Source {
         );
         if self.out_of_rate_rm_waits() {
             self.counters.backward_rm_sent += 1;
-            return self.waiting.take().expect("it waits");
+            return self.waiting.take().expect("an RM cell is waiting");
         }
         self.out_of_rate_at = Some(now);
         self.counters.out_of_rate_sent += 1;
@@ -419,7 +422,11 @@ impl Source {
     fn interval_at(&self, rate: f64) -> Span {
         let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
         if units < LONGEST as f64 {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, and from 0 to 2^62")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the value is an integer from 0 to 2^62"
+            )]
             let units = units.ceil() as u64;
             Span(units).max(self.cell_time)
         } else {

@@ -114,7 +114,7 @@ impl Configure for Config {
         self.thresholds().check(mqs)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "a packet has a cell")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no underflow: every packet has at least one cell")]
     fn build(&self, packets: &Packets) -> AdaptiveDiscard {
         let vc = |vc| Vc { mqs: packets.capacity() / packets.longest(vc), ..Vc::default() };
         AdaptiveDiscard {
@@ -287,27 +287,27 @@ mod tests {
     }
 
     #[test]
-    fn every_transition_and_both_outcomes_of_every_guard_occur() {
+    fn the_tests_of_adaptive_discard_reach_every_transition_and_both_outcomes_of_every_condition() {
         #[rustfmt::skip]
         let table: [(&str, Before, After); 18] = [
-            ("0: ACR below f LD_ACR, QL at LT",               (Zero,  49.0, 3, 0), (One,   49.0, 2, 2)),
-            ("0: ACR at f LD_ACR",                            (Zero,  50.0, 3, 0), (Zero, 100.0, 3, 0)),
-            ("0: low queue: Figure 4 misprints this as drop", (Zero,  49.0, 2, 0), (Zero, 100.0, 2, 0)),
+            ("phase 0, ACR below f LD_ACR, QL equals LT",               (Zero,  49.0, 3, 0), (One,   49.0, 2, 2)),
+            ("phase 0, ACR equals f LD_ACR",                            (Zero,  50.0, 3, 0), (Zero, 100.0, 3, 0)),
+            ("phase 0, low queue: no drop, although Figure 4 prints one", (Zero,  49.0, 2, 0), (Zero, 100.0, 2, 0)),
             ("0: empty queue",                                (Zero,   0.0, 0, 0), (Zero, 100.0, 0, 0)),
-            ("0: QL one below MQS",                           (Zero, 100.0, 4, 0), (Zero, 100.0, 4, 0)),
+            ("phase 0, QL is one below MQS",                           (Zero, 100.0, 4, 0), (Zero, 100.0, 4, 0)),
             ("0: QL at MQS",                                  (Zero, 100.0, 5, 0), (One,  100.0, 4, 4)),
-            ("0: QL at MQS, ACR somewhat lower",              (Zero,  60.0, 5, 0), (One,   60.0, 4, 4)),
-            ("0: both conditions, one drop (A-33)",           (Zero,  49.0, 5, 0), (One,   49.0, 4, 4)),
-            ("0: QL at MQS, ACR higher",                      (Zero, 120.0, 5, 0), (One,  120.0, 4, 4)),
+            ("phase 0, QL equals MQS, ACR is somewhat lower",              (Zero,  60.0, 5, 0), (One,   60.0, 4, 4)),
+            ("phase 0, both conditions hold, one packet is dropped (A-33)",           (Zero,  49.0, 5, 0), (One,   49.0, 4, 4)),
+            ("phase 0, QL equals MQS, ACR is higher",                      (Zero, 120.0, 5, 0), (One,  120.0, 4, 4)),
             ("0: ACR higher",                                 (Zero, 120.0, 1, 0), (Zero, 120.0, 1, 0)),
-            ("1: a fall of ACR costs nothing",                (One,   10.0, 4, 1), (One,  100.0, 4, 1)),
+            ("phase 1, a fall of ACR drops no packet",                (One,   10.0, 4, 1), (One,  100.0, 4, 1)),
             ("1: QL at MQS",                                  (One,   10.0, 5, 0), (One,   10.0, 4, 4)),
-            ("1: QL at MQS, P_CTR restarts",               (One,  120.0, 5, 2), (One,  120.0, 4, 4)),
-            ("1: low queue, P_CTR at 0",                      (One,  100.0, 2, 0), (Zero, 100.0, 2, 0)),
-            ("1: QL at LT, P_CTR at 0",                       (One,  100.0, 3, 0), (One,  100.0, 3, 0)),
-            ("1: low queue, P_CTR above 0",                   (One,  100.0, 2, 1), (One,  100.0, 2, 1)),
-            ("1: LD_ACR does not follow (A-37)",              (One,  120.0, 2, 1), (One,  100.0, 2, 1)),
-            ("1: back in 0 the rules wait for the next time", (One,  120.0, 0, 0), (Zero, 100.0, 0, 0)),
+            ("phase 1, QL equals MQS, P_CTR restarts",               (One,  120.0, 5, 2), (One,  120.0, 4, 4)),
+            ("phase 1, low queue, P_CTR is 0",                      (One,  100.0, 2, 0), (Zero, 100.0, 2, 0)),
+            ("phase 1, QL equals LT, P_CTR is 0",                       (One,  100.0, 3, 0), (One,  100.0, 3, 0)),
+            ("phase 1, low queue, P_CTR is above 0",                   (One,  100.0, 2, 1), (One,  100.0, 2, 1)),
+            ("phase 1, LD_ACR does not change (A-37)",              (One,  120.0, 2, 1), (One,  100.0, 2, 1)),
+            ("after a return to phase 0, rules apply from the next evaluation on", (One,  120.0, 0, 0), (Zero, 100.0, 0, 0)),
         ];
         for (row, before, after) in table {
             assert_eq!(evaluate(before), after, "{row}");
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_of_a_rate_change_depends_on_when_the_algorithm_samples() {
+    fn the_number_of_packets_that_a_rate_change_costs_depends_on_the_sampling_instant() {
         // MQS = 15. Columns: packets; new ACR relative to the old one; packets left immediately afterwards; packets
         // lost after the next arrival (by the rate rule, and for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
@@ -342,19 +342,23 @@ mod tests {
                 bench.offer_at(0, 32, Bench::ACR * share);
                 let counters = bench.buffer.packets.vc_counters(VC);
                 assert_eq!((counters.discarded_frames, counters.cut_frames), lost, "{evaluated_at:?}");
-                assert_eq!(bench.frames(0).len(), packets as usize, "the next takes the place");
+                assert_eq!(bench.frames(0).len(), packets as usize, "the next packet takes the free place");
             }
         }
     }
 
     #[test]
-    fn the_maximum_queue_is_the_buffer_in_whole_packets() {
+    fn the_maximum_queue_of_an_edge_device_is_its_buffer_in_whole_packets() {
         for (eb, cells, mqs) in [(500, 32, 15), (500, 33, 15), (1000, 32, 31), (1000, 33, 30), (33, 33, 1)] {
             let mut bench = bench(eb, cells);
             bench.offer_many(mqs, cells);
             assert_eq!(bench.buffer.packets.vc_counters(VC).lost(), 0, "{mqs} packets of {cells} cells fit {eb}");
             bench.offer(0, cells);
-            assert_eq!(bench.frames(0), (1..=mqs).collect::<Vec<_>>(), "the next costs the one at the front");
+            assert_eq!(
+                bench.frames(0),
+                (1..=mqs).collect::<Vec<_>>(),
+                "the next packet displaces the packet at the front"
+            );
             assert_eq!(bench.buffer.packets.vc_counters(VC).lost_pushed_out, u64::from(cells));
             assert_eq!(bench.buffer.state(VC).map(|state| state.p_ctr), Some(mqs - 1));
         }
@@ -373,7 +377,11 @@ mod tests {
         for served in 1..=7 {
             bench.buffer.on_rate(VC, 1.0);
             bench.buffer.take(VC, 31);
-            assert_eq!(phase_and_counter(&bench), Some((One, 8 - served)), "served is with the last cell");
+            assert_eq!(
+                phase_and_counter(&bench),
+                Some((One, 8 - served)),
+                "a packet counts as served with its last cell"
+            );
             bench.buffer.take(VC, 1);
             assert_eq!(phase_and_counter(&bench), Some((One, 7 - served)));
         }
@@ -383,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packet_in_service_counts_in_the_queue_and_is_not_dropped() {
+    fn the_packet_in_transmission_counts_as_queued_and_is_not_dropped() {
         let mut bench = bench(500, 32);
         bench.offer_many(15, 32);
         bench.buffer.take(VC, 31);

@@ -367,7 +367,7 @@ fn ada_state(vc: &OracleVc) -> AdaState {
 
 proptest! {
     #[test]
-    fn the_buffer_matches_its_naive_model(
+    fn the_buffer_of_an_edge_device_matches_a_naive_model(
         eb in prop_oneof![9 => (9u32..60).prop_map(Some), 1 => Just(None)],
         f in prop_oneof![Just(0.5), 0.0..1.0],
         lt in 1u32..4,
@@ -412,7 +412,7 @@ proptest! {
 }
 
 #[test]
-fn default_settings_pass_their_own_check_in_the_papers_buffers() {
+fn default_settings_of_discard_algorithms_are_valid_in_the_buffers_of_the_paper() {
     assert_eq!(DiscardConfig::default().name(), "tail_drop");
     for discard in DiscardConfig::samples() {
         let memory = discard.memory().unwrap_or_default();
@@ -424,7 +424,7 @@ fn default_settings_pass_their_own_check_in_the_papers_buffers() {
 }
 
 #[test]
-fn faults_name_the_key_the_value_and_valid_values() {
+fn faults_of_discard_algorithms_name_the_key_the_value_and_valid_values() {
     let faults = |json: &str| {
         let config: EdgeConfig = serde_json::from_str(json).unwrap();
         let faults = config.check(192).into_iter();
@@ -463,7 +463,7 @@ fn faults_name_the_key_the_value_and_valid_values() {
 }
 
 #[test]
-fn only_cells_taken_since_the_last_change_are_put_back() {
+fn only_cells_taken_since_the_last_rate_change_are_returned_to_the_queue() {
     type Change = fn(&mut Bench);
     let vc = Label::new(0);
     let changes: [(&str, Change); 3] = [
@@ -484,7 +484,7 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
         // One of the last two cells taken has been put back, so only one more can be. The others were taken before the
         // change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
-        assert_eq!(panic.downcast_ref(), Some(&"only cells taken early are put back"), "{what}");
+        assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken early are returned"), "{what}");
     }
 }
 
@@ -492,7 +492,11 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
 fn a_discard_algorithm_requires_the_kind_of_memory_it_supports() {
     use Memory::{PerVc, Shared};
     let made_for: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::memory).collect();
-    assert_eq!(made_for[..4], [None, None, Some(PerVc), Some(Shared)], "each adaptive one is made for its own");
+    assert_eq!(
+        made_for[..4],
+        [None, None, Some(PerVc), Some(Shared)],
+        "each adaptive algorithm belongs to its own kind of memory"
+    );
     for discard in DiscardConfig::samples() {
         for memory in [PerVc, Shared] {
             let config = EdgeConfig { buffer: Some(1000), memory, discard: discard.clone() };

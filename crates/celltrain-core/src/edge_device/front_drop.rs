@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_dropped_from_the_front_until_the_new_one_fits() {
+    fn front_drop_removes_the_oldest_packets_until_the_new_packet_fits() {
         let mut bench = bench(20, Memory::PerVc);
         bench.offer_many(4, 5);
         bench.offer(0, 6);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packet_in_service_stays_and_the_next_one_is_dropped() {
+    fn front_drop_keeps_the_packet_in_transmission_and_removes_the_next_one() {
         for (taken, put_back, left) in [(1, 0, [0, 2, 3]), (10, 10, [1, 2, 3])] {
             let mut bench = bench(20, Memory::PerVc);
             bench.offer(0, 10);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_shared_memory_the_own_queue_loses_first_and_then_the_longest() {
+    fn in_a_shared_memory_a_packet_displaces_packets_of_its_own_queue_before_those_of_the_longest() {
         let mut bench = bench(30, Memory::Shared);
         bench.offer(0, 4);
         bench.offer(1, 8);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equally_long_queues_the_first_loses() {
+    fn of_equally_long_queues_the_first_loses_a_packet() {
         let mut bench = bench(20, Memory::Shared);
         bench.offer(2, 10);
         bench.offer(1, 10);

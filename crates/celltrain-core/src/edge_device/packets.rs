@@ -131,7 +131,8 @@ impl Packets {
 
     /// Returns QL, the number of waiting packets of a VC, including one under way.
     pub fn ql(&self, vc: Label) -> u32 {
-        u32::try_from(self.queue(vc).packets.len()).expect("fewer packets than cells")
+        u32::try_from(self.queue(vc).packets.len())
+            .expect("a queue has fewer packets than cells, and cells fit 32 bits")
     }
 
     /// Returns the number of waiting cells of a VC.
@@ -243,7 +244,7 @@ impl Packets {
         let Some(mut outcomes) = self.outcomes.take() else { return };
         let (occupancy, vc_cells) = (self.occupancy, self.cells(label));
         let active = self.queues.iter().filter(|queue| queue.cells > 0).count();
-        let active_vcs = u32::try_from(active).expect("labels fit 32 bits");
+        let active_vcs = u32::try_from(active).expect("all labels of VCs fit 32 bits");
         outcomes.push(PacketOutcome { label, packet, occupancy, vc_cells, active_vcs, step });
         self.outcomes = Some(outcomes);
     }
@@ -283,7 +284,7 @@ impl Packets {
     /// Puts cells back. Returns whether they include the last cell of a packet.
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
         let queue = &mut self.queues[vc];
-        assert!(0 < cells && cells <= queue.ahead, "only cells taken early are put back");
+        assert!(0 < cells && cells <= queue.ahead, "only cells that were taken early are returned");
         // If no packet is under way, the cells to be put back belong to the packet served last.
         let was_served = queue.taken == 0;
         if was_served {

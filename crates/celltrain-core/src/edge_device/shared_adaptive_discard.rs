@@ -122,7 +122,10 @@ impl SharedAdaptiveDiscard {
 /// Returns the VC that loses a packet if the memory lacks room for `cells` more cells of `vc`. It is the VC that most
 /// exceeds its share, among those that have a packet to drop. In a tie, `vc` is chosen if it is among the tied VCs,
 /// otherwise the first of them.
-#[expect(clippy::arithmetic_side_effects, reason = "cells in memory and 32 bits more, in 64 bits")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "no overflow: the number of waiting cells plus 32 bits fits 64 bits"
+)]
 fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let eb = f64::from(packets.capacity());
     if packets.all_whole_cells() + u64::from(cells) <= u64::from(packets.capacity()) {
@@ -130,7 +133,9 @@ fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     }
     let is_active = |j| j == vc || packets.ql(j) > 0;
     let total: f64 = packets.vcs().filter(|&j| is_active(j)).map(|j| packets.acr(j)).sum();
-    let active = f64::from(u32::try_from(packets.vcs().filter(|&j| is_active(j)).count()).expect("labels fit 24 bits"));
+    let active = f64::from(
+        u32::try_from(packets.vcs().filter(|&j| is_active(j)).count()).expect("the number of VCs fits 24 bits"),
+    );
     // Y_i - S_i. If no VC may send, all have equal shares.
     let excess = |j: Label| {
         let y = packets.whole_cells(j) + if j == vc { u64::from(cells) } else { 0 };
@@ -160,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vc_furthest_above_its_share_loses_its_front_and_enters_phase_1() {
+    fn the_vc_furthest_above_its_share_loses_its_oldest_packet_and_enters_phase_1() {
         let mut bench = bench(100, &[10; 3]);
         // In the end the shares are 60, 30 and 10 cells.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
@@ -170,7 +175,7 @@ mod tests {
         }
         bench.offer_at(2, 5, 100.0);
         assert_eq!([bench.frames(0).len(), bench.frames(1).len(), bench.frames(2).len()], [5, 3, 2]);
-        assert_eq!(bench.frames(1), [1, 2, 3], "excess 10, against 5 of VC 2 and -10 of VC 0");
+        assert_eq!(bench.frames(1), [1, 2, 3], "VC 1 has the largest excess: 10, compared with 5 and -10");
         let state = bench.buffer.state(Label::new(1)).unwrap();
         assert_eq!(state, AdaState { phase: Phase::One, ld_acr: 300.0, p_ctr: 3 });
         assert_eq!(
@@ -181,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_vc_uses_the_whole_memory_and_releases_it_for_others() {
+    fn a_single_active_vc_uses_the_whole_memory_and_gives_space_back_to_other_vcs() {
         let mut bench = bench(100, &[10; 2]);
         for _ in 0..10 {
             bench.offer_at(0, 10, 500.0);
@@ -190,18 +195,26 @@ mod tests {
         for _ in 0..10 {
             bench.offer_at(1, 10, 500.0);
         }
-        assert_eq!([bench.frames(0).len(), bench.frames(1).len()], [5, 5], "half of it, by equal rates");
-        assert_eq!(bench.frames(1)[0], 5, "beyond its half it pays itself");
+        assert_eq!(
+            [bench.frames(0).len(), bench.frames(1).len()],
+            [5, 5],
+            "two VCs with equal rates may each hold half of the memory"
+        );
+        assert_eq!(bench.frames(1)[0], 5, "a VC that holds more than half loses its own packet");
     }
 
     #[test]
-    fn rates_below_one_cell_per_second_have_shares() {
+    fn vcs_with_rates_below_one_cell_per_second_get_shares_of_the_memory() {
         let mut bench = bench(20, &[5; 2]);
         // The shares are 15 and 5 cells.
         for (vc, acr) in [(0, 0.375), (0, 0.375), (1, 0.125), (1, 0.125), (0, 0.375)] {
             bench.offer_at(vc, 5, acr);
         }
-        assert_eq!((bench.frames(0), bench.frames(1)), (vec![0, 1, 2], vec![1]), "an excess of 0, and one of 5");
+        assert_eq!(
+            (bench.frames(0), bench.frames(1)),
+            (vec![0, 1, 2], vec![1]),
+            "one VC has an excess of 0 and the other of 5"
+        );
     }
 
     proptest! {
@@ -235,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn a_vc_within_its_share_loses_nothing_to_others(
+        fn a_vc_within_its_share_loses_no_packets_because_of_others(
             eb in 20u32..60,
             operations in operations(4, 20),
         ) {

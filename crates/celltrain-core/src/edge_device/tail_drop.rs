@@ -43,7 +43,7 @@ mod tests {
     use crate::edge_device::{DiscardConfig, Memory};
 
     #[test]
-    fn a_packet_fits_up_to_the_last_free_cell() {
+    fn tail_drop_accepts_a_packet_that_needs_exactly_the_free_cells() {
         let mut bench = Bench::new(DiscardConfig::TailDrop(Config {}), Some(70), Memory::PerVc, &[32, 32]);
         bench.offer(0, 32);
         bench.offer(0, 32);
@@ -51,13 +51,17 @@ mod tests {
         assert_eq!(bench.frames(0), [0, 1], "64 + 7 > 70");
         bench.offer(0, 6);
         bench.offer(1, 32);
-        assert_eq!((bench.frames(0), bench.frames(1)), (vec![0, 1, 3], vec![0]), "the other VC has its own places");
+        assert_eq!(
+            (bench.frames(0), bench.frames(1)),
+            (vec![0, 1, 3], vec![0]),
+            "the packets of the other VC keep their places"
+        );
         let counters = bench.buffer.packets.vc_counters(Label::new(0));
         assert_eq!((counters.lost_overflow, counters.cut_frames, counters.lost_pushed_out), (7, 1, 0));
     }
 
     #[test]
-    fn space_is_freed_cell_by_cell_and_shared_by_all_vcs() {
+    fn buffer_space_is_freed_cell_by_cell_and_shared_by_all_vcs() {
         let mut bench = Bench::new(DiscardConfig::TailDrop(Config {}), Some(70), Memory::Shared, &[32, 32]);
         bench.offer(0, 32);
         bench.offer(1, 32);

@@ -41,7 +41,7 @@ const CLOSED: u32 = u32::MAX;
 
 impl Connections {
     pub(super) fn new(flows: TiVec<FlowIndex, Connection>) -> Self {
-        let first = u32::try_from(flows.len()).expect("indices fit 32 bits");
+        let first = u32::try_from(flows.len()).expect("all indices fit 32 bits");
         Self { flows, open: Open { first, places: VecDeque::new(), slots: Vec::new(), free: Vec::new() } }
     }
 
@@ -56,7 +56,7 @@ impl Connections {
         let ahead = u32::try_from(places.len()).ok();
         let number = ahead.and_then(|ahead| first.checked_add(ahead)).filter(|&number| number < CLOSED);
         places.push_back(place);
-        FlowIndex::new(number.expect("a run has fewer than 2^32 requests"))
+        FlowIndex::new(number.expect("the number of requests in a run is below 2^32"))
     }
 
     /// Removes the connection of a request, which must be open.
@@ -64,7 +64,7 @@ impl Connections {
         let Open { first, places, slots, free } = &mut self.open;
         let place = std::mem::replace(&mut places[(flow.number() - *first) as usize], CLOSED);
         free.push(place);
-        let closed = slots[place as usize].take().expect("it is open");
+        let closed = slots[place as usize].take().expect("the connection is open");
         while places.front() == Some(&CLOSED) {
             places.pop_front();
             *first += 1;

@@ -83,7 +83,8 @@ impl EndSystems {
     }
 
     pub(crate) fn add_observations(&mut self, flow: FlowIndex, messages: &mut EndMessages) {
-        let sights = self.connections[flow].sights.as_mut().expect("its ends are in different partitions");
+        let sights =
+            self.connections[flow].sights.as_mut().expect("the ends of this connection are in different partitions");
         messages.sights.extend(sights.drain(..).map(|sight| (flow, sight)));
     }
 

@@ -44,8 +44,9 @@ impl Processing {
         let mut nodes: Vec<NodeIndex> = network.vcs.iter().map(node_of).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let number = |node: NodeIndex| nodes.binary_search(&node).expect("it is the node of a VC");
-        let host_of = network.vcs.iter().map(|vc| u32::try_from(number(node_of(vc))).expect("nodes have 32 bits"));
+        let number = |node: NodeIndex| nodes.binary_search(&node).expect("the list contains the node of every VC");
+        let host_of =
+            network.vcs.iter().map(|vc| u32::try_from(number(node_of(vc))).expect("the number of nodes fits 32 bits"));
         let host = |&node: &NodeIndex| Host {
             rng: Stream::new(network.seed, &format!("host/{}/processing", network.nodes[node].name)),
             free: Time::default(),
@@ -89,7 +90,7 @@ impl Processing {
         while let Some(&Reverse((_, number))) = self.done.peek().filter(|done| done.0.0 == now) {
             self.done.pop();
             let packets = &mut self.hosts[number as usize].packets;
-            let (_, packet) = packets.pop_front().expect("it is done with one");
+            let (_, packet) = packets.pop_front().expect("the host has just processed a packet");
             self.done.extend(packets.front().map(|&(time, _)| Reverse((time, number))));
             self.cells[packet.vc] -= u64::from(packet.cells);
             out.push(packet);
@@ -120,7 +121,8 @@ mod tests {
 
     fn taking(microseconds: u64, processing_times: ProcessingTimes) -> Processing {
         let processing = Duration::from_microseconds(microseconds);
-        self::processing(HostOptions { processing, processing_times, ..HostOptions::default() }).expect("it takes time")
+        self::processing(HostOptions { processing, processing_times, ..HostOptions::default() })
+            .expect("the processing time is above zero")
     }
 
     fn packet(vc: u32, number: u32) -> Departure {
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_one_after_the_other_and_hosts_do_not_wait_for_each_other() {
+    fn a_host_processes_packets_one_after_the_other_independently_of_other_hosts() {
         let mut processing = taking(10, ProcessingTimes::Fixed);
         // VCs 0 and 2 start at the two sources.
         processing.take(packet(0, 0), Time(5));

@@ -172,7 +172,7 @@ impl EndSystems {
         let group = &mut groups[number_of_group];
         let Opening { pair, bytes, query } = opening;
         let number = group.opened;
-        group.opened = number.checked_add(1).expect("a run has fewer than 2^32 requests");
+        group.opened = number.checked_add(1).expect("the number of requests in a run is below 2^32");
         let ends = &pairs[pair];
         let [there, back] = [&ends.vcs, &pairs[ends.back].vcs];
         let paths = paths(group.path_key, number, [there.len(), back.len()]);
@@ -274,7 +274,7 @@ impl EndSystems {
 
     /// Counts the bytes that a segment brought to the receiver of a request. They may complete the request.
     pub(super) fn on_progress(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
-        let request = self.connections.request_mut(flow).expect("its segment has arrived");
+        let request = self.connections.request_mut(flow).expect("a request exists once a segment of it has arrived");
         let connection = &request.connection;
         let delivered = connection.receiver.delivered();
         let bytes = delivered - std::mem::replace(&mut request.delivered, delivered);

@@ -36,7 +36,7 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
 }
 
 #[test]
-fn connections_with_the_same_kind_granularity_and_phase_share_a_clock() {
+fn connections_whose_clocks_have_the_same_kind_granularity_and_phase_share_a_clock() {
     use ClockKind::{DelayedAck, Retransmission};
     let delayed = |options| TcpOptions { delayed_acks: DelayedAcks::On, ..options };
     // The fourth flow's retransmission clock ticks together with the delayed-acknowledgement clock, but is a separate
@@ -92,7 +92,7 @@ fn a_probe_of_a_closed_window_is_a_frame_of_one_byte() {
 }
 
 #[test]
-fn connections_on_clocks_that_tick_together_are_processed_in_order() {
+fn connections_whose_clocks_tick_at_the_same_instant_are_processed_in_order() {
     // Flows 0 and 2 share a clock; flow 1 has its own. All three have their first timeout at three seconds.
     let network = network(&[ticking(100), ticking(50), ticking(100)]);
     let clock = network.clock();
@@ -115,7 +115,7 @@ fn connections_on_clocks_that_tick_together_are_processed_in_order() {
 }
 
 #[test]
-fn ticks_of_a_microsecond_take_no_more_events_than_the_traffic() {
+fn clocks_that_tick_every_microsecond_need_no_more_events_than_the_traffic() {
     let mut options = ticking(100);
     options.timer_granularity = Duration { picoseconds: 1_000_000 };
     options.minimum_rto = 1000;
@@ -142,7 +142,7 @@ fn ticks_of_a_microsecond_take_no_more_events_than_the_traffic() {
     }
     out.clear();
     while out.is_empty() {
-        ends.on_tick(ends.next_tick().expect("a timer runs"), &mut Nothing, &mut out);
+        ends.on_tick(ends.next_tick().expect("a timer of the connection is running"), &mut Nothing, &mut out);
         ticks += 1;
     }
     assert!(ticks < 40, "{ticks} ticks were simulated");

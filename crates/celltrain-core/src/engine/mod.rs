@@ -249,12 +249,12 @@ impl Progress {
 impl Engine {
     /// Runs a network to its end without a probe.
     pub fn run_to_end(self, network: &Network) -> RunResult {
-        self.run(network, &mut Nothing, |_| true).expect("nothing interrupts it")
+        self.run(network, &mut Nothing, |_| true).expect("nothing cancels this run")
     }
 
     /// Runs a network to its end for a recorder.
     pub fn record(self, network: &Network, recorder: &mut Recorder) -> RunResult {
-        self.run(network, recorder, |_| true).expect("nothing interrupts it")
+        self.run(network, recorder, |_| true).expect("nothing cancels this run")
     }
 }
 

@@ -538,7 +538,7 @@ impl<'a> Engine<'a> {
                     if arrival.cell.last_cell() && arrival.cell.efci() {
                         self.end_systems.mark(arrival.vc, arrival.cell.frame);
                     }
-                    let shaped = self.rate_control.port_mut(port).expect("it is a shaped port");
+                    let shaped = self.rate_control.port_mut(port).expect("the port is shaped");
                     shaped.on_cells(Run { last: arrival.cell, cells: 1 });
                     self.emit_packet_outcomes(port, now, probe);
                 }
@@ -580,7 +580,7 @@ impl<'a> Engine<'a> {
                     }
                     self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
                 }
-                let port = self.rate_control.port(link).expect("it is a shaped port");
+                let port = self.rate_control.port(link).expect("the port is shaped");
                 let next = port.next_start();
                 let looked_after = &mut self.looked_after[link];
                 if let Some(time) = next.filter(|&time| looked_after.is_none_or(|other| other <= now || time < other)) {

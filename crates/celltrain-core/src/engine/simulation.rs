@@ -68,7 +68,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// instant, after everything that happens in it.
     pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
         Self::by(engine, PortMode::default(), network, probe, &CancellationToken::never())
-            .expect("nothing interrupts it")
+            .expect("nothing cancels this run")
     }
 
     /// Does the same as [`Simulation::observed`], with a forced implementation of contended ports.
@@ -230,7 +230,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     /// Runs to the end. Returns the results of the run, or of the part that the network's measuring window covers.
     pub fn finish(self) -> RunResult {
-        self.finish_by(&Progress::default(), &CancellationToken::never()).expect("nothing interrupts it")
+        self.finish_by(&Progress::default(), &CancellationToken::never()).expect("nothing cancels this run")
     }
 
     pub(super) fn finish_by(mut self, progress: &Progress, token: &CancellationToken<'_>) -> Outcome {

@@ -31,7 +31,7 @@ fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
 /// Returns the result of both engines after checking that they agree.
 fn run(network: &Network) -> RunResult {
     let [fast, reference] =
-        Engine::ALL.map(|engine| engine.run(network, &mut Nothing, |_| true).expect("nothing interrupts it"));
+        Engine::ALL.map(|engine| engine.run(network, &mut Nothing, |_| true).expect("nothing cancels this run"));
     assert_eq!(fast, reference, "the engines agree");
     fast
 }
@@ -42,7 +42,7 @@ fn engines_are_found_by_name() {
 }
 
 #[test]
-fn the_zero_loss_queues_of_the_lan_equal_those_of_96_1269() {
+fn the_largest_queues_of_the_lan_without_loss_equal_those_of_paper_96_1269() {
     for (sources, queue) in [(5, 7591), (15, 22831)] {
         let result = run(&lan(sources, None, "200ms"));
         assert_eq!(result.ports[N_SOURCE_BOTTLENECK].max_queue_cells, queue, "{sources} sources");
@@ -50,7 +50,7 @@ fn the_zero_loss_queues_of_the_lan_equal_those_of_96_1269() {
 }
 
 #[test]
-fn a_single_segment_takes_the_time_its_hops_and_hosts_add_up_to() {
+fn a_single_segment_arrives_after_the_sum_of_all_delays_on_its_path() {
     // One segment is sent per round trip. It takes 12 cell times on the first link, one more on each of the two later
     // hops, and 5 us of delay on each hop. The acknowledgement's cells travel back in the same way, and each host takes
     // its processing time. In units of 1/97.2 MHz, a cell takes 265 and a delay 486.
@@ -84,7 +84,7 @@ fn a_host_sends_no_faster_than_its_processing_time_allows() {
 }
 
 #[test]
-fn a_later_start_does_not_change_the_end_of_a_flow() {
+fn a_flow_that_starts_later_still_ends_at_the_end_of_the_run() {
     // The completion time of a file counts from the flow's own start, so both engines must agree on the start.
     let mut network = lan(3, None, "1s");
     for flow in &mut network.flows {
@@ -94,7 +94,7 @@ fn a_later_start_does_not_change_the_end_of_a_flow() {
     let result = run(&network);
     let one_way_and_back = f64::from((14 + 4) * 265 + 6 * 486) / 97_200_000.0;
     for flow in &result.flows {
-        let took = flow.completion_s.expect("it ended");
+        let took = flow.completion_s.expect("every flow has ended");
         assert!((took - one_way_and_back).abs() < 1e-9, "{took}");
     }
 }
@@ -113,7 +113,7 @@ fn sack_blocks_of_a_receiver_reach_the_sender() {
 }
 
 #[test]
-fn the_final_window_is_the_senders() {
+fn the_final_window_in_the_results_is_the_congestion_window_of_the_sender() {
     // In slow start with a round trip of a little over 30 us, cwnd is 2 after the first acknowledgement.
     let network = lan(1, None, "100us");
     let flow = &run(&network).flows[FIRST];
@@ -121,7 +121,7 @@ fn the_final_window_is_the_senders() {
 }
 
 #[test]
-fn a_fixed_tie_order_lets_one_source_capture_the_link() {
+fn a_fixed_order_of_simultaneous_cells_lets_one_source_capture_the_link() {
     let mut network = lan(5, Some(1000), "3s");
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
@@ -139,7 +139,7 @@ fn equal_seeds_give_equal_runs_and_different_seeds_different_runs() {
 }
 
 #[test]
-fn a_probe_changes_nothing() {
+fn observing_a_run_does_not_change_its_result() {
     let network = lan(3, Some(500), "200ms");
     let choice = SeriesChoice {
         queue: true,
@@ -154,7 +154,7 @@ fn a_probe_changes_nothing() {
         let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], "1ms".parse().unwrap(), &network);
         let watched = engine.run(&network, &mut recorder, |_| true).unwrap();
         assert_eq!(watched, run(&network));
-        assert_eq!(recorder.times.len(), 201, "every millisecond from 0 to 200");
+        assert_eq!(recorder.times.len(), 201, "the probe is called every millisecond from 0 to 200");
         assert_eq!(recorder.occupancy_cells.len(), 3 * 201);
         let largest = recorder.queue_cells.iter().max().unwrap();
         assert!(*largest <= watched.ports[N_SOURCE_BOTTLENECK].max_queue_cells);
@@ -246,7 +246,7 @@ fn engines_agree_for_every_policy_and_scheduler_and_for_merged_vcs() {
 }
 
 #[test]
-fn service_before_arrivals_makes_room_in_the_same_instant() {
+fn a_cell_that_leaves_makes_room_for_a_cell_that_arrives_at_the_same_instant() {
     // With zero delay, arrivals and departures are on the same grid of cell times, so the option decides.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
@@ -274,7 +274,7 @@ fn delayed_acknowledgements_need_a_clock_with_a_tick_of_200_ms() {
 }
 
 #[test]
-fn a_run_ends_at_any_callback_that_returns_stop() {
+fn a_run_ends_as_soon_as_a_progress_callback_returns_stop() {
     let network = lan(4, None, "2ms");
     let run = |engine: Engine, most: usize, shares: &Cell<[usize; 3]>| -> (usize, Outcome) {
         let progress = Progress::default();
@@ -330,7 +330,7 @@ fn a_large_batch_checks_for_cancellation_without_changing_the_run() {
         true
     };
     let result = Engine::Fast.run(&network, &mut Nothing, watch).unwrap();
-    assert!(most >= 50, "{most} questions within an event");
+    assert!(most >= 50, "the callback was called {most} times within an event");
     assert_eq!(result, run(&network));
 }
 
@@ -370,7 +370,7 @@ fn a_burst_starts_one_pause_after_the_previous_one_was_acknowledged() {
     assert_eq!(flow.delivered_bytes, (whole + 1) * 1536);
     // The pauses are not part of any burst's delay.
     assert!((delays.mean_ms.unwrap() - (3 * round_trip) as f64 / 97_200.0).abs() < 1e-9);
-    assert_eq!(flow.completion_s, None, "there is always another");
+    assert_eq!(flow.completion_s, None, "there is always a further event");
 }
 
 #[test]
@@ -404,13 +404,13 @@ fn files_arrive_complete_despite_losses_under_every_tcp_variant() {
             assert_eq!(flow.delivered_bytes, 512 * 300, "{name}");
             assert!(flow.completion_s.is_some(), "{name}");
         }
-        assert_eq!(result.cells.in_flight, 0, "{name}: nothing is sent when all have ended");
+        assert_eq!(result.cells.in_flight, 0, "{name}: no cells are sent after all flows have ended");
         assert!(result.cells.lost > 0, "{name}");
     }
 }
 
 #[test]
-fn packet_sources_send_at_their_rate_regardless_of_losses() {
+fn sources_of_unacknowledged_packets_send_at_their_rate_regardless_of_losses() {
     let mut network = lan(3, Some(100), "1s");
     let packet = Bytes { bytes: 512 };
     let rate = "38.88Mbps".parse().unwrap();
@@ -459,7 +459,7 @@ fn fairness_covers_only_ubr_flows_if_there_are_any() {
 }
 
 #[test]
-fn throughput_counts_every_arrival_of_a_segment_and_goodput_the_first() {
+fn throughput_counts_every_arrival_of_a_segment_and_goodput_only_the_first() {
     // Six links of 1 s: an acknowledgement arrives after six seconds plus cell times, and the first retransmission
     // timeout is three seconds. A file of one segment is sent at 0 and at about 3 s. The copies arrive at about 3 s and
     // 6 s, and the first is acknowledged before the next timeout, doubled, at about 9 s.
@@ -493,7 +493,7 @@ fn throughput_counts_every_arrival_of_a_segment_and_goodput_the_first() {
 }
 
 #[test]
-fn a_contract_is_in_the_results_with_the_frames_its_edge_saw() {
+fn the_results_of_a_gfr_contract_count_the_frames_that_reached_its_edge_switch() {
     let mut network = lan(3, None, "1s");
     let packet = Bytes { bytes: 512 };
     for (flow, rate) in network.flows.iter_mut().zip(["19.44Mbps", "38.88Mbps", "38.88Mbps"]) {
@@ -554,7 +554,7 @@ fn under_strict_priority_the_higher_class_waits_for_at_most_one_cell_in_service(
     }
     let alone = (14 + 4) * 265 + 6 * 486;
     let delivered = |network: &Network| run(network).flows[FIRST].delivered_bytes / 512;
-    assert!(delivered(&network) < 19_440_000 / (10 * alone), "of one class, it waits behind all others");
+    assert!(delivered(&network) < 19_440_000 / (10 * alone), "in a single class, the packet waits behind all others");
     network.vcs[VcIndex::new(0)].class = Class::Vbr;
     network.vcs[VcIndex::new(1)].class = Class::Vbr;
     let delivered = delivered(&network);
@@ -562,7 +562,7 @@ fn under_strict_priority_the_higher_class_waits_for_at_most_one_cell_in_service(
 }
 
 #[test]
-fn ubr_gets_its_guaranteed_rate_next_to_a_greedy_class() {
+fn ubr_gets_its_guaranteed_rate_next_to_a_class_that_always_sends() {
     for share in [0.1, 0.3, 0.75] {
         let mut network = lan(4, None, "300ms");
         network.vcs[VcIndex::new(0)].class = Class::Vbr;
@@ -605,7 +605,7 @@ fn a_file_of_one_segment_takes_a_round_trip() {
 }
 
 #[test]
-fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
+fn the_delay_of_a_file_is_its_transmission_time_plus_a_round_trip() {
     // D = L / R + RTT. If the window W is smaller than the pipe, R = W / RTT, and RTT is the round-trip time of a
     // single segment. If W is larger, R is the line's rate and the rest of the window waits at the source, so RTT = W /
     // R.
@@ -620,7 +620,7 @@ fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
         let expected = (size as f64 / rate + window as f64 / rate) / 97_200.0;
         let result = with_files(&network, size);
         let delay = result.file_delay.unwrap();
-        assert_eq!(result.flows[FIRST].file_delay, Some(delay), "one flow is all");
+        assert_eq!(result.flows[FIRST].file_delay, Some(delay), "the network has one flow");
         for found in [delay.mean_ms, delay.median_ms] {
             let found = found.unwrap();
             assert!((found / expected - 1.0).abs() < 0.01, "{segments} segments, {size} bytes: {found} for {expected}");
@@ -631,7 +631,7 @@ fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
 }
 
 #[test]
-fn a_flow_that_is_one_file_takes_as_long_as_that_file() {
+fn a_flow_with_one_file_lasts_as_long_as_its_file() {
     for &name in TcpConfig::NAMES {
         let mut network = lan(5, Some(60), "20s");
         for flow in &mut network.flows {
@@ -667,12 +667,12 @@ fn only_tcp_flows_are_divided_into_files() {
 }
 
 #[test]
-fn a_plan_lists_the_code_of_each_port_and_its_next_hops() {
+fn the_port_plan_lists_the_implementation_of_each_port_and_its_next_hops() {
     let network = lan(3, Some(100), "1s");
     let ports = explain_plan(&network, &CancellationToken::never()).unwrap();
     assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
     let bottleneck = &ports[usize::from(network.bottleneck)];
-    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind it");
+    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind the port");
     assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
     let codes = |code| ports.iter().filter(|port| port.code == code).count();
     assert_eq!(codes("host"), 6, "a port for each end of a flow");
@@ -703,7 +703,7 @@ fn a_run_on_two_threads_is_bit_identical_to_one_thread() {
         assert_eq!(
             Engine::Fast.threads_of(options, &network, &CancellationToken::never()),
             Ok(2),
-            "it comes apart at one link"
+            "the network can be divided at one link"
         );
         assert_eq!(Engine::Fast.run_parallel(options, &network, |_| true).unwrap(), alone);
         assert_eq!(Engine::Reference.run_parallel(options, &network, |_| true).unwrap(), alone);
@@ -723,6 +723,6 @@ fn a_run_on_two_threads_can_be_cancelled() {
             share < most
         };
         assert_eq!(Engine::Fast.run_parallel(ParallelOptions::up_to(2), &network, keep_going), Err(Interrupted));
-        assert!(shares.is_sorted(), "it goes on, and never back: {shares:?}");
+        assert!(shares.is_sorted(), "progress never decreases: {shares:?}");
     }
 }

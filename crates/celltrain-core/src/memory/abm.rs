@@ -185,7 +185,7 @@ mod tests {
     use crate::units::Clock;
 
     #[test]
-    fn one_congested_queue_has_the_threshold_of_dynamic_threshold() {
+    fn a_single_congested_queue_under_abm_has_the_threshold_of_dynamic_threshold() {
         let config = Config { alpha: 1.0, congested: 10, ..Config::default() };
         assert_eq!(fill(&mut Pool::new(&config.clone().into(), 99, 4), &[2]), [0, 0, 50, 0]);
         // With two congested queues, q = (99 - 2 q) / 2.
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_another_priority_do_not_count_and_slow_ones_get_less() {
+    fn abm_ignores_queues_of_other_priorities_and_gives_slow_queues_lower_thresholds() {
         let queues: TiVec<PoolQueue, QueueInfo> =
             [0, 1].map(|priority| QueueInfo { priority, ..QueueInfo::at_port(0) }).into_iter().collect();
         let config = Config { alpha: 1.0, congested: 1, interval: Duration::from_microseconds(100) };
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_clock_gives_the_thresholds_of_one_that_always_runs() {
+    fn a_clock_that_sleeps_without_traffic_gives_the_thresholds_of_one_that_always_runs() {
         let mut rng = Stream::new(1, "abm");
         for case in 0..200 {
             let interval = Duration::from_microseconds(u64::from(1 + rng.below([2, 20, 2000][case % 3])));

@@ -69,7 +69,7 @@ mod tests {
     use crate::units::{Span, Time};
 
     #[test]
-    fn congested_queues_count_from_the_next_update() {
+    fn abm_occamy_counts_a_congested_queue_from_the_next_update_on() {
         let config = Config { interval: Duration::from_microseconds(10), ..Config::default() };
         let mut pool = Pool::new(&config.into(), 101, 3);
         // Dynamic Threshold with an alpha of 2 gives 2 x 101 / 5, which is about 40 cells.
@@ -82,7 +82,7 @@ mod tests {
             fill(&mut pool, &[0, 1]);
             pool.act_at(Time::default() + Span(now));
         }
-        assert_eq!(pool.threshold(0), before / 2.0, "two queues are near their threshold");
+        assert_eq!(pool.threshold(0), before / 2.0, "two queues count as congested");
         assert_eq!(pool.threshold(2), before / 2.0, "one port has one priority, so its least share is 1");
     }
 }

@@ -122,7 +122,7 @@ impl Limit {
             Self::Memory => "the memory is full",
             Self::Pool => "the pool is full",
             Self::Policy => rule,
-            Self::Headroom => "the headroom is used up",
+            Self::Headroom => "the headroom is full",
         }
     }
 }
@@ -263,7 +263,7 @@ impl Memory {
                     ports.len() - 1
                 });
                 QueueInfo {
-                    port: u32::try_from(port).expect("indices fit 32 bits"),
+                    port: u32::try_from(port).expect("all indices fit 32 bits"),
                     priority: queue.priority,
                     cell_time: cell_time(queue.link),
                     alpha: queue.alpha,

@@ -101,7 +101,7 @@ impl MemoryPolicy for Credence {
         if !view.fits(cells) {
             return Verdict::Refuse;
         }
-        let queues = u32::try_from(view.queues.len()).expect("indices fit 32 bits");
+        let queues = u32::try_from(view.queues.len()).expect("all indices fit 32 bits");
         let longest = view.queues.iter().copied().max().unwrap_or(0);
         // q <= B / N without rounding.
         let is_safe = u64::from(longest) * u64::from(queues) <= u64::from(view.cells);
@@ -158,11 +158,11 @@ mod tests {
         // Queues up to B / N = 4 are safe; with five cells the longest is not.
         let mut pool = pool(0.0, &[true; 20]);
         assert_eq!(fill(&mut pool, &[0]), [5, 0, 0]);
-        assert_eq!(fill(&mut pool, &[1]), [5, 0, 0], "the longest queue of all counts");
+        assert_eq!(fill(&mut pool, &[1]), [5, 0, 0], "the longest queue of the memory counts");
     }
 
     #[test]
-    fn the_virtual_queues_share_the_pool_as_under_longest_queue_drop() {
+    fn the_virtual_queues_of_credence_share_the_pool_as_under_longest_queue_drop() {
         let mut pool = pool(0.0, &[]);
         (0..12).for_each(|_| assert!(pool.offer(0)));
         // Longest Queue Drop would now push a cell out of queue 0. Credence cannot, but the threshold of queue 0 falls.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn flips_invert_predictions() {
+    fn credence_inverts_the_share_of_predictions_that_flips_states() {
         assert_eq!(fill(&mut pool(1.0, &[]), &[0]), [5, 0, 0]);
         assert_eq!(fill(&mut pool(1.0, &[true; 20]), &[0]), [12, 0, 0]);
     }

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn saturated_queues_settle_at_the_fixed_point() {
+    fn saturated_queues_settle_at_the_fixed_point_of_dynamic_threshold() {
         for alpha in [0.25, 0.5, 1.0, 2.0, 8.0] {
             for saturated in 1..=8 {
                 for cells in [100, 997, 12_000] {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_alone_stops_at_the_fixed_point_rounded_as_stated() {
+    fn a_single_queue_stops_at_the_fixed_point_with_the_documented_rounding() {
         for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {
             for cells in [1, 2, 3, 99, 100, 8001] {
                 let b = f64::from(cells);

@@ -163,7 +163,7 @@ impl Configure for Config {
             debug_assert!(false, "formulas of a checked scenario can be read: {faults:?}");
             Config { admit: "true".into(), ..Config::default() }.compile(&at_pool)
         });
-        let (admit, registers) = compiled.expect("a constant condition can be parsed");
+        let (admit, registers) = compiled.expect("the constant condition is a valid formula");
         let priorities = pool.queues.iter().map(|queue| queue.priority).collect();
         Formula { admit, registers, priorities, replaced: 0 }
     }

@@ -63,7 +63,7 @@ impl MemoryPolicy for LongestQueueDrop {
             Variant::TailLowest => view.queues.keys().rev().max_by_key(|&other| length(other)),
             Variant::HeadHighest => view.queues.keys().max_by_key(|&other| length(other)),
         }
-        .expect("a pool has queues");
+        .expect("every pool has at least one queue");
         reached!(LongestQueueTie if view.queues.keys().filter(|&other| length(other) == length(longest)).count() > 1);
         match self.variant {
             Variant::TailLowest if longest == queue => {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arriving_cell_counts_and_the_variant_breaks_ties() {
+    fn longest_queue_drop_counts_the_arriving_cell_and_its_variant_decides_ties() {
         use QueueEnd::{Head, Tail};
         use Variant::{HeadHighest, TailLowest};
         assert_eq!(verdict(TailLowest, &[2, 4, 4]), push_out(1, Tail));

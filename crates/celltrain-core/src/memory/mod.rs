@@ -209,13 +209,13 @@ impl View<'_> {
 
     /// Returns n, the number of queues that hold a cell.
     pub fn active(&self) -> u32 {
-        u32::try_from(self.queues.iter().filter(|&&cells| cells > 0).count()).expect("indices fit 32 bits")
+        u32::try_from(self.queues.iter().filter(|&&cells| cells > 0).count()).expect("all indices fit 32 bits")
     }
 
     /// Returns the rank of a queue by length: 1 plus the number of longer queues.
     pub fn rank(&self, queue: PoolQueue) -> u32 {
         let own = self.queues[queue];
-        1 + u32::try_from(self.queues.iter().filter(|&&cells| cells > own).count()).expect("indices fit 32 bits")
+        1 + u32::try_from(self.queues.iter().filter(|&&cells| cells > own).count()).expect("all indices fit 32 bits")
     }
 }
 
@@ -356,7 +356,11 @@ pub trait MemoryPolicy: Any + Send {
 
 /// Returns the largest whole number of cells up to a threshold; 0 if it is negative. The rounding error of a product
 /// does not count, so 0.29 of 100 cells is 29.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "larger values saturate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "casting a larger value gives the largest value of the type"
+)]
 fn whole_cells(threshold: f64) -> u32 {
     (threshold * (1.0 + 4.0 * f64::EPSILON)) as u32
 }

@@ -144,7 +144,7 @@ mod tests {
     use crate::memory::tests::{Pool, fill};
 
     #[test]
-    fn queues_above_their_threshold_lose_cells_at_the_front_in_turn() {
+    fn under_occamy_queues_above_their_threshold_lose_their_oldest_cells_in_turn() {
         let mut pool = Pool::new(&Config { alpha: 1.0, ..Config::default() }.into(), 12, 3);
         assert_eq!(fill(&mut pool, &[0]), [6, 0, 0]);
         // With the arriving cell, 7 cells are taken. The thresholds fall to 5, so queue 0 loses a cell at once.
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_can_be_expelled_at_once() {
+    fn occamy_can_expel_a_burst_of_cells_at_once() {
         let mut pool = Pool::new(&Config { alpha: 2.0, burst: 2, rate: None }.into(), 30, 3);
         assert_eq!(fill(&mut pool, &[0]), [20, 0, 0]);
         // Three more cells arrive, and the threshold of queue 0 falls to 14.

@@ -46,7 +46,7 @@ impl OccupancyTracker {
 
     /// Returns the largest number of cells so far.
     pub(super) fn max_used(&self) -> u32 {
-        u32::try_from(self.sums.len() - 1).expect("numbers of cells have 32 bits")
+        u32::try_from(self.sums.len() - 1).expect("numbers of cells fit 32 bits")
     }
 
     /// Returns the times up to `now`, when the memory holds `used` cells.
@@ -84,11 +84,11 @@ impl OccupancyTimes {
     /// # Panics
     /// If the share is more than 1000.
     pub fn percentile(&self, share: u16) -> Option<u32> {
-        let rest = 1000_u16.checked_sub(share).expect("a share is at most 1000 thousandths");
+        let rest = 1000_u16.checked_sub(share).expect("a share is at most 1,000 thousandths");
         let (&Span(total), held) = self.at_least.split_first()?;
         let is_exceeded = |&Span(time): &Span| u128::from(time) * 1000 > u128::from(total) * u128::from(rest);
         let cells = held.partition_point(is_exceeded);
-        (total > 0).then(|| u32::try_from(cells).expect("numbers of cells have 32 bits"))
+        (total > 0).then(|| u32::try_from(cells).expect("numbers of cells fit 32 bits"))
     }
 
     /// Leaves out the time that `earlier` covers, which began at the same instant and ended earlier.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_measured_time_is_a_difference_of_times() {
+    fn the_measured_time_of_an_occupancy_is_the_difference_of_two_instants() {
         let changes = [(10, true), (20, true), (30, false), (40, true), (45, true)];
         let mut window = times(&changes, 50);
         window.subtract(&times(&changes[..2], 25));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_without_the_memory_changes_nothing() {
+    fn merging_the_results_of_a_partition_without_the_memory_changes_nothing() {
         let (busy, idle) = (times(&[(5, true)], 10), times(&[], 10));
         for (mut own, other) in [(busy.clone(), &idle), (idle.clone(), &busy)] {
             own.add_partition(other);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_zero_length_has_no_statistics() {
+    fn occupancy_over_an_interval_of_zero_length_has_no_statistics() {
         for nothing in [OccupancyTimes::default(), times(&[], 0)] {
             assert_eq!((nothing.mean(), nothing.percentile(500)), (None, None));
         }

@@ -43,7 +43,7 @@ impl Configure for Config {
     }
 
     fn build(&self, pool: &PoolInfo<'_>) -> StaticThresholds {
-        let queues = u32::try_from(pool.queues.len()).expect("indices fit 32 bits").max(1);
+        let queues = u32::try_from(pool.queues.len()).expect("all indices fit 32 bits").max(1);
         let common = self.threshold.map_or(pool.cells / queues, |threshold| threshold.whole_cells(pool.cells));
         StaticThresholds { thresholds: pool.queues.iter().map(|queue| queue.threshold.unwrap_or(common)).collect() }
     }
@@ -73,12 +73,12 @@ mod tests {
     use crate::memory::tests::{Pool, fill};
 
     #[test]
-    fn without_thresholds_the_pool_is_divided_equally() {
+    fn static_thresholds_divide_the_pool_equally_by_default() {
         assert_eq!(fill(&mut Pool::new(&Config::default().into(), 11, 3), &[0, 2]), [3, 0, 3]);
     }
 
     #[test]
-    fn a_queue_stops_at_its_threshold_or_when_the_pool_is_full() {
+    fn with_static_thresholds_a_queue_stops_at_its_threshold_or_when_the_pool_is_full() {
         let config = Config { threshold: Some("60%".parse().unwrap()) };
         assert_eq!(fill(&mut Pool::new(&config.clone().into(), 10, 2), &[1]), [0, 6]);
         assert_eq!(fill(&mut Pool::new(&config.into(), 10, 2), &[0, 0, 0, 1]), [6, 4]);

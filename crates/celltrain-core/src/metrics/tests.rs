@@ -80,7 +80,7 @@ fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
 }
 
 #[test]
-fn a_contract_counts_exactly_the_frames_its_vc_lost_at_its_ports() {
+fn a_gfr_contract_counts_exactly_the_frames_that_its_vc_lost_at_ports() {
     let mut stage = Stage::new(|network| network.vcs[VcIndex::new(2)].contract = Some(contract(network)));
     // The second source's data is VC 2. It has label 0 on its own links, and label 1 on the bottleneck, after the first
     // source's VC.
@@ -111,7 +111,7 @@ fn utilisation_is_the_transmission_time_divided_by_the_run_time() {
         }
         let ports = stage.final_state().ports();
         assert_eq!(ports[N_SOURCE_BOTTLENECK].utilisation, expected, "{cells:?}");
-        assert_eq!(ports[N_SOURCE_WAY_BACK].utilisation, 0.0, "the way back is another port");
+        assert_eq!(ports[N_SOURCE_WAY_BACK].utilisation, 0.0, "acknowledgements cross another port");
     }
 }
 
@@ -141,7 +141,7 @@ fn with_abr(network: &mut Network) {
 fn results_of_abr_cover_its_vcs_and_rates_count_whole_cells() {
     let found = Stage::new(with_abr).final_state().abr();
     let names: Vec<&str> = found.iter().map(|abr| abr.name.as_str()).collect();
-    assert_eq!(names, ["vc0", "vc0"], "the others are not ABR");
+    assert_eq!(names, ["vc0", "vc0"], "the network has a single ABR VC");
     for abr in &found {
         assert!((abr.acr_mbps - 42.4).abs() < 1e-9, "{}", abr.acr_mbps);
         let sent = [abr.forward_rm_cells, abr.out_of_rate_rm_cells, abr.returned_rm_cells];
@@ -150,7 +150,7 @@ fn results_of_abr_cover_its_vcs_and_rates_count_whole_cells() {
 }
 
 #[test]
-fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlled_rate() {
+fn the_fingerprint_combines_the_counts_of_end_systems_then_ports_then_controlled_rates() {
     let mut stage = Stage::new(with_abr);
     stage.ports[N_SOURCE_BOTTLENECK] = PortState {
         counters: ti_vec![

@@ -19,7 +19,7 @@ impl Network {
                 let place = vc.path.iter().position(|&other| other == index).expect("the VC crosses the link");
                 let into_edge = place == 0 && self.nodes[link.to].kind == NodeKind::EdgeDevice;
                 assert!(!into_edge, "an edge device receives whole packets");
-                let label = routing.labels(self, number).nth(place).expect("a VC has a label on each of its links");
+                let label = routing.labels(self, number).nth(place).expect("every VC has a label on each of its links");
                 let earlier = || self.vcs.iter().take(usize::from(number)).filter(|other| other.merge == vc.merge);
                 let branch =
                     vc.merge.map(|_| u8::try_from(earlier().count()).expect("a merge has 256 branches at most"));

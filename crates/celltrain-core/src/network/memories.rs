@@ -22,7 +22,7 @@ impl Network {
     ///
     /// # Panics
     /// If a side has a pool, and a VC has no queue there.
-    #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
     pub fn cell_classes(&self, routing: &Routing, memory: &MemoryConfig) -> CellClasses {
         let counts = |side| memory.pools.iter().any(|pool| pool.side == side);
         let queue = |side: Side, link: LinkIndex, priority: u8| {
@@ -36,7 +36,8 @@ impl Network {
         for &port in &memory.ports {
             let class = |&vc: &VcIndex| {
                 let vc = &self.vcs[vc];
-                let place = vc.path.iter().position(|&link| link == port).expect("the VC crosses the port");
+                let place =
+                    vc.path.iter().position(|&link| link == port).expect("the path of the VC contains the port");
                 CellClass {
                     egress: queue(Side::Egress, port, vc.priority),
                     ingress: queue(Side::Ingress, vc.path[place - 1], vc.priority),

@@ -93,14 +93,18 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
 }
 
 #[test]
-fn every_vc_is_labelled_densely_on_each_of_its_links() {
+fn the_vcs_of_each_link_have_consecutive_labels() {
     let network = simple_network(3, "1ms");
     let routing = network.routing();
-    assert_eq!(routing.vcs[N_SOURCE_BOTTLENECK].raw, [0, 2, 4].map(VcIndex::new), "data crosses the bottleneck");
+    assert_eq!(
+        routing.vcs[N_SOURCE_BOTTLENECK].raw,
+        [0, 2, 4].map(VcIndex::new),
+        "every data VC crosses the bottleneck"
+    );
     assert_eq!(
         routing.vcs[N_SOURCE_WAY_BACK].raw,
         [1, 3, 5].map(VcIndex::new),
-        "acknowledgements take the path of the model"
+        "acknowledgements take the reverse path of the data"
     );
     assert_eq!(routing.first_label.raw, [Label::new(0); 6]);
     let mut at = Next::Port { link: network.vcs[VcIndex::new(4)].path[0], label: Label::new(0) };
@@ -113,7 +117,7 @@ fn every_vc_is_labelled_densely_on_each_of_its_links() {
 }
 
 #[test]
-fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end() {
+fn atm_rules_apply_between_the_edge_devices_of_a_path_or_else_from_end_to_end() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
     let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();

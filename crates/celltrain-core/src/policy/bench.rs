@@ -1,6 +1,6 @@
 //! A bench for testing policies: a port for test frames, and the decisions of a policy about a given buffer.
 
-#![allow(clippy::arithmetic_side_effects, reason = "tests alone call it, with small numbers")]
+#![allow(clippy::arithmetic_side_effects, reason = "only tests call this function, with small numbers")]
 
 use typed_index_collections::TiSlice;
 
@@ -50,13 +50,13 @@ impl Bench {
     /// Sends this many waiting cells.
     pub fn take(&mut self, cells: u32) {
         for _ in 0..cells {
-            self.port.take().expect("a cell waits");
+            self.port.take().expect("at least one cell is waiting");
         }
     }
 
     /// Returns the policy's virtual queues, by VC.
     pub fn virtual_queues(&mut self) -> &[u32] {
-        &self.port.virtual_queues().expect("a policy with virtual queues").raw
+        &self.port.virtual_queues().expect("the policy has virtual queues").raw
     }
 
     /// Offers the next frame of a VC, with tagged cells.

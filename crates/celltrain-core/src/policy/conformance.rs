@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(3) })]
 
     #[test]
-    fn a_tagged_frame_is_admitted_only_if_an_untagged_one_is(
+    fn a_policy_admits_a_tagged_frame_only_if_it_would_admit_an_untagged_one(
         per_vc in prop::array::uniform4(0u32..14),
         vc in 0..VCS,
     ) {
@@ -31,7 +31,7 @@ proptest! {
 }
 
 #[test]
-fn default_settings_pass_their_own_check() {
+fn the_default_settings_of_every_policy_are_valid() {
     for config in PolicyConfig::samples(100) {
         assert!(config.check(Some(100)).is_empty(), "{}", config.name());
         assert!(config.check_vcs(Some(100), &NAMES).is_empty(), "{}", config.name());
@@ -39,7 +39,7 @@ fn default_settings_pass_their_own_check() {
 }
 
 #[test]
-fn thresholds_as_shares_require_a_finite_buffer() {
+fn thresholds_given_as_shares_require_a_finite_buffer() {
     let mut with_shares = 0;
     for config in PolicyConfig::samples(1000) {
         let settings = serde_json::to_value(&config).unwrap();
@@ -68,7 +68,7 @@ fn a_threshold_above_the_buffer_is_refused() {
             with_threshold += 1;
         }
     }
-    assert!(with_threshold >= 2 * 11, "all except policies with thresholds by VC, several thresholds, or none");
+    assert!(with_threshold >= 2 * 11, "all policies with exactly one threshold are listed");
 }
 
 /// Asks a policy about tagged and untagged frames of two VCs while `x` cells are waiting, divided between the VCs in
@@ -85,7 +85,7 @@ fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: 
 }
 
 #[test]
-fn a_policy_admits_frames_up_to_its_declared_limit_without_changing_state() {
+fn a_policy_admits_all_frames_below_its_declared_limit_without_changing_its_state() {
     for k in [0, 1, 2, 7, 100] {
         for config in PolicyConfig::samples(k) {
             let name = config.name();

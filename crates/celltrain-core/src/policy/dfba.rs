@@ -89,7 +89,7 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Dfba {
-        let r = self.r(Some(capacity)).expect("a capacity was given");
+        let r = self.r(Some(capacity)).expect("fractional thresholds require a finite buffer, which was checked");
         Dfba { r_i: self.thresholds.resolve(vcs).into(), r: f64::from(r), z: self.z }
     }
 }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn below_its_threshold_a_vc_may_always_start_a_frame() {
+    fn dfba_always_lets_a_vc_below_its_threshold_start_a_frame() {
         assert_eq!(share_refused(&config(), &view(&[399, 601]), 0), 0.0);
     }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn above_its_ceiling_no_frame_of_a_vc_may_start() {
+    fn dfba_lets_no_frame_of_a_vc_start_above_the_ceiling_of_the_vc() {
         assert_eq!(share_refused(&config(), &view(&[601, 0]), 0), 1.0);
         assert_eq!(share_refused(&config(), &view(&[0, 301]), 1), 1.0);
     }
@@ -231,7 +231,7 @@ mod tests {
     fn a_tagged_frame_may_start_only_below_the_threshold() {
         let refused = |tagged, x_i| share_refused(&config(), &View { tagged, ..view(&[x_i, 0]) }, 0);
         assert_eq!([399, 400].map(|x_i| refused(true, x_i)), [0.0, 1.0]);
-        assert_eq!(refused(false, 400), 0.0, "an untagged one may: at the threshold the probability is 0");
+        assert_eq!(refused(false, 400), 0.0, "an untagged frame may start: at the threshold the probability is 0");
     }
 
     #[test]

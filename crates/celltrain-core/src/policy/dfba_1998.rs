@@ -229,7 +229,7 @@ mod tests {
         // VC 1 is within its share.
         let refused = |tagged, x: u32| share_refused(&config(), &View { tagged, ..view(&[250, x - 250]) }, 1);
         assert_eq!([500, 501].map(|x| refused(true, x)), [0.0, 1.0]);
-        assert_eq!(refused(false, 501), 0.0, "an untagged one may");
+        assert_eq!(refused(false, 501), 0.0, "an untagged frame may start");
     }
 
     #[test]

@@ -94,7 +94,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn a_frame_may_start_at_its_threshold_and_not_one_above() {
+    fn double_epd_lets_a_frame_start_at_its_threshold_and_not_one_cell_above() {
         for (tagged, threshold) in [(true, 2), (false, 8)] {
             let mut bench = Bench::new(&Config { threshold: 8.into(), tagged_threshold: 2.into() }, 20, 2);
             bench.offer_frame(0, threshold);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_out_of_order_are_refused() {
+    fn double_epd_refuses_a_low_threshold_above_the_high_one() {
         let keys = |threshold: u32, tagged_threshold: u32| -> Vec<String> {
             let faults = Config { threshold: threshold.into(), tagged_threshold: tagged_threshold.into() }
                 .check(Some(1000), &[]);

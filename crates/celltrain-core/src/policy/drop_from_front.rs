@@ -58,22 +58,22 @@ mod tests {
         bench.offer_cell(0, 0, false);
         bench.offer_cell(1, 0, true);
         bench.offer_cell(0, 0, false);
-        assert_eq!(bench.port.occupancy(), 1, "the frame's next cell is refused although there is room");
+        assert_eq!(bench.port.occupancy(), 1, "the next cell of a cut frame is refused although there is room");
         bench.offer_cell(0, 0, true);
-        assert_eq!(bench.port.occupancy(), 2, "its last cell is not");
+        assert_eq!(bench.port.occupancy(), 2, "the last cell of a cut frame is admitted");
         assert_eq!(bench.port.counters().discarded_remainder, 1);
     }
 
     #[test]
-    fn a_frame_may_push_itself_out() {
+    fn an_arriving_frame_may_push_out_its_own_waiting_cells() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         bench.offer_frame(0, 4);
         let waiting: Vec<_> = bench.port.waiting().map(Cell::last_cell).collect();
-        assert_eq!(waiting, [true], "only the delimiter is left");
+        assert_eq!(waiting, [true], "only the last cell of the frame is left");
     }
 
     #[test]
-    fn if_only_last_cells_wait_the_oldest_is_dropped() {
+    fn if_only_last_cells_wait_the_oldest_of_them_is_dropped() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         for _ in 0..3 {
             bench.offer_frame(0, 1);

@@ -80,13 +80,13 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn a_frame_may_start_at_the_threshold_and_not_one_above() {
+    fn epd_lets_a_frame_start_at_the_threshold_and_not_one_cell_above() {
         let mut bench = Bench::new(&Config { threshold: 4.into() }, 10, 2);
         bench.offer_frame(0, 4);
         bench.offer_frame(1, 1);
         assert_eq!(bench.port.occupancy(), 5, "at R = 4 a frame may start");
         bench.offer_frame(0, 3);
-        assert_eq!(bench.port.occupancy(), 5, "at 5 it may not");
+        assert_eq!(bench.port.occupancy(), 5, "a frame may not start with 5 cells waiting");
         assert_eq!(bench.port.counters().discarded_frame, 3);
     }
 

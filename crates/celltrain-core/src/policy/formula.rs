@@ -125,7 +125,7 @@ impl Formula {
         if self.running.get().is_none() {
             self.running();
         }
-        self.running.get_mut().expect("it was made")
+        self.running.get_mut().expect("the program was created in the line above")
     }
 }
 

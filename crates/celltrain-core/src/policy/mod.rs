@@ -270,7 +270,11 @@ pub trait CellFollower {
 }
 
 /// Returns the largest whole number of cells up to a threshold, or `None` if the threshold is negative.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "larger values saturate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "casting a larger value gives the largest value of the type"
+)]
 fn whole_cells(threshold: f64) -> Option<u32> {
     (threshold >= 0.0).then_some(threshold as u32)
 }

@@ -52,9 +52,13 @@ mod tests {
         bench.offer_cell(0, 0, false);
         bench.port.take();
         bench.offer_cell(0, 0, false);
-        assert_eq!(bench.port.occupancy(), 1, "there is room, but the frame is dead");
+        assert_eq!(
+            bench.port.occupancy(),
+            1,
+            "the cell is refused although there is room, because its frame is damaged"
+        );
         bench.offer_cell(0, 0, true);
-        assert_eq!(bench.port.occupancy(), 2, "its delimiter is kept");
+        assert_eq!(bench.port.occupancy(), 2, "the last cell of a damaged frame is kept");
         let counters = bench.port.counters();
         assert_eq!((counters.lost_overflow, counters.discarded_remainder), (1, 1));
     }
@@ -67,6 +71,6 @@ mod tests {
         assert_eq!(bench.port.occupancy(), 0);
         assert_eq!(bench.port.counters().discarded_remainder, 1);
         bench.offer_frame(0, 1);
-        assert_eq!(bench.port.occupancy(), 1, "the next frame starts afresh");
+        assert_eq!(bench.port.occupancy(), 1, "the next frame is judged independently");
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_at_its_threshold_loses_one_frame_per_crossing() {
+    fn single_drop_takes_one_frame_each_time_a_vc_reaches_its_threshold() {
         let mut bench = Bench::new(&Config { thresholds: PerVc::Same(4.0) }, 100, 1);
         for (frames, expected) in [(2, 0), (1, 2), (5, 2)] {
             for _ in 0..frames {
@@ -98,7 +98,7 @@ mod tests {
         while bench.port.take().is_some() {}
         bench.offer_frame(0, 2);
         bench.offer_frame(0, 2);
-        assert_eq!(lost(&bench), 2, "below again: armed, and nothing is lost");
+        assert_eq!(lost(&bench), 2, "the VC is below its threshold again, and no frame is lost");
         bench.offer_frame(0, 2);
         assert_eq!(lost(&bench), 4);
     }

@@ -32,7 +32,7 @@ impl<A: Arbiter> VirtualQueues<A> {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that are there")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are counts of waiting cells")]
 impl<A: Arbiter> CellFollower for VirtualQueues<A> {
     fn on_enter(&mut self, vc: Label, cells: u32) {
         if self.cells[vc] == 0 {
@@ -204,19 +204,19 @@ mod tests {
         let [vc_0, vc_1] = [0, 1].map(Label::new);
         queues.on_enter(vc_0, 3);
         for close in [false, true] {
-            assert!(queues.enters_at_once(vc_0, 3, close), "three turns leave it a cell");
+            assert!(queues.enters_at_once(vc_0, 3, close), "after three turns the virtual queue has one cell");
             for (vc, left) in [(vc_0, 4), (vc_1, 1)] {
                 assert_eq!(
                     queues.enters_at_once(vc, left, close),
                     forgives && close,
-                    "{vc:?}: empty at a turn perhaps"
+                    "{vc:?}: the virtual queue may be empty when its turn comes"
                 );
             }
         }
     }
 
     #[test]
-    fn batches_of_cells_are_admitted_if_virtual_queues_stay_filled_or_cells_are_close() {
+    fn virtual_queues_handle_cells_in_batches_if_no_virtual_queue_empties_in_between() {
         enter_at_once(RoundRobin::new(2), true);
         enter_at_once(MinimumShares::new(&[0.5, 0.0]), false);
     }

@@ -112,7 +112,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn a_vc_ahead_of_its_turns_is_refused_even_with_an_empty_queue() {
+    fn virtual_queuing_refuses_a_vc_far_ahead_of_its_turns_even_if_the_real_queue_is_empty() {
         // VC 0 sends 6 cells, then VC 1 sends 3. The FIFO has forwarded all of VC 0's cells. If the VCs were served in
         // turns, 4 of VC 0's cells and 2 of VC 1's would have been forwarded.
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.0 }, 100, 2);
@@ -130,14 +130,14 @@ mod tests {
         bench.offer_frame(1, 2);
         assert_eq!(bench.virtual_queues(), [3, 5], "at the average");
         bench.offer_frame(1, 9);
-        assert_eq!(bench.virtual_queues(), [3, 5], "5 is above the average of 4");
+        assert_eq!(bench.virtual_queues(), [3, 5], "the virtual queue of 5 cells is above the average of 4");
         bench.offer_frame(0, 9);
-        assert_eq!(bench.virtual_queues(), [12, 5], "VC 0 has fewer virtual cells, and enters");
+        assert_eq!(bench.virtual_queues(), [12, 5], "VC 0 has fewer virtual cells, so its frame enters");
         assert_eq!(bench.port.per_vc().raw, [10, 7]);
     }
 
     #[test]
-    fn k_widens_the_share() {
+    fn a_larger_k_gives_each_vc_a_larger_share_of_the_virtual_queue() {
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.5 }, 100, 2);
         bench.offer_frame(0, 6);
         bench.offer_frame(1, 2);

@@ -54,26 +54,26 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn vcs_with_virtual_cells_share_the_threshold_equally() {
+    fn vcs_with_cells_in_their_virtual_queues_share_the_threshold_equally() {
         let mut bench = Bench::new(&Config { threshold: 12.into(), k: 1.0 }, 100, 3);
         bench.offer_frame(0, 12);
         bench.offer_frame(0, 1);
-        assert_eq!(bench.virtual_queues(), [13, 0, 0], "alone it may have all of it");
+        assert_eq!(bench.virtual_queues(), [13, 0, 0], "a single VC may use the whole threshold");
         bench.offer_frame(0, 1);
         bench.offer_frame(1, 6);
         bench.offer_frame(1, 1);
-        assert_eq!(bench.virtual_queues(), [13, 7, 0], "12 is its threshold, 6 that of two");
+        assert_eq!(bench.virtual_queues(), [13, 7, 0], "the threshold is 12 cells for one VC and 6 for two");
         bench.offer_frame(1, 1);
         bench.offer_frame(2, 5);
         bench.offer_frame(2, 1);
-        assert_eq!(bench.virtual_queues(), [13, 7, 5], "4 is that of three");
+        assert_eq!(bench.virtual_queues(), [13, 7, 5], "the threshold is 4 cells for each of three VCs");
     }
 
     #[test]
-    fn the_length_of_the_real_queue_does_not_matter() {
+    fn the_decisions_of_virtual_queuing_ignore_the_length_of_the_real_queue() {
         let mut bench = Bench::new(&Config { threshold: 12.into(), k: 0.5 }, 100, 2);
         bench.offer_frame(0, 7);
         bench.offer_frame(0, 1);
-        assert_eq!(bench.port.occupancy(), 7, "below Th, and above half of it");
+        assert_eq!(bench.port.occupancy(), 7, "the queue is below Th, and the VC above half of Th");
     }
 }

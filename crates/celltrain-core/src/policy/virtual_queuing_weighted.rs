@@ -111,19 +111,19 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_with_a_minimum_share_has_a_larger_part_of_the_queue() {
+    fn a_vc_with_a_minimum_share_may_hold_a_larger_part_of_the_queue() {
         let mut bench = Bench::new(&config(&[("vc0", 0.5), ("default", 0.0)]), 100, 2);
         bench.offer_frame(0, 9);
         bench.offer_frame(1, 3);
         // Q = 12. VC 0 gets 3/4 of the link and of the queue, and VC 1 gets 1/4.
         bench.offer_frame(1, 1);
-        assert_eq!(bench.virtual_queues(), [9, 4], "at its part of 3");
+        assert_eq!(bench.virtual_queues(), [9, 4], "the VC is exactly at its part of 3 cells");
         bench.offer_frame(1, 1);
-        assert_eq!(bench.virtual_queues(), [9, 4], "above its part of 13/4");
+        assert_eq!(bench.virtual_queues(), [9, 4], "the VC is above its part of 13/4 cells");
         bench.offer_frame(0, 4);
-        assert_eq!(bench.virtual_queues(), [13, 4], "below its part of 39/4");
+        assert_eq!(bench.virtual_queues(), [13, 4], "the VC is below its part of 39/4 cells");
         bench.offer_frame(0, 4);
-        assert_eq!(bench.virtual_queues(), [13, 4], "above its part of 51/4");
+        assert_eq!(bench.virtual_queues(), [13, 4], "the VC is above its part of 51/4 cells");
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_beyond_the_link_are_refused() {
+    fn minimum_shares_that_exceed_the_link_together_are_refused() {
         assert_eq!(config(&[("default", -0.1)]).check(Some(10), &[])[0].key, "minimum_share.default");
         assert_eq!(config(&[("default", 0.6)]).check(Some(10), &["vc0", "vc1"])[0].key, "minimum_share");
         assert!(config(&[("default", 0.5)]).check(Some(10), &["vc0", "vc1"]).is_empty());

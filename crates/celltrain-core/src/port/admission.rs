@@ -94,7 +94,10 @@ impl Admission {
     }
 
     pub(crate) fn assert_may_merge(&self) {
-        assert!(!self.follows_cells, "a policy follows cells only where none wait for others");
+        assert!(
+            !self.follows_cells,
+            "policies that observe cells need ports at which frames do not wait for each other"
+        );
     }
 
     /// Asserts that the port may have a scheduler's queues. `merges` is true if VCs merge there.

@@ -226,7 +226,7 @@ impl Port {
                 emit(PortEvent::Lost(loss));
             }
             Verdict::Refuse(loss) => emit(PortEvent::Lost(loss)),
-            Verdict::PushOut => unreachable!("the final verdict pushes nothing out"),
+            Verdict::PushOut => unreachable!("the final decision removes no cells"),
         }
         verdict == Verdict::Enter
     }
@@ -315,7 +315,7 @@ impl Port {
             }
             stays
         });
-        let cells = u32::try_from(before - self.fifo.len()).expect("a buffer's cells fit 32 bits");
+        let cells = u32::try_from(before - self.fifo.len()).expect("the size of a buffer in cells fits 32 bits");
         self.occupancy -= cells;
         self.tracker.fall(self.occupancy);
         self.per_vc[victim.label()] -= cells;
@@ -383,7 +383,7 @@ impl Port {
 
     /// Returns `N_a`, the number of VCs with at least one cell waiting.
     pub fn active_vcs(&self) -> u32 {
-        u32::try_from(self.per_vc.iter().filter(|&&cells| cells > 0).count()).expect("labels fit 32 bits")
+        u32::try_from(self.per_vc.iter().filter(|&&cells| cells > 0).count()).expect("all labels of VCs fit 32 bits")
     }
 
     /// Returns `M_j`, the cells of the policy's virtual queues, by label, if it has any.

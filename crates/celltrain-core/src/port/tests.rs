@@ -23,7 +23,7 @@ fn sent(port: &mut Port) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn frames_of_merged_vcs_leave_whole_in_order_of_completion() {
+fn frames_of_merged_vcs_leave_whole_in_the_order_in_which_their_last_cells_arrived() {
     let mut port = merging_port(100);
     // Cells of A and B alternate, and B's frame is complete first. C does not wait.
     for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
@@ -34,7 +34,7 @@ fn frames_of_merged_vcs_leave_whole_in_order_of_completion() {
 }
 
 #[test]
-fn an_incomplete_frame_waits() {
+fn a_merge_point_holds_a_frame_until_its_last_cell_arrives() {
     let mut port = merging_port(100);
     port.offer(cell(0, 1, false));
     assert_eq!(port.occupancy(), 1);
@@ -45,7 +45,7 @@ fn an_incomplete_frame_waits() {
 }
 
 #[test]
-fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
+fn a_merge_point_discards_a_whole_frame_if_one_of_its_cells_finds_no_room() {
     let mut port = merging_port(3);
     for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
         port.offer(cell(label, 1, last));
@@ -59,7 +59,7 @@ fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
 
 /// The policy admits every frame, so only lost cells matter when a frame starts.
 #[test]
-fn each_frame_that_overflows_is_counted_once() {
+fn each_frame_that_loses_cells_to_a_full_buffer_is_counted_once() {
     let mut port = port(tail_drop::Config {}, 2);
     // Two of the first frame's four cells find room, and neither of the second frame's two. The third frame, of the
     // other VC, loses its only cell. Then one cell is sent, and the first of the fourth frame's two cells is admitted.
@@ -96,7 +96,7 @@ fn a_full_buffer_also_drops_packets_that_can_be_marked() {
 }
 
 #[test]
-fn push_out_counts_cells_and_frames_and_keeps_last_cells() {
+fn dropping_from_the_front_counts_cells_and_frames_and_keeps_last_cells() {
     let mut port = port(drop_from_front::Config {}, 4);
     let waits = |port: &Port| {
         port.waiting().map(|cell| (cell.label().number(), cell.frame.number(), cell.last_cell())).collect::<Vec<_>>()
@@ -142,7 +142,7 @@ fn push_out_counts_cells_and_frames_and_keeps_last_cells() {
 }
 
 #[test]
-fn refused_frames_are_counted_and_their_cells_separately_from_lost_ones() {
+fn cells_of_refused_frames_are_counted_separately_from_cells_lost_at_a_full_buffer() {
     let mut port = port(epd::Config { threshold: 1.into() }, 3);
     // A's frame of two cells fills the queue beyond the threshold, so B's frames of three cells and one cell are
     // refused. One cell is sent, and A's next frame of four begins: two cells find room, and the third does not.

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_frame_is_read_back_and_no_other_changes() {
+    fn storing_the_state_of_a_frame_changes_the_state_of_no_other_frame() {
         assert_eq!(all().count(), 16);
         for (packed, same) in all() {
             assert_eq!(plain(packed), same);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_after_a_last_cell_starts_a_frame_without_consulting_the_policy() {
+    fn the_cell_after_a_last_cell_is_recognised_as_the_start_of_a_frame_without_asking_the_policy() {
         for (packed, same) in all() {
             for (is_last, admits) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut after = packed;

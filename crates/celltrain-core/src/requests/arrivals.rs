@@ -84,7 +84,7 @@ impl Schedule {
         let stream = |purpose: &str| Stream::new(seed, &format!("requests/{}/{purpose}", group.name));
         let mut source = match &group.arrivals {
             Arrivals::Poisson { mean, sizes, pairs, order } => {
-                assert!(*mean > Duration::default(), "requests are some time apart");
+                assert!(*mean > Duration::default(), "the mean interval between requests is above zero");
                 assert!(!pairs.is_empty(), "requests have a pair of hosts");
                 let (mut pairs, mut pair_draws) = (pairs.clone(), stream("pairs"));
                 if *order == PairOrder::InTurn {
@@ -103,7 +103,7 @@ impl Schedule {
                 })
             }
             Arrivals::Incast { interval, times, bytes, senders, receivers, spread } => {
-                assert!(*interval > Duration::default(), "queries are some time apart");
+                assert!(*interval > Duration::default(), "the interval between queries is above zero");
                 assert!(*senders > 0 && !receivers.is_empty(), "a query has a receiver and a sender");
                 let receiver = |pairs: &Vec<PairIndex>| {
                     assert!(pairs.len() >= *senders as usize, "a query has enough senders");
@@ -222,7 +222,7 @@ impl Incast {
 pub(crate) fn paths(key: u64, number: u32, vcs: [usize; 2]) -> [usize; 2] {
     [0, 1].map(|way: usize| {
         let hashed = hash(key, 2 * u64::from(number) + way as u64);
-        usize::try_from((u128::from(hashed) * vcs[way] as u128) >> 64).expect("below the number of VCs")
+        usize::try_from((u128::from(hashed) * vcs[way] as u128) >> 64).expect("the product is below the number of VCs")
     })
 }
 
@@ -278,12 +278,12 @@ mod tests {
         let mut schedule = Schedule::new(requests, &requests.groups.raw[0], seed, clock);
         let (mut events, mut opened) = (Vec::new(), 0);
         while opened < number {
-            let now = schedule.next().expect("requests never stop arriving");
+            let now = schedule.next().expect("the schedule of requests never ends");
             while let Some(due) = schedule.take_due(now) {
                 opened += usize::from(matches!(due, Due::Opening(_)));
                 events.push((now, due));
             }
-            assert!(schedule.next() > Some(now), "everything due has been taken");
+            assert!(schedule.next() > Some(now), "every request that is due has been taken");
         }
         events
     }
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_in_turn_are_used_equally_often() {
+    fn pairs_of_hosts_that_take_turns_are_used_equally_often() {
         let requests = requests(3, poisson(MEAN, small(), PairOrder::InTurn));
         let pairs: Vec<_> =
             openings(&events(&requests, 1, CLOCK, 18)).iter().map(|(_, opening)| opening.pair).collect();
@@ -340,11 +340,11 @@ mod tests {
         let mut sorted = pairs[..9].to_vec();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..9).map(PairIndex::new).collect::<Vec<_>>());
-        assert_ne!(sorted, pairs[..9], "the order is drawn");
+        assert_ne!(sorted, pairs[..9], "the order of the pairs is random");
     }
 
     #[test]
-    fn a_coarser_clock_rounds_the_same_requests() {
+    fn a_coarser_time_unit_rounds_the_times_of_the_same_requests() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let fine = openings(&events(&requests, 1, CLOCK, 1000));
         let coarse = openings(&events(&requests, 1, Clock::exact(1_000_000), 1000));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_has_different_senders_and_equal_shares() {
+    fn the_answer_to_a_query_comes_in_equal_shares_from_different_senders() {
         let events = events(&queries(8, QueryTimes::Fixed, 3, Duration::default()), 1, CLOCK, 3000);
         let mut receivers = BTreeMap::new();
         for (number, query) in events.chunks(4).enumerate() {
@@ -395,7 +395,7 @@ mod tests {
         let asked: Vec<Time> =
             events.iter().filter(|(_, due)| matches!(due, Due::Query(_))).map(|&(time, _)| time).collect();
         let answers = openings(&events);
-        let query = |opening: &Opening| opening.query.expect("it answers one");
+        let query = |opening: &Opening| opening.query.expect("every answer belongs to a query");
         for (time, opening) in &answers {
             let after = (*time - asked[query(opening) as usize]).0;
             // Both times are rounded.

@@ -15,7 +15,7 @@ pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
 
 /// Returns the queues of a scheduler at a port crossed by VCs with these classes.
 pub(super) fn queues(config: &impl Configure, classes: &[Class]) -> CellQueues {
-    CellQueues::new(config.build(&kinds(classes)).expect("there are several queues"))
+    CellQueues::new(config.build(&kinds(classes)).expect("a scheduler with several queues needs the list of queues"))
 }
 
 /// Adds one cell for each VC in `come`, then returns the labels of the next cells sent.
@@ -70,13 +70,13 @@ fn schedulers_keep_order_never_idle_with_waiting_cells_and_count_correctly() {
             assert_eq!(port.per_vc().raw, recount, "{}", config.name());
             assert_eq!(port.occupancy(), recount.iter().sum::<u32>(), "{}", config.name());
         }
-        assert!(port.counters().lost() > 0, "the buffer was full now and then");
+        assert!(port.counters().lost() > 0, "the buffer was full at times");
         port.state();
     }
 }
 
 #[test]
-fn a_cell_that_passes_through_equals_enqueue_and_send() {
+fn a_cell_that_passes_an_empty_scheduler_gives_the_state_of_queueing_and_sending_it() {
     let mut rng = Stream::new(6, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];
     for config in SchedulerConfig::samples() {

@@ -53,7 +53,7 @@ struct GuaranteedRate {
     credit: u64,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: credit is at most two cells")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: the credit is at most two cells")]
 impl Scheduler for GuaranteedRate {
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
         for _ in 0..cells {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn between_two_backlogged_classes_ubr_gets_its_share_to_the_cell() {
+    fn next_to_a_backlogged_class_ubr_gets_exactly_its_share_of_cells() {
         for share in [0.0, 0.1, 0.25, 1.0 / 3.0, 0.5, 0.999, 1.0] {
             let mut queues = backlogged(share, 200_000);
             let ubr = (0..100_000).filter(|_| queues.pop().label().number() == 1).count();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_is_every_fifth_cell() {
+    fn a_guaranteed_share_of_one_fifth_is_every_fifth_cell() {
         assert_eq!(sent(&mut backlogged(0.2, 20), &[], 10), [0, 0, 0, 0, 1, 0, 0, 0, 0, 1]);
     }
 

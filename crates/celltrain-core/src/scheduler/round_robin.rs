@@ -65,7 +65,7 @@ mod tests {
     use crate::scheduler::conformance::{self, sent};
 
     #[test]
-    fn cells_leave_in_turns_and_a_queue_that_fills_comes_last() {
+    fn round_robin_serves_vcs_in_turns_and_a_newly_filled_queue_last() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr; 3]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 1, 1], 2), [0, 1]);
         assert_eq!(sent(&mut queues, &[2, 2], 3), [0, 1, 2]);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_vc_sends_all_its_cells() {
+    fn round_robin_sends_all_cells_of_a_single_vc() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr; 2]);
         assert_eq!(sent(&mut queues, &[1; 5], 3), [1; 3]);
         assert_eq!(sent(&mut queues, &[0, 1], 4), [1, 0, 1, 1]);

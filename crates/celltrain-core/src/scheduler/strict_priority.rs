@@ -33,7 +33,7 @@ struct StrictPriority;
 impl Scheduler for StrictPriority {
     fn serve(&mut self, mut cells: u32, waiting: &mut impl Waiting) {
         while cells > 0 {
-            let queue = waiting.queues().find(|&queue| waiting.cells(queue) > 0).expect("a cell waits");
+            let queue = waiting.queues().find(|&queue| waiting.cells(queue) > 0).expect("at least one cell is waiting");
             cells -= waiting.send(queue, cells);
         }
     }
@@ -59,7 +59,7 @@ mod tests {
     fn a_cell_waits_only_for_its_own_and_higher_classes() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr, Class::Vbr]);
         assert_eq!(sent(&mut queues, &[0, 0, 0], 1), [0]);
-        assert_eq!(sent(&mut queues, &[1], 1), [1], "regardless of earlier cells");
+        assert_eq!(sent(&mut queues, &[1], 1), [1], "the class is served regardless of earlier cells of other classes");
         assert_eq!(sent(&mut queues, &[1, 0, 1], 5), [1, 1, 0, 0, 0]);
     }
 }

@@ -22,7 +22,7 @@ impl Waiting for WaitingCells {
     }
 
     fn cells(&self, queue: usize) -> u32 {
-        u32::try_from(self.queues[queue].len()).expect("a buffer's cells fit 32 bits")
+        u32::try_from(self.queues[queue].len()).expect("the size of a buffer in cells fits 32 bits")
     }
 
     fn send_one(&mut self, queue: usize) -> bool {

@@ -107,7 +107,7 @@ macro_rules! numbers {
             const MOST_STEP: u128 = 1 << $step_bits;
 
             fn step(step: u128) -> Self {
-                Self::try_from(step).expect("a step stays within its bits")
+                Self::try_from(step).expect("a step of virtual time stays within its bits")
             }
 
             #[inline(always)]
@@ -126,7 +126,7 @@ macro_rules! numbers {
             }
 
             #[inline(always)]
-            #[allow(clippy::cast_possible_truncation, reason = "only the low bits are used")]
+            #[allow(clippy::cast_possible_truncation, reason = "the cast keeps the low bits on purpose")]
             fn vc(self) -> usize {
                 self as usize & ((1 << LABEL_BITS) - 1)
             }
@@ -140,7 +140,10 @@ numbers! {
     u128: 64,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: tags are lowered before they fill their bits")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "no overflow: tags are lowered before they reach the largest number"
+)]
 impl<N: Number> Wfq<N> {
     fn new(steps: &[u128]) -> Self {
         let leaves = steps.len().next_power_of_two();
@@ -164,7 +167,10 @@ impl<N: Number> Wfq<N> {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: tags are lowered before they fill their bits")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "no overflow: tags are lowered before they reach the largest number"
+)]
 impl<N: Number> Scheduler for Wfq<N> {
     /// `F = max(F_prev(v), v_now) + 1 / w_v`.
     #[inline]
@@ -216,7 +222,7 @@ fn steps(weights: &[f64]) -> Vec<u128> {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a ratio of weights is at least 1, and a larger one than 2^64 stays at that"
+    reason = "the ratio of weights is at least 1, and larger ratios saturate at 2^64"
 )]
 fn rounded_step(ratio: f64) -> u128 {
     (ratio.min(MOST_STEP as f64 / UNIT) * UNIT).round() as u128
@@ -273,12 +279,16 @@ mod tests {
     }
 
     #[test]
-    fn weights_become_whole_steps_in_inverse_proportion() {
+    fn the_virtual_time_steps_of_wfq_are_integers_inversely_proportional_to_weights() {
         assert_eq!(steps(&[1.0, 2.0, 3.0]), [6, 3, 2]);
-        assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "no larger than need be");
+        assert_eq!(steps(&[1.0, 2.0, 4.0]), [4, 2, 1], "the steps are no larger than needed");
         assert_eq!(steps(&[0.1, 0.25]), [5, 2]);
         assert_eq!(steps(&[149.76, 149.76]), [1, 1]);
-        assert_eq!(steps(&[1e-30, 2e-30]), [2 << 32, 1 << 32], "rounded, as more digits than fit");
+        assert_eq!(
+            steps(&[1e-30, 2e-30]),
+            [2 << 32, 1 << 32],
+            "the weights are rounded, because they have more digits than fit"
+        );
         assert_eq!(steps(&[1e-300, 1e300]), [MOST_STEP, 1 << 32], "no step is larger than tags can take");
     }
 
@@ -315,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn lowering_all_tags_keeps_the_order() {
+    fn lowering_all_virtual_times_of_wfq_keeps_the_order_of_service() {
         let steps = [1 << 28, (1 << 27) + 1, 12_345, 77_777_777];
         let all = || (0..steps.len()).collect();
         let mut narrow = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u64>::new(&steps)));

@@ -127,7 +127,7 @@ impl Host for Vcs {
 }
 
 #[cfg(test)]
-#[expect(clippy::unnecessary_box_returns, reason = "settings are boxed wherever they are passed")]
+#[expect(clippy::unnecessary_box_returns, reason = "settings are always passed in a box")]
 pub(super) fn sample() -> Config {
     let table = Table {
         weight: "G + (9 - sum(G)) / V".into(),
@@ -143,7 +143,7 @@ mod tests {
     use crate::scheduler::Class;
     use crate::scheduler::conformance::{kinds, sent};
 
-    #[expect(clippy::unnecessary_box_returns, reason = "settings are boxed wherever they are passed")]
+    #[expect(clippy::unnecessary_box_returns, reason = "settings are always passed in a box")]
     fn config(weight: &str, constants: &[(&str, Constant)]) -> Config {
         let constants = constants.iter().map(|(name, constant)| ((*name).to_string(), constant.clone())).collect();
         Table { weight: weight.into(), constants }.into()
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_formula_serves_as_the_same_constant_weights_do() {
+    fn a_weight_formula_that_gives_constants_serves_like_these_constant_weights() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
         let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };

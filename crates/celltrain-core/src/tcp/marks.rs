@@ -101,7 +101,7 @@ mod tests {
     //= test rfc3168#6.1.2 "the first new segment after any reduction of the window carries CWR"
     //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
     #[test]
-    fn the_first_new_segment_after_a_reduction_reports_it_and_only_new_segments_are_capable() {
+    fn the_first_new_segment_after_a_window_reduction_has_cwr_and_only_new_segments_are_ecn_capable() {
         let mut marks = Marks::new(false);
         marks.on_reduction();
         let sent = [true, false, false, true].map(|again| {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_ends_at_the_highest_sequence_number_sent() {
+    fn for_ecn_a_window_of_data_ends_at_the_highest_sequence_number_sent() {
         let mut marks = Marks::new(false);
         let ends = [(1000, 4000), (4000, 8000), (4001, 8001)].map(|(una, nxt)| marks.acknowledges_window(una, nxt));
         assert_eq!(ends, [true, false, true]);

@@ -762,7 +762,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_windows_are_127_and_1171_segments() {
+    fn the_windows_of_the_paper_are_127_and_1171_segments() {
         let lan = TcpOptions::default();
         assert_eq!(lan.window_segments(), 127);
         let wan = TcpOptions { receive_window: Bytes { bytes: 600_000 }, ..lan };
@@ -770,7 +770,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_valid_and_values_out_of_range_are_refused_with_their_key() {
+    fn default_tcp_options_are_valid_and_values_out_of_range_are_refused_with_their_key() {
         type Change = fn(&mut TcpOptions);
         let least = |bytes| Some(Bytes { bytes });
         let refused: [(&[&str], Change); 11] = [

@@ -131,7 +131,7 @@ fn delay(fate: &Outcome) -> Option<u64> {
 
 fn tcp(name: &str, segments: u64) -> TcpConfig {
     let options = TcpOptions { receive_window: Bytes { bytes: segments * MSS }, ..TcpOptions::default() };
-    TcpConfig::named(name, options).expect("a listed name")
+    TcpConfig::named(name, options).expect("the schema lists this name")
 }
 
 /// Variants that recover from a loss without a timeout.
@@ -190,7 +190,8 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
         };
         let pace = paced.then_some(3);
         let run = || {
-            let mut pipe = Pipe::new(&TcpConfig::named(name, options.clone()).expect("a listed name"), pace);
+            let mut pipe =
+                Pipe::new(&TcpConfig::named(name, options.clone()).expect("the schema lists this name"), pace);
             let mut rng = Stream::new(seed, "pipe");
             // Losses occur in the first 30 seconds only.
             pipe.run(30_000, |segment, _| {
@@ -217,16 +218,16 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
 
 fn whatever_is_lost_everything_arrives(cases: u32) {
     let config = ProptestConfig { cases, ..crate::rng::proptest_seeded(8) };
-    TestRunner::new(config).run(&situations(), everything_arrives).expect("everything arrives");
+    TestRunner::new(config).run(&situations(), everything_arrives).expect("all data arrives in every case");
 }
 
 #[test]
-fn all_data_arrives_despite_loss_delay_and_reordering_and_runs_repeat() {
+fn all_data_arrives_despite_loss_delay_and_reordering_and_equal_seeds_give_equal_runs() {
     whatever_is_lost_everything_arrives(40);
 }
 
 #[test]
-#[ignore = "takes long, and a test with fewer cases covers the same"]
+#[ignore = "slow, and a test with fewer cases covers the same code"]
 fn in_many_random_cases_all_data_arrives_despite_losses() {
     whatever_is_lost_everything_arrives(150);
 }
@@ -248,14 +249,14 @@ fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut 
 }
 
 #[test]
-fn a_window_limited_connection_delivers_a_window_a_round_trip() {
+fn a_window_limited_connection_delivers_one_window_per_round_trip() {
     for &name in TcpConfig::NAMES {
         assert_eq!(rate(&tcp(name, 40), 100, |_, _, _| Outcome::Arrives), 40.0, "{name}");
     }
 }
 
 #[test]
-fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
+fn a_window_that_oscillates_between_half_of_w_and_w_delivers_three_quarters_of_w_per_round_trip() {
     // The pipe has room for W segments, and the next segment is lost. Then the window grows from W/2 to W by one
     // segment per round trip.
     const W: usize = 100;
@@ -279,7 +280,7 @@ fn follows_the_square_root_law(
 ) {
     for name in FAST {
         let options = TcpOptions { delayed_acks, ..tcp(name, 4_000).options().clone() };
-        let config = TcpConfig::named(name, options).expect("a listed name");
+        let config = TcpConfig::named(name, options).expect("the schema lists this name");
         for &every in losses {
             let fate = |sending, _, rng: &mut Stream| {
                 if is_lost(sending, every, rng) { Outcome::Lost } else { Outcome::Arrives }
@@ -313,14 +314,14 @@ fn random_losses_give_the_square_root_law() {
 }
 
 #[test]
-#[ignore = "takes long, and the tests above cover higher loss rates"]
+#[ignore = "slow, and the tests above cover higher loss rates"]
 fn the_square_root_law_also_holds_for_one_loss_in_thousands() {
     one_loss_in_n(&[500, 2_000, 8_000], 2_000);
     random_losses(&[500, 2_000, 8_000], 2_000);
 }
 
 #[test]
-fn delayed_acknowledgements_halve_the_climb() {
+fn delayed_acknowledgements_halve_the_growth_of_the_window() {
     // With an acknowledgement for every second segment the window grows half as fast, so the rate is 1 / sqrt(2) times
     // as high.
     follows_the_square_root_law(0.75f64.sqrt(), &[2_000], 500, DelayedAcks::On, one_in);
@@ -335,7 +336,7 @@ fn one_in(sending: u64, every: u32, _: &mut Stream) -> bool {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the table's numbers are positive and small"
+    reason = "the numbers of the table are positive and small"
 )]
 fn the_average_windows_of_standard_tcp_are_those_of_table_1_of_rfc_3649() {
     // The table leaves out the round trip of recovery and counts parts of segments, which matters in small windows.
@@ -396,7 +397,7 @@ fn reno_with_random_losses_follows_the_formula_of_padhye() {
 }
 
 #[test]
-fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
+fn cubic_regains_its_window_after_k_seconds_and_its_mean_follows_the_response_function() {
     // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4)
     // segments per round trip if the cubic, not Reno's estimate, is larger.
     const EVERY: u64 = 20_000;
@@ -404,7 +405,7 @@ fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
     let cubic = (0.4f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * (rtt * EVERY as f64).powf(0.75);
     for name in ["newreno", "sack"] {
         let options = TcpOptions { congestion: Congestion::Cubic, ..tcp(name, 4_000).options().clone() };
-        let config = TcpConfig::named(name, options).expect("a listed name");
+        let config = TcpConfig::named(name, options).expect("the schema lists this name");
         let measured =
             rate(&config, 600, |sending, _, _| if sending % EVERY == 0 { Outcome::Lost } else { Outcome::Arrives });
         println!("{name} with CUBIC, p = 1/{EVERY}: {:.3} of {cubic:.1}", measured / cubic);
@@ -413,7 +414,7 @@ fn cubic_comes_back_in_k_seconds_and_averages_its_response_function() {
 }
 
 #[test]
-fn a_paced_connection_delivers_at_its_pace() {
+fn a_paced_connection_delivers_at_the_pacing_rate() {
     for &name in TcpConfig::NAMES {
         let mut pipe = Pipe::new(&tcp(name, 100), Some(7));
         pipe.run(10_000, |_, _| Outcome::Arrives);

@@ -12,7 +12,7 @@ use super::{Ack, Segment, TcpConfig, window_scale};
 use crate::coverage::reached;
 
 /// The receiving end of a connection.
-#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is an independent state")]
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// Next byte expected; everything before it was delivered to the application.
@@ -195,7 +195,7 @@ impl Receiver {
         reached!(BlocksDoNotFit if self.newest.len() > MAX_BLOCKS);
         for &byte in self.newest.iter().take(MAX_BLOCKS) {
             let range = self.kept.iter().find(|range| range.0 <= byte && byte < range.1);
-            let &(start, end) = range.expect("a note is of a range that is kept");
+            let &(start, end) = range.expect("every note refers to a range that is kept");
             blocks.push(start, end);
         }
         blocks
@@ -229,7 +229,7 @@ impl Receiver {
             OfferedWindow::LessKept => self.kept.iter().map(|(start, end)| end - start).sum(),
         };
         let field = (self.window.saturating_sub(kept) >> self.scale).min(u64::from(u16::MAX));
-        u16::try_from(field).expect("the bound makes it fit")
+        u16::try_from(field).expect("the bound ensures that the value fits")
     }
 
     fn holds(&self, segment: Segment) -> bool {
@@ -283,13 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn a_scaled_window_is_advertised_in_its_field() {
+    fn a_scaled_receive_window_is_advertised_with_the_precision_of_its_header_field() {
         let wan = TcpOptions { receive_window: crate::units::Bytes { bytes: 600_000 }, ..TcpOptions::default() };
         assert_eq!(receiver(&wan).acknowledge().window, 37_500);
     }
 
     #[test]
-    fn data_beyond_a_gap_optionally_reduces_the_advertised_window() {
+    fn data_after_a_gap_optionally_reduces_the_advertised_window() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions { offered_window, ..TcpOptions::default() });
             [0, 2, 3, 5, 5, 1, 4].map(|i| r.on_segment(segment(i)).map(|ack| u64::from(ack.window)))
@@ -303,7 +303,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(4))]
 
         #[test]
-        fn delivery_equals_that_of_a_set_of_segments(order in prop::collection::vec(0u64..30, 0..120)) {
+        fn the_receiver_delivers_the_same_data_as_a_model_with_a_set_of_segments(order in prop::collection::vec(0u64..30, 0..120)) {
             let mut r = receiver(&TcpOptions::default());
             let mut seen = std::collections::BTreeSet::new();
             for i in order {

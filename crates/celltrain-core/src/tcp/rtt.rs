@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gains_are_an_eighth_and_a_quarter() {
+    fn the_gains_of_the_round_trip_estimate_are_an_eighth_and_a_quarter() {
         // The sample is 8 above the mean. The mean rises by 8 / 8 = 1, and the deviation by (8 - 4) / 4 = 1.
         assert_eq!(smoothed(Some((8.0, 4.0)), 16.0), (9.0, 5.0));
         assert_eq!(smoothed(Some((8.0, 4.0)), 8.0), (8.0, 3.0));
@@ -178,7 +178,7 @@ mod tests {
 
     //= test rfc6298#4 "where four deviations vanish, a tick takes their place"
     #[test]
-    fn a_constant_round_trip_time_leaves_a_tick_for_the_deviation_under_the_standards() {
+    fn under_the_rfc_rules_a_constant_round_trip_time_leaves_a_deviation_of_one_tick() {
         for (least_variance, rto) in [(1.0, 6), (0.0, 5)] {
             let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance };
             let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn tahoe_waits_for_twice_the_deviation() {
+    fn the_timeout_of_tahoe_is_the_mean_plus_twice_the_deviation() {
         let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::TahoeIntegers);
         assert_eq!(rtt.rto(), 30);
@@ -202,11 +202,15 @@ mod tests {
         for _ in 0..100 {
             rtt.sample(1);
         }
-        assert_eq!((rtt.srtt, rtt.rttvar, rtt.rto()), (7, 3, 2), "a tick less than with four deviations");
+        assert_eq!(
+            (rtt.srtt, rtt.rttvar, rtt.rto()),
+            (7, 3, 2),
+            "the timeout is a tick shorter than with four deviations"
+        );
     }
 
     #[test]
-    fn every_timeout_doubles_up_to_sixty_four_times_and_a_sample_ends_it() {
+    fn repeated_timeouts_double_the_timeout_up_to_64_times_until_the_next_sample() {
         let mut rtt = estimator();
         rtt.sample(1);
         let mut seen = Vec::new();
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fractional_estimate_starts_with_half_a_sample_as_deviation() {
+    fn an_estimate_in_fractions_starts_with_half_the_first_sample_as_deviation() {
         let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions).forgetting(EstimateForgotten::AtEachTimeout);
         rtt.sample(1);

@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_missing_byte_precedes_a_last_range_that_reaches_the_end() {
+    fn the_last_missing_byte_precedes_the_received_range_that_reaches_the_end() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);
         assert_eq!([59, 60, 61].map(|end| board.last_missing(end)), [30, 30, 61]);
     }
 
     #[test]
-    fn a_cleared_scoreboard_is_empty() {
+    fn a_scoreboard_that_was_cleared_is_empty() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);
         assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0)), (false, 20, Some(0)));
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(MAX_OPTION_BYTES, 28);
         assert_eq!(blocks(&[(0, 1)]).option_bytes(), 12);
         assert_eq!(blocks(&[]).option_bytes(), 0);
-        assert_eq!(blocks(&[(0, 1), (2, 3), (4, 5), (6, 7)]).iter().count(), 3, "a fourth finds no room");
+        assert_eq!(blocks(&[(0, 1), (2, 3), (4, 5), (6, 7)]).iter().count(), 3, "a fourth block has no room");
     }
 
     proptest! {
@@ -240,7 +240,7 @@ mod tests {
                     let lost = runs_above(segment) >= 3 || set.iter().filter(|&&s| s > segment).count() > 2;
                     prop_assert_eq!(segment * MSS < board.lost_below(MSS), lost, "segment {} of {:?}", segment, &set);
                 }
-                prop_assert!(board.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "apart and in order");
+                prop_assert!(board.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "the ranges are separate and in order");
             }
         }
     }

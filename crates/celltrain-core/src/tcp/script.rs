@@ -240,7 +240,7 @@ fn lines(words: &[&str]) -> Result<Vec<String>, String> {
         },
         _ => return Err("`to` separates two numbers".into()),
     };
-    if lines.is_empty() { Err("it matches no line".into()) } else { Ok(lines) }
+    if lines.is_empty() { Err("the event matches no line of the script".into()) } else { Ok(lines) }
 }
 
 pub(super) fn play(text: &str) -> Result<(), String> {
@@ -274,7 +274,7 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
 }
 
 #[test]
-fn every_script_holds() {
+fn every_script_gives_the_expected_events() {
     play_all("tcp", 160, play);
 }
 
@@ -305,7 +305,7 @@ const CUBIC: &[&str] = &[
 ];
 
 #[test]
-fn every_variant_and_cubic_have_a_script_for_every_situation() {
+fn every_tcp_variant_and_cubic_have_a_script_for_every_situation() {
     let of_variant = |variant| SITUATIONS.iter().map(move |situation| (variant, format!("{variant}_{situation}")));
     let mut cells: Vec<_> =
         TcpConfig::NAMES.iter().flat_map(|&variant| of_variant(variant)).map(|cell| (cell, None)).collect();
@@ -330,20 +330,23 @@ fn every_variant_and_cubic_have_a_script_for_every_situation() {
 fn a_script_with_a_wrong_expectation_fails() {
     assert!(play("start\n> 1").is_err(), "the wrong segment");
     assert!(play("start").is_err(), "an unexpected segment");
-    assert!(play("start\n> 0\n> 1").is_err(), "one segment more than expected");
-    assert!(play("start\n> 0 again").is_err(), "a first sending taken for a second");
+    assert!(play("start\n> 0\n> 1").is_err(), "the script expects one segment too many");
+    assert!(play("start\n> 0 again").is_err(), "the script expects a retransmission, but the segment is new");
     assert!(play("start\n> 0\n= cwnd 2").is_err(), "a wrong value");
     assert!(play("start\n> 0\n= cwnd 1").is_ok());
 }
 
 #[test]
-fn a_repeated_line_with_a_wrong_expectation_fails() {
+fn a_script_whose_repeated_line_has_a_wrong_expectation_fails() {
     let begin = "start\n> 0\nack 1\n> 1 to 2\n";
     let play_on = |rest: &str| play(&format!("{begin}{rest}"));
     assert!(play_on("ack 2 to 3\n> 3 to 6").is_ok());
     assert!(play_on("ack 2 to 3\n> 3 to 5").is_err(), "one too few");
-    assert!(play_on("ack 2 to 3\n> 3 to 7").is_err(), "one more than expected");
-    assert!(play_on("ack 2 to 3\n> 3 to 6 again").is_err(), "a run of first sendings taken for second ones");
+    assert!(play_on("ack 2 to 3\n> 3 to 7").is_err(), "the script expects one acknowledgement too many");
+    assert!(
+        play_on("ack 2 to 3\n> 3 to 6 again").is_err(),
+        "the script expects retransmissions, but the segments are new"
+    );
     assert!(play_on("ack 2 x2\n> 3 to 4").is_ok(), "the second acknowledgement is a duplicate");
     assert!(play_on("ack 2 x2\n> 3 to 5").is_err());
     for nothing in ["> 4 to 3", "> 1 x0", "ack 3 to 2", "ack to 2", "ack 1 to 2 to 3", "ack 2 xx"] {
@@ -356,8 +359,11 @@ fn a_receiver_script_with_a_wrong_expectation_fails() {
     assert!(play("receive 0\n< ack 1").is_ok());
     assert!(play("receive 0").is_err(), "an unexpected acknowledgement");
     assert!(play("receive 1\n< ack 2").is_err(), "the wrong acknowledgement");
-    assert!(play("receive 0\n> 1").is_err(), "an acknowledgement taken for a segment");
-    assert!(play("set delayed_acks 200ms\nreceive 0\n< ack 1").is_err(), "an acknowledgement that still waits");
+    assert!(play("receive 0\n> 1").is_err(), "the script expects a segment, but an acknowledgement is sent");
+    assert!(
+        play("set delayed_acks 200ms\nreceive 0\n< ack 1").is_err(),
+        "the script expects an acknowledgement that is still delayed"
+    );
     assert!(play("delayed tick\n< ack 0").is_err(), "nothing waits");
 }
 
@@ -370,7 +376,10 @@ fn a_script_with_wrong_sack_blocks_fails() {
     let newest_first = format!("{begin}< ack 1 sack 3\nreceive 4 to 6\n< ack 1 sack 3-4\n< ack 1 sack 3-5\n");
     assert!(play(&format!("{newest_first}< ack 1 sack 3-6\nreceive 8\n< ack 1 sack 8 3-6")).is_ok());
     assert!(play(&format!("{newest_first}< ack 1 sack 3-6\nreceive 8\n< ack 1 sack 3-6 8")).is_err());
-    assert!(play("set variant sack\nstart\n> 0\nack 0 sack").is_ok(), "no block at all");
+    assert!(
+        play("set variant sack\nstart\n> 0\nack 0 sack").is_ok(),
+        "the script expects an acknowledgement without SACK blocks"
+    );
     assert!(play("set variant sack\nstart\n> 0\nack 0 lack 2").is_err());
 }
 
@@ -378,11 +387,11 @@ fn a_script_with_wrong_sack_blocks_fails() {
 fn a_script_with_wrong_marks_fails() {
     let play_on = |rest: &str| play(&format!("set ecn on\n{rest}"));
     assert!(play_on("receive 0 marked\n< ack 1 echo").is_ok());
-    assert!(play_on("receive 0 marked\n< ack 1").is_err(), "an echo not written down");
+    assert!(play_on("receive 0 marked\n< ack 1").is_err(), "the script misses an ECN echo");
     assert!(play_on("receive 0\n< ack 1 echo").is_err(), "no mark arrived");
     assert!(play("receive 0 marked\n< ack 1 echo").is_err(), "the connection does not use ECN");
     assert!(play_on("start\n> 0\nack 1 echo\n> 1 reduced").is_ok());
-    assert!(play_on("start\n> 0\nack 1 echo\n> 1").is_err(), "a report not written down");
+    assert!(play_on("start\n> 0\nack 1 echo\n> 1").is_err(), "the script misses a CWR flag");
     assert!(play_on("receive 0 lost\n< ack 1").is_err(), "an unknown flag");
 }
 
@@ -396,11 +405,14 @@ fn a_script_with_wrong_times_fails() {
 
 #[test]
 fn a_script_for_an_impossible_connection_fails() {
-    assert!(play("set mss 600B\nset receive_window 599B\nreceive 1\n< ack 0").is_err(), "options that are refused");
+    assert!(
+        play("set mss 600B\nset receive_window 599B\nreceive 1\n< ack 0").is_err(),
+        "the script has invalid options"
+    );
     assert!(play("set variant reno2000\nreceive 1\n< ack 0").is_err(), "an unknown variant");
     assert!(play("set speed 3\nreceive 1\n< ack 0").is_err(), "an unknown setting");
     assert!(play("receive 1\n< ack 0\nset mss 600B").is_err(), "a setting too late");
     assert!(play("= snd_wnd 3").is_err(), "an unknown variable");
     assert!(play("lose 3").is_err(), "an unknown event");
-    assert!(play("# nothing\nset mss 600B").is_err(), "a script that does nothing");
+    assert!(play("# nothing\nset mss 600B").is_err(), "the script has no events");
 }

@@ -429,7 +429,8 @@ impl Sender {
         self.persist.skip(ticks);
         let checked = u64::from(self.checked) + ticks;
         let whole = u32::try_from(checked / u64::from(self.checks)).unwrap_or(u32::MAX);
-        self.checked = u32::try_from(checked % u64::from(self.checks)).expect("below checks, a u32");
+        self.checked = u32::try_from(checked % u64::from(self.checks))
+            .expect("the remainder is below the divisor, which is a u32");
         if let Some(timing) = &mut self.timing {
             timing.ticks = timing.ticks.saturating_add(whole);
         }
@@ -862,7 +863,7 @@ mod tests {
     }
 
     #[test]
-    fn data_after_an_accepted_window_probe_starts_at_the_next_byte() {
+    fn after_the_byte_of_a_window_probe_is_accepted_data_continues_at_the_next_byte() {
         let mut sender = sender();
         assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 0, len: 512 }));
         sender.on_ack(Ack { ack: 512, window: 0 }, &SackBlocks::default(), NOW);
@@ -879,7 +880,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_idle_timeout_cwnd_is_optionally_one_segment() {
+    fn after_an_idle_period_of_a_timeout_the_congestion_window_is_optionally_one_segment() {
         for (after_idle, ticks, cwnd) in
             [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
         {
@@ -900,7 +901,7 @@ mod tests {
 
     /// Regression: ticks before the first data counted as a pause, as did ticks between two segments of a paced sender.
     #[test]
-    fn a_pause_begins_when_everything_is_acknowledged() {
+    fn a_pause_between_bursts_begins_when_all_data_is_acknowledged() {
         let options =
             TcpOptions { rules: Rules::Paper, after_idle: Some(AfterIdle::SlowStart), ..TcpOptions::default() };
         let mut sender = Sender::new(&TcpConfig::Vanilla(options), Clock::exact(1)).of_bytes(512);

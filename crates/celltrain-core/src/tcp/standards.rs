@@ -198,7 +198,7 @@ impl Observed {
         while self.now < end {
             self.now += 1;
             while self.forward.front().is_some_and(|first| first.0 <= self.now) {
-                let (_, segment, marked, reduced) = self.forward.pop_front().expect("there is one");
+                let (_, segment, marked, reduced) = self.forward.pop_front().expect("the queue is not empty");
                 let early = self.receiver.acknowledge_before(marked);
                 let echoed_before = self.receiver.echoes_mark();
                 self.acknowledge(early, echoed_before);
@@ -208,7 +208,7 @@ impl Observed {
                 self.acknowledge(ack, echoes);
             }
             while self.back.front().is_some_and(|first| first.0 <= self.now) {
-                let (_, ack, blocks, echo) = self.back.pop_front().expect("there is one");
+                let (_, ack, blocks, echo) = self.back.pop_front().expect("the queue is not empty");
                 self.wake();
                 self.sender.on_echo(echo);
                 self.sender.on_ack(ack, &blocks, Time(self.now));
@@ -243,7 +243,7 @@ proptest! {
     #[test]
     fn every_variant_follows_the_standards_under_random_losses_marks_and_pauses(situation in situations()) {
         for &name in TcpConfig::NAMES {
-            let config = TcpConfig::named(name, situation.options()).expect("a listed name");
+            let config = TcpConfig::named(name, situation.options()).expect("the schema lists this name");
             let mut observed = Observed::new(&config, situation.start);
             let mut rng = Stream::new(situation.seed, "standards");
             let mut fate = |quiet: bool, losses: u32, marks: u32| {
@@ -287,7 +287,7 @@ proptest! {
         options.timer_restart =
             if is_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck };
         for &name in TcpConfig::NAMES {
-            let config = TcpConfig::named(name, options.clone()).expect("a listed name");
+            let config = TcpConfig::named(name, options.clone()).expect("the schema lists this name");
             let [ticking, sleeping] = [None, Some(0)].map(|asleep| {
                 let mut observed = Observed::new(&config, situation.start);
                 (observed.asleep, observed.is_checked) = (asleep, false);
@@ -295,7 +295,7 @@ proptest! {
                 let mut fate = || (rng.below(100) < situation.losses, rng.below(100) < situation.marks);
                 for burst in 0..4u64 {
                     observed.write(5 + (situation.seed >> burst) % 120);
-                    observed.run(observed.now + 4_321, &mut fate).expect("nothing is checked");
+                    observed.run(observed.now + 4_321, &mut fate).expect("no property is violated");
                 }
                 (observed.sent, observed.sender.cwnd().to_bits(), observed.sender.rto())
             });
@@ -313,12 +313,12 @@ fn every_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_numb
             for &name in TcpConfig::NAMES.iter().filter(|&&name| name != "vanilla") {
                 for others in 3..6 {
                     let options = TcpOptions { rules, initial_window: others + 1, ..TcpOptions::default() };
-                    let config = TcpConfig::named(name, options).expect("a listed name");
+                    let config = TcpConfig::named(name, options).expect("the schema lists this name");
                     let mut observed = Observed::new(&config, start);
                     observed.write(u64::from(others) + 1);
                     let mut first = true;
                     let mut fate = || (std::mem::take(&mut first), false);
-                    observed.run(2_000, &mut fate).expect("the standards hold");
+                    observed.run(2_000, &mut fate).expect("the sender follows the standards");
                     let counters = observed.sender.counters();
                     assert_eq!(
                         (counters.fast_retransmits, counters.timeouts, observed.sender.has_ended()),
@@ -333,7 +333,7 @@ fn every_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_numb
 
 //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
 #[test]
-fn a_timer_of_one_tick_lasts_a_tick_under_the_standards_and_less_under_the_papers_rules() {
+fn a_timer_of_one_tick_lasts_at_least_a_tick_under_the_rfc_rules_and_less_under_the_papers_rules() {
     for (rules, restart, least, most) in [
         (Rules::Rfc, TimerRestart::EveryNewAck, TICK, 2 * TICK),
         (Rules::Rfc, TimerRestart::PerSegment, TICK, 2 * TICK),
@@ -350,7 +350,7 @@ fn a_timer_of_one_tick_lasts_a_tick_under_the_standards_and_less_under_the_paper
                 ..TcpOptions::default()
             };
             let mut observed = Observed::new(&TcpConfig::Vanilla(options), 0);
-            observed.run(sent_at, &mut || (true, false)).expect("nothing is sent");
+            observed.run(sent_at, &mut || (true, false)).expect("the sender follows the standards");
             observed.write(1);
             while observed.sender.counters().timeouts == 0 {
                 let end = observed.now + 1;
@@ -364,7 +364,7 @@ fn a_timer_of_one_tick_lasts_a_tick_under_the_standards_and_less_under_the_paper
 
 //= test rfc8257#3.6 "a SYN and its answer may be ECN-capable, which keeps them from being dropped above K"
 #[test]
-fn the_syn_of_dctcp_alone_is_ecn_capable() {
+fn only_dctcp_sends_ecn_capable_syns() {
     for (ecn, congestion, capable) in [
         (Ecn::On, Congestion::Dctcp, true),
         (Ecn::On, Congestion::Jacobson, false),

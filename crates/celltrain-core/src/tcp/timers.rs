@@ -161,7 +161,7 @@ impl SegmentTimers {
 }
 
 fn place(number: u64) -> usize {
-    usize::try_from(number).expect("an object in memory has an index")
+    usize::try_from(number).expect("every JSON object has an index")
 }
 
 /// The next tick of a host's clock: at `phase`, then every `period`.
@@ -210,9 +210,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_countdown_of_n_runs_out_at_the_nth_tick() {
+    fn a_timer_of_n_ticks_expires_at_the_nth_tick() {
         let mut timer = Countdown::default();
-        assert!(!timer.on_tick(), "a stopped timer never runs out");
+        assert!(!timer.on_tick(), "a stopped timer never expires");
         timer.start(3);
         assert_eq!([(); 4].map(|()| timer.on_tick()), [false, false, true, false]);
         timer.start(2);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn segment_timers_match_a_naive_list() {
+    fn the_timers_of_segments_match_a_naive_list() {
         let mut rng = crate::rng::Stream::new(1, "segment timers");
         for _ in 0..200 {
             let (mut timers, mut oracle) = (SegmentTimers::default(), Searched::default());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn no_tick_occurs_at_the_start_of_the_run() {
+    fn no_clock_ticks_at_the_start_of_the_run() {
         let mut ticks = Ticks::new(Span(10), Span(0));
         assert_eq!(ticks.next(), Time(10));
         ticks.advance();

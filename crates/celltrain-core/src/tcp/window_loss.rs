@@ -53,13 +53,21 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_lost_whenever_the_window_reaches_the_value() {
-        assert_eq!(lost(&[(0, 3.9), (1, 4.0), (2, 4.2), (3, 5.0)]), [false, true, false, false], "the first, no other");
+    fn the_loss_model_loses_a_segment_whenever_the_window_reaches_the_given_value() {
+        assert_eq!(
+            lost(&[(0, 3.9), (1, 4.0), (2, 4.2), (3, 5.0)]),
+            [false, true, false, false],
+            "only the first segment is lost"
+        );
         let again = [(0, 4.0), (1, 5.0), (2, 2.5), (3, 3.5), (4, 4.1)];
-        assert_eq!(lost(&again), [true, false, false, false, true], "it has shrunk and reached the value again");
+        assert_eq!(
+            lost(&again),
+            [true, false, false, false, true],
+            "the window has shrunk and reached the value again"
+        );
         let at_it = [(0, 4.0), (1, 8.0), (2, 4.0), (3, 4.1)];
-        assert_eq!(lost(&at_it), [true, false, true, false], "it has shrunk, and is still at the value");
+        assert_eq!(lost(&at_it), [true, false, true, false], "the window has shrunk but is still at the value");
         let resent = [(0, 4.0), (1, 8.0), (0, 4.5), (2, 4.5)];
-        assert_eq!(lost(&resent), [true, false, false, true], "a segment sent again is not lost");
+        assert_eq!(lost(&resent), [true, false, false, true], "a retransmitted segment is not lost");
     }
 }

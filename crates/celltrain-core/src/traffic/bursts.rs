@@ -70,19 +70,19 @@ mod tests {
     }
 
     #[test]
-    fn fixed_pauses_are_equal_and_at_least_one_time_unit() {
+    fn fixed_pauses_between_bursts_are_equal_and_at_least_one_time_unit() {
         let mut pauses = pauses(Times::Fixed, Duration::from_milliseconds(3));
         assert_eq!([(); 3].map(|()| pauses.next_pause()), [Span(291_600); 3]);
         assert_eq!(self::pauses(Times::Fixed, Duration::default()).next_pause(), Span(1));
     }
 
     #[test]
-    fn exponential_pauses_have_the_given_mean() {
+    fn exponential_pauses_between_bursts_have_the_given_mean() {
         let mut pauses = pauses(Times::Exponential, Duration::from_milliseconds(3));
         let drawn: Vec<u64> = (0..20_000).map(|_| pauses.next_pause().0).collect();
         let mean = drawn.iter().sum::<u64>() as f64 / 20_000.0;
         // The mean of 20,000 pauses has a standard deviation of 0.7 %.
         assert!((mean / 291_600.0 - 1.0).abs() < 0.03, "{mean}");
-        assert!(drawn.iter().any(|&pause| pause > 3 * 291_600), "a twentieth is so long");
+        assert!(drawn.iter().any(|&pause| pause > 3 * 291_600), "a twentieth of the pauses is this long");
     }
 }

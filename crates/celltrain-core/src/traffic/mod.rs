@@ -116,7 +116,7 @@ pub struct Emissions {
 
 #[expect(
     clippy::arithmetic_side_effects,
-    reason = "a packet has 21 bits of bits and is one of 62 bits of them; times end at 2^62 units, all in 128 bits"
+    reason = "no overflow: packet sizes have 21 bits, packet numbers 62 bits and times 62 bits"
 )]
 impl Emissions {
     /// Creates the times of a source that starts at `start`; a packet takes `cells` cells. Exponential times are drawn
@@ -168,7 +168,7 @@ impl Emissions {
     /// Ends a burst. Returns the start of the next one.
     fn pause(&mut self, until: Time) -> Time {
         self.ended += 1;
-        let bursts = self.bursts.as_ref().expect("only bursts end");
+        let bursts = self.bursts.as_ref().expect("only traffic in bursts ends a burst");
         match bursts.times {
             on_off::Times::Fixed => {
                 self.start + span(self.clock, bursts.on, bursts.off, self.ended, Duration::default())
@@ -179,14 +179,14 @@ impl Emissions {
 }
 
 /// Returns the time of `cycles` on-off cycles plus `more`, on a clock.
-#[expect(clippy::arithmetic_side_effects, reason = "62 bits of cycles of 61 bits, in 128 bits")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of 62 and 61 bits fits 128 bits")]
 fn span(clock: Clock, on: Duration, off: Duration, cycles: u64, more: Duration) -> Span {
     let cycle = u128::from(on.picoseconds) + u128::from(off.picoseconds);
     let picoseconds = cycle * u128::from(cycles) + u128::from(more.picoseconds);
     whole(picoseconds * u128::from(clock.units_per_second), u128::from(PS_PER_SECOND))
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "checks refuse a rate of zero, and a second has units")]
+#[expect(clippy::arithmetic_side_effects, reason = "no division by zero: checks refuse a rate of zero")]
 fn whole(numerator: u128, denominator: u128) -> Span {
     Span(u64::try_from(numerator / denominator).expect("scenario checks keep times below 2^62 units"))
 }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_rate_never_drifts_by_a_time_unit() {
+    fn the_departures_of_a_constant_rate_source_are_never_a_time_unit_off() {
         // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units, so the k-th packet is sent after k times that interval,
         // rounded down.
         let rate = BitRate::from_bits_per_second(10_000_000);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_of_fixed_times_begin_a_cycle_apart() {
+    fn bursts_with_fixed_times_start_one_cycle_apart() {
         let mut emissions = emissions(&on_off(on_off::Times::Fixed));
         // A cycle of 9 ms has 874800 units. 3 ms at 0.8 of an OC-3 contain 74 packets of 3975 units, and none is cut
         // short.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_of_exponential_times_have_the_given_means() {
+    fn bursts_and_pauses_with_exponential_times_have_the_given_means() {
         let mut emissions = emissions(&on_off(on_off::Times::Exponential));
         let (mut packets, mut now) = (0u32, Time(0));
         while now < Time(97_200_000 * 200) {

@@ -116,7 +116,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a formula has at most 255 names")]
     fn rules(&mut self) -> Option<Rules> {
         self.names();
         self.read_all();
@@ -231,7 +231,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Checks and compiles the formulas evaluated during the run.
-    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a formula has at most 255 names")]
     fn compiled(&mut self, per_vc: usize) -> Option<Rules> {
         let mut compiler = Compiler::new(self.next);
         let Texts { questions, events, first, vcs, .. } = self.texts;
@@ -300,7 +300,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Checks that the user's names are valid, and that each is defined once.
-    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a formula has at most 255 names")]
     fn names(&mut self) {
         let Texts { constants, state, vc_state, events, .. } = self.texts;
         let of_host = self.host.words(On::Start);
@@ -474,7 +474,7 @@ impl<'a> Reading<'a> {
         self.define(name, kind, Meaning::ByVc { register, sum });
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a formula has at most 255 names")]
     fn take_register(&mut self, key: &str) -> u8 {
         let taken = usize::from(self.next - self.texts.first);
         if taken >= MOST_OWN {
@@ -487,7 +487,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Evaluates a formula of constants.
-    #[expect(clippy::arithmetic_side_effects, reason = "places of names, of which there are at most 255")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a formula has at most 255 names")]
     fn worked_out(
         &mut self,
         key: &str,

@@ -188,15 +188,19 @@ fn a_plain_number_takes_the_unit_of_the_other_operand() {
     table.on_frame = updates(&[("sum_of", "sum_of + w")]);
     assert_eq!(table.faults(), [vec![], vec![]]);
     table.on_frame = updates(&[("sum_of", "sum_of + X / C")]);
-    assert!(table.faults()[0][0].problem.contains("the other in s"), "it is compared with X");
+    assert!(table.faults()[0][0].problem.contains("the other in s"), "the constant is compared with X");
 }
 
 #[test]
-fn expressions_with_unknown_units_are_checked_once_the_units_are_known() {
+fn formulas_with_unknown_units_are_checked_once_the_units_are_known() {
     let rate = [("a", text("C * 1 s - 5 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))];
     let table = Table::new("X <= c", &rate);
     assert_eq!(table.faults(), [vec![], vec![]]);
-    assert_eq!(table.compile(Some(VCS)).unwrap().replaced, 1, "the rate is open, so the result is counted");
+    assert_eq!(
+        table.compile(Some(VCS)).unwrap().replaced,
+        1,
+        "the rate is unknown, so the invalid result is counted at run time"
+    );
     let weights = Constant::Value(PerVc::from([("vc0", 1.0), ("default", 0.0)]));
     let table = Table::new("X <= share", &[("W", weights), ("share", text("K / W / sum(W)"))]);
     let [unknown, known] = table.faults();
@@ -212,14 +216,14 @@ fn a_non_numeric_sum_is_refused_if_a_number_is_required() {
     assert_eq!((unknown.len(), known.len()), (0, 1), "{known:?}");
     assert_eq!(known[0].excerpt, ["X <= sum(W)", "     ^^^^^^"]);
     assert!(known[0].problem.contains("exceeds 1.8e308"), "{known:?}");
-    assert_eq!(Table::new("X <= W", &[("W", most())]).faults()[1], [], "no formula adds it up");
+    assert_eq!(Table::new("X <= W", &[("W", most())]).faults()[1], [], "no formula uses the sum of this constant");
     // A value that depends on a rate is computed when the run starts, and its replacement is counted then.
     let table = Table::new("X <= sum(w) * 1 s", &[("W", most()), ("w", text("W / 5 * C"))]);
     assert_eq!(table.compile(Some(VCS)).unwrap().replaced, 1);
 }
 
 #[test]
-fn values_of_vcs_and_state_have_the_addresses_in_the_bytecode() {
+fn values_of_vcs_and_state_are_stored_at_the_addresses_in_the_bytecode() {
     let mut table =
         Table::new("X <= W + mine + all", &[("W", Constant::Value(PerVc::from([("vc0", 2.0), ("vc1", 3.0)])))]);
     table.vc_state.insert("mine".into(), Start::Formula("10 * W".into()));
@@ -240,7 +244,7 @@ fn values_of_vcs_and_state_have_the_addresses_in_the_bytecode() {
     update(&updates[0], &mut registers, &mut draw, &mut 0);
     assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0]);
     update(&updates[1], &mut registers, &mut draw, &mut 0);
-    assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0], "no formula for the other event");
+    assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0], "the other event has no formula");
 }
 
 #[test]
@@ -254,7 +258,7 @@ fn names_that_no_formula_uses_are_listed() {
 }
 
 #[test]
-fn one_formula_is_evaluated_at_the_start() {
+fn a_formula_for_initial_values_is_evaluated_once_at_the_start() {
     let by_vc = [("W", Constant::Value(PerVc::from([("vc0", 1.0), ("vc1", 3.0)])))];
     let at_start =
         |text: &str, vcs| Table::new("true", &by_vc).with_texts(vcs, |texts| texts.at_start(&Queue, ("weight", text)));
@@ -273,7 +277,7 @@ fn one_formula_is_evaluated_at_the_start() {
 }
 
 #[test]
-fn constants_given_as_tables_are_constants_by_vc() {
+fn constants_given_as_tables_have_a_value_for_each_vc() {
     let table = Table::new(
         "true",
         &[("a", number(1.0)), ("b", Constant::Value(PerVc::from([("default", 1.0)]))), ("c", text("b"))],

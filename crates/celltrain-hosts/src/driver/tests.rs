@@ -86,7 +86,7 @@ fn trial() -> Trial {
 }
 
 #[test]
-fn a_packet_and_its_answer_arrive_after_their_cells_and_links() {
+fn a_packet_and_its_answer_arrive_after_transmission_and_propagation() {
     // In units of 1/97.2 MHz, a cell takes 265 and a link 486. 1500 bytes take 32 cells, so they arrive 34 cell times and
     // three links after 9720, at 20188 or 207.7 us. The answer of 40 bytes takes two cells, and arrives at 22706 or
     // 233.6 us.
@@ -108,7 +108,7 @@ fn a_packet_and_its_answer_arrive_after_their_cells_and_links() {
 }
 
 #[test]
-fn a_past_timeout_expires_one_unit_later() {
+fn a_timeout_in_the_past_expires_one_time_unit_later() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };
@@ -129,7 +129,7 @@ fn a_stack_is_first_called_when_its_flow_starts() {
 }
 
 #[test]
-fn a_lost_packet_is_known_when_a_later_one_arrives() {
+fn a_packet_is_reported_as_lost_when_a_later_one_arrives() {
     // Two senders share a buffer of 40 cells. Packets of 32 cells collide at the bottleneck.
     let trial = Trial::new(2).buffer(40).policy(PolicyConfig::TailDrop(tail_drop::Config {}));
     let network = trial.duration(Duration::from_millis(2)).network();
@@ -181,7 +181,7 @@ fn a_packet_that_its_vc_cannot_carry_ends_the_run() {
 }
 
 #[test]
-fn a_timer_that_is_not_cleared_ends_the_run() {
+fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
     // Polls 10.3 ns apart: 100,000 of them take 1.03 ms. Packets in between do not hide them.
     let network = Trial::new(1).duration(Duration::from_millis(3)).network();
     for sends in [vec![], (0..30).map(|number| (100 * US * number, 40)).collect()] {
@@ -260,7 +260,7 @@ fn a_stuck_timer_is_refused_on_every_link_and_with_every_clock_and_a_slow_one_is
 }
 
 #[test]
-fn more_bytes_than_have_arrived_in_tcp_segments_are_refused() {
+fn a_stack_cannot_report_more_bytes_than_have_arrived_in_tcp_segments() {
     let (_, result) = run(&trial().network(), |_, _| [Script::default(), Script { received: 1, ..Script::default() }]);
     assert_eq!(
         result.unwrap_err().to_string(),

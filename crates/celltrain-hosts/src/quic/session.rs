@@ -91,7 +91,7 @@ impl Handshake {
 fn write_flight(length: usize, parameters: &[u8], out: &mut Vec<u8>) {
     let total = length + parameters.len();
     for length in [total, parameters.len()] {
-        out.extend(u16::try_from(length).expect("flights are short").to_be_bytes());
+        out.extend(u16::try_from(length).expect("a flight of the handshake is below 65,536 bytes").to_be_bytes());
     }
     out.extend(parameters);
     out.resize(out.len() + total - LENGTHS - parameters.len(), 0);
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flight_is_read_once_all_of_it_has_arrived() {
+    fn quic_reads_a_flight_of_the_handshake_once_all_its_packets_have_arrived() {
         let mut flight = Vec::new();
         write_flight(CLIENT_HELLO, b"parameters", &mut flight);
         write_flight(FINISHED, &[], &mut flight);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_differ_and_are_not_like_tags() {
+    fn quic_tokens_differ_from_each_other_and_from_authentication_tags() {
         let token = |data: &[u8]| {
             let mut token = [0; 32];
             NoKey.sign(data, &mut token);

@@ -79,7 +79,7 @@ fn times(log: &[Seen], side: Side, step: Step) -> Vec<Duration> {
 }
 
 #[test]
-fn a_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_tls() {
+fn a_quic_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_tls() {
     let (log, result) = file(&new_reno(), 1000, &[]);
     let first: Vec<(Side, usize)> =
         log.iter().filter(|seen| seen.2 == Step::Sent).map(|seen| (seen.1, seen.3)).collect();
@@ -97,7 +97,7 @@ fn a_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_tls() {
 }
 
 #[test]
-fn a_lost_packet_is_sent_again_once_three_later_ones_are_acknowledged() {
+fn quic_retransmits_a_lost_packet_once_three_later_ones_are_acknowledged() {
     let (whole, undisturbed) = file(&new_reno(), 100_000, &[]);
     // The sixth packet that arrives has data.
     let (log, result) = file(&new_reno(), 100_000, &[5]);
@@ -116,7 +116,7 @@ fn a_lost_packet_is_sent_again_once_three_later_ones_are_acknowledged() {
 }
 
 #[test]
-fn a_lost_last_packet_is_sent_again_after_a_probe_timeout() {
+fn quic_retransmits_a_lost_last_packet_after_a_probe_timeout() {
     // The sender's second datagram ends the handshake, and has all data.
     let (log, result) = file(&new_reno(), 1000, &[1]);
     let [sent, arrived] = [Step::Sent, Step::Arrived].map(|step| times(&log, Side::Sender, step));
@@ -129,7 +129,7 @@ fn a_lost_last_packet_is_sent_again_after_a_probe_timeout() {
 }
 
 #[test]
-fn each_burst_is_a_stream_and_begins_a_pause_after_the_last_one() {
+fn quic_sends_each_burst_as_a_stream_after_a_pause() {
     let trial = Trial::new(1).mss(1460).duration(Duration::from_millis(500));
     let bursts = || Application::Bursts { bytes: 20_000, pause: Box::new(|| Duration::from_millis(40)) };
     let result = trial.run(|ends| Quic::pair(&Config::default(), ends, bursts()));
@@ -140,7 +140,7 @@ fn each_burst_is_a_stream_and_begins_a_pause_after_the_last_one() {
 }
 
 #[test]
-fn five_senders_share_a_lan_as_measured_before() {
+fn five_quic_senders_share_a_lan_as_in_earlier_measurements() {
     // 5 pairs, 1000 cells, NewReno, 64 kB: efficiency .93 with tail drop and .98 with EPD, fairness .99 and 1.00.
     let trial = Trial::new(5).mss(1460).duration(Duration::from_millis(400));
     let run = |trial: Trial| trial.run(|ends| Quic::pair(&new_reno(), ends, Application::Bulk));
@@ -151,7 +151,7 @@ fn five_senders_share_a_lan_as_measured_before() {
 }
 
 #[test]
-fn settings_reach_the_packets() {
+fn settings_of_quic_change_the_packets_that_quic_sends() {
     let small = Config { mtu: Config::MIN_MTU, initial_window: Some(2456), ..new_reno() };
     let longest = |config: &Config| file(config, 50_000, &[]).0.iter().map(|seen| seen.3).max();
     assert_eq!([&small, &Config { mtu: 9180, ..new_reno() }].map(longest), [Some(1228), Some(9180)]);

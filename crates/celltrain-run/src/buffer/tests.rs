@@ -16,16 +16,17 @@ fn network(policy: &str) -> Network {
 }
 
 fn at(text: &str) -> Duration {
-    text.parse().expect("it is a duration")
+    text.parse().expect("the text is a duration")
 }
 
 fn history(network: &Network, [from, to]: [&str; 2], most: usize) -> History {
     let full = Cell::new(false);
-    let buffer = Buffer::new(network, "bottleneck", [at(from), at(to)], (most, &full)).expect("the port is there");
+    let buffer =
+        Buffer::new(network, "bottleneck", [at(from), at(to)], (most, &full)).expect("the network has the port");
     let mut observers = Observers { buffer: Some(buffer), ..Observers::default() };
     let ended = Engine::Reference.observe(network, network.duration, &mut observers, |_| !full.get());
     assert_eq!(ended.is_err(), full.get());
-    observers.buffer.expect("it is there").history()
+    observers.buffer.expect("the observer is still installed").history()
 }
 
 /// Returns the frame numbers of the cells that have this event in the window's event table.
@@ -36,12 +37,13 @@ fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
         true
     };
     let none = || [None, None, None];
-    let choice = Choice::new(network.duration, &["cells".to_owned()], none(), Some(window)).expect("it is right");
+    let choice =
+        Choice::new(network.duration, &["cells".to_owned()], none(), Some(window)).expect("the choice is valid");
     {
-        let log = Log::new(&choice, network, &mut sink).expect("it is right");
+        let log = Log::new(&choice, network, &mut sink).expect("the choice is valid");
         let mut observers = Observers { log: Some(log), ..Observers::default() };
-        Engine::Reference.observe(network, network.duration, &mut observers, |_| true).expect("no test stops it");
-        observers.log.expect("it is there").finish();
+        Engine::Reference.observe(network, network.duration, &mut observers, |_| true).expect("no test cancels a run");
+        observers.log.expect("the observer is still installed").finish();
     }
     let mut frames = Vec::new();
     for block in &blocks {
@@ -59,7 +61,7 @@ fn of_kind(history: &History, kind: Step) -> Vec<usize> {
 }
 
 #[test]
-fn every_kind_of_step_has_its_name() {
+fn every_kind_of_buffer_event_has_its_own_name() {
     let kinds = [
         (Step::Refused, "refused"),
         (Step::Cut, "cut"),
@@ -74,13 +76,13 @@ fn every_kind_of_step_has_its_name() {
 }
 
 #[test]
-fn waiting_cells_are_the_arrivals_less_the_departures_of_the_window() {
+fn the_waiting_cells_of_a_window_are_its_arrivals_less_its_departures() {
     let network = network("epd]\nthreshold = 40\n#");
     let history = history(&network, ["500us", "3ms"], usize::MAX);
     let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();
-    assert!(waiting > 0, "the buffer is in use when the window begins");
+    assert!(waiting > 0, "cells are waiting when the window begins");
     for (row, &kind) in history.steps.kind.iter().enumerate() {
-        match STEPS[usize::try_from(kind).expect("a place")] {
+        match STEPS[usize::try_from(kind).expect("the value has a position in the text")] {
             "admitted" => waiting += 1,
             "departed" | "pushed_out" | "dropped" => waiting -= 1,
             _ => {}
@@ -95,7 +97,8 @@ fn waiting_cells_are_the_arrivals_less_the_departures_of_the_window() {
     assert!(of_kind(&history, Step::Lost).is_empty());
     for (kind, event) in [(Step::Admitted, "admitted"), (Step::Discarded, "lost"), (Step::Departed, "departed")] {
         let frame = |row: &usize| {
-            let frame = usize::try_from(history.steps.frame[*row]).expect("there are no RM cells");
+            let frame = usize::try_from(history.steps.frame[*row])
+                .expect("the network has no RM cells, so every event has a frame");
             i64::from(history.frames.number[frame])
         };
         let shown: Vec<i64> = of_kind(&history, kind).iter().map(frame).collect();
@@ -105,33 +108,33 @@ fn waiting_cells_are_the_arrivals_less_the_departures_of_the_window() {
 }
 
 #[test]
-fn a_refused_frame_has_the_numbers_of_its_decision() {
+fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "5ms"], usize::MAX);
     let refused = of_kind(&history, Step::Refused);
     assert!(!refused.is_empty());
     let judgements = &history.judgements;
     for row in refused {
-        let judgement = usize::try_from(history.steps.judgement[row]).expect("it was judged");
+        let judgement = usize::try_from(history.steps.judgement[row]).expect("a refused frame has a decision");
         assert_eq!(judgements.frame[judgement], history.steps.frame[row]);
         assert_eq!((judgements.admitted[judgement], judgements.reason[judgement]), (0, "X is above R"));
         assert_eq!(judgements.threshold_cells[judgement], 40.0);
         assert!(judgements.occupancy[judgement] > 40.0);
-        let frame = usize::try_from(history.steps.frame[row]).expect("it is a frame");
+        let frame = usize::try_from(history.steps.frame[row]).expect("the row refers to a frame");
         assert_eq!(history.frames.fate[frame], "refused");
         assert_eq!(history.frames.damaged_s[frame], history.steps.time_s[row]);
     }
     assert!(judgements.admitted.contains(&1), "others enter");
-    assert!(judgements.share_cells.iter().all(|share| share.is_nan()), "this policy knows no shares");
+    assert!(judgements.share_cells.iter().all(|share| share.is_nan()), "this policy has no shares");
 }
 
 #[test]
-fn a_cut_frame_stays_damaged_and_keeps_its_segment() {
+fn a_frame_that_lost_a_cell_stays_damaged_and_keeps_its_segment() {
     let network = network("tail_drop");
     let history = history(&network, ["0s", "5ms"], usize::MAX);
     let cuts = of_kind(&history, Step::Cut);
     assert!(!cuts.is_empty());
     for row in cuts {
-        let frame = usize::try_from(history.steps.frame[row]).expect("it is a frame");
+        let frame = usize::try_from(history.steps.frame[row]).expect("the row refers to a frame");
         let since = history.frames.damaged_s[frame];
         assert!(since <= history.steps.time_s[row]);
         // -1 means that the frame was joined to the previous frame before it was cut.
@@ -174,13 +177,13 @@ fn a_frame_is_damaged_if_and_only_if_its_host_does_not_deliver_it() {
         let network = build::network(&read_toml(&text, "test").expect_scenario(), 1);
         let history = history(&network, ["0s", "200ms"], usize::MAX);
         let mut ends = Ends::default();
-        Engine::Reference.run(&network, &mut ends, |_| true).expect("nothing interrupts it");
+        Engine::Reference.run(&network, &mut ends, |_| true).expect("nothing cancels this run");
         let frames = &history.frames;
         let mut joined = 0;
         for row in 0..frames.vc.len() {
             let (name, number) = (&history.vcs[whole_index(frames.vc[row])], frames.number[row]);
-            let vc = network.vcs.position(|vc| vc.name == *name).expect("the VC is there");
-            let frame = (vc, FrameNumber::new(u32::try_from(number).expect("it has a number")));
+            let vc = network.vcs.position(|vc| vc.name == *name).expect("the network has the VC");
+            let frame = (vc, FrameNumber::new(u32::try_from(number).expect("the frame has a number")));
             let is_under_way = ends.0.range(frame..=(vc, FrameNumber::new(u32::MAX))).next().is_none();
             let is_delivered = ends.0.get(&frame).is_some_and(|&delivered| delivered);
             assert!(is_under_way || is_delivered == frames.damaged_s[row].is_nan(), "{policy}: {name}, frame {number}");
@@ -191,11 +194,11 @@ fn a_frame_is_damaged_if_and_only_if_its_host_does_not_deliver_it() {
 }
 
 fn whole_index(index: i32) -> usize {
-    usize::try_from(index).expect("it is not negative")
+    usize::try_from(index).expect("the index is not negative")
 }
 
 #[test]
-fn indices_count_the_cells_of_a_frame_up_to_its_last_cell() {
+fn cell_indices_count_the_cells_of_a_frame_from_the_first_to_the_last() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "1ms"], usize::MAX);
     let mut next: BTreeMap<i32, i32> = BTreeMap::new();
     let cells = &history.cells;
@@ -208,7 +211,7 @@ fn indices_count_the_cells_of_a_frame_up_to_its_last_cell() {
 }
 
 #[test]
-fn the_number_of_steps_is_limited_and_an_unknown_port_is_refused() {
+fn the_number_of_buffer_events_is_limited_and_an_unknown_port_is_refused() {
     let network = network("tail_drop");
     let short = history(&network, ["0s", "5ms"], 100);
     assert!(short.cut_short);
@@ -219,7 +222,7 @@ fn the_number_of_steps_is_limited_and_an_unknown_port_is_refused() {
 }
 
 #[test]
-fn a_window_after_the_last_event_has_the_cells_waiting_then() {
+fn a_window_after_the_last_event_has_the_cells_that_still_wait() {
     let network = network("tail_drop");
     let all = history(&network, ["0s", "20ms"], usize::MAX);
     let none = history(&network, ["19999999ns", "20ms"], usize::MAX);
@@ -231,21 +234,22 @@ fn a_window_after_the_last_event_has_the_cells_waiting_then() {
 }
 
 #[test]
-fn a_shared_memory_is_known_after_each_instant_with_a_step() {
+fn the_cells_in_a_shared_memory_are_reported_after_each_instant_with_an_event() {
     let text = "duration = \"5ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
          [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
          [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 1.0\n";
     let network = build::network(&read_toml(text, "test").expect_scenario(), 1);
     let history = history(&network, ["0s", "5ms"], 100_000);
-    let memory = history.memory.expect("the port shares one");
+    let memory = history.memory.expect("the port belongs to a shared memory");
     assert_eq!((memory.name.as_str(), memory.cells), ("sw1", 100));
-    let own = memory.queues.iter().position(|name| *name == history.port).expect("its queue");
+    let own =
+        memory.queues.iter().position(|name| *name == history.port).expect("the memory has the queue of the port");
     let queues = memory.queues.len();
     let mut instants: Vec<f64> = history.steps.time_s.clone();
     instants.dedup();
     assert_eq!(memory.steps.len(), instants.len());
     for ((&steps, held), most) in memory.steps.iter().zip(memory.held.chunks(queues)).zip(memory.most.chunks(queues)) {
-        let step = usize::try_from(steps).expect("it is a number of steps") - 1;
+        let step = usize::try_from(steps).expect("the number of steps is not negative") - 1;
         assert_eq!(held[own], history.steps.occupancy[step]);
         let threshold = f64::from(100 - held.iter().sum::<i32>());
         assert!(most.iter().all(|&most| most == threshold), "{most:?} with {held:?}");
@@ -259,7 +263,7 @@ fn a_shared_memory_is_known_after_each_instant_with_a_step() {
         assert_eq!((refusals.pool_cells[row], refusals.threshold[row]), (100, f64::from(100 - used)));
         assert!(f64::from(refusals.shared[row]) + 1.0 > refusals.threshold[row]);
         assert_eq!(refusals.reason[row], "q_i would exceed alpha_i (B - Q)");
-        let queue = usize::try_from(refusals.queue[row]).expect("it is an index");
+        let queue = usize::try_from(refusals.queue[row]).expect("the row has the index of a queue");
         assert_eq!(refusals.pools[queue], "sw1/main");
         assert_eq!(refusals.queues[queue], format!("the queue of priority 0 at {}", history.port));
     }

@@ -259,5 +259,5 @@ impl Observer for Log<'_> {
 const PICOSECONDS_PER_SECOND: f64 = 1e12;
 
 fn whole(index: usize) -> u32 {
-    u32::try_from(index).expect("a network has fewer parts than 2^31")
+    u32::try_from(index).expect("the parts of a network are fewer than 2^31")
 }

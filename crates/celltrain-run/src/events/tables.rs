@@ -250,7 +250,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "share_cells",
         "cells",
-        "limit of the VC at the decision",
+        "limit that the policy applied to the VC",
         Number(|row| judged(&row.event).and_then(|judged| judged.decision.share)),
     ),
     column(

@@ -33,8 +33,8 @@ fn kept_of(network: &Network, choice: &Choice) -> Vec<Block> {
         blocks.push(block);
         true
     };
-    let mut log = Log::new(choice, network, &mut sink).expect("chosen rows are present");
-    Engine::Reference.run(network, &mut log, |_| true).expect("no test stops it");
+    let mut log = Log::new(choice, network, &mut sink).expect("the network has the chosen flows and ports");
+    Engine::Reference.run(network, &mut log, |_| true).expect("no test cancels a run");
     log.finish();
     blocks
 }
@@ -50,16 +50,16 @@ fn times(block: &Block) -> &[f64] {
 }
 
 fn of_kind(blocks: &[Block], kind: Kind) -> &Block {
-    blocks.iter().find(|block| block.kind == kind).expect("there are such events")
+    blocks.iter().find(|block| block.kind == kind).expect("the blocks contain events of this kind")
 }
 
 #[test]
-fn every_kind_has_a_table_whose_first_column_is_the_time() {
+fn every_kind_of_event_has_a_table_whose_first_column_is_the_time() {
     let tables = described();
-    for (table, (kind, name, _)) in tables.as_array().expect("a list").iter().zip(KINDS) {
+    for (table, (kind, name, _)) in tables.as_array().expect("the value is a list").iter().zip(KINDS) {
         assert_eq!(table["name"], name);
         assert_eq!(super::name_of(kind), name);
-        let columns = table["columns"].as_array().expect("a list");
+        let columns = table["columns"].as_array().expect("the value is a list");
         assert_eq!(columns[0]["name"], "time_s");
         let distinct: BTreeSet<String> = columns.iter().map(|column| column["name"].to_string()).collect();
         assert_eq!(distinct.len(), columns.len(), "{name}");
@@ -71,10 +71,10 @@ fn every_kind_has_a_table_whose_first_column_is_the_time() {
 }
 
 #[test]
-fn a_run_gives_rows_of_every_kind() {
-    let blocks = kept(&choice(&[], [None; 3], None).expect("it is right"));
+fn a_run_gives_rows_of_every_kind_of_event() {
+    let blocks = kept(&choice(&[], [None; 3], None).expect("the choice is valid"));
     let kinds: Vec<Kind> = blocks.iter().map(|block| block.kind).collect();
-    assert_eq!(kinds, [Kind::Segments, Kind::Timers, Kind::Frames, Kind::Cells], "there is no ABR");
+    assert_eq!(kinds, [Kind::Segments, Kind::Timers, Kind::Frames, Kind::Cells], "the network has no ABR VCs");
     for block in &blocks {
         assert!(times(block).is_sorted());
         assert_eq!(
@@ -88,9 +88,9 @@ fn a_run_gives_rows_of_every_kind() {
 }
 
 #[test]
-fn rows_are_selected_by_flow_port_and_window() {
+fn rows_of_events_are_selected_by_flow_port_and_window() {
     let of = [Some(&["sw1->sw2"][..]), None, Some(&["tcp2"][..])];
-    let blocks = kept(&choice(&["segments", "frames"], of, Some("500us:1500us")).expect("it is right"));
+    let blocks = kept(&choice(&["segments", "frames"], of, Some("500us:1500us")).expect("the choice is valid"));
     assert_eq!(blocks.len(), 2);
     for block in &blocks {
         assert!(times(block).iter().all(|time| (0.0005..0.0015).contains(time)), "{block:?}");
@@ -100,8 +100,8 @@ fn rows_are_selected_by_flow_port_and_window() {
 }
 
 #[test]
-fn rows_arrive_in_blocks_and_none_after_a_stop() {
-    let choice = choice(&["cells"], [None; 3], None).expect("it is right");
+fn rows_of_events_arrive_in_blocks_and_none_arrives_after_a_stop() {
+    let choice = choice(&["cells"], [None; 3], None).expect("the choice is valid");
     let all: usize = kept(&choice).iter().map(|block| times(block).len()).sum();
     assert!(all > 100, "{all} rows");
     let (network, mut asked) = (network(), 0);
@@ -109,8 +109,8 @@ fn rows_arrive_in_blocks_and_none_after_a_stop() {
         asked += 1;
         false
     };
-    let mut log = Log::new(&choice, &network, &mut sink).expect("chosen rows are present");
-    Engine::Reference.run(&network, &mut log, |_| true).expect("no test stops it");
+    let mut log = Log::new(&choice, &network, &mut sink).expect("the network has the chosen flows and ports");
+    Engine::Reference.run(&network, &mut log, |_| true).expect("no test cancels a run");
     log.finish();
     log.finish();
     assert!(log.has_failed());
@@ -118,9 +118,10 @@ fn rows_arrive_in_blocks_and_none_after_a_stop() {
 }
 
 #[test]
-fn an_invalid_choice_is_refused_with_a_message() {
-    let said =
-        |kinds: &[&str], window: Option<&str>| choice(kinds, [None; 3], window).expect_err("it is wrong").to_string();
+fn an_invalid_choice_of_events_is_refused_with_a_message() {
+    let said = |kinds: &[&str], window: Option<&str>| {
+        choice(kinds, [None; 3], window).expect_err("the choice is refused").to_string()
+    };
     assert_eq!(
         said(&["segment"], None),
         "kinds = \"segment\" is not a kind of event; did you mean segments? (choose from segments, timers, frames, cells, rates, memories)"
@@ -133,7 +134,7 @@ fn an_invalid_choice_is_refused_with_a_message() {
     assert!(said(&[], Some("5:6ms")).contains("has an end, \"5\", that is not"));
     let there = |of| {
         let (choice, network) = (choice(&[], of, None).expect("names are looked up in the network"), network());
-        Log::new(&choice, &network, &mut |_| true).err().expect("it is wrong").to_string()
+        Log::new(&choice, &network, &mut |_| true).err().expect("the choice is refused").to_string()
     };
     assert!(
         there([Some(&["sw1->sw3"][..]), None, None])
@@ -176,11 +177,11 @@ fn with_requests() -> Network {
 }
 
 #[test]
-fn requests_are_named_by_group_and_number() {
+fn requests_in_event_tables_are_named_by_group_and_number() {
     let network = with_requests();
     let opened = Engine::Reference.run_to_end(&network).requests.raw[0].opened;
     assert!(opened > 5, "{opened}");
-    let blocks = kept_of(&network, &choice(&["segments", "timers"], [None; 3], None).expect("it is right"));
+    let blocks = kept_of(&network, &choice(&["segments", "timers"], [None; 3], None).expect("the choice is valid"));
     let expected: BTreeSet<String> = (0..opened).map(|number| format!("web{number}")).collect();
     for kind in [Kind::Segments, Kind::Timers] {
         let named: BTreeSet<String> =
@@ -189,6 +190,7 @@ fn requests_are_named_by_group_and_number() {
     }
     let steps = words(of_kind(&blocks, Kind::Segments), 2);
     assert!(["syn_sent", "syn_arrived", "syn_ack_sent", "syn_ack_arrived"].iter().all(|step| steps.contains(*step)));
-    let blocks = kept_of(&network, &choice(&["segments"], [None, None, Some(&["tcp1"])], None).expect("it is right"));
+    let blocks =
+        kept_of(&network, &choice(&["segments"], [None, None, Some(&["tcp1"])], None).expect("the choice is valid"));
     assert_eq!(words(of_kind(&blocks, Kind::Segments), 1), ["tcp1".to_owned()].into(), "a flow is chosen");
 }

@@ -31,6 +31,6 @@ pub(super) fn stack(own: &Config, flow: &str, endpoint: Endpoint, application: &
         Application::File(bytes) => Some(*bytes),
         Application::Bulk | Application::Bursts { .. } => None,
     };
-    let make = MAKE.get().expect("without an interpreter, checks refuse classes");
+    let make = MAKE.get().expect("without a Python interpreter the check refuses classes");
     make(own, FlowEnd { flow, endpoint, file_bytes })
 }

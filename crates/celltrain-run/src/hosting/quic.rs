@@ -15,14 +15,14 @@ pub(super) fn stacks(
     ends: [Endpoint; 2],
     application: Application,
 ) -> [Box<dyn Stack>; 2] {
-    let bytes = |bytes: u64| u32::try_from(bytes).expect("checks limit it");
+    let bytes = |bytes: u64| u32::try_from(bytes).expect("the check of the scenario limits this value");
     let time = |time: units::Duration| Duration::from_nanos(time.picoseconds / 1000);
     let config = Config {
         congestion: match own.congestion {
             QuicCongestion::NewReno => Congestion::NewReno,
             QuicCongestion::Cubic => Congestion::Cubic,
         },
-        mtu: u16::try_from(own.mtu.bytes).expect("checks limit it"),
+        mtu: u16::try_from(own.mtu.bytes).expect("the check of the scenario limits this value"),
         receive_window: bytes(sizes.receive_window),
         send_buffer: sizes.send_buffer,
         initial_window: own.initial_window.map(|window| bytes(window.bytes)),

@@ -14,7 +14,7 @@ pub(super) fn stacks(
     ends: [Endpoint; 2],
     application: Application,
 ) -> [Box<dyn Stack>; 2] {
-    let bytes = |bytes: u64| usize::try_from(bytes).expect("checks limit it to a gigabyte");
+    let bytes = |bytes: u64| usize::try_from(bytes).expect("the check of the scenario limits this value to a gigabyte");
     let ack_delay = Duration::from_nanos(own.ack_delay.picoseconds / 1000);
     let config = Config {
         congestion: match own.congestion {

@@ -104,7 +104,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn both_engines_give_the_same_answer_and_threads_change_nothing() {
+    fn hosted_runs_give_the_same_answer_on_both_engines_and_any_number_of_threads() {
         let without_times = |mut answer: Value| {
             answer["timing"].take();
             answer["engine"].take();
@@ -143,7 +143,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn a_hosted_run_can_be_stopped_and_has_its_limit() {
+    fn a_hosted_run_can_be_stopped_and_ends_at_its_time_limit() {
         let limit = std::time::Duration::from_millis(20);
         let endless = handle(&MIXED.replace("1.5s", "100000s"));
         let how = How { limit: Some(limit), ..How::default() };

@@ -112,7 +112,7 @@ impl MemoryEstimate {
 
 /// Returns the maximum number of data frames that a flow can have in flight: its window, its file, or the frames that
 /// its host can send during the run. Returns 0 for flows without TCP, whose packets have no limit.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames above 0")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is a positive number of frames")]
 fn window(network: &Network, flow: &Flow) -> u64 {
     if !flow.outside && flow.traffic.packets().is_some() {
         return 0;
@@ -128,7 +128,7 @@ fn window(network: &Network, flow: &Flow) -> u64 {
 
 /// Returns the number of requests that certainly open during the run, and the mean; then the same for queries. The
 /// certain number is eight standard deviations of a Poisson process below the mean.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of events above 0")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the value is a positive number of events")]
 fn requests(network: &Network) -> [u64; 4] {
     let numbers = |group: &RequestGroup| {
         let (interval, each, asks) = match group.arrivals {
@@ -187,11 +187,11 @@ mod tests {
             "duration = '{duration}'\ntopology.n_source = {{sources = {number}, link_delay = '5us'}}\ntcp.vanilla = {{}}\n\
              port.bottleneck = {{buffer = 1000, policy.tail_drop = {{}}}}"
         );
-        build::network(&read_toml(&text, "sources").scenario.expect("it has no fault"), 1)
+        build::network(&read_toml(&text, "sources").scenario.expect("the scenario is valid"), 1)
     }
 
     #[test]
-    fn every_allocation_is_counted_once() {
+    fn the_memory_estimate_counts_every_allocation_once() {
         let estimate = MemoryEstimate::of(&sources(3, "1s"));
         let least = 8 * NODE + 14 * LINK + 3 * FLOW + 6 * VC + 18 * HOP;
         let likely = LARGEST * least + 3 * 127 * FRAME;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_network_is_estimated_at_twice_the_memory() {
+    fn a_network_twice_as_large_is_estimated_at_twice_the_memory() {
         let [one, two] = [1000, 2000].map(|number| MemoryEstimate::of(&sources(number, "1ms")));
         for (one, two) in [(one.least, two.least), (one.likely, two.likely)] {
             assert!((1.9..2.1).contains(&(two as f64 / one as f64)), "{one} {two}");
@@ -218,14 +218,17 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_in_both_estimates_and_in_the_refusal() {
+    fn both_memory_estimates_and_the_refusal_include_requests() {
         let of = |duration: &str| {
             let text = format!(
                 "duration = '{duration}'\ntopology.n_source = {{sources = 8, link_delay = '5us', link_rate = '10Gbps'}}\n\
                  tcp.vanilla = {{}}\nport.default = {{buffer = 1000, policy.tail_drop = {{}}}}\n\
                  requests.web = {{load = 0.5, sizes = '1B'}}"
             );
-            MemoryEstimate::of(&build::network(&read_toml(&text, "requests").scenario.expect("it has no fault"), 1))
+            MemoryEstimate::of(&build::network(
+                &read_toml(&text, "requests").scenario.expect("the scenario is valid"),
+                1,
+            ))
         };
         let (short, long) = (of("1ms"), of("1000s"));
         let times = long.requests / short.requests;
@@ -235,7 +238,7 @@ mod tests {
         let machine = crate::memory::Machine { memory: Some(64 << 30) };
         assert_eq!([short, long].map(|estimate| machine.fits(&estimate)), [Ok(()), Ok(())]);
         assert_eq!(machine.fits(&short.with_records()), Ok(()));
-        let words = machine.fits(&long.with_records()).expect_err("it takes hundreds of gigabytes");
+        let words = machine.fits(&long.with_records()).expect_err("a run of hundreds of gigabytes is refused");
         assert!(words.contains(&format!("times, and {} requests need more than", long.requests)), "{words}");
         assert!(
             words.ends_with("Use fewer requests, rows of requests or connections, shorter paths or smaller windows"),
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn data_in_flight_is_limited_by_the_window_the_file_or_the_run() {
+    fn the_estimate_of_data_in_flight_is_limited_by_the_window_the_file_or_the_run() {
         // 65535 bytes are 127 segments of 512 bytes. A segment is 12 cells, so a host sends 30,566 segments a second.
         assert_eq!(window(&sources(1, "1s"), &sources(1, "1s").flows[FlowIndex::new(0)]), 127);
         assert_eq!(window(&sources(1, "1ms"), &sources(1, "1ms").flows[FlowIndex::new(0)]), 31);

@@ -54,7 +54,7 @@ impl<'a> Paths<'a> {
         let kind = *places.entry((group, vcs)).or_insert_with(|| {
             *kinds.entry(describer.describe(own, vcs)).or_insert_with(|| {
                 needed.push((group, vcs, 0));
-                u32::try_from(needed.len() - 1).expect("kinds fit 32 bits")
+                u32::try_from(needed.len() - 1).expect("the number of kinds of paths fits 32 bits")
             })
         });
         let segments = segments(own, record.bytes);
@@ -125,7 +125,7 @@ fn vcs(requests: &Requests, record: &RequestRecord) -> Vcs {
 
 fn segments(group: &RequestGroup, bytes: u64) -> u32 {
     let segments = bytes.div_ceil(group.tcp.options().mss.bytes).max(1);
-    u32::try_from(segments).expect("a completed request has sent them, and counters have 32 bits")
+    u32::try_from(segments).expect("the counters of a completed request fit 32 bits")
 }
 
 /// Creates the network with one connection, which opens after a time as long as the original run.
@@ -257,12 +257,13 @@ impl<'a> Describer<'a> {
         let mut text = format!("{:?} {:?}", group.tcp, group.opening);
         for vc in vcs {
             let vc = &self.network.vcs[vc];
-            write!(text, " [{:?} {:?} {:?} {:?}", vc.class, vc.priority, vc.tagged, vc.contract).expect("it is a text");
+            write!(text, " [{:?} {:?} {:?} {:?}", vc.class, vc.priority, vc.tagged, vc.contract)
+                .expect("writing to a string cannot fail");
             let mut before = None;
             for &link in &vc.path {
                 self.describe_link(&mut text, link, before, vc.priority);
                 if self.depends_on_names(link) {
-                    write!(text, " {}", vc.name).expect("it is a text");
+                    write!(text, " {}", vc.name).expect("writing to a string cannot fail");
                 }
                 before = Some(link);
             }
@@ -273,19 +274,20 @@ impl<'a> Describer<'a> {
 
     fn describe_link(&self, text: &mut String, link: LinkIndex, before: Option<LinkIndex>, priority: u8) {
         let Link { name, from, rate, delay, buffer, policy, scheduler, marking, .. } = &self.network.links[link];
-        write!(text, " {rate} {delay} {buffer:?} {policy:?} {scheduler:?} {marking:?}").expect("it is a text");
+        write!(text, " {rate} {delay} {buffer:?} {policy:?} {scheduler:?} {marking:?}")
+            .expect("writing to a string cannot fail");
         if (self.hosts_differ && self.network.nodes[*from].kind == NodeKind::Host) || self.depends_on_names(link) {
-            write!(text, " {name}").expect("it is a text");
+            write!(text, " {name}").expect("writing to a string cannot fail");
         }
         let Some(memory) = self.memories[link].map(|memory| &self.network.memories[memory]) else { return };
         let celltrain_core::memory::MemoryConfig { cells, ports, pools, queues, frames, policies_see, pauses, .. } =
             memory;
         write!(text, " {cells} {} {} {pools:?} {frames:?} {policies_see:?} {pauses:?}", ports.len(), queues.len())
-            .expect("it is a text");
+            .expect("writing to a string cannot fail");
         for queue in queues.iter().filter(|queue| queue.priority == priority) {
             if queue.link == link || Some(queue.link) == before {
                 let own = (queue.pool, queue.reserve, queue.alpha, queue.threshold, queue.lossless);
-                write!(text, " {own:?}").expect("it is a text");
+                write!(text, " {own:?}").expect("writing to a string cannot fail");
             }
         }
     }

@@ -101,9 +101,9 @@ impl Records {
 }
 
 fn index(place: usize) -> i32 {
-    i32::try_from(place).expect("there are fewer than 2^31")
+    i32::try_from(place).expect("the number of rows is below 2^31")
 }
 
 fn count(number: u64) -> i64 {
-    i64::try_from(number).expect("it is below 2^63")
+    i64::try_from(number).expect("the counter is below 2^63")
 }

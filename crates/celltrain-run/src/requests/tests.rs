@@ -28,11 +28,12 @@ fn measured(text: &str, engine: Engine) -> (Vec<GroupMeasures>, Records) {
     let run_alone =
         |network: &Network, recorder: &mut Recorder| engine.observe(network, network.duration, recorder, |_| true);
     let mut tally = Tally::new(&network, &MeasureOptions::default(), true);
-    tally.add_records(&result.requests, &token).expect("no test stops it");
-    let alone = Alone::simulate(tally.take_paths().expect("it has them"), run_alone).expect("no test stops it");
+    tally.add_records(&result.requests, &token).expect("no test cancels a run");
+    let alone = Alone::simulate(tally.take_paths().expect("the network has requests"), run_alone)
+        .expect("no test cancels a run");
     let measures = measure(&network, &result, &tally, Some(&alone), &token);
     let records = Records::of(&network, &result, &alone, &token);
-    (measures.expect("no test stops it"), records.expect("no test stops it"))
+    (measures.expect("no test cancels a run"), records.expect("no test cancels a run"))
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn requests_that_share_a_link_take_longer_than_alone() {
     let (groups, records) = measured(&text, Engine::Fast);
     let [GroupMeasures { name, all, short, queries, .. }] = &groups[..] else { panic!("there is one group") };
     assert_eq!((name.as_str(), all.opened, all.completed, short.opened), ("query", 30, 30, 30));
-    let queries = queries.as_ref().expect("it is an incast");
+    let queries = queries.as_ref().expect("the group of requests is an incast");
     assert_eq!((queries.asked, queries.completed), (6, 6));
     // Five answers of 15 kB share a link of 1 Gb/s, so the last one takes at least 0.6 ms.
     assert!(queries.completion_ms.mean.unwrap() > 0.6, "{queries:?}");
@@ -69,18 +70,18 @@ fn requests_that_share_a_link_take_longer_than_alone() {
 }
 
 #[test]
-fn a_query_at_the_last_instant_of_a_run_is_not_counted() {
+fn a_query_that_starts_at_the_last_instant_of_a_run_is_not_counted() {
     for (interval, asked) in [("10ms", 1), ("5ms", 3), ("3ms", 6)] {
         let text = format!("{NETWORK}[incast.query]\nsenders = 2\nbytes = \"3kB\"\ninterval = \"{interval}\"\n");
         let (groups, records) = measured(&text, Engine::Fast);
         assert_eq!(records.bytes.len() as u64, 2 * asked, "{interval}");
-        let (all, queries) = (&groups[0].all, groups[0].queries.as_ref().expect("it is an incast"));
+        let (all, queries) = (&groups[0].all, groups[0].queries.as_ref().expect("the group of requests is an incast"));
         assert_eq!((queries.asked, queries.completed, all.opened), (asked, asked, 2 * asked), "{interval}");
     }
 }
 
 #[test]
-fn classes_together_have_all_requests() {
+fn the_size_classes_together_contain_all_requests() {
     let text = format!("{NETWORK}[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n");
     let (groups, records) = measured(&text, Engine::Fast);
     let [GroupMeasures { all, short, medium, long, queries, goodput_mbps, .. }] = &groups[..] else {
@@ -111,16 +112,16 @@ fn requests_have_the_same_measures_whether_their_records_are_kept_or_not() {
                 network.requests.drops_closed = drops_closed;
                 let token = CancellationToken::never();
                 let mut tally = Tally::new(&network, &MeasureOptions::default(), true);
-                let result = engine.run(&network, &mut tally, |_| true).expect("no test stops it");
+                let result = engine.run(&network, &mut tally, |_| true).expect("no test cancels a run");
                 let records: usize = result.requests.iter().map(|group| group.records.len()).sum();
                 let opened: u64 = result.requests.iter().map(|group| group.opened).sum();
-                tally.add_records(&result.requests, &token).expect("no test stops it");
+                tally.add_records(&result.requests, &token).expect("no test cancels a run");
                 let run_alone = |network: &Network, recorder: &mut Recorder| {
                     engine.observe(network, network.duration, recorder, |_| true)
                 };
-                let alone = Alone::simulate(tally.take_paths().expect("it has them"), run_alone);
-                let alone = alone.expect("no test stops it");
-                let measures = measure(&network, &result, &tally, Some(&alone), &token).expect("no test stops it");
+                let alone = Alone::simulate(tally.take_paths().expect("the network has requests"), run_alone);
+                let alone = alone.expect("no test cancels a run");
+                let measures = measure(&network, &result, &tally, Some(&alone), &token).expect("no test cancels a run");
                 assert!(measures[0].medium.completed > 0 && measures[1].all.completed > 0, "{window}: {measures:?}");
                 assert_eq!(records as u64 == opened, !drops_closed, "{window}: {records} of {opened}");
                 (format!("{measures:?}"), opened, result.fingerprint)
@@ -131,7 +132,7 @@ fn requests_have_the_same_measures_whether_their_records_are_kept_or_not() {
 }
 
 #[test]
-fn a_percentile_is_an_order_statistic_and_needs_a_value_beyond_it() {
+fn a_percentile_is_an_order_statistic_and_requires_a_larger_value_in_the_sample() {
     let of = |number: u32| Statistics::of((1..=number).rev().map(|value| (f64::from(value), 1)).collect());
     assert_eq!(of(0), Statistics::default());
     assert_eq!(of(1), Statistics { mean: Some(1.0), ..Statistics::default() });

@@ -64,7 +64,7 @@ fn run(scenario: &Handle, seed: Option<u64>, how: How<'_>) -> Result<Finished, U
 }
 
 fn answer(finished: &Finished) -> Value {
-    serde_json::from_str(&finished.answer).expect("an answer is JSON")
+    serde_json::from_str(&finished.answer).expect("the answer is valid JSON")
 }
 
 fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<Result<Finished, Unfinished>> {
@@ -75,16 +75,16 @@ fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<R
         }
         Ok::<_, io::Error>(())
     };
-    many(scenarios, (runs, 2), how, on).expect("no test stops it");
-    outcomes.into_iter().map(|outcome| outcome.expect("every run ends")).collect()
+    many(scenarios, (runs, 2), how, on).expect("no test cancels a run");
+    outcomes.into_iter().map(|outcome| outcome.expect("every run has an outcome")).collect()
 }
 
 #[test]
-fn a_run_has_its_own_seed_or_that_of_its_scenario_and_the_second_run_equals_the_first() {
+fn a_run_uses_its_own_seed_or_the_scenarios_and_a_second_run_equals_the_first() {
     let scenario = small();
     let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
     assert_eq!(own["seed"], 7);
-    assert_eq!(own["fingerprint"], again["fingerprint"], "its network was rebuilt");
+    assert_eq!(own["fingerprint"], again["fingerprint"], "the network was rebuilt");
     let other = answer(&run(&scenario, Some(8), How::default()).unwrap());
     assert_ne!(own["fingerprint"], other["fingerprint"]);
     let fresh = answer(&run(&small(), Some(8), How::default()).unwrap());
@@ -99,7 +99,7 @@ fn series_are_recorded_and_change_nothing_in_the_run() {
     let traced = run(&scenario, None, How { trace: trace.as_ref(), ..How::default() }).unwrap();
     let bare = run(&scenario, None, How::default()).unwrap();
     assert_eq!(answer(&traced)["fingerprint"], answer(&bare)["fingerprint"]);
-    assert_eq!(traced.series.expect("a series was requested").time_s.len(), 11);
+    assert_eq!(traced.series.expect("the run records a series").time_s.len(), 11);
     assert_eq!(bare.series, None);
 }
 
@@ -114,7 +114,7 @@ fn a_run_ends_at_its_limit_with_an_error() {
 }
 
 #[test]
-fn the_limit_counts_from_the_reading_of_the_scenario_on() {
+fn the_time_limit_includes_reading_the_scenario() {
     // If the limit did not include reading, the scenario would be read before the limit is checked.
     let scenario = small();
     let ended = run(&scenario, None, How { limit: Some(Duration::ZERO), ..How::default() });
@@ -137,7 +137,7 @@ fn a_cancelled_run_has_no_result_and_reports_its_progress() {
 }
 
 #[test]
-fn many_runs_equal_single_runs_and_a_refused_one_does_not_affect_the_others() {
+fn many_runs_equal_single_runs_and_a_refused_scenario_does_not_affect_other_runs() {
     let (first, bad, second) = (small(), refused(), Handle::of_text(text(3, "10ms", 200)));
     let scenarios = [&first, &bad, &second];
     let runs = [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)];
@@ -158,7 +158,7 @@ fn many_runs_equal_single_runs_and_a_refused_one_does_not_affect_the_others() {
 }
 
 #[test]
-fn many_runs_each_have_the_limit_and_the_columns_that_are_wanted() {
+fn each_of_many_runs_has_the_time_limit_and_the_requested_columns() {
     let (quick, slow) = (small(), long());
     let wanted = Wanted::from([("flows".into(), vec!["timeouts".into()])]);
     let limit = Some(Duration::from_millis(500));
@@ -186,7 +186,7 @@ fn an_error_of_the_caller_ends_all_runs() {
 }
 
 #[test]
-fn a_panic_of_one_run_is_its_error_alone() {
+fn a_panic_in_one_run_is_an_error_of_this_run_only() {
     let good = small();
     // No scenario panics, so use an index out of range.
     let runs = [(0, 1), (5, 1), (0, 1)];
@@ -197,10 +197,10 @@ fn a_panic_of_one_run_is_its_error_alone() {
 }
 
 #[test]
-fn the_first_refused_scenario_is_reported_and_no_network_is_kept() {
+fn the_first_refused_scenario_is_reported_and_no_network_stays_in_memory() {
     let (good, bad) = (small(), refused());
     let worse = Handle::of_text("{}".into());
-    let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("no test stops it");
+    let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("no test cancels a run");
     assert_eq!(all(&[&good]), Ok(()));
     assert!(good.is_read());
     assert!(!good.checked(&CancellationToken::never()).unwrap().holds_a_network());
@@ -212,19 +212,19 @@ fn the_first_refused_scenario_is_reported_and_no_network_is_kept() {
 fn the_first_valid_scenario_gives_the_duration_of_runs() {
     let (bad, good, longer) = (refused(), small(), long());
     let duration =
-        |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("no test stops it");
+        |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("no test cancels a run");
     assert_eq!(duration(&[&bad, &good, &longer]), Some(units::Duration::from_milliseconds(10)));
     assert_eq!(duration(&[&bad]), None);
 }
 
 #[test]
-fn progress_is_reported_on_the_thread_of_the_run_and_ends_at_one() {
+fn progress_is_reported_on_the_thread_of_the_caller_and_ends_at_one() {
     thread_local! {
         static TOLD: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
     }
     let (stopped, progress) =
         (AtomicBool::new(false), Progress::with_callback(|done| TOLD.with_borrow_mut(|told| told.push(done))));
-    one(&small(), None, How::default(), &stopped, &progress).expect("no test stops it");
+    one(&small(), None, How::default(), &stopped, &progress).expect("no test cancels a run");
     let told = TOLD.take();
     assert!(told.is_sorted() && told.last() == Some(&progress.done()), "{told:?}");
 }

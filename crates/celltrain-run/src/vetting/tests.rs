@@ -22,7 +22,7 @@ proptest! {
     })]
 
     #[test]
-    fn capacity_is_never_exceeded_and_counts_equal_a_recount(
+    fn vetting_accepts_no_policy_that_exceeds_the_buffer_and_checks_all_counts(
         capacity in 0u32..40,
         operations in drawn_operations(),
     ) {
@@ -31,7 +31,7 @@ proptest! {
             for check in [Check::Capacity, Check::Counts] {
                 prop_assert_eq!(outcome.broken.get(&check), None, "{}", config.name());
             }
-            prop_assert_eq!(outcome.recounts, operations.len() as u64, "short queues are recounted every time");
+            prop_assert_eq!(outcome.recounts, operations.len() as u64, "short queues are recounted after every cell");
         }
     }
 
@@ -51,7 +51,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_answers(capacity in 1u32..40, operations in drawn_operations()) {
+    fn vetting_with_the_same_seed_gives_the_same_answers(capacity in 1u32..40, operations in drawn_operations()) {
         for config in PolicyConfig::samples(capacity) {
             let run = || trial(config.build(Some(capacity), &VCS), capacity, 1, &operations);
             prop_assert_eq!(run(), run(), "{}", config.name());
@@ -66,7 +66,7 @@ fn overflow(config: &PolicyConfig) -> Overflow {
 /// Vetting also detects a port that exceeds its capacity, loses a count, or admits the rest of a refused frame. This
 /// test uses a policy that decides differently each time.
 #[test]
-fn a_violated_property_is_reported_with_its_place() {
+fn vetting_reports_a_violated_property_with_the_place_of_the_violation() {
     struct Moody(u32);
     impl BufferPolicy for Moody {
         fn admit_frame(&mut self, _: &View<'_>, _: Label, _: &mut Stream) -> bool {
@@ -89,7 +89,7 @@ fn a_violated_property_is_reported_with_its_place() {
 }
 
 #[test]
-fn trials_fill_the_buffer_and_make_every_policy_decide() {
+fn the_trials_of_vetting_fill_the_buffer_and_make_every_policy_refuse_frames() {
     for config in PolicyConfig::samples(CAPACITY) {
         let make = |capacity| {
             let fits = config.check(Some(capacity)).is_empty();
@@ -104,7 +104,7 @@ fn trials_fill_the_buffer_and_make_every_policy_decide() {
 }
 
 #[test]
-fn counts_have_a_comma_between_their_thousands() {
+fn counts_in_messages_have_commas_between_thousands() {
     let counts = [0, 999, 1000, 101_842, 1_000_000].map(grouped);
     assert_eq!(counts, ["0", "999", "1,000", "101,842", "1,000,000"]);
 }

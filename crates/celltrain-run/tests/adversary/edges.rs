@@ -28,11 +28,11 @@ const AMOUNTS: &[&str] = &[
 ];
 
 fn pick<'a, T: ?Sized>(rng: &mut Stream, from: &[&'a T]) -> &'a T {
-    from[rng.below(u32::try_from(from.len()).expect("lists are short")) as usize]
+    from[rng.below(u32::try_from(from.len()).expect("the length of this list fits 32 bits")) as usize]
 }
 
 fn whole(rng: &mut Stream) -> u64 {
-    WHOLE[rng.below(u32::try_from(WHOLE.len()).expect("lists are short")) as usize]
+    WHOLE[rng.below(u32::try_from(WHOLE.len()).expect("the length of this list fits 32 bits")) as usize]
 }
 
 fn raw(text: &str) -> Value {

@@ -24,7 +24,7 @@ fn a_burst_of_two_longest_frames_is_counted_in_more_than_32_bits() {
         let network = build::network(&scenario(&text), 1);
         Engine::ALL.map(|engine| {
             let result = engine.run_to_end(&network);
-            let [contract] = result.contracts.as_slice() else { panic!("tcp1 alone has a contract") };
+            let [contract] = result.contracts.as_slice() else { panic!("only tcp1 has a contract") };
             (contract.edge.frames, contract.edge.eligible_frames)
         })
     };
@@ -74,9 +74,9 @@ fn a_round_trip_of_a_thousand_years_is_limited_to_the_longest_time() {
                 port.default = { buffer = 100, policy.tail_drop = {}, allocator.equal_share = {} }\n\
                 vc.long1.abr = {}\n";
     let network = build::network(&scenario(text), 1);
-    let vc = network.vcs.first().expect("it has a flow");
+    let vc = network.vcs.first().expect("the network has a flow");
     assert_eq!(network.round_trip(vc).picoseconds, u64::MAX);
-    let abr = vc.abr.as_ref().expect("it is controlled");
+    let abr = vc.abr.as_ref().expect("the VC is under rate control");
     // TBE / FRTT: 2^24 - 1 cells in 1.8e7 seconds.
     let icr = abr.rates(network.links[vc.path[0]].rate, network.round_trip(vc)).icr;
     assert!((0.9..0.92).contains(&icr), "{icr}");
@@ -99,7 +99,7 @@ fn a_number_has_one_meaning_in_toml_and_in_json() {
             },
         });
         let text = json.to_string().replace("-1.5", number);
-        let json = celltrain_scenario::read_json(&text, "json").scenario.expect("it is sound");
+        let json = celltrain_scenario::read_json(&text, "json").scenario.expect("the scenario is valid");
         assert_eq!(json, toml);
         let policy = serde_json::to_value(&json.port["bottleneck"].policy).unwrap();
         assert_eq!(policy["fba"]["threshold"].as_f64(), Some(meant));
@@ -107,7 +107,7 @@ fn a_number_has_one_meaning_in_toml_and_in_json() {
 }
 
 #[test]
-fn a_pattern_of_many_stars_is_compared_quickly() {
+fn a_pattern_with_many_wildcards_is_matched_quickly() {
     // Each star used to try every position for all later stars, which took years for thirty stars.
     let pattern = "a*".repeat(60) + "b";
     let link = "a".repeat(4000);
@@ -151,7 +151,7 @@ fn a_pattern_matches_texts_that_contain_its_pieces_in_order() {
 }
 
 #[test]
-fn an_averaging_interval_of_a_picosecond_is_one_interval_a_cell() {
+fn averaging_over_intervals_of_a_picosecond_takes_one_step_per_cell() {
     // The fast engine used to record every averaging interval between two cells of a run, which took 10 GB. It checked
     // the time limit only after creating all of them.
     for allocator in ["erica", "erica_plus"] {

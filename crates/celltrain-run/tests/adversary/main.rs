@@ -9,13 +9,13 @@
 //! with seed 7. Failing scenarios are saved as TOML.
 
 #[path = "../../../celltrain-scenario/tests/differential/compare.rs"]
-#[allow(dead_code, reason = "the differential test looks at series too")]
+#[allow(dead_code, reason = "only some of the tests that include this file read series")]
 mod compare;
 #[path = "../../../celltrain-scenario/tests/differential/draw.rs"]
-#[allow(dead_code, reason = "the differential test draws in more ways")]
+#[allow(dead_code, reason = "only some of the tests that include this file use all functions")]
 mod draw;
 #[path = "../../../celltrain-scenario/tests/formulas/drawn.rs"]
-#[allow(dead_code, reason = "the test of formulas draws more")]
+#[allow(dead_code, reason = "only some of the tests that include this file use all functions")]
 mod drawn;
 mod edges;
 /// Makes `drawn` available under the same path as in the tests of the scenario crate.
@@ -93,7 +93,7 @@ fn no_adversarial_scenario_panics_or_hangs() {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let workers: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
         for worker in workers {
-            worker.join().expect("panics of scenarios are caught");
+            worker.join().expect("panics while a scenario is processed are caught");
         }
     });
     let day = day.into_inner().unwrap();
@@ -170,14 +170,14 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
         let by_json = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.json(json))).reading;
         is_in_words(&by_json)?;
         if by_json.scenario != reading.scenario {
-            return Err("it is another scenario in JSON".into());
+            return Err("the scenario differs after conversion to JSON".into());
         }
     }
     let Some(scenario) = reading.scenario else { return Ok(Outcome::Refused) };
     let again = serde_json::to_string(&scenario).map_err(|error| error.to_string())?;
     let again = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.json(&again))).reading;
     if again.scenario.as_ref() != Some(&scenario) {
-        return Err(format!("it is not the same when read again: {:?}", again.faults));
+        return Err(format!("the scenario differs after writing and reading: {:?}", again.faults));
     }
     let network = build::network(&scenario, scenario.seed);
     if memory.is_none_or(|memory| memory.likely > LARGEST) {
@@ -201,20 +201,20 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
 /// Checks that a reading has either a scenario, or faults that name a location.
 fn is_in_words(reading: &Reading) -> Result<(), String> {
     if reading.scenario.is_some() != reading.faults.is_empty() {
-        return Err("it is neither accepted nor refused".into());
+        return Err("the scenario is neither accepted nor refused".into());
     }
     for fault in &reading.faults {
         let is_of_all = fault.problem.contains("is not TOML") || fault.problem.contains("more faults");
         let has_place = fault.file == FILE && fault.message.starts_with(FILE);
         if !has_place || fault.problem.is_empty() || (fault.key.is_empty() && !is_of_all) {
-            return Err(format!("a fault says too little: {fault:?}"));
+            return Err(format!("the message of a fault is too short: {fault:?}"));
         }
     }
     Ok(())
 }
 
 fn whole(read: Result<Estimated, Interrupted>) -> Estimated {
-    read.expect("no test stops it")
+    read.expect("no test cancels a run")
 }
 
 fn scenario(text: &str) -> Scenario {

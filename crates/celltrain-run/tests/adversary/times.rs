@@ -39,7 +39,7 @@ const MOST_DRAWS: u32 = 60;
 type Parameter = (String, String);
 
 #[test]
-fn no_time_makes_a_run_that_cannot_be_stopped() {
+fn no_value_of_a_time_parameter_makes_a_run_that_cannot_be_stopped() {
     let cases = number("CELLTRAIN_TIMES").unwrap_or(150);
     let first = number("CELLTRAIN_TIMES_SEED").unwrap_or(1);
     // Only a campaign checks how soon runs stop, because other tests disturb each other.
@@ -95,7 +95,7 @@ fn no_time_makes_a_run_that_cannot_be_stopped() {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let workers: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
         for worker in workers {
-            worker.join().expect("panics of scenarios are caught");
+            worker.join().expect("panics while a scenario is processed are caught");
         }
     });
     let day = day.into_inner().unwrap();
@@ -114,7 +114,10 @@ fn shipped() -> Vec<Value> {
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     paths.sort();
-    paths.iter().map(|path| toml::from_str(&fs::read_to_string(path).unwrap()).expect("it is TOML")).collect()
+    paths
+        .iter()
+        .map(|path| toml::from_str(&fs::read_to_string(path).unwrap()).expect("the text is valid TOML"))
+        .collect()
 }
 
 /// Returns all parameters that are times.
@@ -138,7 +141,9 @@ fn is_time(schema: &Value) -> bool {
 }
 
 fn name_of(schema: &'static Value) -> &'static str {
-    schema["$ref"].as_str().map_or(ROOT, |reference| reference.rsplit('/').next().expect("rsplit yields one"))
+    schema["$ref"]
+        .as_str()
+        .map_or(ROOT, |reference| reference.rsplit('/').next().expect("splitting a text gives at least one part"))
 }
 
 struct Drawn {
@@ -152,7 +157,7 @@ struct Drawn {
 impl Drawn {
     /// Draws a scenario with one parameter for certain. The parameters take turns.
     fn new(seed: u64, draw: u32, bases: &[Value], parameters: &[Parameter]) -> Self {
-        let wanted = &parameters[usize::try_from(seed).expect("a seed is small") % parameters.len()];
+        let wanted = &parameters[usize::try_from(seed).expect("the seed fits the address space") % parameters.len()];
         let mut tries =
             (0..10_000).map(|attempt| Self::random(&format!("times/{draw}/{attempt}"), seed, bases, wanted));
         let drawn = tries.find(|drawn| drawn.parameters.contains(wanted));
@@ -161,7 +166,7 @@ impl Drawn {
 
     fn random(stream: &str, seed: u64, bases: &[Value], wanted: &Parameter) -> Self {
         let mut rng = Stream::new(seed, stream);
-        let base = rng.below(u32::try_from(bases.len()).expect("few scenarios are shipped"));
+        let base = rng.below(u32::try_from(bases.len()).expect("the number of shipped scenarios fits 32 bits"));
         let mut document = bases[base as usize].clone();
         // Half of the runs end within their limit.
         let duration = if rng.below(2) == 0 { LONGEST } else { 1_000_000_000 };
@@ -203,7 +208,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.rng.below(u32::try_from(from.len()).expect("lists are short")) as usize]
+        from[self.rng.below(u32::try_from(from.len()).expect("the length of this list fits 32 bits")) as usize]
     }
 
     fn time(&mut self) -> Value {
@@ -239,7 +244,10 @@ impl Writer<'_> {
         let models: Vec<_> = choices.iter().filter(|choice| has_time_in_model(choice)).collect();
         if !models.is_empty() && self.rng.below(6) == 0 {
             let other = self.pick(&models);
-            let (key, model) = other["properties"].as_object().and_then(|all| all.iter().next()).expect("one key");
+            let (key, model) = other["properties"]
+                .as_object()
+                .and_then(|all| all.iter().next())
+                .expect("the table has exactly one key");
             let mut table = Map::new();
             require(&mut table, resolved(model));
             *value = json!({key: table});
@@ -359,7 +367,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
     let (handle, estimated) = Handle::of_reading(estimated);
     let Some(handle) = handle else {
         let faults = estimated.reading.faults;
-        let first = faults.first().ok_or("it is refused without a fault")?;
+        let first = faults.first().ok_or("the scenario is refused without a message")?;
         return Ok(Outcome::Refused(first.key.clone()));
     };
     let duration = celltrain_core::units::Duration { picoseconds: drawn.duration };
@@ -377,7 +385,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
             let start = Instant::now();
             match one(&handle, None, how, &AtomicBool::new(false), &Progress::default()) {
                 Ok(finished) => {
-                    let answer: Value = serde_json::from_str(&finished.answer).expect("an answer is JSON");
+                    let answer: Value = serde_json::from_str(&finished.answer).expect("the answer is valid JSON");
                     fingerprints.push(answer["fingerprint"].clone());
                     break;
                 }

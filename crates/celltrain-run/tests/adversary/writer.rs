@@ -54,25 +54,27 @@ impl Writer {
     }
 
     fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.rng.below(u32::try_from(from.len()).expect("lists are short")) as usize].clone()
+        from[self.rng.below(u32::try_from(from.len()).expect("the length of this list fits 32 bits")) as usize].clone()
     }
 
     /// Draws a scenario of the differential test, as a user would write it.
     fn sound(seed: u64, kind: u32) -> Value {
         let config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
-        let mut drawn =
-            |strategy: BoxedStrategy<Scenario>| strategy.new_tree(&mut runner).expect("nothing is filtered").current();
+        let mut drawn = |strategy: BoxedStrategy<Scenario>| {
+            strategy.new_tree(&mut runner).expect("the strategy rejects no values").current()
+        };
         let scenario = match kind {
             1..=3 => drawn(draw::any_network()),
             4..=5 => drawn(draw::crowded()),
             6 => drawn(draw::in_step()),
             _ => {
-                let topology = draw::any_topology().new_tree(&mut runner).expect("nothing is filtered").current();
+                let topology =
+                    draw::any_topology().new_tree(&mut runner).expect("the strategy rejects no values").current();
                 return in_numbers(&topology);
             }
         };
-        toml::from_str(&text::text(&scenario)).expect("it is TOML")
+        toml::from_str(&text::text(&scenario)).expect("the text is valid TOML")
     }
 
     fn learn_names(&mut self, value: &Value) {
@@ -177,7 +179,11 @@ impl Writer {
     }
 
     fn change_list(&mut self, items: &mut Vec<Value>, schema: &'static Value, depth: u32) {
-        let at = if items.is_empty() { 0 } else { self.rng.below(u32::try_from(items.len()).expect("short")) as usize };
+        let at = if items.is_empty() {
+            0
+        } else {
+            self.rng.below(u32::try_from(items.len()).expect("the length of this list fits 32 bits")) as usize
+        };
         let of_item = schema["prefixItems"].get(at).unwrap_or(&schema["items"]);
         match self.rng.below(8) {
             0 => items.push(self.any(of_item, depth + 1)),
@@ -293,7 +299,9 @@ fn in_numbers(topology: &Topology) -> Value {
 
 pub(crate) fn resolved(schema: &'static Value) -> &'static Value {
     match schema["$ref"].as_str() {
-        Some(reference) => &SCHEMA["$defs"][reference.rsplit('/').next().expect("rsplit yields one")],
+        Some(reference) => {
+            &SCHEMA["$defs"][reference.rsplit('/').next().expect("splitting a text gives at least one part")]
+        }
         None => schema,
     }
 }

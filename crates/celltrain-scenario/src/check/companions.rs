@@ -66,7 +66,7 @@ fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
             found.push((key, reason));
         }
     };
-    #[expect(clippy::float_cmp, reason = "an untouched default")]
+    #[expect(clippy::float_cmp, reason = "the value is a default that nothing has changed")]
     let has_gain = tcp.dctcp_gain != default.dctcp_gain;
     add(has_gain && tcp.congestion != Congestion::Dctcp, "dctcp_gain", "without congestion = \"dctcp\"");
     let has_time = tcp.delayed_ack_time != default.delayed_ack_time;

@@ -187,7 +187,7 @@ fn without_table(
 }
 
 /// Returns, for each link, whether its port needs a table even without ABR VCs.
-#[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: a network has at most 10^7 flows")]
 fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
     let ResolvedScenario { scenario, layout, channels, .. } = resolved;
     let links = layout.graph.links.len();

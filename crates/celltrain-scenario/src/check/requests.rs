@@ -74,7 +74,7 @@ pub(super) fn loads(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "positive, and checked to be below the limit"
+    reason = "the value is positive and was checked to be below the limit"
 )]
 fn remedy(group: &RequestGroup, factor: f64, scenario: &Scenario) -> (&'static str, String, String) {
     let others = "Other requests alone need more than its rate.".to_string();

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_plain_number_gets_a_warning_and_a_text_does_not() {
+    fn a_threshold_given_as_a_small_plain_number_gets_a_warning_and_a_percentage_does_not() {
         let doubt = |value: Value, k| doubt(serde_json::from_value(value).unwrap(), k);
         assert_eq!(
             doubt(json!(80), 1000).unwrap(),

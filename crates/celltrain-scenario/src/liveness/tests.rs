@@ -33,7 +33,7 @@ fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// Each of these policies passed every check but delivered next to nothing, with a fairness of 1.
 #[test]
-fn a_formula_that_carries_nothing_is_named_with_the_part_that_decides() {
+fn a_policy_formula_that_admits_nothing_is_reported_with_the_deciding_part() {
     const EMPTY: &str = "refuses every frame while the buffer is empty";
     for (admit, expected) in [
         (
@@ -89,7 +89,7 @@ fn a_formula_that_carries_nothing_is_named_with_the_part_that_decides() {
 }
 
 #[test]
-fn state_that_never_opens_or_closes_forever_is_named() {
+fn a_policy_whose_state_never_admits_again_is_reported() {
     let open = || [("open".to_string(), Start::Number(0.0))].into();
     let closed = Table { state: open(), on_admission: texts(&[("open", "1")]), ..table("open > 0") };
     let expected = "refuses every frame while the buffer is empty: open > 0 is 0 > 0; add \"X <= ... or\"";
@@ -106,7 +106,7 @@ fn state_that_never_opens_or_closes_forever_is_named() {
 }
 
 #[test]
-fn a_vc_that_gets_nothing_is_named() {
+fn a_vc_whose_frames_a_policy_never_admits_is_reported() {
     let by_vc = |values: [f64; 4]| {
         let values = VCS.iter().zip(values).map(|(name, value)| ((*name).to_string(), value)).collect();
         [("w".to_string(), Constant::Value(PerVc::ByName(values)))].into()
@@ -141,14 +141,14 @@ fn a_policy_that_admits_into_an_empty_buffer_gets_no_warning() {
 }
 
 #[test]
-fn a_threshold_of_zero_cells_is_named_for_any_policy() {
+fn a_threshold_of_zero_cells_is_reported_for_any_policy() {
     let policy = epd::Config { threshold: Threshold::Cells(0) };
     assert_eq!(refusals_of(Box::new(policy.build(1000, &VCS))), ["refuses every frame while a single cell waits"]);
 }
 
 /// In a buffer of one cell, a second cell cannot be tested.
 #[test]
-fn a_small_buffer_is_probed_with_frames_that_fit() {
+fn the_check_of_a_policy_uses_frames_that_fit_into_a_small_buffer() {
     let found = |admit: &str, capacity| {
         let port_info = PortInfo { capacity: Some(capacity), ..FACTS };
         let policy = Box::new(table(admit)).build(capacity, &VCS);

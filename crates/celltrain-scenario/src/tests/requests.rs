@@ -48,12 +48,12 @@ fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_and_a_way_back() {
 }
 
 #[test]
-fn a_load_is_a_mean_interval_between_requests() {
+fn the_load_of_a_group_sets_the_mean_interval_between_requests() {
     // 40 requests of 10 segments of 32 cells in a second are 5,427,200 bits, of the 8 links' 80 Gb/s.
     let text = REQUESTS.replace("load = 0.5", "load = 0.00006784").replace("\"web_search\"", "\"14600B\"");
     let interval = |text: &str| match &network(text).requests.groups[GroupIndex::new(0)].arrivals {
         Arrivals::Poisson { mean, .. } => *mean,
-        Arrivals::Incast { .. } => panic!("it is the first group"),
+        Arrivals::Incast { .. } => panic!("the first group of requests exists"),
     };
     assert_eq!(interval(&text), Duration::from_milliseconds(25));
     // Half the hosts send over half the rate; all segments are full.
@@ -64,18 +64,18 @@ fn a_load_is_a_mean_interval_between_requests() {
 }
 
 #[test]
-fn groups_have_the_settings_of_their_tables() {
+fn groups_of_requests_have_the_settings_of_their_tables() {
     let tables = "pairs = \"all_to_all\"\nsources = [\"host1-2\"]\ndestinations = [\"host2\", \"host*5\"]\nhandshake = false\n\
                   tcp.sack = {}\n[incast.query]\ntimes = \"exponential\"\nreceivers = [\"host3\"]\nspread = \"5us\"";
     let network = network(&REQUESTS.replace("[incast.query]", tables));
     let [web, query] = &network.requests.groups.raw[..] else { panic!("there are two groups") };
     assert_eq!([(&*web.name, web.tcp.name(), web.opening)], [("web", "sack", Opening::Open)]);
     assert_eq!([(&*query.name, query.tcp.name(), query.opening)], [("query", "newreno", Opening::Handshake)]);
-    let Arrivals::Poisson { pairs, order, .. } = &web.arrivals else { panic!("it is a group of requests") };
+    let Arrivals::Poisson { pairs, order, .. } = &web.arrivals else { panic!("the group contains requests") };
     let of = [("host1", "host2"), ("host1", "host5"), ("host2", "host5")];
     assert_eq!((pairs, order), (&of.map(|(from, to)| pair(&network, from, to)).to_vec(), &PairOrder::InTurn));
     let Arrivals::Incast { interval, times, bytes, senders, receivers, spread } = &query.arrivals else {
-        panic!("it is a group of queries")
+        panic!("the group contains queries")
     };
     assert_eq!((interval, times), (&Duration::from_milliseconds(2), &QueryTimes::Exponential));
     assert_eq!((bytes.bytes, *senders, spread), (200_000, 5, &Duration::from_microseconds(5)));
@@ -100,7 +100,7 @@ fn requests_run_next_to_flows_on_every_topology_without_edge_devices() {
     let [fault] = &messages(&format!(
         "duration = \"1ms\"\ntopology.{internetwork}\nedge.\"*\" = {{ buffer = 500 }}\n{tables}"
     ))[..] else {
-        panic!("it has one fault")
+        panic!("the scenario has one fault")
     };
     let problem = "requests.web has no path from \"source1\" to \"destination1\": requests cross switches, but no";
     assert!(fault.contains(problem), "{fault}");
@@ -121,7 +121,7 @@ fn a_network_without_flows_needs_requests_and_a_clashing_name_is_refused() {
         "test.toml:10: requests.web needs a VC named \"b->a\", which is the name of a flow's VC; rename the flow";
     assert_eq!(named, [problem]);
     let leaf_spine = REQUESTS.split("[requests").next().unwrap();
-    let [alone] = &messages(leaf_spine)[..] else { panic!("it has one fault") };
+    let [alone] = &messages(leaf_spine)[..] else { panic!("the scenario has one fault") };
     assert!(
         alone.ends_with("topology.leaf_spine has no flows of its own; write a table [requests.NAME] or [incast.NAME]")
     );

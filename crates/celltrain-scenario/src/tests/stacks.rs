@@ -40,7 +40,7 @@ fn a_packet_source_has_no_stack() {
 }
 
 #[test]
-fn settings_that_a_stack_lacks_are_refused_with_its_settings() {
+fn a_setting_that_a_stack_lacks_is_refused_with_a_list_of_its_settings() {
     for (text, says) in [
         ("receive_window = '1500MB'", "is outside one segment (512B) to 1073741824B, the most that smoltcp can have"),
         ("send_buffer = '511B'", "send_buffer = \"511B\" is outside one segment (512B)"),
@@ -61,7 +61,7 @@ fn settings_that_a_stack_lacks_are_refused_with_its_settings() {
 }
 
 #[test]
-fn settings_that_quic_lacks_are_refused_with_its_settings() {
+fn a_setting_that_quic_lacks_is_refused_with_a_list_of_its_settings() {
     for (text, says) in [
         (
             "congestion = 'bbr'",
@@ -92,7 +92,7 @@ fn settings_that_quic_lacks_are_refused_with_its_settings() {
 }
 
 #[test]
-fn a_common_tcp_that_no_flow_uses_is_a_warning_and_fits_any_frame() {
+fn a_tcp_table_that_no_flow_uses_gives_a_warning_and_may_exceed_frame_sizes() {
     let warnings = |text: &str| with(text).warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>();
     let says = "tcp.reno has no effect: stack.smoltcp replaces it";
     assert_eq!(warnings("[stack.smoltcp]\n[tcp.reno]"), [says]);
@@ -118,7 +118,7 @@ fn an_unknown_stack_or_a_second_transport_is_refused() {
 }
 
 #[test]
-fn files_are_cut_only_from_streams_of_the_simulations_tcp() {
+fn only_flows_of_the_simulated_tcp_are_divided_into_files() {
     let measure = "[measure]\nfile_size = '100kB'";
     assert_eq!(faults(&format!("[flow.tcp1.stack.smoltcp]\n{measure}")), [""; 0]);
     let found = faults(&format!("[stack.smoltcp]\n{measure}"));

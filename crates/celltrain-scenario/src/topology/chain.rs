@@ -53,7 +53,10 @@ fn one() -> u32 {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "small multiples of 10^5 by 10^4 at most")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no overflow: small multiples of 10^5 are multiplied by at most 10^4"
+    )]
     fn size(&self) -> Size {
         let [hops, long, cross] = [self.hops, self.long, self.cross].map(u64::from);
         let flows = long + cross * hops;
@@ -73,7 +76,7 @@ impl Configure for Config {
         Ok(None)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "numbers of switches, which a chain has 10001 of at most")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a chain has at most 10,001 switches")]
     fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let access_rate = self.access_rate.unwrap_or(self.link_rate);
         let access_delay = self.access_delay.unwrap_or(self.link_delay);

@@ -13,7 +13,7 @@ use crate::build;
 use crate::{Candidate, Scenario, check, read_json};
 
 fn laid_out(topology: &Topology) -> Layout {
-    topology.config().lay_out(&CancellationToken::never()).expect("no test stops it")
+    topology.config().lay_out(&CancellationToken::never()).expect("no test cancels a run")
 }
 
 /// Creates a scenario with this topology and identical ports.
@@ -47,7 +47,7 @@ fn the_predicted_size_is_the_size_of_the_built_topology() {
 }
 
 #[test]
-fn names_are_unique_and_paths_connect_hosts_and_are_symmetric() {
+fn names_in_every_topology_are_unique_and_paths_between_hosts_are_symmetric() {
     for topology in Topology::samples() {
         let name = topology.name();
         let Layout { graph, flows, bottleneck } = laid_out(&topology);
@@ -74,10 +74,11 @@ fn names_are_unique_and_paths_connect_hosts_and_are_symmetric() {
 }
 
 #[test]
-fn the_checked_network_is_built_and_runs_identically_on_both_engines() {
+fn the_network_of_every_topology_runs_identically_on_both_engines() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
-        let verdict = check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("no test stops it");
+        let verdict =
+            check::check(&scenario, &[], &|_| Ok(()), &CancellationToken::never()).expect("no test cancels a run");
         let network = verdict.network.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), verdict.faults));
         let alone = build::network(&scenario, scenario.seed);
         assert_eq!(format!("{network:?}"), format!("{alone:?}"), "{}", topology.name());
@@ -91,8 +92,8 @@ fn the_checked_network_is_built_and_runs_identically_on_both_engines() {
 fn a_topology_that_does_not_fit_is_refused_with_the_key_of_its_size() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
-        let fits = |_: Candidate<'_>| Err("it is too large".to_string());
-        let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("no test stops it");
+        let fits = |_: Candidate<'_>| Err("the topology is too large".to_string());
+        let verdict = check::check(&scenario, &[], &fits, &CancellationToken::never()).expect("no test cancels a run");
         let Size { key: (key, value), .. } = topology.config().size();
         let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };
         assert_eq!(fault.key, format!("topology.{}.{key}", topology.name()));
@@ -116,7 +117,7 @@ fn building_and_checking_every_topology_can_be_cancelled() {
             let name = format!("{}: {name}", topology.name());
             let (questions, outcome) = asked(usize::MAX, part);
             assert_eq!(outcome, Ok(()), "{name}");
-            assert!(questions >= flows, "{name} asks {questions} times for {flows} flows");
+            assert!(questions >= flows, "{name} calls the callback {questions} times for {flows} flows");
             for most in 0..questions {
                 assert_eq!(asked(most, part), (most + 1, Err(Interrupted)), "{name}");
             }

@@ -37,7 +37,7 @@ pub struct Config {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "small multiples of 10^6 at most")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: the values are small multiples of 10^6")]
     fn size(&self) -> Size {
         let sources = u64::from(self.sources);
         let flows = if self.bidirectional { 2 * sources } else { sources };
@@ -52,7 +52,10 @@ impl Configure for Config {
         Ok(None)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "two connections for each of 10^6 sources at most")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no overflow: there are two connections for each of at most 10^6 sources"
+    )]
     fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let Self { link_rate: rate, ip_delay, atm_delay, .. } = *self;
         let mut graph = Graph::default();

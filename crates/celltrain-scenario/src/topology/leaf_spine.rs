@@ -50,7 +50,11 @@ pub struct Config {
 
 impl Config {
     /// Returns the rate of a link between a leaf switch and a spine switch.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a large number saturates")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "casting a large number gives the largest value of the type"
+    )]
     fn rate_of_uplinks(&self) -> BitRate {
         let hosts = f64::from(self.hosts_per_leaf) * self.host_rate.bits_per_second as f64;
         let shared =
@@ -60,7 +64,10 @@ impl Config {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "products of two numbers of 10^4 at most")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no overflow: the values are products of two numbers up to 10^4"
+    )]
     fn size(&self) -> Size {
         let [leaves, spines, per_leaf] = [self.leaves, self.spines, self.hosts_per_leaf].map(u64::from);
         let hosts = leaves * per_leaf;
@@ -93,7 +100,10 @@ impl Configure for Config {
         Ok(None)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "products of two numbers of 10^4 at most")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no overflow: the values are products of two numbers up to 10^4"
+    )]
     fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let uplink = (self.rate_of_uplinks(), self.uplink_delay.unwrap_or(self.host_delay));
         let mut graph = Graph::default();
@@ -167,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_ratios_and_two_settings_for_one_rate_are_refused() {
+    fn impossible_oversubscription_ratios_and_two_settings_for_one_rate_are_refused() {
         let refused = |ratio: &str| vec![("topology.leaf_spine.oversubscription".to_string(), ratio.to_string())];
         assert_eq!(faults(sample()), []);
         for (ratio, written) in [(0.0, "0"), (-1.0, "-1"), (1e9, "1000000000")] {

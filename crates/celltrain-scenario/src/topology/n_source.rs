@@ -49,7 +49,7 @@ impl Config {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "small multiples of 10^6 at most")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: the values are small multiples of 10^6")]
     fn size(&self) -> Size {
         let flows = u64::from(self.sources);
         Size { key: ("sources", flows), nodes: 2 + 2 * flows, links: 2 + 4 * flows, flows, crossings: 3 * flows }
@@ -103,7 +103,7 @@ mod tests {
     use crate::topology::search::Search;
 
     #[test]
-    fn the_n_source_paths_are_the_shortest() {
+    fn the_paths_of_the_n_source_topology_are_the_shortest() {
         let Layout { graph, flows, .. } = sample().lay_out(&CancellationToken::never()).unwrap();
         let mut search = Search::new(&graph);
         for path in flows.iter().flat_map(|flow| [&flow.data, &flow.acks]) {

@@ -98,7 +98,7 @@ impl FlowConfig {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "lengths of lists in memory")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are lengths of lists in memory")]
     fn size(&self) -> Size {
         let nodes = (self.hosts.len() + self.switches.len() + self.edge_devices.len()) as u64;
         let [links, flows] = [2 * self.links.len(), self.flows.len()].map(|number| number as u64);
@@ -113,8 +113,9 @@ impl Configure for Config {
         let nodes = self.nodes_by_name();
         let graph = self.graph(&nodes);
         let every_flow: Vec<usize> = (0..self.flows.len()).collect();
-        let paths = self.data_paths(&graph, &nodes, &every_flow, token)?.expect("checks refuse too many links in all");
-        let paths = paths.into_iter().map(|path| path.expect("checks refuse a flow to nowhere")).collect();
+        let paths =
+            self.data_paths(&graph, &nodes, &every_flow, token)?.expect("the check refuses paths with too many links");
+        let paths = paths.into_iter().map(|path| path.expect("the check refuses a flow without a path")).collect();
         Ok(self.layout(graph, paths))
     }
 
@@ -193,7 +194,7 @@ impl Config {
     /// are not connected. Returns `None` if all paths together exceed [`MAX_CROSSINGS`] links.
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "no path is longer than the network, and the first above the most ends it"
+        reason = "no overflow: paths are no longer than the network, and counting ends at the limit"
     )]
     fn data_paths(
         &self,
@@ -242,7 +243,7 @@ impl Config {
 
 /// Returns the link with the most connections relative to its rate. In a tie, links that leave a switch are preferred,
 /// then the first link.
-#[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits 128 bits")]
 fn most_loaded(graph: &Graph, flows: &[Route]) -> LinkIndex {
     let mut crossing: TiVec<LinkIndex, u64> = ti_vec![0; graph.links.len()];
     for flow in flows {

@@ -21,7 +21,7 @@ pub(crate) struct Search<'a> {
     queue: Vec<NodeIndex>,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
 impl<'a> Search<'a> {
     pub(crate) fn new(graph: &'a Graph) -> Self {
         let mut first = vec![0; graph.nodes.len() + 1];
@@ -127,7 +127,7 @@ pub(crate) struct EqualPaths<'a> {
     ways: TiVec<NodeIndex, u64>,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "numbers of links in memory")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are numbers of links in memory")]
 impl<'a> EqualPaths<'a> {
     pub(crate) fn new(graph: &'a Graph) -> Self {
         let mut arriving: TiVec<NodeIndex, Vec<LinkIndex>> = ti_vec![Vec::new(); graph.nodes.len()];
@@ -154,7 +154,7 @@ impl<'a> EqualPaths<'a> {
             if !self.forwards(node) {
                 continue;
             }
-            let here = self.distance[node].expect("it was reached") + 1;
+            let here = self.distance[node].expect("the search has reached the node") + 1;
             for &(_, to) in self.search.leaving(node) {
                 looked_at += 1;
                 if self.search.graph.nodes[to].kind == NodeKind::EdgeDevice {
@@ -180,7 +180,7 @@ impl<'a> EqualPaths<'a> {
 
     /// Returns all shortest paths between two hosts after a search from `from`, in the order of their links.
     pub(crate) fn all(&self, from: NodeIndex, to: NodeIndex) -> Vec<Vec<LinkIndex>> {
-        let root = self.root.expect("called after a search");
+        let root = self.root.expect("the caller has searched from this node before");
         let links = &self.search.graph.links;
         // All paths are built backwards, one link at a time.
         let mut paths: Vec<(NodeIndex, Vec<LinkIndex>)> = vec![(to, Vec::new())];
@@ -192,7 +192,7 @@ impl<'a> EqualPaths<'a> {
                 };
                 let at = paths[place].0;
                 let before: Vec<LinkIndex> = self.arriving[at].iter().copied().filter(is_before).collect();
-                let (&first, others) = before.split_first().expect("it was reached over a link");
+                let (&first, others) = before.split_first().expect("a node that was reached has an incoming link");
                 for &link in others {
                     let mut path = paths[place].1.clone();
                     path.push(link);
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_do_not_forward() {
+    fn no_path_leads_through_a_host() {
         let mut graph = Graph::default();
         let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
         graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn all_paths_of_equal_length_are_found_and_longer_ones_are_not() {
+    fn the_search_finds_all_shortest_paths_and_no_longer_ones() {
         let graph = diamond();
         let mut paths = EqualPaths::new(&graph);
         let node = |name: &str| graph.nodes.position(|node| node.name == name).unwrap();

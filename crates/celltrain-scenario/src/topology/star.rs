@@ -67,7 +67,7 @@ impl Pattern {
     }
 
     /// Returns the sender and the receiver of each flow among `n` hosts, counted from 0.
-    #[expect(clippy::arithmetic_side_effects, reason = "numbers of hosts, of which there are two at least")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no underflow: a network has at least two hosts")]
     fn pairs(self, n: usize) -> Vec<(usize, usize)> {
         match self {
             Pattern::ToOne => (1..n).map(|from| (from, 0)).collect(),
@@ -86,7 +86,7 @@ impl Config {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "twice the square of 10^6 at most")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: the result is at most twice the square of 10^6")]
     fn size(&self) -> Size {
         let hosts = u64::from(self.hosts);
         let flows = self.pattern.flows(hosts);

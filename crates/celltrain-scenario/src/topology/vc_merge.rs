@@ -39,7 +39,10 @@ pub struct Config {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "small multiples of 10^5 by 256 at most")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no overflow: small multiples of 10^5 are multiplied by at most 256"
+    )]
     fn size(&self) -> Size {
         let vcs = u64::from(self.vcs);
         let flows = vcs * u64::from(self.sources_per_vc);
@@ -54,7 +57,7 @@ impl Configure for Config {
         Ok(None)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
     fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let Self { link_rate: rate, link_delay: delay, .. } = *self;
         let mut graph = Graph::default();

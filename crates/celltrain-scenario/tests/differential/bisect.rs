@@ -82,7 +82,8 @@ impl Engines<'_> {
         let mut way = Way::Alone(PortMode::Planned);
         let (at, what, ports) = match self.first_state() {
             Some((found, at)) => {
-                let (what, ports) = self.difference(found, at).expect("the states differ there");
+                let (what, ports) =
+                    self.difference(found, at).expect("the states of the engines differ at this instant");
                 if let Way::InSteps(_) = found {
                     way = found;
                 }
@@ -319,19 +320,20 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
     // The clock rounds these picoseconds to the same instant.
     let units = u128::from(network.clock().units_per_second);
     let picoseconds = (u128::from(at.0) * u128::from(PS_PER_SECOND) + units / 2) / units;
-    let since_start = Duration { picoseconds: u64::try_from(picoseconds).expect("a run is short").max(1) };
+    let since_start =
+        Duration { picoseconds: u64::try_from(picoseconds).expect("the duration of a run fits 64 bits").max(1) };
     let run = || match way {
         Way::Alone(mode) => {
             let mut simulation = start(engine, mode, network, Nothing);
-            simulation.advance(at).expect("it goes forward");
-            Some(State { result: Some(simulation.snapshot().expect("nothing interrupts it")), series: None })
+            simulation.advance(at).expect("the time to advance to is not in the past");
+            Some(State { result: Some(simulation.snapshot().expect("nothing cancels this run")), series: None })
         }
         Way::Watched(mode) => {
             let mut series = recorder(network, since_start);
             let mut simulation = start(engine, mode, network, &mut series);
             // The recorder takes its sample when the simulation goes past the instant.
             if at < simulation.end() {
-                simulation.advance(at + Span(1)).expect("it goes forward");
+                simulation.advance(at + Span(1)).expect("the time to advance to is not in the past");
             } else {
                 simulation.finish();
             }
@@ -350,7 +352,7 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
             let (network, actions) = steps::with_actions(network);
             let mut simulation = start(engine, mode, &network, Nothing);
             steps::follow_until(&mut simulation, &actions, at);
-            Some(State { result: Some(simulation.snapshot().expect("nothing interrupts it")), series: None })
+            Some(State { result: Some(simulation.snapshot().expect("nothing cancels this run")), series: None })
         }
     };
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
@@ -360,7 +362,7 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
 }
 
 fn start<P: Probe>(engine: Engine, mode: PortMode, network: &Network, probe: P) -> Simulation<'_, P> {
-    Simulation::by(engine, mode, network, probe, &CancellationToken::never()).expect("nothing interrupts it")
+    Simulation::by(engine, mode, network, probe, &CancellationToken::never()).expect("nothing cancels this run")
 }
 
 /// Returns the index of the first difference between two lists.
@@ -459,32 +461,36 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn a_frame_that_only_the_fast_engine_refuses_is_the_first_difference() {
+    fn bisection_finds_a_frame_that_only_the_fast_engine_refuses_as_first_difference() {
         let (fast, reference) = (network("X < 20"), network("X < 40"));
         let engines = Engines { fast: &fast, reference: &reference };
-        let found = engines.bisect().expect("the engines differ");
+        let found = engines.bisect().expect("the two engines give different results");
         let starts_frame = |(_, event): &&(Time, Event)| matches!(event, Event::Frame(FrameEvent { step: FrameStep::Admitted(judged), .. }) if judged.occupancy >= 20);
         let events = events_of(&reference, Way::Alone(PortMode::Planned));
-        let (time, judged) = events.iter().find(starts_frame).expect("such a frame arrives");
+        let (time, judged) = events.iter().find(starts_frame).expect("a frame of this VC arrives");
         assert_eq!(found.port.as_ref(), Some(&reference.links[reference.bottleneck].name), "{}", found.text);
         assert!(found.events.contains(&engines.show(judged)), "{}", found.text);
         assert!(found.text.contains(&format!("{}: Alone(Planned): ", engines.show_time(*time))), "{}", found.text);
         let cell = events
             .iter()
             .find(|(at, event)| at == time && matches!(event, Event::Cell(cell) if cell.step == CellStep::Admitted));
-        assert!(found.text.contains(&engines.show(&cell.expect("its first cell enters").1)), "{}", found.text);
+        assert!(
+            found.text.contains(&engines.show(&cell.expect("the first cell of the frame is admitted").1)),
+            "{}",
+            found.text
+        );
     }
 
     #[test]
-    fn the_start_of_a_flow_that_only_the_fast_engine_delays_is_the_first_event_that_differs() {
+    fn bisection_finds_the_start_of_a_flow_that_only_the_fast_engine_delays() {
         let reference = network("X < 40");
         let mut fast = reference.clone();
         fast.flows.raw[2].start = Duration::from_microseconds(2_005);
         let engines = Engines { fast: &fast, reference: &reference };
         let all = engines.both(|engine, network| EndEvents::of(engine, network, 0..u64::MAX).events);
-        let first = differs(&all).expect("the engines differ");
-        assert!(first > 1 << BLOCK, "it is not in the first block");
-        let found = engines.bisect().expect("the engines differ");
+        let first = differs(&all).expect("the two engines give different results");
+        assert!(first > 1 << BLOCK, "the difference is not in the first block");
+        let found = engines.bisect().expect("the two engines give different results");
         assert!(found.text.contains(&format!("event {first} of the end systems differs")), "{}", found.text);
         assert!(found.text.contains(&engines.show(&all[1][first].1)), "{}", found.text);
     }

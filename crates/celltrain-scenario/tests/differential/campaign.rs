@@ -16,9 +16,10 @@ use super::trials::{Drawn, FOLDER, TRIALS, Trial};
 /// Runs the archive and `CELLTRAIN_CAMPAIGN` new networks (`make campaign NAME=differential`). Fails if the engines differ
 /// on one of them, or if none of them reaches one of the situations. With `CELLTRAIN_BLESS=1`, writes the archive.
 #[test]
-#[ignore = "a campaign: make campaign NAME=differential"]
+#[ignore = "slow; run make campaign NAME=differential"]
 fn campaign() {
-    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().expect("a number"));
+    let number =
+        |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().expect("the value is a number"));
     let (count, seed) = (number("CELLTRAIN_CAMPAIGN", 2_000), number("CELLTRAIN_CAMPAIGN_SEED", 1));
     // Shrinking meets the same panic many times.
     let hook = std::panic::take_hook();
@@ -38,7 +39,7 @@ fn campaign() {
 }
 
 #[test]
-fn both_engines_agree_on_the_archive_which_reaches_half_of_all_situations() {
+fn both_engines_agree_on_archived_networks_which_reach_half_of_all_known_situations() {
     let mut reached = BTreeSet::new();
     for (trial, seed) in archive() {
         coverage::take_reached_here();
@@ -59,7 +60,7 @@ const HEADER: &str = "trial,network";
 fn archive() -> impl Iterator<Item = Case> {
     let case = |line: &str| {
         let (trial, network) = line.split_once(',').unwrap_or_else(|| panic!("archive.csv: {line}: not {HEADER}"));
-        (Trial::named(trial), network.parse().expect("a number"))
+        (Trial::named(trial), network.parse().expect("the value is a number"))
     };
     include_str!("archive.csv").lines().skip(1).map(case)
 }
@@ -72,13 +73,16 @@ fn write_archive(reached: BTreeMap<&'static str, Reached>) {
     while !missing.is_empty() {
         let rank =
             |example: &Example| example.reached.intersection(&missing).count() as f64 / example.took.as_secs_f64();
-        let best = examples.iter().max_by(|a, b| rank(a).total_cmp(&rank(b))).expect("each situation has an example");
+        let best = examples
+            .iter()
+            .max_by(|a, b| rank(a).total_cmp(&rank(b)))
+            .expect("every situation has at least one example");
         lines.insert(format!("{},{}\n", best.case.0.name, best.case.1));
         missing.retain(|name| !best.reached.contains(name));
     }
     let text = lines.into_iter().collect::<String>();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FOLDER).join("archive.csv");
-    std::fs::write(path, format!("{HEADER}\n{text}")).expect("the archive is written");
+    std::fs::write(path, format!("{HEADER}\n{text}")).expect("the archive file can be written");
 }
 
 /// A network of a trial, by its seed.
@@ -154,7 +158,7 @@ fn run(cases: &[Case]) -> Result<BTreeMap<&'static str, Reached>, String> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let workers = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        workers.into_iter().map(|worker| worker.join().expect("differences are returned")).collect::<Vec<_>>()
+        workers.into_iter().map(|worker| worker.join().expect("worker threads do not panic")).collect::<Vec<_>>()
     });
     let mut sum: BTreeMap<&'static str, Reached> = BTreeMap::new();
     for (reached, outcome) in workers {

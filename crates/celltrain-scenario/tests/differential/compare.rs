@@ -49,9 +49,9 @@ fn same_in_all_ways(
         let in_that_way = |difference: String| format!("{ways:?}: {difference}");
         let forced = |probe: &mut Recorder| Engine::Fast.run_by(ways, network, probe, |_| true);
         let mut watched = recorder(network, step);
-        same_results(&forced(&mut watched).expect("nothing interrupts it"), reference).map_err(in_that_way)?;
+        same_results(&forced(&mut watched).expect("nothing cancels this run"), reference).map_err(in_that_way)?;
         same_series(&watched, by_reference).map_err(in_that_way)?;
-        let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it");
+        let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing cancels this run");
         same_results(&unwatched, reference).map_err(in_that_way)?;
     }
     for (ways, threads) in ON_THREADS {
@@ -107,7 +107,7 @@ pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
 /// Runs on several threads even if there is little to gain. Returns `None` if the network cannot be partitioned.
 pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
     let options = ParallelOptions { threads, at_any_cost: true };
-    Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing interrupts it")
+    Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing cancels this run")
 }
 
 /// Number of samples in a run, without the one at its start.
@@ -169,11 +169,11 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         if !is_whole {
             continue;
         }
-        must(arrived > delivered - 0.1, "delivered data has arrived", found)?;
-        must(arrived < sent as f64 + 0.1, "arriving data was sent", found)?;
+        must(arrived > delivered - 0.1, "delivered data has arrived before", found)?;
+        must(arrived < sent as f64 + 0.1, "arriving data was sent before", found)?;
         must(found.repeated_segments == 0 || arrived > delivered + 0.9, "repeated data arrives again", found)?;
         let is_once = found.packets_sent == 0 || arrived < delivered + 0.1;
-        must(is_once, "packets that nothing answers arrive once", found)?;
+        must(is_once, "packets without acknowledgements arrive once", found)?;
     }
     for (found, group) in result.requests.iter().zip(&network.requests.groups) {
         must(found.opened == found.records.len() as u64, "a record for each", found)?;
@@ -198,7 +198,11 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         let edge = found.edge;
         let is_tagged = vc.contract.as_ref().is_some_and(|contract| contract.tagging) && !vc.tagged;
         let judged = if is_tagged { edge.frames } else { edge.eligible_frames };
-        must(edge.eligible_frames + edge.tagged_frames == judged, "a frame is eligible or tagged where any is", found)?;
+        must(
+            edge.eligible_frames + edge.tagged_frames == judged,
+            "frames are eligible or tagged at the edge switch only",
+            found,
+        )?;
         must(!vc.tagged || edge.eligible_frames == 0, "tagged frames are not eligible", found)?;
         let of_vc = network.flows.iter().zip(&result.flows).filter(|(flow, _)| flow.data_vc == number);
         let frames: Vec<[u64; 2]> =
@@ -209,8 +213,8 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         must(edge.frames >= came, "arriving frames have passed the edge", found)?;
     }
     for found in &result.ports {
-        must((0.0..=1.0).contains(&found.utilisation), "a share of the run", found)?;
-        must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "a forwarding port is busy", found)?;
+        must((0.0..=1.0).contains(&found.utilisation), "the value is a share of the run", found)?;
+        must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "a port that forwards cells is busy", found)?;
     }
     Ok(())
 }

@@ -276,7 +276,7 @@ pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
 
 /// Returns a TCP variant with default options.
 pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
-    TcpConfig::named(name, TcpOptions::default()).expect("a listed name")
+    TcpConfig::named(name, TcpOptions::default()).expect("the schema lists this name")
 }
 
 /// Bits per second. There are few rates, so that ties are common. Two of them share no time unit with the others.
@@ -369,7 +369,7 @@ impl Rest {
                 return scenario;
             }
             let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
-            assert!(leave_out(&mut scenario, &keys), "only sound scenarios are drawn: {faults:?}");
+            assert!(leave_out(&mut scenario, &keys), "every drawn scenario is valid: {faults:?}");
         }
     }
 
@@ -401,7 +401,7 @@ impl Rest {
         let tcp = self.tcp.config(self.swarm);
         let tcps = || flow.values().filter_map(|flow| flow.tcp.as_ref()).chain([&tcp]);
         let packets = flow.values().filter_map(|flow| Some(flow.traffic.as_ref()?.packets()?.packet.bytes));
-        let mss = tcps().map(|tcp| tcp.options().mss.bytes).chain(packets).max().expect("there is one");
+        let mss = tcps().map(|tcp| tcp.options().mss.bytes).chain(packets).max().expect("the queue is not empty");
         let max_sdu = if self.exact_sdu { Bytes { bytes: mss + 48 } } else { Aal5Options::default().max_sdu };
         let aal5 = Aal5Options { encapsulation: self.encapsulation, max_sdu, ..Aal5Options::default() };
         let frame = aal5.segment_cells(mss);
@@ -594,7 +594,7 @@ impl Tcp {
         }
         let Self { mss, tick, .. } = *self;
         let name = swarm.one_of(List::Tcp, TcpConfig::NAMES, self.variant);
-        let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
+        let variant = TCPS.iter().find(|variant| variant.name == name).expect("the schema lists this name");
         let size = |bytes: u64| json!(Bytes { bytes });
         let settings = if swarm.has(Feature::TcpOptions) { self.settings } else { PLAIN };
         let mut options = variant.settings(&settings, 0);
@@ -645,7 +645,7 @@ impl Tcp {
             maximum_rto: rto,
             ..TcpOptions::default()
         };
-        TcpConfig::named("vanilla", options).expect("a listed name")
+        TcpConfig::named("vanilla", options).expect("the schema lists this name")
     }
 }
 
@@ -846,7 +846,7 @@ impl Port {
                 return PortConfig { buffer, policy, scheduler, allocator, marking: None };
             }
         }
-        panic!("{name}: its settings need more than their ranges to be sound");
+        panic!("{name}: random settings within their ranges are not always valid");
     }
 }
 
@@ -855,7 +855,7 @@ fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
     let plain = json!({"formula": {"admit": "X < 100"}});
     let random = json!({"formula": Draws::new(seed(drawn)).formula("tcp1")});
     let [plain, random]: [PolicyConfig; 2] =
-        [plain, random].map(|policy| serde_json::from_value(policy).expect("a formula has these keys"));
+        [plain, random].map(|policy| serde_json::from_value(policy).expect("a table of formulas has these keys"));
     // The draws include invalid formulas.
     if *drawn != PLAIN && random.check(limit).is_empty() && random.check_vcs(limit, &["tcp1", "tcp2"]).is_empty() {
         random
@@ -866,8 +866,10 @@ fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
 
 /// Creates fair queuing with weights from a random formula, or from a plain one if the drawn formula is invalid.
 fn weights(drawn: &Drawn) -> SchedulerConfig {
-    let [plain, random]: [SchedulerConfig; 2] = [json!({"weight": "V"}), Draws::new(seed(drawn)).weight("tcp1")]
-        .map(|table| serde_json::from_value(json!({"wfq_formula": table})).expect("a formula has these keys"));
+    let [plain, random]: [SchedulerConfig; 2] =
+        [json!({"weight": "V"}), Draws::new(seed(drawn)).weight("tcp1")].map(|table| {
+            serde_json::from_value(json!({"wfq_formula": table})).expect("a table of formulas has these keys")
+        });
     // The draws include invalid formulas.
     let is_sound = *drawn != PLAIN
         && random.config().check().is_empty()
@@ -897,7 +899,7 @@ static TRAFFIC: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Traffic"));
 
 /// Creates a value of one of these kinds, with some of its settings.
 fn named<T: serde::de::DeserializeOwned>(kinds: &[Kind], name: &str, drawn: &Drawn, capacity: u32) -> T {
-    let kind = kinds.iter().find(|kind| kind.name == name).expect("a listed name");
+    let kind = kinds.iter().find(|kind| kind.name == name).expect("the schema lists this name");
     serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema lists the settings")
 }
 

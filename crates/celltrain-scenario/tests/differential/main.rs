@@ -36,7 +36,7 @@ use trials::{FOLDER, Trial};
 pub(crate) use trials::{cases, runner};
 
 #[test]
-fn every_feature_is_drawn_often_enough() {
+fn random_networks_have_every_feature_often_enough() {
     let mut drawn: BTreeMap<String, u32> = count::every_one().into_iter().map(|what| (what, 0)).collect();
     let trial = Trial::named("both_engines_agree_on_random_networks");
     for seed in 0..cases().into() {
@@ -76,7 +76,7 @@ fn both_engines_agree_on_ten_thousand_vcs() {
 }
 
 #[test]
-#[ignore = "long: the nightly job runs it"]
+#[ignore = "slow; the nightly job runs this test"]
 fn both_engines_agree_on_a_hundred_thousand_vcs() {
     agree_on_vcs(100_000);
 }
@@ -102,7 +102,7 @@ port.bottleneck = {{ buffer = {buffer}, policy.epd.threshold = {threshold}, sche
 }
 
 #[test]
-fn random_memories_are_of_all_kinds_and_reach_their_limits() {
+fn random_shared_memories_are_of_all_kinds_and_fill_up() {
     are_drawn(memories::KINDS, &["both_engines_agree_where_ports_share_memories"], |network| {
         memories::kinds(network, &Engine::Fast.run_to_end(network))
     });
@@ -116,7 +116,7 @@ fn random_ports_mark_packets_of_all_kinds() {
 }
 
 #[test]
-fn random_requests_are_of_all_kinds() {
+fn random_networks_have_requests_of_all_kinds() {
     are_drawn(requests::KINDS, &["both_engines_agree_where_connections_open_and_close"], |network| {
         let kinds: BTreeSet<_> = requests::kinds(network, &Engine::Fast.run_to_end(network)).into_iter().collect();
         kinds.into_iter().map(|kind| (kind, 1)).collect()
@@ -124,7 +124,7 @@ fn random_requests_are_of_all_kinds() {
 }
 
 #[test]
-fn random_losses_are_of_all_kinds() {
+fn random_networks_have_link_losses_of_all_kinds() {
     let trials =
         ["both_engines_agree_where_links_lose_cells", "both_engines_agree_where_links_behind_crowded_ports_lose_cells"];
     are_drawn(losses::KINDS, &trials, |network| {
@@ -146,7 +146,7 @@ fn are_drawn(kinds: &[&'static str], trials: &[&str], of: fn(&Network) -> Vec<(&
 }
 
 #[test]
-fn a_topology_runs_as_the_equivalent_general_network() {
+fn a_topology_gives_the_same_run_as_an_equivalent_general_network() {
     let same = runner(10, 60).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
         let text = |topology: Value| {
             let scenario = json!({
@@ -156,8 +156,8 @@ fn a_topology_runs_as_the_equivalent_general_network() {
             });
             celltrain_scenario::read_json(&scenario.to_string(), "drawn")
         };
-        let short = text(json!(topology)).scenario.expect("it is sound");
-        let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("it is sound");
+        let short = text(json!(topology)).scenario.expect("the scenario is valid");
+        let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("the scenario is valid");
         let [short, long] = [short, long].map(|scenario| build::network(&scenario, seed));
         for engine in Engine::ALL {
             prop_assert_eq!(engine.run_to_end(&short), engine.run_to_end(&long), "{:?}", topology);
@@ -179,7 +179,7 @@ fn both_engines_agree_on_every_archived_counterexample() {
 }
 
 #[test]
-fn a_random_scenario_is_valid_and_survives_its_text() {
+fn a_random_scenario_is_valid_and_unchanged_after_writing_and_reading() {
     let strategy = prop_oneof![
         draw::any_network(),
         draw::in_step(),

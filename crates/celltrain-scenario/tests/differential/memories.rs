@@ -53,7 +53,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let routing = network.routing();
     let priorities = 1 + rng.below(3);
     for vc in &mut network.vcs {
-        vc.priority = u8::try_from(rng.below(priorities)).expect("a priority is small");
+        vc.priority = u8::try_from(rng.below(priorities)).expect("a priority fits 8 bits");
     }
     let switches: Vec<NodeIndex> = network
         .nodes
@@ -161,7 +161,7 @@ fn policy(may_push_out: bool, cells: u32, rng: &mut Stream) -> MemoryPolicyConfi
     samples.push(occamy::Config { alpha: 1.0, burst: 1 + rng.below(4), rate: None }.into());
     let pushes_out = |policy: &MemoryPolicyConfig| policy.pushes_out() || policy.needs_predictions();
     samples.retain(|policy| may_push_out || !pushes_out(policy));
-    let choice = rng.below(u32::try_from(samples.len()).expect("there are few policies"));
+    let choice = rng.below(u32::try_from(samples.len()).expect("the number of policies fits 32 bits"));
     samples.swap_remove(choice as usize)
 }
 
@@ -169,7 +169,7 @@ fn policy(may_push_out: bool, cells: u32, rng: &mut Stream) -> MemoryPolicyConfi
 fn queues_of(network: &Network, routing: &Routing, ports: &[LinkIndex], side: Side) -> BTreeSet<(LinkIndex, u8)> {
     let queue = |port: LinkIndex, vc: VcIndex| {
         let vc = &network.vcs[vc];
-        let place = vc.path.iter().position(|&link| link == port).expect("the VC crosses the port");
+        let place = vc.path.iter().position(|&link| link == port).expect("the path of the VC contains the port");
         (if side == Side::Egress { port } else { vc.path[place - 1] }, vc.priority)
     };
     ports.iter().flat_map(|&port| routing.vcs[port].iter().map(move |&vc| queue(port, vc))).collect()

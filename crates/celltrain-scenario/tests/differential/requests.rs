@@ -75,7 +75,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     }
     let ends: Vec<(NodeIndex, NodeIndex)> = vcs.keys().copied().collect();
     let number = |ends_of: (NodeIndex, NodeIndex)| {
-        PairIndex::from(ends.binary_search(&ends_of).expect("there are VCs both ways"))
+        PairIndex::from(ends.binary_search(&ends_of).expect("the network has VCs in both directions"))
     };
     let pairs: TiVec<PairIndex, Pair> =
         vcs.iter().map(|(&(from, to), vcs)| Pair { from, to, vcs: vcs.clone(), back: number((to, from)) }).collect();
@@ -129,7 +129,7 @@ fn tcp(of_flow: &TcpConfig, rng: &mut Stream) -> TcpConfig {
             options.congestion = Congestion::Dctcp;
         }
     }
-    TcpConfig::named(of_flow.name(), options).expect("it is the name of a variant")
+    TcpConfig::named(of_flow.name(), options).expect("the name is that of a TCP variant")
 }
 
 fn poisson(pairs: &TiVec<PairIndex, Pair>, network: &Network, rng: &mut Stream) -> Arrivals {
@@ -155,7 +155,7 @@ fn incast(pairs: &TiVec<PairIndex, Pair>, network: &Network, rng: &mut Stream) -
     for (number, pair) in pairs.iter_enumerated() {
         receivers.entry(pair.to).or_default().push(number);
     }
-    let most = receivers.values().map(Vec::len).max().expect("there is a pair");
+    let most = receivers.values().map(Vec::len).max().expect("at least one pair has a receiver");
     let senders = 1 + rng.below(count(most));
     Arrivals::Incast {
         interval: part_of(network, rng),
@@ -174,5 +174,5 @@ fn part_of(network: &Network, rng: &mut Stream) -> Duration {
 }
 
 fn count(length: usize) -> u32 {
-    u32::try_from(length).expect("there are a few")
+    u32::try_from(length).expect("the length of this list fits 32 bits")
 }

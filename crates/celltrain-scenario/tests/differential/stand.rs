@@ -34,7 +34,7 @@ impl Interpreter for Stand {
     }
 
     fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object> {
-        let share = share(config).expect("a setting that was checked");
+        let share = share(config).expect("the setting was checked before");
         let limit = port_info.capacity.unwrap_or(1000) / 256 * u32::from(share);
         Box::new(In { limit, admitted: vec![0; vcs.len()], last: 0 })
     }
@@ -58,7 +58,8 @@ impl Object for In {
         let vc = vc.number() as usize;
         let since = buffer.now.0 - std::mem::replace(&mut self.last, buffer.now.0);
         let is_busy = buffer.occupancy > self.limit || buffer.per_vc.raw[vc] * buffer.active_vcs > self.limit;
-        let mean = self.admitted.iter().sum::<u32>() / u32::try_from(self.admitted.len()).expect("a few");
+        let mean = self.admitted.iter().sum::<u32>()
+            / u32::try_from(self.admitted.len()).expect("the length of this list fits 32 bits");
         let admits = !is_busy || (!buffer.tagged && self.admitted[vc] <= mean && rng.unit() < 0.7 && since % 7 != 3);
         self.admitted[vc] += u32::from(admits);
         admits

@@ -69,17 +69,19 @@ pub(super) fn follow_until<P: Probe>(simulation: &mut Simulation<'_, P>, actions
             _ => take(simulation, action, tag),
         };
     }
-    simulation.advance(at).expect("it goes forward");
+    simulation.advance(at).expect("the time to advance to is not in the past");
 }
 
 fn take<P: Probe>(simulation: &mut Simulation<'_, P>, action: Action, tag: u64) -> Option<(Vec<Delivered>, RunResult)> {
     match action {
-        Action::Advance(until) => simulation.advance(until).expect("it goes forward"),
+        Action::Advance(until) => simulation.advance(until).expect("the time to advance to is not in the past"),
         Action::Snapshot => {
-            let snapshot = simulation.snapshot().expect("nothing interrupts it");
+            let snapshot = simulation.snapshot().expect("nothing cancels this run");
             return Some((simulation.take_deliveries(), snapshot));
         }
-        Action::Inject(host, vc, bytes) => simulation.inject(host, vc, bytes, tag).expect("it starts there"),
+        Action::Inject(host, vc, bytes) => {
+            simulation.inject(host, vc, bytes, tag).expect("the host is the source of the VC")
+        }
     }
     None
 }
@@ -92,7 +94,7 @@ fn follow(
     actions: &[Action],
 ) -> (RunResult, Vec<(Vec<Delivered>, RunResult)>) {
     let mut simulation =
-        Simulation::by(engine, mode, network, Nothing, &CancellationToken::never()).expect("nothing interrupts it");
+        Simulation::by(engine, mode, network, Nothing, &CancellationToken::never()).expect("nothing cancels this run");
     let seen = actions.iter().zip(0..).filter_map(|(&action, tag)| take(&mut simulation, action, tag)).collect();
     (simulation.finish(), seen)
 }
@@ -115,7 +117,9 @@ fn draw(network: &Network, rng: &mut Stream) -> Vec<Action> {
                 actions.push(Action::Snapshot);
                 continue;
             }
-            let vc = VcIndex::from(usize::try_from(below(network.vcs.len() as u64, rng)).expect("it was one"));
+            let vc = VcIndex::from(
+                usize::try_from(below(network.vcs.len() as u64, rng)).expect("the index is that of a VC"),
+            );
             let mfs = network.vcs[vc].contract.as_ref().map(|contract| contract.mfs);
             let most = network.aal5.longest_packet(mfs).min(if below(4, rng) == 0 { 9180 } else { 600 });
             actions.push(Action::Inject(network.source(vc), vc, below(most + 1, rng)));

@@ -179,19 +179,19 @@ impl Trial {
 
     /// Draws the network of a seed.
     pub(crate) fn draw(&self, seed: u64) -> Drawn {
-        self.networks().new_tree(&mut runner(seed, 1)).expect("a network is drawn").current()
+        self.networks().new_tree(&mut runner(seed, 1)).expect("drawing a network cannot fail").current()
     }
 
     /// Returns whether the check of the network of a seed succeeds.
     pub(crate) fn agrees(&self, networks: &BoxedStrategy<Drawn>, seed: u64) -> bool {
-        let drawn = networks.new_tree(&mut runner(seed, 1)).expect("a network is drawn").current();
+        let drawn = networks.new_tree(&mut runner(seed, 1)).expect("drawing a network cannot fail").current();
         catch_unwind(|| (self.check)(&drawn.network()).is_ok()).unwrap_or(false)
     }
 
     /// Checks the network of a seed. If the check fails, shrinks the network and reports it.
     pub(crate) fn run(&self, networks: &BoxedStrategy<Drawn>, seed: u64) -> Result<(), String> {
         let mut runner = runner(seed, 1);
-        let tree = networks.new_tree(&mut runner).expect("a network is drawn");
+        let tree = networks.new_tree(&mut runner).expect("drawing a network cannot fail");
         match runner.run_one(tree, |drawn| (self.check)(&drawn.network()).map_err(TestCaseError::fail)) {
             Ok(_) => Ok(()),
             Err(TestError::Fail(difference, drawn)) => Err(self.report(seed, difference.message(), &drawn)),

@@ -23,7 +23,7 @@ use super::compare::same_results;
 pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
     let unwatched = Engine::Reference.run_to_end(network);
     let mut told = ReportedEvents::new(network);
-    let result = Engine::Reference.run(network, &mut told, |_| true).expect("nothing interrupts it");
+    let result = Engine::Reference.run(network, &mut told, |_| true).expect("nothing cancels this run");
     same_results(&result, &unwatched).map_err(|difference| format!("watched: {difference}"))?;
     if let Some(wrong) = told.wrong.take() {
         return Err(wrong);
@@ -41,7 +41,8 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
         }
     }
     for losses in &result.losses {
-        let link = network.links.position(|link| link.name == losses.name).expect("it is one of the network's");
+        let link =
+            network.links.position(|link| link.name == losses.name).expect("the network has a link or VC of this name");
         let AtPort { lost_on_link, cut_on_link, .. } = told.ports[link];
         let counted = (losses.counters.lost, losses.counters.cut_frames);
         same(&format!("{}: lost on the link", losses.name), &counted, &(lost_on_link, cut_on_link))?;
@@ -84,13 +85,13 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
         same(&format!("times of occupancies of {number:?}"), &memory.occupancy.at_least(), &&events[..])?;
     }
     for abr in &result.abr {
-        let vc = network.vcs.position(|vc| vc.name == abr.name).expect("it is one of the network's");
+        let vc = network.vcs.position(|vc| vc.name == abr.name).expect("the network has a link or VC of this name");
         if let Some(acr) = told.rates.get(&vc) {
             same(&format!("ACR of {}", abr.name), &abr.acr_mbps, &(acr * CELL_BITS as f64 / 1e6))?;
         }
     }
     let mut by_fast = ReportedEvents::new(network);
-    let fast = Engine::Fast.run(network, &mut by_fast, |_| true).expect("nothing interrupts it");
+    let fast = Engine::Fast.run(network, &mut by_fast, |_| true).expect("nothing cancels this run");
     same_results(&fast, &unwatched)?;
     let differs = told.ends.iter().zip(&by_fast.ends).position(|(reference, fast)| reference != fast);
     match differs {
@@ -324,7 +325,7 @@ impl ReportedEvents {
         if !arrives {
             let fate = self.frames.entry((vc, frame)).or_default();
             let is_first = !std::mem::replace(&mut fate.put_in, true);
-            self.must(is_first, || format!("{frame:?} of {vc:?} is put in twice"));
+            self.must(is_first, || format!("{frame:?} of {vc:?} enters the network twice"));
         }
     }
 
@@ -420,7 +421,7 @@ impl ReportedEvents {
         let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
         for (&(vc, frame), fate) in &self.frames {
             if !fate.put_in {
-                return Err(format!("{frame:?} of {vc:?} was never put in: {fate:?}"));
+                return Err(format!("{frame:?} of {vc:?} never entered the network: {fate:?}"));
             }
             if fate.delivered || fate.failed.is_some() {
                 latest_end.insert(vc, frame);
@@ -430,14 +431,14 @@ impl ReportedEvents {
                 let is_explained = fate.lost || self.frames.values().any(|other| other.lost && other.failed.is_none());
                 if !is_explained {
                     let before: Vec<_> = before.take(3).collect();
-                    return Err(format!("{frame:?} of {vc:?} was joined with none that was lost: {before:?}"));
+                    return Err(format!("{frame:?} of {vc:?} was joined with a frame that was not lost: {before:?}"));
                 }
             }
         }
         for (&(vc, frame), fate) in &self.frames {
             let ended = fate.delivered || fate.failed.is_some() || fate.lost;
             if !ended && latest_end.get(&vc).is_some_and(|&latest| latest > frame) {
-                return Err(format!("{frame:?} of {vc:?} has no fate, and a later one has: {fate:?}"));
+                return Err(format!("{frame:?} of {vc:?} has no outcome, but a later frame has: {fate:?}"));
             }
         }
         Ok(())

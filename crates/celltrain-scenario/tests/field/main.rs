@@ -58,7 +58,7 @@ fn run(text: &str) -> (Network, RunResult, Vec<Seen>) {
     let run = |engine: Engine| {
         let units_per_second = network.clock().units_per_second as f64;
         let mut watch = Watch { units_per_second, seen: Vec::new() };
-        let result = engine.run(&network, &mut watch, |_| true).expect("nothing interrupts it");
+        let result = engine.run(&network, &mut watch, |_| true).expect("nothing cancels this run");
         watch.seen.sort_by(|one, other| one.time.total_cmp(&other.time));
         (result, watch.seen)
     };
@@ -82,18 +82,18 @@ fn timeouts(seen: &[Seen]) -> Vec<f64> {
 
 //= test rfc6582#3.2 "three duplicates start a recovery only if they acknowledge more than the last one repaired"
 #[test]
-fn newreno_retransmits_the_first_segment_of_a_connection_fast() {
+fn newreno_fast_retransmits_the_first_segment_of_a_connection() {
     let (_, _, seen) = run(include_str!("newreno-first-segment.toml"));
     let again: Vec<_> = seen.iter().filter(|one| matches!(one.what, What::Again(..))).collect();
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].what, What::Again(Segment { seq: 0, len: 1000 }, Cause::DuplicateAcks));
     assert!((again[0].time - 0.1).abs() < 0.001, "{}", again[0].time);
-    assert!((seen.last().expect("there are events").time - 0.2).abs() < 0.001);
+    assert!((seen.last().expect("the run has events").time - 0.2).abs() < 0.001);
 }
 
 //= test rfc9438#4.2 "the time of the cubic leaves out periods in which the window did not limit the sender"
 #[test]
-fn cubic_does_not_grow_by_the_time_between_bursts() {
+fn the_window_of_cubic_does_not_grow_between_bursts() {
     let (_, _, seen) = run(include_str!("cubic-idle.toml"));
     let most = |from: f64, to: f64| {
         let of = seen.iter().filter(|one| (from..to).contains(&one.time)).map(|one| one.sender.cwnd);
@@ -107,10 +107,10 @@ fn cubic_does_not_grow_by_the_time_between_bursts() {
 #[test]
 fn a_mark_and_a_loss_of_one_window_halve_it_once() {
     let (_, _, seen) = run(include_str!("ecn-mark-then-loss.toml"));
-    let at = |time: f64| seen.iter().rfind(|one| one.time <= time).expect("it has begun").sender;
+    let at = |time: f64| seen.iter().rfind(|one| one.time <= time).expect("the connection has started").sender;
     assert_eq!((at(0.328).cwnd, at(0.330).ssthresh), (100.0, 50.0));
     let fast = seen.iter().find(|one| matches!(one.what, What::Again(_, Cause::DuplicateAcks | Cause::Hole)));
-    let fast = fast.expect("the loss is repaired fast");
+    let fast = fast.expect("the loss is repaired by fast retransmit");
     assert!((fast.time - 0.3346).abs() < 0.001, "{}", fast.time);
     assert_eq!((fast.sender.cwnd, fast.sender.ssthresh), (50.0, 50.0));
     let reported: Vec<_> = seen.iter().filter(|one| one.ecn.reduced && one.time < 0.4).collect();
@@ -128,7 +128,7 @@ fn retransmissions_are_not_ecn_capable() {
 
 //= test rfc5681#4.1 "after such a pause cwnd is at most the restart window, min(IW, cwnd)"
 #[test]
-fn a_pause_leaves_the_initial_window() {
+fn after_an_idle_period_the_window_is_the_initial_window() {
     let (_, _, seen) = run(include_str!("idle-restart.toml"));
     let is_of_burst = |one: &&Seen| matches!(one.what, What::Sent(_)) && one.time > 1.0;
     let first = seen.iter().find(is_of_burst).expect("the flow sends a second burst").time;
@@ -138,7 +138,7 @@ fn a_pause_leaves_the_initial_window() {
 
 //= test rfc5681#3.1 "a further timeout of a segment leaves ssthresh as the first one has set it"
 #[test]
-fn a_repeated_timeout_leaves_ssthresh() {
+fn a_repeated_timeout_does_not_change_ssthresh() {
     let (_, result, seen) = run(include_str!("second-timeout.toml"));
     let times = timeouts(&seen);
     assert!(times.len() >= 4, "{times:?}");
@@ -153,7 +153,7 @@ fn a_repeated_timeout_leaves_ssthresh() {
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn a_tcp_without_ecn_loses_what_others_have_marked() {
+fn packets_of_a_tcp_without_ecn_are_dropped_where_others_are_marked() {
     let (_, result, _) = run(include_str!("dctcp-coexistence.toml"));
     let goodput: Vec<_> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
     assert!(goodput[0] > 900.0 && goodput[1] < 20.0, "{goodput:?}");

@@ -102,7 +102,8 @@ impl Draws {
         let on_ack = control.entry("on_ack").or_insert_with(|| json!({}));
         on_ack["cwnd"] = json!(cwnd);
         let control = Value::Object(control);
-        let table: Table = serde_json::from_value(control.clone()).expect("a control has these keys");
+        let table: Table =
+            serde_json::from_value(control.clone()).expect("a table of congestion formulas has these keys");
         if table.check(mss).is_empty() { control } else { json!({"on_ack": {"cwnd": "cwnd + 1 / cwnd"}}) }
     }
 

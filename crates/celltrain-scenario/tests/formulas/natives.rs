@@ -8,7 +8,7 @@ use super::drawn::Draws;
 
 /// Converts a native policy to a formula; returns `None` if it has none here.
 pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {
-    let settings = serde_json::to_value(policy).expect("settings are plain");
+    let settings = serde_json::to_value(policy).expect("the settings can be written as JSON");
     let own = &settings[policy.name()];
     // A share of the buffer in cells, calculated as in the native policies.
     let share = |key: &str| json!(format!("{} * K", own[key]));
@@ -47,15 +47,15 @@ pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {
         _ => return None,
     };
     let formula = json!({"formula": {"admit": admit, "constants": constants}});
-    Some(serde_json::from_value(formula).expect("a formula has these keys"))
+    Some(serde_json::from_value(formula).expect("a table of formulas has these keys"))
 }
 
 /// Converts weighted fair queuing to a formula whose constant is a table of weights.
 pub(crate) fn weights_as_formula(scheduler: &SchedulerConfig) -> Option<SchedulerConfig> {
     let SchedulerConfig::Wfq(wfq) = scheduler else { return None };
-    let weights = serde_json::to_value(&wfq.weights).expect("settings are plain");
+    let weights = serde_json::to_value(&wfq.weights).expect("the settings can be written as JSON");
     let table = json!({"wfq_formula": {"weight": "W", "constants": {"W": weights}}});
-    Some(serde_json::from_value(table).expect("a formula has these keys"))
+    Some(serde_json::from_value(table).expect("a table of formulas has these keys"))
 }
 
 /// Draws a native policy with random settings, for ports crossed by a VC with this name.

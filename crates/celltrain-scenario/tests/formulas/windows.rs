@@ -42,7 +42,7 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
         "on_loss": {"ssthresh": left, "cwnd": after_loss},
         "on_timeout": {"ssthresh": after_timeout, "cwnd": "1"},
     });
-    let formula = Some(serde_json::from_value(formula).expect("a control has these keys"));
+    let formula = Some(serde_json::from_value(formula).expect("a table of congestion formulas has these keys"));
     let options = TcpOptions { congestion: Congestion::Formula, formula, ..options.clone() };
     TcpConfig::named(tcp.name(), options)
 }
@@ -50,7 +50,8 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
 /// Draws a TCP with the usual congestion control and random options.
 pub(crate) fn drawn(draws: &mut Draws) -> Value {
     let mut of = |choices: &[&str]| -> String {
-        choices[draws.below(u32::try_from(choices.len()).expect("a few")) as usize].to_string()
+        choices[draws.below(u32::try_from(choices.len()).expect("the length of this list fits 32 bits")) as usize]
+            .to_string()
     };
     let name = of(&["tahoe", "reno", "reno", "tahoe", "newreno", "newreno_hoe", "sack", "sack_pipe", "vanilla"]);
     json!({name: {
@@ -74,8 +75,14 @@ pub(crate) fn drawn(draws: &mut Draws) -> Value {
 /// Sometimes adds windows, and sometimes weights, from random formulas.
 pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str) {
     if draws.below(2) == 0 {
-        let (_, options) = scenario["tcp"].as_object_mut().and_then(|tcp| tcp.iter_mut().next()).expect("a TCP");
-        let mss = options["mss"].as_str().and_then(|mss| mss.strip_suffix('B')?.parse().ok()).expect("bytes");
+        let (_, options) = scenario["tcp"]
+            .as_object_mut()
+            .and_then(|tcp| tcp.iter_mut().next())
+            .expect("the scenario has a TCP table");
+        let mss = options["mss"]
+            .as_str()
+            .and_then(|mss| mss.strip_suffix('B')?.parse().ok())
+            .expect("the segment size is in bytes");
         options["congestion"] = json!("formula");
         options["formula"] = draws.control(mss);
         options["timer_granularity"] = json!("1ms");

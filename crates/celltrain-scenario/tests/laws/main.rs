@@ -55,7 +55,7 @@ impl Case {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        self.draws.below(u32::try_from(bound).expect("there are few parts")) as usize
+        self.draws.below(u32::try_from(bound).expect("the bound fits 32 bits")) as usize
     }
 }
 
@@ -77,18 +77,18 @@ fn check(seed: u64, law: Law) {
         Err(TestError::Fail(violation, (scenario, draws))) => {
             panic!("{violation}\n\nwith {draws}:\n\n{}", text(&scenario))
         }
-        outcome => outcome.expect("networks are drawn"),
+        outcome => outcome.expect("drawing a network cannot fail"),
     }
     assert!(3 * applied.get() >= cases, "the law applied to {} of {cases} networks", applied.get());
 }
 
 #[test]
-fn the_order_of_nodes_links_and_flows_does_not_matter_if_it_breaks_no_tie() {
+fn the_order_of_nodes_links_and_flows_does_not_change_a_run_unless_it_decides_ties() {
     check(1, numbering::keep_ties);
 }
 
 #[test]
-fn order_does_not_matter_if_no_cells_tie() {
+fn the_order_of_flows_does_not_change_a_run_without_simultaneous_cells() {
     check(2, numbering::no_ties);
 }
 
@@ -103,17 +103,17 @@ fn two_separate_copies_of_a_network_give_the_same_results() {
 }
 
 #[test]
-fn a_transparent_switch_in_a_link_replaces_a_part_of_its_delay() {
+fn adding_a_fast_switch_within_a_link_gives_the_same_run_if_the_total_delay_is_equal() {
     check(5, added::split_link);
 }
 
 #[test]
-fn a_seed_only_matters_if_something_is_drawn() {
+fn the_seed_changes_only_runs_that_use_random_numbers() {
     check(6, written::seed);
 }
 
 #[test]
-fn names_do_not_matter() {
+fn renaming_nodes_and_flows_does_not_change_a_run() {
     check(7, written::names);
 }
 
@@ -128,7 +128,7 @@ fn doubling_rates_and_halving_times_gives_the_same_run() {
 }
 
 #[test]
-fn a_run_begins_like_a_longer_one() {
+fn a_short_run_equals_the_beginning_of_a_longer_run() {
     check(10, times::longer);
 }
 
@@ -138,7 +138,7 @@ fn starting_all_sources_later_shifts_the_run() {
 }
 
 #[test]
-fn delay_may_move_from_one_direction_of_a_receivers_link_to_the_other() {
+fn moving_delay_between_the_directions_of_a_receivers_link_does_not_change_a_run() {
     check(12, times::farther_receiver);
 }
 
@@ -148,12 +148,12 @@ fn a_buffer_as_large_as_the_largest_queue_loses_nothing_and_a_smaller_one_does()
 }
 
 #[test]
-fn a_policy_below_its_threshold_equals_tail_drop() {
+fn a_policy_whose_threshold_is_never_reached_equals_tail_drop() {
     check(14, ports::unused_policies);
 }
 
 #[test]
-fn a_memory_that_never_fills_is_private_buffers_and_a_smaller_one_refuses_cells() {
+fn a_shared_memory_that_never_fills_equals_private_buffers_and_a_smaller_one_refuses_cells() {
     check(15, ports::large_memories);
 }
 

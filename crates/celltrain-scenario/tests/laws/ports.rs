@@ -152,7 +152,9 @@ pub(super) fn large_memories(case: &mut Case) -> Result<bool, String> {
     };
     match [&large, &enough, &case.run(&network)].map(any_refused) {
         [false, false, true] => Ok(true),
-        refused => Err(format!("memories that are huge, large enough, and a cell smaller refuse cells: {refused:?}")),
+        refused => Err(format!(
+            "a huge memory, one that is large enough and one a cell smaller refuse these numbers of cells: {refused:?}"
+        )),
     }
 }
 

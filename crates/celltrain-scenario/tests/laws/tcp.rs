@@ -25,7 +25,7 @@ pub(super) fn variants(case: &mut Case) -> Result<bool, String> {
             options.initial_rto = Duration::from_milliseconds(3_000);
             options.maximum_rto = TcpOptions::default().maximum_rto;
             let name = name.unwrap_or(flow.tcp.name());
-            flow.tcp = TcpConfig::named(name, options).expect("it is the name of a variant");
+            flow.tcp = TcpConfig::named(name, options).expect("the name is that of a TCP variant");
         }
         network.clone()
     };

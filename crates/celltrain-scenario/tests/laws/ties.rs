@@ -23,7 +23,7 @@ pub(super) fn prevent(network: &mut GeneralNetwork, rng: &mut Stream) {
 /// Returns whether cells tie at a port of a switch.
 pub(super) fn occur(network: &Network) -> bool {
     let mut arrivals = Arrivals { network, last: ti_vec![Time::NEVER; network.links.len()], tie: false };
-    Engine::Reference.observe(network, network.duration, &mut arrivals, |_| true).expect("nothing interrupts it");
+    Engine::Reference.observe(network, network.duration, &mut arrivals, |_| true).expect("nothing cancels this run");
     arrivals.tie
 }
 

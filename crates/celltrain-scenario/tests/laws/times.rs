@@ -28,7 +28,10 @@ pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     network.duration.picoseconds = 3 * beginning.duration.picoseconds;
     let mut simulation = Simulation::new(case.engine, &network);
     let until = simulation.clock().time(beginning.duration);
-    let snapshot = simulation.advance(until).and_then(|()| simulation.snapshot()).expect("it goes forward");
+    let snapshot = simulation
+        .advance(until)
+        .and_then(|()| simulation.snapshot())
+        .expect("the time to advance to is not in the past");
     same(&snapshot, &case.run(&beginning))?;
     Ok(true)
 }
@@ -67,7 +70,7 @@ pub(super) fn farther_receiver(case: &mut Case) -> Result<bool, String> {
     for flow in &mut network.flows {
         let mut options = flow.tcp.options().clone();
         options.delayed_acks = DelayedAcks::Off;
-        flow.tcp = TcpConfig::named(flow.tcp.name(), options).expect("it is the name of a variant");
+        flow.tcp = TcpConfig::named(flow.tcp.name(), options).expect("the name is that of a TCP variant");
     }
     let is_idle = |host| network.flows.iter().all(|flow| network.source(flow.data_vc) != host);
     let link = |of: &dyn Fn(&Link) -> bool| network.links.iter().position(of).map(LinkIndex::from);

@@ -14,7 +14,7 @@ use celltrain_core::units::{Duration, Time};
 /// at which segments are sent and acknowledged.
 pub(super) fn run(engine: Engine, network: &Network, start: Duration) -> RunResult {
     let mut senders = Senders { network, start: network.clock().time(start), sum: 0 };
-    let result = engine.run(network, &mut senders, |_| true).expect("nothing interrupts it");
+    let result = engine.run(network, &mut senders, |_| true).expect("nothing cancels this run");
     let mut fingerprint = Fingerprint::default();
     fingerprint.fold(senders.sum);
     RunResult { fingerprint, ..result }

@@ -154,7 +154,7 @@ fn change_tcps(scenario: &mut Scenario, change: impl Fn(&mut TcpOptions)) {
     for tcp in own.chain([&mut scenario.tcp]) {
         let mut options = tcp.options().clone();
         change(&mut options);
-        *tcp = TcpConfig::named(tcp.name(), options).expect("it is the name of a variant");
+        *tcp = TcpConfig::named(tcp.name(), options).expect("the name is that of a TCP variant");
     }
 }
 
@@ -200,7 +200,7 @@ fn with_texts(scenario: &Scenario, other: &impl Fn(&str) -> Option<String>) -> S
     }
     let mut value = serde_json::to_value(scenario).expect("a scenario can be written");
     replace(&mut value, other);
-    serde_json::from_value(value).expect("the other texts are as good")
+    serde_json::from_value(value).expect("the other texts are valid")
 }
 
 /// Replaces the names of which a name consists. Returns `None` if none of them is replaced.

@@ -107,7 +107,7 @@ impl Observer for Packets {
                     SegmentStep::Sent { segment, .. } | SegmentStep::Retransmitted { segment, .. } => {
                         let number = segment.seq / self.mss + self.first;
                         let (sent, place) = self.add("sent", flow, now, number);
-                        self.found.get_mut(&sent).expect("it was added")[place].lost = false;
+                        self.found.get_mut(&sent).expect("the packet was added before")[place].lost = false;
                         // A packet enters the bottleneck when it has arrived whole.
                         let [takes, delay] = self.access[usize::from(flow)];
                         let free = self.free.entry(flow).or_default();
@@ -123,8 +123,8 @@ impl Observer for Packets {
                 self.on_the_way.insert((vc, frame), place);
             }
             Event::Frame(FrameEvent { vc, frame, step: FrameStep::Delivered }) => {
-                let (what, place) = self.on_the_way.remove(&(vc, frame)).expect("it was sent");
-                self.found.get_mut(&what).expect("it was added")[place].lost = false;
+                let (what, place) = self.on_the_way.remove(&(vc, frame)).expect("the packet was sent before");
+                self.found.get_mut(&what).expect("the packet was added before")[place].lost = false;
             }
             _ => {}
         }

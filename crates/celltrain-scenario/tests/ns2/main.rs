@@ -36,7 +36,7 @@ fn traced() -> Vec<(Test, Trace)> {
 }
 
 #[test]
-fn every_run_is_equal_to_its_trace_with_the_rules_on_the_page() {
+fn every_run_equals_its_ns2_trace_with_the_rules_that_the_page_lists() {
     let tests = traced();
     let written = std::fs::read_to_string(PAGE).unwrap();
     let verdicts: Vec<_> = tests.iter().map(|(test, _)| page::verdict(&written, test)).collect();
@@ -50,12 +50,12 @@ fn every_run_is_equal_to_its_trace_with_the_rules_on_the_page() {
         }
     }
     let tests = tests.iter().map(|(test, _)| test);
-    assert!(page::text(tests.zip(verdicts)) == written, "stale: see the head of this file");
+    assert!(page::text(tests.zip(verdicts)) == written, "the page is out of date: see the beginning of this file");
 }
 
 #[test]
-#[ignore = "long: the nightly job runs it"]
-fn no_trace_needs_fewer_rules_than_the_page_says() {
+#[ignore = "slow; the nightly job runs this test"]
+fn every_rule_that_the_page_lists_for_an_ns2_trace_is_necessary() {
     let tests = traced();
     let verdicts = tests.iter().map(|(test, trace)| {
         let verdict = test.missing().map_or_else(|| needed(test, trace), Verdict::NotModelled);
@@ -65,7 +65,7 @@ fn no_trace_needs_fewer_rules_than_the_page_says() {
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {
         std::fs::write(PAGE, &page).unwrap();
     }
-    assert!(page == std::fs::read_to_string(PAGE).unwrap(), "stale: see the head of this file");
+    assert!(page == std::fs::read_to_string(PAGE).unwrap(), "the page is out of date: see the beginning of this file");
 }
 
 /// Returns rules that make a run equal, none of which can be left out.

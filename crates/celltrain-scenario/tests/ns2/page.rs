@@ -33,7 +33,8 @@ impl Verdict {
 
 /// Returns the verdict that a page has for a test.
 pub(super) fn verdict(page: &str, test: &Test) -> Verdict {
-    let (_, of_suite) = page.split_once(&format!("## {}\n", test.suite)).expect("every suite has a section");
+    let (_, of_suite) =
+        page.split_once(&format!("## {}\n", test.suite)).expect("the page has a section for every suite");
     let start = format!("| {} | {} | ", test.name, test.tcp);
     let row = of_suite.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix(" |"));
     let row = row.unwrap_or_else(|| panic!("{} {} has a row on the page", test.suite, test.name));

@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "ns-2's pipe",
-        does: "The first retransmission of a recovery is sent on its own and not added to pipe. Duplicates that report no new data, or follow a timeout, do not count towards a fast retransmit. After a timeout, data already reported by SACK is sent again.",
+        does: "First retransmissions and some duplicates do not count; SACKed data is repeated after timeouts.",
         options: "pipe = \"ns2\"",
         source: "`tcp-sack1.cc`: `recv`, `dupack_action`, `timeout`",
         concerns: |test| test.variant() == "sack_pipe",
@@ -109,14 +109,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "losses from the trace (RED)",
-        does: "RED's random numbers decide the losses. They are copied, so only the TCP's reaction is compared.",
+        does: "RED's random losses are copied, so only the TCP's reaction is compared.",
         options: "",
         source: "traces",
         concerns: |test| test.is("red"),
     },
     Rule {
         name: "losses from the trace (rounding)",
-        does: "Rounded times decide the losses if a packet arrives as another leaves. They are copied too.",
+        does: "Rounded times decide which packet finds room; these losses are copied too.",
         options: "",
         source: "traces",
         // This suite traces the sender, in front of all losses.

@@ -39,7 +39,7 @@ pub(super) fn tests() -> Vec<Test> {
 }
 
 fn numbers(text: &str) -> Vec<u64> {
-    text.split_whitespace().map(|number| number.parse().expect("a number")).collect()
+    text.split_whitespace().map(|number| number.parse().expect("the value is a number")).collect()
 }
 
 /// A link: rate in bits per second and delay in seconds.
@@ -70,7 +70,8 @@ impl Test {
     }
 
     fn link(&self, key: &str) -> Link {
-        let (rate, delay) = self.get(key).and_then(|link| link.split_once(' ')).expect("a rate and a delay");
+        let (rate, delay) =
+            self.get(key).and_then(|link| link.split_once(' ')).expect("the link has a rate and a delay");
         let scaled = |text: &str, units: [(&str, f64); 2]| -> f64 {
             let (number, unit) = units.iter().find_map(|(end, unit)| Some((text.strip_suffix(end)?, unit))).unwrap();
             number.parse::<f64>().unwrap() * unit
@@ -176,7 +177,7 @@ impl Test {
             trace.get(&format!("{what}{flow}")).map(|packets| packets[usize::try_from(self.first()).unwrap()].time)
         };
         let at_bottleneck = || first("data").map(|time| time - self.access(flow).iter().sum::<f64>());
-        self.phase() + first("sent").or_else(at_bottleneck).expect("sent packets are traced")
+        self.phase() + first("sent").or_else(at_bottleneck).expect("the trace contains the sent packets")
     }
 
     /// Seconds by which the run is later than the test. Clocks tick at multiples of the tick here, and in ns-2 at a phase
@@ -300,7 +301,7 @@ impl Test {
             options.insert("gap_acks", quoted(if self.is("RFC2581_immediate_ack_") { "at_once" } else { "delayed" }));
         }
         for rule in rules.iter().filter(|rule| !rule.lists_losses()) {
-            let (key, value) = rule.options.split_once(" = ").expect("a setting");
+            let (key, value) = rule.options.split_once(" = ").expect("the rule has the form key = value");
             options.insert(key, value.to_string());
         }
         options

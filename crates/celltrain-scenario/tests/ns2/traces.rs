@@ -25,7 +25,7 @@ pub(super) fn of_suite(suite: &str) -> BTreeMap<String, Trace> {
     let lines = std::fs::read_to_string(super::folder().join(format!("traces/{suite}.txt"))).unwrap();
     for line in lines.lines() {
         let mut words = line.split(' ');
-        let [test, what] = [(); 2].map(|()| words.next().expect("a test and a kind").to_string());
+        let [test, what] = [(); 2].map(|()| words.next().expect("the line has a test and a kind").to_string());
         traces.entry(test).or_default().insert(what, packets(words));
     }
     traces
@@ -51,7 +51,7 @@ fn packets<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Packet> {
 }
 
 #[test]
-fn a_word_is_a_step_a_jump_a_loss_and_a_repetition() {
+fn the_words_of_a_trace_encode_steps_jumps_losses_and_repetitions() {
     let read: Vec<_> = packets("100 5@13*2 7! 1@89 1".split(' ')).iter().map(|p| (p.number, p.lost)).collect();
     assert_eq!(read, [(0, false), (13, false), (13, false), (14, true), (89, false), (0, false)]);
     let times: Vec<_> = packets("100 5*2".split(' ')).iter().map(|packet| packet.time).collect();

@@ -71,7 +71,7 @@ mod tests {
     use crate::policy::bench::{Bench, admits};
 
     #[test]
-    fn a_frame_may_start_below_alpha_times_the_free_places_and_not_at_it() {
+    fn a_frame_may_start_if_the_queue_of_its_vc_is_below_alpha_times_the_free_cells() {
         // K = 1000, X = 800: 200 places are free, and half of them are 100.
         let half = Config { alpha: 0.5 };
         assert!(admits(&half, 1000, 800, 9, 99));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_vcs_share_all_but_one_part_of_the_buffer() {
+    fn vcs_that_always_send_share_the_buffer_and_leave_one_equal_part_free() {
         // n VCs stop at Y = alpha (K - n Y), so at alpha K / (1 + n alpha): 4 of 12 places each, and 4 stay free.
         let mut bench = Bench::new(&Config::default(), 12, 2);
         for _ in 0..12 {

@@ -34,7 +34,10 @@ pub struct Config {
 }
 
 impl Configure for Config {
-    #[expect(clippy::arithmetic_side_effects, reason = "products of two numbers of 10^5 at most")]
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "no overflow: the values are products of two numbers up to 10^5"
+    )]
     fn size(&self) -> Size {
         let [switches, reach] = [self.switches, self.reach].map(u64::from);
         Size {
@@ -56,7 +59,7 @@ impl Configure for Config {
         Ok(None)
     }
 
-    #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
     fn lay_out(&self, token: &CancellationToken<'_>) -> Result<Layout, Interrupted> {
         let Self { link_rate: rate, link_delay: delay, .. } = *self;
         let (n, reach) = (self.switches as usize, self.reach as usize);
@@ -103,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn every_host_sends_the_set_number_of_switches_further_on() {
+    fn every_host_of_a_ring_sends_to_the_host_reach_switches_away() {
         let paths = paths(&sample());
         assert_eq!(paths[0], ["host1->sw1", "sw1->sw2", "sw2->sw3", "sw3->host3"]);
         assert_eq!(paths[3], ["host4->sw4", "sw4->sw1", "sw1->sw2", "sw2->host2"]);
     }
 
     #[test]
-    fn every_link_of_a_ring_carries_as_many_connections() {
+    fn every_link_of_a_ring_carries_the_same_number_of_connections() {
         let paths = paths(&Config { switches: 7, reach: 3, ..sample() });
         for i in 1..=7 {
             let link = format!("sw{i}->sw{}", i % 7 + 1);

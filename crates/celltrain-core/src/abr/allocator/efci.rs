@@ -65,13 +65,13 @@ mod tests {
     use crate::units::Time;
 
     #[test]
-    fn a_cell_is_marked_above_the_threshold_and_not_at_it() {
+    fn a_cell_is_marked_if_the_queue_is_above_the_threshold_and_not_if_it_equals_the_threshold() {
         let efci = sample().build(&port(1));
         assert_eq!(efci.marks_above(), Some(250));
     }
 
     #[test]
-    fn rm_cells_are_unchanged() {
+    fn efci_leaves_rm_cells_unchanged() {
         let mut rm = brm(1e5);
         sample().build(&port(1)).on_backward_rm(Label::new(0), Time(1), 1000, &mut rm);
         assert_eq!(rm, brm(1e5));

@@ -54,7 +54,7 @@ impl Configure for Config {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
 impl Allocator for EqualShare {
     fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         self.expires[label] = first + period * u64::from(cells - 1) + self.ert;
@@ -80,7 +80,7 @@ mod tests {
     const ERT: u64 = 1000;
 
     #[test]
-    fn each_of_four_active_vcs_has_a_quarter_at_any_rate() {
+    fn each_of_four_active_vcs_gets_a_quarter_of_the_link_whatever_its_rate() {
         let mut allocator = sample().build(&port(5));
         for label in 0..4 {
             allocator.on_cells(Label::new(label), Time(10), Span(3), 1 + 9 * label);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_counts_until_a_unit_before_its_timer_expires() {
+    fn a_vc_counts_as_active_until_just_before_its_timer_expires() {
         let mut allocator = sample().build(&port(2));
         // Three cells of one VC arrive at 100, 105 and 110, and one of the other VC at 400.
         allocator.on_cells(Label::new(0), Time(100), Span(5), 3);
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn without_active_vcs_the_share_is_the_whole_link() {
+    fn the_equal_share_is_the_whole_link_if_no_vc_is_active() {
         assert_eq!(er(&mut sample().build(&port(3)), 0, 0, 0), C);
         assert_eq!(er(&mut sample().build(&port(3)), 0, 5000, 0), C);
     }
 
     #[test]
-    fn a_timer_of_zero_or_of_years_is_refused() {
+    fn an_activity_timer_of_zero_or_of_years_is_refused() {
         assert_eq!(Config { ert: Duration::default() }.check(None)[0].key, "ert");
         let fault = &Config { ert: "1000000s".parse().unwrap() }.check(None)[0];
         assert_eq!(

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn in_overload_a_vc_gets_the_larger_of_the_equal_share_and_its_rate_over_z() {
+    fn in_overload_erica_gives_a_vc_the_larger_of_the_equal_share_and_its_rate_divided_by_the_load() {
         let mut allocator = allocator(2);
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn without_overload_a_vc_gets_the_largest_rate_of_the_previous_interval() {
+    fn without_overload_erica_gives_a_vc_the_largest_rate_granted_in_the_previous_interval() {
         let mut allocator = allocator(2);
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overload_begins_above_one_plus_delta() {
+    fn erica_sees_an_overload_if_the_load_is_above_one_plus_delta() {
         // With delta = 1/9, an overload is more than 100 cells in an interval. In the first interval, one VC sends 50
         // cells and no rate is given, so MaxAllocPrevious is the FairShare of that interval, 90,000. In the second
         // interval, two VCs send, so FairShare is 45,000.
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_gets_one_rate_per_interval_at_most_the_target() {
+    fn erica_gives_a_vc_one_rate_per_interval_and_never_more_than_the_target_rate() {
         let mut allocator = allocator(3);
         assert_rates(&mut allocator, 10, &[TARGET]);
         send(&mut allocator, 0, 0, 90, 300_000.0);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_higher_classes_is_not_available_to_abr() {
+    fn erica_subtracts_the_rate_of_higher_service_classes_from_the_rate_for_abr() {
         let mut vcs = port(3).vcs.to_vec();
         vcs[2] = VcKind { is_abr: false, above_abr: true, ..vcs[2] };
         let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(3) });
@@ -170,7 +170,7 @@ mod tests {
 
     /// Regression: a UBR VC that filled the link for one interval stopped ABR sources for good.
     #[test]
-    fn ubr_takes_nothing_from_the_target() {
+    fn ubr_traffic_does_not_lower_the_target_rate_of_erica() {
         let mut vcs = port(2).vcs.to_vec();
         vcs[1] = VcKind { is_abr: false, ..vcs[1] };
         let mut allocator = sample().build(&PortKind { vcs: &vcs, ..port(2) });
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_beyond_an_interval_is_counted_in_each() {
+    fn cells_of_a_run_are_counted_in_the_measuring_interval_of_their_arrival() {
         let mut allocator = allocator(2);
         // 60 cells arrive from 0.9 ms on, one every 10 us: 10 in the first interval and 50 in the second.
         allocator.on_cells(Label::new(0), Time(900), Span(10), 60);

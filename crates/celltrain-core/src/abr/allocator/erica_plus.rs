@@ -126,7 +126,7 @@ mod tests {
     use crate::abr::allocator::conformance::{C, assert_near, er, port, send};
 
     #[test]
-    fn the_target_is_b_of_the_link_for_no_queue_the_link_at_q0_and_never_below_qdlf() {
+    fn the_target_rate_falls_from_b_without_queue_to_the_link_rate_at_q0_and_at_least_to_qdlf() {
         let control = sample().control();
         // Q0 = 500 us * 100,000 cells per second = 50 cells.
         assert_eq!([0, 50].map(|q| control.fraction(q, C)), [1.05, 1.0]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_a_share_of_the_target_left_by_the_queue() {
+    fn erica_plus_divides_the_target_rate_that_the_queue_leaves() {
         let mut allocator = sample().build(&port(2));
         (0..2).for_each(|label| send(&mut allocator, label, 0, (100, 10), C / 8.0));
         // The input is 200,000 and the target is 57.5 / 65 of the link, so this is an overload. CCR / z is below
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_above_its_share_gets_its_stated_rate_over_the_overload() {
+    fn a_vc_above_the_equal_share_gets_the_rate_it_states_divided_by_the_overload() {
         let mut allocator = sample().build(&port(2));
         send(&mut allocator, 0, 0, (160, 1), 160_000.0);
         send(&mut allocator, 1, 0, (20, 1), 20_000.0);

@@ -60,7 +60,11 @@ impl Loops {
         Self { links: rates.iter().zip(&kinds).map(link).collect(), vcs, delay, step: 0 }
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "queues and cells of a step are few")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "no overflow: a step has few queues and cells"
+    )]
     fn step(&mut self) {
         let now = Time(self.step * STEP);
         let seconds = STEP as f64 / CLOCK.units_per_second as f64;
@@ -152,14 +156,14 @@ fn on_a_parking_lot_erica_reaches_max_min_shares_and_equal_share_does_not() {
 }
 
 #[test]
-fn ericas_delta_lets_the_load_exceed_its_target_by_delta() {
+fn the_load_under_erica_may_exceed_its_target_by_delta() {
     let rates = settled(&AllocatorConfig::Erica(erica::sample()), 10);
     // The rates may lie anywhere between the max-min shares of 0.9 and of 0.99 of the links' capacity.
     assert!(distance(&rates, 0.945) < 0.06, "{rates:?}");
 }
 
 #[test]
-fn the_reference_is_max_min_to_the_last_bit() {
+fn the_reference_allocator_gives_exactly_the_max_min_rates() {
     assert_eq!(distance(&settled(&AllocatorConfig::MaxMin(ideal::Config {}), 10), 1.0).max(1e-9), 1e-9);
 }
 

@@ -95,7 +95,7 @@ struct Given {
 
 #[expect(
     clippy::arithmetic_side_effects,
-    reason = "cell path: counts of cells that came; an interval is positive and at most 1000 s"
+    reason = "no overflow: counts of arrived cells in intervals of at most 1,000 s"
 )]
 impl<T: Target> RateBook<T> {
     pub(super) fn new(target: T, port: &PortKind<'_>, interval: Duration, delta: f64) -> Self {
@@ -182,7 +182,7 @@ impl<T: Target> RateBook<T> {
         self.counts[KEPT - past..].fill(Counts::default());
         self.current = number;
         while self.ahead.peek().is_some_and(|Reverse(run)| self.number(run.next) <= number) {
-            let Reverse(run) = self.ahead.pop().expect("it was just seen");
+            let Reverse(run) = self.ahead.pop().expect("the heap has the entry that was just inspected");
             self.count(run);
         }
     }
@@ -200,7 +200,7 @@ impl<T: Target> RateBook<T> {
                 return;
             };
             let here = run.before(Time((number + 1) * self.interval.0));
-            let index = KEPT - 1 - usize::try_from(age).expect("older cells are skipped");
+            let index = KEPT - 1 - usize::try_from(age).expect("cells older than the kept intervals were skipped");
             self.add(run.label, number, index, here);
             run.skip(here);
         }
@@ -252,7 +252,7 @@ impl<T: Target> Allocator for RateBook<T> {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: scenario checks keep times below 2^62 units")]
 impl Ahead {
     /// Returns the number of cells of the run that arrive before `end`.
     fn before(&self, end: Time) -> u64 {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_intervals_that_are_used_again_are_kept() {
+    fn the_rate_book_keeps_only_intervals_that_may_be_read_again() {
         let mut book = book();
         let interval = book.interval;
         // Two cells arrive in each of a thousand intervals.
@@ -309,7 +309,7 @@ mod tests {
     /// its last, which took 10 GB for twenty cells. The reference engine reports each cell separately and was not
     /// affected.
     #[test]
-    fn a_run_takes_no_more_memory_or_time_for_the_empty_intervals_it_spans() {
+    fn empty_intervals_within_a_run_of_cells_take_no_memory_and_no_time() {
         let mut book = RateBook::new(Whole, &port(2), Duration::from_microseconds(1), 0.1);
         assert_eq!(book.interval, Span(1));
         let (hour, cells) = (3_600_000_000, u32::MAX);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn late_reported_cells_count_in_their_own_interval_or_not_at_all() {
+    fn cells_reported_late_count_in_the_interval_of_their_arrival_or_not_at_all() {
         let mut book = book();
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;

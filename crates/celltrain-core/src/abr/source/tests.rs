@@ -20,7 +20,7 @@ fn settled(source: &Source) -> Source {
 }
 
 #[test]
-fn at_a_whole_fraction_of_the_link_rate_the_interval_is_whole_cell_times() {
+fn at_a_whole_fraction_of_the_link_rate_cells_are_whole_cell_times_apart() {
     for link_rate in [155_520_000, 149_760_000, 599_040_000, 1_544_000, 34_368_000, 424_000_000] {
         let link_rate = BitRate::from_bits_per_second(link_rate);
         let clock = fine_clock(link_rate);
@@ -34,7 +34,7 @@ fn at_a_whole_fraction_of_the_link_rate_the_interval_is_whole_cell_times() {
 }
 
 #[test]
-fn an_interval_is_rounded_up_by_less_than_a_unit() {
+fn the_time_between_cells_is_rounded_up_by_less_than_a_time_unit() {
     let source = source(&Parameters::default());
     let units_per_second = source.units_per_second;
     let mut rate = source.acr();
@@ -48,7 +48,7 @@ fn an_interval_is_rounded_up_by_less_than_a_unit() {
 }
 
 #[test]
-fn an_interval_beyond_the_longest_time_never_ends() {
+fn a_cell_whose_time_lies_beyond_the_longest_time_is_never_sent() {
     // 2^62 + 2^14 units, reduced by 2^-48 of their value, are exactly 2^62 units, the limit of times. For an interval
     // 2^10 units shorter (the spacing of floats of this size), the result is below the limit.
     let interval =
@@ -59,13 +59,13 @@ fn an_interval_beyond_the_longest_time_never_ends() {
 }
 
 #[test]
-fn a_rate_of_zero_is_never_due() {
+fn a_source_with_a_rate_of_zero_never_sends_a_cell() {
     let mut source = source(&Parameters::default());
     let first = source.next_departure();
     let rm = source.sent(first, Kind::ForwardRm).unwrap();
     source.on_backward_rm(&RmCell { backward: true, er: 0.0, ..rm }, first);
     let kept = source.next_departure();
-    assert_ne!(kept, Time::NEVER, "the cell that waited goes");
+    assert_ne!(kept, Time::NEVER, "the waiting cell is sent");
     assert_eq!(source.data_cells_until_rm(kept), 1);
     source.sent_data(kept, 1);
     assert_eq!(source.next_departure(), Time::NEVER);
@@ -75,15 +75,15 @@ fn a_rate_of_zero_is_never_due() {
 
 #[test]
 #[should_panic(expected = "in-rate cells start no faster than ACR")]
-fn a_cell_before_its_time_is_refused() {
+fn sending_a_cell_before_its_time_is_refused() {
     let mut source = source(&Parameters::default());
     source.sent(Time(0), Kind::ForwardRm);
     source.sent(Time(1), Kind::Data);
 }
 
 #[test]
-#[should_panic(expected = "taken back before ACR changes")]
-fn acr_does_not_change_under_cells_that_have_not_started() {
+#[should_panic(expected = "are returned before ACR changes")]
+fn a_rate_change_does_not_affect_cells_whose_transmission_was_already_scheduled() {
     let mut source = source(&Parameters::default());
     let rm = source.sent(Time(0), Kind::ForwardRm).unwrap();
     source.sent_data(source.next_departure(), 10);
@@ -109,7 +109,7 @@ fn out_of_rate_cells_do_not_change_the_state_of_in_rate_cells() {
 
 #[test]
 #[should_panic(expected = "or start no faster than TCR")]
-fn a_cell_out_of_rate_before_its_time_is_refused() {
+fn sending_an_out_of_rate_cell_before_its_time_is_refused() {
     let icr = Some(BitRate::from_bits_per_second(8 * 424));
     let mut source = source(&Parameters { icr, out_of_rate: true, ..Parameters::default() });
     source.sent(Time(0), Kind::ForwardRm);
@@ -177,7 +177,7 @@ proptest! {
     /// Compares two sources: the oracle sends each cell when it starts, and the other sends trains ahead and takes back
     /// the cells that have not started.
     #[test]
-    fn trains_given_and_taken_back_equal_single_cells(
+    fn sending_cells_in_trains_and_taking_some_back_equals_sending_single_cells(
         parameters in any_parameters(),
         stretches in any_stretches(),
     ) {
@@ -213,7 +213,7 @@ proptest! {
                 }
                 let interval = ahead.interval();
                 let cells = ahead.data_cells_until_rm(start).min(longest);
-                prop_assert!(cells > 0, "rule 3 says data is next");
+                prop_assert!(cells > 0, "by rule 3, the next cell is a data cell");
                 let before = ahead.clone();
                 ahead.sent_data(start, cells);
                 let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
@@ -240,7 +240,7 @@ proptest! {
                     for source in [&mut oracle, &mut ahead] {
                         source.on_backward_rm(&rm, now);
                     }
-                    prop_assert!(oracle.acr() <= acr || !(ci || ni), "CI or NI: ACR does not rise");
+                    prop_assert!(oracle.acr() <= acr || !(ci || ni), "with CI or NI set, ACR does not rise");
                 }
                 Event::TurnAround => {
                     let rm = RmCell { backward: true, ..RmCell::forward(pcr, 0.0, 0.0) };
@@ -256,7 +256,7 @@ proptest! {
 
     /// `data_cells_until_rm` returns exactly the number of data cells that follow.
     #[test]
-    fn the_count_of_cells_until_an_rm_cell_follows_rule_3(
+    fn the_number_of_cells_before_the_next_rm_cell_follows_source_rule_3(
         parameters in any_parameters(),
         sent_before in 0_u32..40,
         idle in 0_u64..200_000,

@@ -77,7 +77,7 @@ impl Observer for Script {
 
     fn on_event(&mut self, now: Time, event: Event) {
         let start = *self.start.get_or_insert(now);
-        let ms = (now - start).0 * 1000 / self.clock.expect("it is set").units_per_second;
+        let ms = (now - start).0 * 1000 / self.clock.expect("the start was set by the first call").units_per_second;
         let what = match event {
             Event::Segment(SegmentEvent { flow, step, ecn, .. }) => {
                 let what = match step {
@@ -141,7 +141,7 @@ impl Wires {
             let arrival = self.on_the_way.front().map(|&(time, _)| time).filter(|&time| time <= tick);
             self.now = arrival.unwrap_or(tick);
             if arrival.is_some() {
-                let (_, departure) = self.on_the_way.pop_front().expect("it has a time");
+                let (_, departure) = self.on_the_way.pop_front().expect("every packet on the way has a departure time");
                 self.deliver(departure, observer, &mut out);
             } else {
                 self.ends.on_tick(tick, observer, &mut out);
@@ -208,7 +208,7 @@ fn a_handshake_takes_a_round_trip_before_the_first_data() {
 }
 
 #[test]
-fn without_a_handshake_data_leaves_at_once() {
+fn a_request_without_a_handshake_sends_its_data_at_once() {
     let mut wires = Wires::new(&network(1, fast_timer(), HowOpened::Open, rare(512)));
     let expected = [
         "0: 0 opens for 512", "0: 0 sent 0", "1: 0 arrived 0", "1: 0 ACK sent 512", "1: 0 is complete",
@@ -218,7 +218,7 @@ fn without_a_handshake_data_leaves_at_once() {
 }
 
 #[test]
-fn the_round_trip_of_the_handshake_is_a_sample_unless_the_syn_was_repeated() {
+fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
     // Frame 0 is the SYN, frame 1 the SYN-ACK or, if the first SYN was lost, the second SYN.
     for (lost, rto) in [(&[][..], 3), (&[0][..], 6), (&[1][..], 6)] {
         let options = TcpOptions { initial_window: 10, ..fast_timer() };
@@ -266,7 +266,9 @@ impl Observer for Opened<'_> {
 
 /// Returns the times, in milliseconds since the opening, at which lines of a script that contain `what` happen.
 fn times(script: &[String], what: &str) -> Vec<u64> {
-    let time = |line: &String| line.split(':').next().and_then(|ms| ms.parse().ok()).expect("a line has a time");
+    let time = |line: &String| {
+        line.split(':').next().and_then(|ms| ms.parse().ok()).expect("every line of a script has a time")
+    };
     script.iter().filter(|line| line.contains(what)).map(time).collect()
 }
 
@@ -284,7 +286,7 @@ fn a_lost_syn_is_sent_again_after_the_first_timeout_and_then_after_twice_the_tim
 }
 
 #[test]
-fn the_answer_to_a_syn_is_repeated_when_the_syn_is() {
+fn the_answer_to_a_syn_is_sent_again_when_the_syn_is_sent_again() {
     // The SYN-ACK is lost.
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[1]);
     let script = wires.run(1);
@@ -356,7 +358,7 @@ fn several_connections_share_a_vc() {
 }
 
 #[test]
-fn a_query_is_answered_by_different_hosts_at_once() {
+fn different_hosts_answer_a_query_at_once() {
     let pairs: Vec<PairIndex> = (0..6).map(|i| PairIndex::new(2 * i)).collect();
     let mut wires = Wires::new(&network(6, fast_timer(), HowOpened::Handshake, queries(4, pairs, Duration::default())));
     wires.run(8);
@@ -386,7 +388,10 @@ fn answers_are_spread_over_the_time_after_a_query() {
     let late: Vec<f64> = wires
         .records()
         .iter()
-        .map(|record| ms(record.opened - results[GROUP].queries[record.query().expect("it answers") as usize].asked))
+        .map(|record| {
+            ms(record.opened
+                - results[GROUP].queries[record.query().expect("every record belongs to a query") as usize].asked)
+        })
         .collect();
     assert!(late.iter().all(|late| (0.0..=80.0).contains(late)));
     let mean = late.iter().sum::<f64>() / late.len() as f64;
@@ -420,22 +425,22 @@ fn marks_on_pure_acknowledgements_are_ignored() {
     let acks: Vec<u32> = frames.zip(0..).filter(|(line, _)| line.contains("ACK arrived")).map(|(_, n)| n).collect();
     assert_eq!(acks.len(), 4);
     assert_eq!(run(acks), unmarked);
-    assert_ne!(run((0..10).collect()), unmarked, "marks on segments are not ignored");
+    assert_ne!(run((0..10).collect()), unmarked, "marks on data segments reduce the window");
 }
 
 #[test]
-fn a_receiver_that_delays_acknowledgements_is_on_the_clock_of_its_host() {
+fn delayed_acknowledgements_of_a_receiver_follow_the_clock_of_its_host() {
     let options = TcpOptions { delayed_acks: DelayedAcks::On, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
     let script = wires.run(1);
     let (arrived, acknowledged) = (times(&script, "arrived 0")[0], times(&script, "ACK sent")[0]);
     assert!((0..=200).contains(&(acknowledged - arrived)), "{script:?}");
     assert!(acknowledged > arrived, "the acknowledgement waits for the tick");
-    assert!(wires.ends.clocks.iter().all(|clock| clock.flows.is_empty()), "closed connections have left");
+    assert!(wires.ends.clocks.iter().all(|clock| clock.flows.is_empty()), "closed connections use no memory");
 }
 
 #[test]
-fn memory_grows_with_open_connections_only() {
+fn memory_of_requests_grows_only_with_the_number_of_open_connections() {
     let mut arrivals = rare(512);
     if let Arrivals::Poisson { mean, .. } = &mut arrivals {
         *mean = Duration::from_milliseconds(1);
@@ -472,7 +477,7 @@ impl Observer for Count {
 
 #[test]
 #[should_panic(expected = "a phase per connection")]
-fn requests_share_the_clock_phase_of_their_host() {
+fn all_requests_of_a_host_share_its_clock_phase() {
     let options = TcpOptions { tick_phase: TickPhase::Random, ..fast_timer() };
     Wires::new(&network(1, options, HowOpened::Handshake, rare(512)));
 }

@@ -149,7 +149,7 @@ impl<'a> Engine<'a> {
                 let Fabric { lanes, event_list, .. } = &mut self.fabric;
                 let Delivery { vc, frame, cells, .. } = lanes.pop_frame(lane, event_list);
                 if cells > 0 {
-                    let place = self.fabric.plan.lanes[lane].expect("packets go to shaped ports");
+                    let place = self.fabric.plan.lanes[lane].expect("data packets of ABR VCs enter shaped ports");
                     let tagged = self.network.vcs[vc].tagged;
                     self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
                     return Ok(());
@@ -279,10 +279,11 @@ impl<'a> Engine<'a> {
             Phase::BeforeService => now,
             Phase::Timers => now + Span(1),
         };
-        let port = self.fabric.rate_control.port_mut(place.link).expect("packets are put into shaped ports");
+        let port = self.fabric.rate_control.port_mut(place.link).expect("data packets of ABR VCs enter shaped ports");
         if !port.on_packet_behind(place.label, packet, not_started) {
             self.take_back(place.link, not_started);
-            let port = self.fabric.rate_control.port_mut(place.link).expect("packets are put into shaped ports");
+            let port =
+                self.fabric.rate_control.port_mut(place.link).expect("data packets of ABR VCs enter shaped ports");
             port.on_packet(place.label, packet);
         }
         self.schedule_shaped(place.link, now);
@@ -292,7 +293,7 @@ impl<'a> Engine<'a> {
     /// happens in between.
     fn shape(&mut self, number: ShapedIndex, now: Time) {
         let link = self.fabric.plan.shaped[number];
-        let port = self.fabric.rate_control.port_mut(link).expect("the port has this role");
+        let port = self.fabric.rate_control.port_mut(link).expect("the port belongs to a shared memory");
         // All cells sent early have started by now; otherwise the next start would not be at `now`.
         port.take_back(now);
         let ahead = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
@@ -313,7 +314,7 @@ impl<'a> Engine<'a> {
     /// Takes back the cells a shaped port has sent early that would start at `now` or later. The caller must schedule
     /// the port again.
     pub(super) fn take_back(&mut self, link: LinkIndex, now: Time) {
-        let port = self.fabric.rate_control.port_mut(link).expect("only shaped ports give cells away");
+        let port = self.fabric.rate_control.port_mut(link).expect("only shaped ports return cells of a train");
         if let Some((label, cells)) = port.take_back(now) {
             let StageEnd::Port { port, input, .. } = self.fabric.plan.stages[link][label].end else {
                 unreachable!("cells are given away only to contended ports");
@@ -323,7 +324,9 @@ impl<'a> Engine<'a> {
     }
 
     pub(super) fn schedule_shaped(&mut self, link: LinkIndex, now: Time) {
-        let Role::Shaped(shaped) = self.fabric.plan.roles[link] else { unreachable!("the port has this role") };
+        let Role::Shaped(shaped) = self.fabric.plan.roles[link] else {
+            unreachable!("the port belongs to a shared memory")
+        };
         let start = self.fabric.rate_control.port(link).and_then(ShapedPort::next_start);
         self.fabric.event_list.set(Leaf::Shaped(shaped), start.map(|time| (time.max(now), Rank::Shape)));
     }
@@ -366,7 +369,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory has it";
+pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory stands for all its ports";
 
 /// Returns the longest lead of a shaped port's cells, if they may be sent early. All of them must go to contended
 /// ports, from which they can be taken back. None may be policed, because policing cannot be undone.

@@ -135,7 +135,7 @@ impl Key {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the link has 32 bits in the key")]
+    #[expect(clippy::cast_possible_truncation, reason = "the cast keeps the 32 bits of the link in the key")]
     pub(super) fn rank(self) -> Rank {
         let link = LinkIndex::new((self.0 >> LINK) as u32);
         match (self.0 >> KIND) as u64 & 7 {
@@ -188,7 +188,7 @@ impl TournamentTree {
 
     #[inline]
     pub(super) fn key(&self, leaf: usize) -> Key {
-        let keys = self.levels.last().expect("there is at least one level");
+        let keys = self.levels.last().expect("the event list has at least one level");
         keys[leaf / GROUP][leaf % GROUP]
     }
 
@@ -214,7 +214,7 @@ impl TournamentTree {
 }
 
 #[inline]
-#[expect(clippy::many_single_char_names, reason = "eight keys that differ only in their index")]
+#[expect(clippy::many_single_char_names, reason = "the eight keys differ only in their index")]
 fn least(group: &[Key; GROUP]) -> Key {
     let [a, b, c, d, e, f, g, h] = *group;
     a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_sort_by_time_then_rank_then_leaf_and_return_all_three() {
+    fn keys_of_events_sort_by_time_then_rank_then_leaf_and_return_all_three() {
         let mut rng = Stream::new(2, "event_list");
         let mut parts = |most: u32| {
             let leaf = [0, 1, Key::MAX_LEAVES - 1][rng.below(3) as usize];
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_event_is_the_smallest_after_any_changes() {
+    fn the_event_list_returns_the_earliest_event_after_any_changes() {
         let mut rng = Stream::new(1, "event_list");
         for size in [1, 2, 3, 8, 9, 13, 64, 65, 100] {
             let mut event_list = TournamentTree::new(size);

@@ -184,7 +184,7 @@ impl Fifo {
     }
 
     fn occupancy(&self) -> u32 {
-        u32::try_from(self.admitted.rest().len()).expect("a queue stays below 2^32 cells")
+        u32::try_from(self.admitted.rest().len()).expect("queues have fewer than 2^32 cells")
     }
 
     /// Returns the queue's tracker, updated with the longest and the shortest wait. When a cell arrives, the waiting
@@ -226,5 +226,5 @@ fn wait_for(cells: u32, cell_time: Span) -> u64 {
 }
 
 fn whole(cells: u64) -> u32 {
-    u32::try_from(cells).expect("a queue stays below 2^32 cells")
+    u32::try_from(cells).expect("queues have fewer than 2^32 cells")
 }

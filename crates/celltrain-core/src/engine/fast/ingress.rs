@@ -162,7 +162,7 @@ const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 impl Batch {
     /// Starts the next link, which may have no cells.
     fn begin_input(&mut self) {
-        self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
+        self.firsts.push(u32::try_from(self.cells.len()).expect("the number of waiting cells fits 32 bits"));
     }
 
     fn clear(&mut self) {
@@ -237,7 +237,7 @@ fn since(key: u64) -> Span {
     Span(key >> PLACE)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a place has 16 bits")]
+#[expect(clippy::cast_possible_truncation, reason = "the cast keeps the 16 bits of the index")]
 fn place(key: u64) -> usize {
     key as usize & (BATCH_CELLS - 1)
 }

@@ -79,7 +79,9 @@ impl Links {
     /// swaps them back.
     #[inline]
     pub(super) fn swap_trains(&mut self, port: PortIndex, trains: &mut Box<TrainIngress>) {
-        let Ingress::Trains(ours) = &mut self.ingress[port] else { unreachable!("trains come in at this port") };
+        let Ingress::Trains(ours) = &mut self.ingress[port] else {
+            unreachable!("cells arrive at this port in trains")
+        };
         std::mem::swap(ours, trains);
     }
 
@@ -226,7 +228,7 @@ pub(super) struct Stream {
     pub(super) is_elsewhere: bool,
 }
 
-const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "sizes on the design page");
+const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "the sizes are those on the design page");
 
 /// The form in which cells are in flight.
 pub(super) enum Way {
@@ -253,7 +255,7 @@ impl Stream {
 
     /// Returns the cells that will be sent to another partition.
     pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
-        debug_assert!(self.is_elsewhere, "cells that arrive here stay here");
+        debug_assert!(self.is_elsewhere, "cells that arrive at this port wait at this port");
         let Way::Cells(cells) = &self.way else { unreachable!("{ONE_BY_ONE}") };
         cells.rest()
     }
@@ -275,4 +277,4 @@ impl Stream {
     }
 }
 
-const ONE_BY_ONE: &str = "cells of a contended port come one by one";
+const ONE_BY_ONE: &str = "cells of a contended port arrive one by one";

@@ -227,7 +227,7 @@ impl OutputBuffer {
 
     /// Returns the part of the policy that follows cells. The policy must have one.
     fn follower(&mut self) -> &mut dyn CellFollower {
-        self.admission.follower().expect("the policy follows cells")
+        self.admission.follower().expect("the policy observes single cells")
     }
 
     /// Reports departures to a policy that follows cells. Called before it decides and before another cell enters.
@@ -235,7 +235,8 @@ impl OutputBuffer {
     pub(super) fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
-            self.follower().on_leave(u32::try_from(cells).expect("at most the waiting cells"));
+            self.follower()
+                .on_leave(u32::try_from(cells).expect("the number of cells is at most the number of waiting cells"));
         }
     }
 
@@ -421,7 +422,7 @@ impl OutputBuffer {
     /// `range`.
     #[inline]
     pub(super) fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
-        debug_assert!(!self.keeps_queue, "the order of cells has no effect");
+        debug_assert!(!self.keeps_queue, "the order of the cells must not have an effect here");
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         self.occupancy += cells;
         self.tracker.include(range);

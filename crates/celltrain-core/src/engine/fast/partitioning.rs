@@ -225,7 +225,7 @@ impl Connectivity {
                 let middle = given + work[group] / 2;
                 let partition =
                     usize::try_from(middle * partitions as u64 / all.max(1)).unwrap_or(usize::MAX).min(partitions - 1);
-                partition_of[group] = Some(u32::try_from(partition).expect("fewer partitions than nodes"));
+                partition_of[group] = Some(u32::try_from(partition).expect("there are fewer partitions than nodes"));
                 work_of[partition] += work[group];
                 given += work[group];
                 ring.extend(neighbours.get(&group).into_iter().flatten());
@@ -234,7 +234,7 @@ impl Connectivity {
         let most = work_of.iter().max()?;
         let is_even = most * partitions as u64 * QUARTERS <= all.saturating_mul(most_work)
             && work_of.iter().all(|&work| work > 0);
-        let of = |node: NodeIndex| partition_of[groups.of[node]].expect("every group was gone through");
+        let of = |node: NodeIndex| partition_of[groups.of[node]].expect("every group has been assigned to a partition");
         is_even.then(|| network.nodes.keys().map(of).collect())
     }
 

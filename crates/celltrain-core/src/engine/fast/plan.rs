@@ -165,9 +165,9 @@ impl MemoryPlan {
 
     /// Returns the end of a stage that leads from one link to a port.
     fn stage_end(&self, from: LinkIndex, place: MemoryPlace, label: Label) -> StageEnd {
-        let input = self.upstream.binary_search(&from).expect("the VC crosses both links");
+        let input = self.upstream.binary_search(&from).expect("the path of the VC contains both links");
         let label = Label::new(self.first_labels[place].number() + label.number());
-        let input = u32::try_from(input).expect("indices fit 32 bits");
+        let input = u32::try_from(input).expect("all indices fit 32 bits");
         StageEnd::Port { port: self.lead, input, label }
     }
 }
@@ -248,7 +248,7 @@ impl Plan {
             plan.roles.push(role);
         }
         for memory in &network.memories {
-            let lead = *memory.ports.iter().min().expect("a memory has ports");
+            let lead = *memory.ports.iter().min().expect("every memory has at least one port");
             let Role::Contended(lead) = plan.roles[lead] else {
                 unreachable!("a port in a memory counts as contended")
             };

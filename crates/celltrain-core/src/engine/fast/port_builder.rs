@@ -275,7 +275,9 @@ impl PortBuilder<'_> {
 
     fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
         let first = self.plan.memories[memory].lead;
-        let Ingress::Streams(row) = set.links.ingress[first] else { unreachable!("cells come to memories in streams") };
+        let Ingress::Streams(row) = set.links.ingress[first] else {
+            unreachable!("cells arrive at shared memories in streams")
+        };
         // Cells for this port arrive at the memory's first port.
         set.links.add_port(Ingress::Streams(row), Span(0));
         set.ports.push(ContendedPort::InMemory(first, place));

@@ -30,7 +30,9 @@ impl Engine<'_> {
         for &link in links {
             match self.fabric.plan.roles[link] {
                 Role::Host(number) => self.nics[number].start_range(now),
-                Role::Shaped(_) => self.fabric.rate_control.port_mut(link).expect("its role requires it").start_range(),
+                Role::Shaped(_) => {
+                    self.fabric.rate_control.port_mut(link).expect("a port with this role has this state").start_range()
+                }
                 Role::Contended(number) => self.queue_mut(number).start_range(),
                 Role::Transparent => unreachable!("ports whose range is read count as contended"),
             }
@@ -53,7 +55,7 @@ impl Engine<'_> {
         let end = |(link, role): (LinkIndex, &Role)| match *role {
             Role::Host(number) => PortEnd::in_order(self.nics[number].state(self.fabric.horizon)),
             Role::Shaped(_) => {
-                let port = self.fabric.rate_control.port(link).expect("its role requires it");
+                let port = self.fabric.rate_control.port(link).expect("a port with this role has this state");
                 PortEnd { state: port.state(), leave_later: TiVec::new() }
             }
             Role::Contended(number) => self.queue(number).end(),
@@ -86,14 +88,14 @@ impl Engine<'_> {
             // The cell arrives and leaves in the same instant, but counts as waiting in between.
             port.max_queue = port.max_queue.max(u32::from(passed > 0));
         }
-        let arrived = known - late_cells.last().expect("every path has an end");
+        let arrived = known - late_cells.last().expect("a lane without a later cell ends at a receiver");
         if let StageEnd::Shaped { lane, .. } = plan.stages[link][label].end {
             // Cells of a packet that is not yet whole wait for the rest.
-            let place = plan.lanes[lane].expect("the lane of a shaped port");
-            let port = rate_control.port(place.link).expect("the lane of a shaped port");
+            let place = plan.lanes[lane].expect("the event belongs to a shaped port");
+            let port = rate_control.port(place.link).expect("the event belongs to a shaped port");
             let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
             let port = &mut ends[place.link].state;
-            let came = came.expect("fewer than a packet has");
+            let came = came.expect("the number of cells is less than a packet has");
             port.counters[place.label].offered += u64::from(came);
             port.waiting[place.label] += came;
         }
@@ -165,7 +167,7 @@ impl Seen<'_> {
     }
 
     fn shaped(&self, link: LinkIndex) -> &ShapedPort {
-        self.engine.fabric.rate_control.port(link).expect("its role requires it")
+        self.engine.fabric.rate_control.port(link).expect("a port with this role has this state")
     }
 }
 

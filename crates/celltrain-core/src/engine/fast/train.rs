@@ -47,7 +47,7 @@ impl Train {
             1
         } else {
             let in_time = (until - self.next).0.div_ceil(self.period.0);
-            u32::try_from(in_time).expect("at most all of them")
+            u32::try_from(in_time).expect("the number of cells is at most the length of the train")
         }
     }
 
@@ -112,7 +112,7 @@ pub(super) struct Input {
 }
 
 pub(super) fn number(input: usize) -> u32 {
-    u32::try_from(input).expect("indices fit 32 bits")
+    u32::try_from(input).expect("all indices fit 32 bits")
 }
 
 impl TrainIngress {
@@ -196,7 +196,7 @@ impl InputArrival {
         Time((self.0 >> 64) as u64)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the input is the lowest 32 bits")]
+    #[expect(clippy::cast_possible_truncation, reason = "the cast keeps the lowest 32 bits, which are the input")]
     pub(super) fn input(self) -> u32 {
         self.0 as u32
     }
@@ -323,7 +323,7 @@ impl ArrivalOrder {
 
     pub(super) fn remove(&mut self, input: u32) {
         let mut place =
-            (0..self.len).find(|&i| self.at(i).input() == input).expect("an input with a train has a arrival");
+            (0..self.len).find(|&i| self.at(i).input() == input).expect("an input with a train has an arrival");
         while place + 1 < self.len {
             let (here, next) = (self.place(place), self.at(place + 1));
             self.ring[here] = next;
@@ -341,7 +341,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn arrivals_stay_in_order_after_any_changes() {
+    fn the_arrivals_of_a_train_stay_in_order_after_any_changes() {
         let mut rng = Stream::new(1, "turns");
         for inputs in [1, 2, 3, 7, 40] {
             let mut order = ArrivalOrder::new(inputs as usize);

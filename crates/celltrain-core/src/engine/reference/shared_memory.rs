@@ -123,7 +123,7 @@ enum Room {
 impl<'a> SharedMemory<'a> {
     fn new(number: MemoryIndex, network: &'a Network, routing: &Routing) -> Self {
         let config = &network.memories[number];
-        let first_port = config.ports.iter().copied().min().expect("a memory has ports");
+        let first_port = config.ports.iter().copied().min().expect("every memory has at least one port");
         let times = LinkTimes::of(network, network.clock());
         let inputs = routing.inputs[network.links[first_port].from].iter();
         let stream = Stream::new(network.seed, &format!("memory/{}/ties", config.name));
@@ -214,7 +214,9 @@ impl<'a> SharedMemory<'a> {
                 }
                 emit(AtMemory::Port(link, occupancy, PortEvent::Lost(loss)));
             }
-            Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
+            Verdict::DiscardHeld(_) | Verdict::PushOut => {
+                unreachable!("no VCs merge here, and the decision of the memory is final")
+            }
         }
         self.emit_pauses(now, &mut emit);
     }

@@ -29,7 +29,7 @@ fn message<T: fmt::Debug>(refused: Result<T, SimulationError>) -> String {
 }
 
 #[test]
-fn stepping_gives_the_result_of_an_uninterrupted_run() {
+fn a_simulation_run_in_steps_gives_the_result_of_an_uninterrupted_run() {
     let mut network = lan("50ms");
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(11)), to: Some(Duration::from_milliseconds(37)) };
@@ -47,7 +47,7 @@ fn stepping_gives_the_result_of_an_uninterrupted_run() {
 }
 
 #[test]
-fn a_snapshot_is_the_result_of_a_run_that_ends_there() {
+fn a_snapshot_at_an_instant_is_the_result_of_a_run_that_ends_at_this_instant() {
     let (network, short) = (lan("50ms"), lan("20ms"));
     let end = Engine::Reference.run(&short, &mut Nothing, |_| true).unwrap();
     assert_eq!(network.clock(), short.clock());
@@ -62,7 +62,7 @@ fn a_snapshot_is_the_result_of_a_run_that_ends_there() {
 }
 
 #[test]
-fn an_injected_frame_takes_the_time_of_its_cells_and_its_links() {
+fn an_injected_frame_arrives_after_the_transmission_and_propagation_times_of_its_path() {
     // 1500 bytes with LLC/SNAP take 32 cells. In units of 1/97.2 MHz, a cell takes 265 and the delay of a link is 486.
     // The frame takes 34 cell times and three link delays.
     let mut network = lan("50ms");
@@ -76,7 +76,7 @@ fn an_injected_frame_takes_the_time_of_its_cells_and_its_links() {
         assert_eq!(simulation.take_deliveries(), []);
         simulation.advance(arrival).unwrap();
         assert_eq!(simulation.take_deliveries(), [Delivered { time: arrival, vc: DATA, tag: 7 }]);
-        assert_eq!(simulation.take_deliveries(), [], "each is returned once");
+        assert_eq!(simulation.take_deliveries(), [], "each delivered frame is returned once");
         let cells = simulation.snapshot().unwrap().cells;
         assert_eq!((cells.offered, cells.delivered, cells.in_flight), (32, 32, 0));
     });
@@ -100,7 +100,7 @@ fn frames_injected_at_one_instant_leave_in_order_through_a_busy_port() {
 }
 
 #[test]
-fn an_injection_changes_the_fingerprint_and_both_engines_agree_on_it() {
+fn injecting_a_frame_changes_the_fingerprint_equally_on_both_engines() {
     let network = lan("50ms");
     let plain = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap().fingerprint;
     let mut found = Vec::new();
@@ -114,7 +114,7 @@ fn an_injection_changes_the_fingerprint_and_both_engines_agree_on_it() {
 }
 
 #[test]
-fn a_step_backwards_or_past_the_end_is_refused() {
+fn a_step_to_an_earlier_time_or_past_the_end_of_the_run_is_refused() {
     let network = lan("50ms");
     each_engine(&network, |mut simulation| {
         let time = |ms| simulation.clock().time(Duration::from_milliseconds(ms));
@@ -129,7 +129,7 @@ fn a_step_backwards_or_past_the_end_is_refused() {
 }
 
 #[test]
-fn a_frame_for_an_unknown_vc_or_another_hosts_vc_is_refused() {
+fn injecting_a_frame_on_an_unknown_vc_or_on_the_vc_of_another_host_is_refused() {
     let network = lan("50ms");
     each_engine(&network, |mut simulation| {
         let other = simulation.inject(NodeIndex::new(3), DATA, 40, 1);
@@ -138,12 +138,12 @@ fn a_frame_for_an_unknown_vc_or_another_hosts_vc_is_refused() {
         assert_eq!(message(nowhere), "cannot inject a frame on VC vc0 at node 99: it starts at source1");
         let unknown = simulation.inject(SOURCE, VcIndex::new(4), 40, 1);
         assert_eq!(message(unknown), "there is no VC 4: the network has 4, numbered from 0");
-        assert_eq!(simulation.snapshot().unwrap().cells.offered, 24, "only data sent by the flows");
+        assert_eq!(simulation.snapshot().unwrap().cells.offered, 24, "only data of the flows is counted");
     });
 }
 
 #[test]
-fn a_frame_longer_than_its_vc_may_carry_is_refused() {
+fn injecting_a_frame_longer_than_its_vc_allows_is_refused() {
     let contract = |mfs| Gfr {
         mcr: BitRate::from_bits_per_second(1_000_000),
         pcr: None,

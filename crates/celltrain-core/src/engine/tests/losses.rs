@@ -74,7 +74,7 @@ impl Probe for Seen {
 fn seen(network: &Network) -> Seen {
     run(network);
     let mut seen = Seen::default();
-    Engine::Reference.run(network, &mut seen, |_| true).expect("nothing interrupts it");
+    Engine::Reference.run(network, &mut seen, |_| true).expect("nothing cancels this run");
     seen
 }
 
@@ -90,7 +90,7 @@ fn exactly_the_listed_packets_are_lost() {
             lost.iter().map(|&(_, frame, number)| (frame, number)).collect::<Vec<_>>(),
             [(0, 0), (3, 3), (4, 4)]
         );
-        assert_eq!((lost_cells, failed.len()), (9, 0), "nothing of them arrives");
+        assert_eq!((lost_cells, failed.len()), (9, 0), "no cell of the lost packets arrives");
         // The first cell is lost at the instant at which it would arrive: in units of 1/97.2 MHz, a cell takes 265 and a
         // delay 486.
         let hops = [FROM_SOURCE, N_SOURCE_BOTTLENECK, LinkIndex::new(4)].iter().position(|&hop| hop == link).unwrap();
@@ -162,7 +162,7 @@ fn a_lost_cell_damages_its_frame_and_a_lost_last_cell_also_the_next_frame() {
 }
 
 #[test]
-fn every_rule_also_counts_packets_that_other_rules_lose() {
+fn every_loss_rule_also_counts_packets_that_other_rules_lose() {
     let mut network = packets("1ms");
     let every = |period, first| LossPattern::Every { period, first };
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, every(4, 1));
@@ -173,7 +173,7 @@ fn every_rule_also_counts_packets_that_other_rules_lose() {
 }
 
 #[test]
-fn the_next_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted() {
+fn a_later_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "20ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -192,7 +192,7 @@ fn the_next_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted()
 }
 
 #[test]
-fn a_probability_is_the_share_that_is_lost_and_each_rule_draws_for_itself() {
+fn a_loss_rule_loses_its_probability_of_the_packets_with_its_own_random_numbers() {
     let network = |seed, shares: &[(LinkIndex, f64)]| {
         let mut network = packets("400ms");
         network.seed = seed;
@@ -206,7 +206,7 @@ fn a_probability_is_the_share_that_is_lost_and_each_rule_draws_for_itself() {
     let LossCounters { came, lost, .. } = first.losses.raw[0].counters;
     // 8 Mb are 18,868 cells, of which 1887 are lost with a standard deviation of 41.
     assert!(came.abs_diff(18_868) < 3 && lost.abs_diff(1887) < 5 * 41, "{lost} of {came}");
-    assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "another seed, other losses");
+    assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "another seed gives other losses");
     let both = of(1, &[(FROM_SOURCE, 0.1), (N_SOURCE_BOTTLENECK, 0.5)]);
     assert_eq!(both.losses.raw.iter().find(|of| of.name.starts_with("source")), Some(&first.losses.raw[0]));
     let [without, nothing_lost] = [of(1, &[]), of(1, &[(FROM_SOURCE, 0.0)])];
@@ -218,7 +218,7 @@ fn a_probability_is_the_share_that_is_lost_and_each_rule_draws_for_itself() {
 }
 
 #[test]
-fn a_link_with_two_states_loses_the_shares_and_bursts_of_its_markov_chain() {
+fn a_link_with_two_states_has_the_loss_ratios_and_burst_lengths_of_its_markov_chain() {
     let (p, r) = (0.02, 0.25);
     let mut network = packets("4s");
     let model = GilbertElliott { p, r, good: 0.0, bad: 1.0 };
@@ -232,7 +232,7 @@ fn a_link_with_two_states_loses_the_shares_and_bursts_of_its_markov_chain() {
 }
 
 #[test]
-fn bursts_of_losses_last_as_long_as_the_bad_state() {
+fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
     let (p, r, cells) = (0.02, 0.25, 400_000);
     let mut losses = LinkLosses::new(FROM_SOURCE, 1);
     let pattern = LossPattern::GilbertElliott(GilbertElliott { p, r, good: 0.0, bad: 1.0 });

@@ -92,12 +92,15 @@ fn goodput_and_efficiency_count_the_bytes_of_requests() {
     assert!(bytes >= complete.map(of_records).sum::<u64>());
     assert!((result.goodput_mbps / (bytes as f64 * 8.0 / 0.3 / 1e6) - 1.0).abs() < 1e-12);
     let most = 155.52 * 512.0 / (12.0 * 53.0);
-    assert!((result.efficiency / (result.goodput_mbps / most) - 1.0).abs() < 1e-12, "all cross the bottleneck");
+    assert!(
+        (result.efficiency / (result.goodput_mbps / most) - 1.0).abs() < 1e-12,
+        "all requests cross the bottleneck"
+    );
     assert_eq!((result.fairness, result.flows.len()), (None, 0));
 }
 
 #[test]
-fn requests_that_open_in_the_measuring_window_are_followed_to_the_end() {
+fn requests_that_start_in_the_measuring_window_are_measured_until_they_end() {
     let whole = run(&web(None, "300ms"));
     let mut network = web(None, "300ms");
     let [from, to] = [100, 200].map(Duration::from_milliseconds);
@@ -115,19 +118,22 @@ fn requests_that_open_in_the_measuring_window_are_followed_to_the_end() {
     }
     let asked =
         |result: &RunResult| result.requests[QUERIES].queries.iter().map(|query| query.asked).collect::<Vec<_>>();
-    assert_eq!(part.requests[QUERIES].first_query, 5, "the queries at 20, 40, 60, 80 and 100 ms are before");
+    assert_eq!(
+        part.requests[QUERIES].first_query, 5,
+        "the queries at 20, 40, 60, 80 and 100 ms come before the window"
+    );
     assert_eq!(asked(&part), asked(&whole)[5..10]);
     assert_eq!(part.fingerprint, whole.fingerprint);
-    let last = part.requests[WEB].records.last().expect("there are some");
-    assert!(last.completed() > Some(whole.requests[WEB].clock.time(to)), "it is followed beyond the window");
+    let last = part.requests[WEB].records.last().expect("the run has records of requests");
+    assert!(last.completed() > Some(whole.requests[WEB].clock.time(to)), "the request is followed beyond the window");
 }
 
 #[test]
-fn a_network_with_requests_is_one_partition() {
+fn a_network_with_requests_runs_as_a_single_partition() {
     let network = web(None, "10ms");
     let options = ParallelOptions { threads: 2, at_any_cost: true };
     let parts = Engine::run_in_partitions(PortMode::Planned, options, &network, |_| true);
-    assert_eq!(parts.expect("nothing interrupts it"), None);
+    assert_eq!(parts.expect("nothing cancels this run"), None);
 }
 
 #[test]

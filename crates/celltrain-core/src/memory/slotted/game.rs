@@ -65,8 +65,9 @@ impl Game {
             numbers[*a as usize * side + *b as usize] = number;
         }
         let number = |[a, b]: Queues| numbers[a as usize * side + b as usize];
-        let state =
-            |policy: usize, adversary: usize| u32::try_from(policy * queues.len() + adversary).expect("few states");
+        let state = |policy: usize, adversary: usize| {
+            u32::try_from(policy * queues.len() + adversary).expect("the number of states fits 32 bits")
+        };
         let after_arrival: Vec<[usize; 2]> =
             queues.iter().map(|&queues| [0, 1].map(|port| number(rule(queues, port)))).collect();
         let after_slot: Vec<(usize, u64)> = queues
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_depends_on_the_smaller_half_of_the_memory_and_not_on_ties() {
+    fn the_competitive_ratio_depends_on_the_smaller_half_of_the_memory_and_not_on_ties() {
         for cells in 2..=11 {
             for tie in [Tie::First, Tie::Second, Tie::Arriving, Tie::Other] {
                 let found = ratio_of_rule(cells, |queues, port| longest_queue_drop(cells, tie, queues, port));
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_follows_the_rule() {
+    fn longest_queue_drop_in_the_game_follows_its_rule() {
         for (variant, tie) in [(Variant::TailLowest, Tie::First), (Variant::HeadHighest, Tie::Second)] {
             let policy = longest_queue_drop::Config { variant }.into();
             for cells in 1..=7 {
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_refuses_every_cell_has_no_ratio() {
+    fn a_policy_that_refuses_every_cell_has_no_competitive_ratio() {
         assert_eq!(ratio_of_rule(3, |queues, _| queues), None);
     }
 }

@@ -90,7 +90,7 @@ impl Pattern {
     }
 
     fn set(&self) -> u32 {
-        u32::try_from(self.ports.len()).expect("ports fit 32 bits")
+        u32::try_from(self.ports.len()).expect("the number of ports fits 32 bits")
     }
 
     /// Changes one property of one port, of some ports in a row, or of all.
@@ -115,7 +115,7 @@ impl Pattern {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "negative values become 0")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casting a negative value gives 0")]
 fn rounded(value: f64) -> u32 {
     (value + 0.5) as u32
 }

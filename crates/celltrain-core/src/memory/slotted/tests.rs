@@ -48,7 +48,7 @@ impl Exhaustive<'_> {
 proptest! {
     /// The greedy algorithm is as good as the best of all schedules.
     #[test]
-    fn the_optimum_matches_an_exhaustive_search(
+    fn the_computed_optimum_matches_an_exhaustive_search(
         cells in 1..7u32,
         ports in 1..4u32,
         bursts in bursts(9, 3, 5, 12),
@@ -61,7 +61,7 @@ proptest! {
 
     /// The arrivals of the best schedule are among the offered arrivals, and all of them find room.
     #[test]
-    fn the_best_schedule_can_be_carried_out(cells in 1..40u32, bursts in bursts(60, 6, 40, 60)) {
+    fn the_optimal_schedule_never_exceeds_the_memory(cells in 1..40u32, bursts in bursts(60, 6, 40, 60)) {
         let schedule = best_schedule(cells, 6, &bursts);
         prop_assert!(loses_nothing(cells, 6, &schedule));
         for taken in schedule {
@@ -72,7 +72,7 @@ proptest! {
 
     /// No policy is better than the optimum, and none breaks its published bound.
     #[test]
-    fn every_policy_stays_within_its_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
+    fn every_memory_policy_stays_within_its_published_competitive_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
         let bursts: Vec<Burst> = bursts.into_iter().filter(|burst| burst.port < ports).collect();
         for policy in MemoryPolicyConfig::samples() {
             let found = ratio(&policy, cells, ports, &bursts);
@@ -100,7 +100,7 @@ fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
         bounds.push((harmonic::Config {}.into(), 2.0 + n.ln()));
     }
     // Kobayashi, Miyazaki and Okabe 2007.
-    let k = (1..=ports).map(|k| cells / k + k - 1).min().expect("a switch has ports");
+    let k = (1..=ports).map(|k| cells / k + k - 1).min().expect("every switch has at least one port");
     let with_few_cells = 2.0 - f64::from(k) / f64::from(cells);
     for variant in [Variant::TailLowest, Variant::HeadHighest] {
         bounds.push((longest_queue_drop::Config { variant }.into(), with_few_cells.min(1.707)));
@@ -109,7 +109,7 @@ fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
 }
 
 #[test]
-fn harmonic_exceeds_its_bound_if_the_memory_is_small() {
+fn harmonic_exceeds_its_published_bound_if_the_memory_is_small() {
     // H_4 = 25/12, so a lone queue stops at 48/25 cells.
     let bursts = [Burst { slot: 0, port: 0, cells: 4 }];
     let found = ratio(&harmonic::Config {}.into(), 4, 4, &bursts).unwrap();
@@ -117,14 +117,18 @@ fn harmonic_exceeds_its_bound_if_the_memory_is_small() {
 }
 
 #[test]
-fn the_search_stays_within_the_bounds_and_finds_the_known_worst_case() {
+fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_known_worst_case() {
     let start = Pattern::staggered(60, 6, 4);
     for (policy, bound) in bounds(start.cells, start.all_ports()) {
         let first = start.ratio(&policy).unwrap();
         let (pattern, found) = search(&policy, start.clone(), 60, 1).unwrap();
         assert!(first < found && found.value() <= bound, "{policy:?}: {first} {found} {bound}");
         assert_eq!(pattern.ratio(&policy), Some(found));
-        assert_eq!(search(&policy, start.clone(), 60, 1), Some((pattern, found)), "the same seed finds the same");
+        assert_eq!(
+            search(&policy, start.clone(), 60, 1),
+            Some((pattern, found)),
+            "the same seed gives the same search result"
+        );
     }
 }
 
@@ -151,7 +155,7 @@ fn complete_sharing_with_n_ports_sends_little_more_than_an_nth_of_the_optimum() 
 /// The ratio exceeds the lower bound of Bochkov and others, 1.44546, for arrivals whose best schedule can be carried
 /// out.
 #[test]
-#[ignore = "long: the nightly job runs it"]
+#[ignore = "slow; the nightly job runs this test"]
 fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
     let pattern = Pattern { period: 2400, ..Pattern::staggered(8000, 256, 12) };
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
@@ -163,7 +167,7 @@ fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
 /// With twice as many ports, one long round takes twice as long. The cells of the additional part have the ratio of the
 /// limit.
 #[test]
-fn a_longer_round_approaches_the_limit() {
+fn longer_rounds_of_the_worst_case_input_approach_the_limit_of_the_ratio() {
     let policy = longest_queue_drop::Config::default().into();
     let [small, large] = [64, 128].map(|ports| {
         let pattern = Pattern { period: 3200, ..Pattern::staggered(1600, ports, 1) };
@@ -179,7 +183,7 @@ fn a_longer_round_approaches_the_limit() {
 /// once, and port 1 gets a cell in every slot. The best schedule takes three of port 0's cells, and all but one of port
 /// 1's.
 #[test]
-fn a_port_that_is_always_busy_costs_longest_queue_drop_the_cells_of_the_other() {
+fn next_to_an_always_busy_port_longest_queue_drop_loses_the_cells_of_the_other_port() {
     let mut bursts = vec![Burst { slot: 0, port: 1, cells: 1 }];
     for slot in 0..6 {
         bursts.push(Burst { slot, port: 1, cells: 1 });
@@ -241,7 +245,7 @@ fn saturated_queues_with_unequal_alphas_settle_at_the_fixed_point() {
 /// not count, queue i (from 0) stops at alpha (B + S - i) / (1 + alpha S), rounded down; if it counts, at alpha (B + S
 /// - 1 - i) / (1 + alpha S), rounded down.
 #[test]
-fn queues_that_fill_in_turn_stop_at_the_fixed_point_to_the_cell() {
+fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their_policy() {
     // Alpha is p / 2^q, so that whole numbers express it exactly.
     for (p, q) in [(1_u32, 0), (1, 1), (1, 3), (3, 1), (2, 0), (8, 0)] {
         for (cells, queues) in [(1, 1), (97, 1), (96, 2), (97, 3), (500, 7), (8000, 8)] {
@@ -266,7 +270,7 @@ fn queues_that_fill_in_turn_stop_at_the_fixed_point_to_the_cell() {
 /// Queues with unequal alphas that are filled one after the other, as tests of real switches do: each stops at
 /// `alpha_i` (B - used) / (1 + `alpha_i`), rounded down, where `used` is what the queues before it hold.
 #[test]
-fn queues_filled_in_turn_stop_exactly_at_the_remaining_space() {
+fn queues_that_fill_one_after_the_other_stop_exactly_at_the_space_that_is_left() {
     let powers = [(1_u32, 0), (1, 1), (4, 0), (1, 3), (1, 0)];
     let infos: TiVec<PoolQueue, QueueInfo> = (0..)
         .zip(powers)
@@ -303,8 +307,11 @@ fn follow_lqd(cells: u32, ports: u32, arrivals: impl Iterator<Item = (u32, u32)>
         let port = port as usize;
         thresholds[port] += 1;
         if thresholds.iter().sum::<u32>() > cells {
-            let longest = thresholds.iter().copied().max().expect("a switch has ports");
-            *thresholds.iter_mut().find(|threshold| **threshold == longest).expect("one is longest") -= 1;
+            let longest = thresholds.iter().copied().max().expect("every switch has at least one port");
+            *thresholds
+                .iter_mut()
+                .find(|threshold| **threshold == longest)
+                .expect("one threshold equals the maximum") -= 1;
         }
         if queues.iter().sum::<u32>() < cells && queues[port] < thresholds[port] {
             queues[port] += 1;
@@ -318,7 +325,7 @@ proptest! {
     /// Credence's bound, min(1.707 eta, N). The error eta is the ratio of longest queue drop to `FollowLQD` without
     /// the cells that are predicted to be lost (Addanki, Pacut and Schmid 2024, definition 1).
     #[test]
-    fn credence_stays_within_its_bound(
+    fn credence_stays_within_its_published_competitive_bound(
         cells in 1..40u32,
         ports in 2..7u32,
         bursts in bursts(60, 6, 40, 60),

@@ -25,7 +25,10 @@ pub(super) struct Running {
     pub(super) replaced: u64,
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: places of names, and counts of cells that are there")]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "no overflow: these are indices of names and counts of waiting cells"
+)]
 impl Running {
     /// Creates the policy of a port crossed by VCs with these names.
     ///
@@ -105,7 +108,7 @@ impl Running {
     }
 }
 
-#[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that are there")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are counts of waiting cells")]
 impl CellFollower for Running {
     fn on_enter(&mut self, _vc: Label, cells: u32) {
         for _ in 0..cells {

@@ -99,9 +99,9 @@ impl Rules {
         let texts = Texts { vcs, ..config.texts(&questions, &events) };
         let rules::Rules { answers, updates, registers, by_vc, per_vc, has_constants_by_vc, names, replaced } =
             texts.compile(&AtPort { port_info, vcs })?;
-        let [admit] = <[Program; 1]>::try_from(answers).expect("a program for the question");
+        let [admit] = <[Program; 1]>::try_from(answers).expect("the program for the decision was compiled");
         let [on_frame, on_admission, on_refusal, on_departure, on_cells] =
-            <[Updates; 5]>::try_from(updates).expect("updates for every event");
+            <[Updates; 5]>::try_from(updates).expect("the array has the updates of every event");
         let is_of_place = ["C", "V"].into_iter().any(|name| names.contains(name));
         Ok(Self {
             admit,
@@ -137,7 +137,8 @@ impl Rules {
     /// marked as the same everywhere, because other ports may differ.
     pub(super) fn admit_all() -> Self {
         let config: Table = Table { admit: "true".into(), ..Table::default() };
-        let rules = Self::of(&config, &PortInfo::unknown(), Some(&[])).expect("a constant condition can be parsed");
+        let rules =
+            Self::of(&config, &PortInfo::unknown(), Some(&[])).expect("the constant condition is a valid formula");
         Self { is_the_same_everywhere: false, ..rules }
     }
 

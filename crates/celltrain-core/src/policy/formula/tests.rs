@@ -47,16 +47,16 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
         assert_eq!(answer, theirs.admit_frame(&view, vc, &mut same), "{view:?} of {vc:?}");
         admitted += u32::from(answer);
     }
-    assert_eq!(rng.next_u64(), same.next_u64(), "both draw the same");
+    assert_eq!(rng.next_u64(), same.next_u64(), "both policies draw the same random numbers");
     assert_eq!(ours.replaced_results(), 0);
     assert!(
         (rounds / 100..rounds * 99 / 100).contains(&admitted),
-        "{admitted} of {rounds} admitted: both answers occur"
+        "{admitted} of {rounds} frames admitted: both decisions occur"
     );
 }
 
 #[test]
-fn an_average_is_updated_before_a_frame_is_judged() {
+fn a_formulas_average_is_updated_before_the_decision_about_a_frame() {
     let mut config = formula("average <= 3", &[]);
     config.state = state(&[("average", 0.0)]);
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
@@ -73,7 +73,7 @@ fn an_average_is_updated_before_a_frame_is_judged() {
 }
 
 #[test]
-fn the_fate_of_a_frame_changes_only_the_state_of_its_vc() {
+fn admitting_or_refusing_a_frame_changes_only_the_state_of_its_vc() {
     let mut config = formula("taken < 2", &[]);
     config.vc_state = state(&[("taken", 0.0)]);
     config.on_admission = table(&[("taken", "taken + 1")]);
@@ -101,11 +101,7 @@ fn departing_cells_and_every_nth_arrival_update_the_state() {
     bench.offer_frame(0, 3);
     bench.take(2);
     bench.offer_frame(0, 3);
-    assert_eq!(
-        bench.port.occupancy(),
-        4,
-        "two have gone; X was 2 and 4 at every second cell that entered, 3 at the sixth"
-    );
+    assert_eq!(bench.port.occupancy(), 4, "the state after two departures and six arrivals is wrong");
     bench.offer_frame(0, 1);
     assert_eq!(bench.port.occupancy(), 5);
     bench.take(1);
@@ -130,14 +126,14 @@ fn the_engine_skips_a_formula_that_always_admits_into_an_empty_queue() {
     assert!(empty(&formula("X <= 0.9 * K", &[]), &[]));
     assert!(!empty(&formula("X > 3", &[]), &[]));
     assert!(!empty(&formula("not tagged", &[]), &[]));
-    assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "it draws for others");
+    assert!(!empty(&formula("X <= 3 or random() < 0.5", &[]), &[]), "other frames draw random numbers");
     assert!(!empty(&formula("Y / X < 2", &[]), &[]), "replaced results are counted");
     assert!(!empty(&formula("X <= C * 1 ms", &[]), &[]), "ports differ");
     assert!(!empty(&formula("now < 1 or X < 3", &[]), &[]));
     assert!(!empty(&sample(1000), &["vc0"]), "it has state");
     let mut config = formula("X <= share", &[("share", text("K / sum(W)"))]);
     config.constants.insert("W".into(), Constant::Value(PerVc::from([("default", 2.0)])));
-    assert!(!empty(&config, &[]), "without VCs it cannot be read");
+    assert!(!empty(&config, &[]), "a formula with V cannot be read without VCs");
     assert_eq!(formula("true", &[]).build(1000, &[]).admits_up_to(), Some(u32::MAX));
     assert_eq!(formula("X < 3", &[]).build(1000, &[]).admits_up_to(), Some(0));
     assert!(!formula("X < 3", &[]).build(1000, &[]).reads_counts());
@@ -145,7 +141,7 @@ fn the_engine_skips_a_formula_that_always_admits_into_an_empty_queue() {
 }
 
 #[test]
-fn the_ports_rate_and_the_clock_are_known() {
+fn a_formula_can_use_the_rate_of_the_port_and_the_time() {
     let config = formula("X <= C * 10 ms and now < 2 s", &[]);
     let mut policy = config.build(1000, &["vc0"]);
     policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 5000.0, units_per_second: 1e6 });
@@ -156,7 +152,7 @@ fn the_ports_rate_and_the_clock_are_known() {
 }
 
 #[test]
-fn the_action_at_a_full_buffer_is_configurable() {
+fn a_policy_written_as_a_formula_can_set_the_action_at_a_full_buffer() {
     let overflow = |when_full| {
         let mut config = formula("true", &[]);
         config.when_full = when_full;
@@ -173,7 +169,7 @@ fn the_action_at_a_full_buffer_is_configurable() {
 }
 
 #[test]
-fn a_quantity_that_the_port_lacks_is_refused_with_its_key() {
+fn a_formula_with_a_quantity_that_the_port_lacks_is_refused_with_its_key() {
     let with = |change: fn(&mut Config)| {
         let mut config = formula("X <= 3", &[]);
         config.state = state(&[("sum_of", 0.0)]);
@@ -213,7 +209,7 @@ fn a_quantity_that_the_port_lacks_is_refused_with_its_key() {
 }
 
 #[test]
-fn a_formula_of_the_rate_is_checked_once_the_rate_is_known() {
+fn a_formula_that_uses_the_rate_is_checked_once_the_rate_is_known() {
     let config =
         formula("X <= c", &[("a", text("C * 1 s - 1 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))]);
     assert_eq!(config.check(Some(10), &[]), []);
@@ -250,7 +246,7 @@ impl Configure for DynamicThresholdConfig {
 }
 
 #[test]
-fn dynamic_threshold_is_a_formula() {
+fn dynamic_threshold_can_be_written_as_a_formula() {
     for alpha in [1.0, 0.5, 0.1, 2.7, 1.0 / 3.0] {
         let ours = formula("Y < alpha * (K - X)", &[("alpha", number(alpha))]);
         is_the_same(&ours, &DynamicThresholdConfig(alpha), 1000);
@@ -258,7 +254,7 @@ fn dynamic_threshold_is_a_formula() {
 }
 
 #[test]
-fn the_page_lists_the_words_of_the_language() {
+fn the_page_lists_every_word_of_the_formula_language() {
     use celltrain_formula::language::{FUNCTIONS, OPERATORS};
     let rows = |head: &str, rows: Vec<[String; 2]>| {
         let rows = rows.into_iter().map(|[word, about]| format!("| `{word}` | {about} |\n"));
@@ -282,11 +278,14 @@ fn the_page_lists_the_words_of_the_language() {
     ] {
         let begin = format!("<!-- table: {table} -->\n");
         let start = written.find(&begin).expect("the table has its place") + begin.len();
-        let end = start + written[start..].find("<!-- end -->").expect("the table ends");
+        let end = start + written[start..].find("<!-- end -->").expect("the table ends with a marker");
         written.replace_range(start..end, &text);
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {
         std::fs::write(path, &written).unwrap();
     }
-    assert!(page == written, "stale: CELLTRAIN_BLESS=1 cargo test -p celltrain-core --lib the_page_lists writes it");
+    assert!(
+        page == written,
+        "the page is out of date: CELLTRAIN_BLESS=1 cargo test -p celltrain-core --lib the_page_lists updates it"
+    );
 }

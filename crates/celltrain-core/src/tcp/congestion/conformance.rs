@@ -67,7 +67,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(11) })]
 
     #[test]
-    fn an_acknowledgement_shrinks_no_window_and_congestion_grows_none(operations in operations(), capped in any::<bool>()) {
+    fn no_acknowledgement_shrinks_a_window_and_no_congestion_signal_grows_one(operations in operations(), capped in any::<bool>()) {
         let growth = if capped { WindowGrowth::Capped } else { WindowGrowth::Uncapped };
         for &congestion in Congestion::ALL {
             let name = congestion.name();
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_events_give_the_same_windows(operations in operations()) {
+    fn a_congestion_control_gives_the_same_windows_for_the_same_events(operations in operations()) {
         for &congestion in Congestion::ALL {
             let run = || {
                 let mut windows = Windows::new(&options(congestion, WindowGrowth::Uncapped), CLOCK);
@@ -124,7 +124,7 @@ proptest! {
 }
 
 #[test]
-fn every_control_leaves_a_share_of_every_window() {
+fn every_congestion_control_keeps_part_of_the_window_after_a_congestion_signal() {
     for &congestion in Congestion::ALL {
         let control = congestion.control(&TcpOptions::default(), CLOCK);
         for window in [1.0, 2.0, 10.0, 1e3, 1e6] {
@@ -135,7 +135,7 @@ fn every_control_leaves_a_share_of_every_window() {
 }
 
 #[test]
-fn every_rule_of_ssthresh_asks_the_control_for_its_share() {
+fn every_ssthresh_rule_uses_the_reduction_factor_of_the_congestion_control() {
     for &congestion in Congestion::ALL {
         let share = congestion.control(&TcpOptions::default(), CLOCK).decrease(80.0);
         for rule in [SsthreshRule::HalfOfCwnd, SsthreshRule::HalfOfWindow, SsthreshRule::HalfOfFlight] {
@@ -148,7 +148,7 @@ fn every_rule_of_ssthresh_asks_the_control_for_its_share() {
 }
 
 #[test]
-fn every_control_has_its_keyword_in_scenarios() {
+fn every_congestion_control_can_be_chosen_by_its_keyword() {
     for (&congestion, &name) in Congestion::ALL.iter().zip(Congestion::NAMES) {
         assert_eq!(serde_json::to_value(congestion).unwrap(), name);
         assert_eq!(congestion.name(), name);

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cube_of_a_cube_root_is_the_number() {
+    fn the_cube_of_a_computed_cube_root_is_the_original_number() {
         for (x, root) in
             [(0.0, 0.0), (1.0, 1.0), (27.0, 3.0), (0.001, 0.1), (1e9, 1000.0), (75.0, 4.217_163_326_508_746)]
         {

@@ -75,24 +75,24 @@ mod tests {
     }
 
     #[test]
-    fn alpha_starts_at_one_and_moves_by_a_sixteenth_of_the_difference() {
+    fn the_alpha_of_dctcp_starts_at_one_and_moves_by_a_sixteenth_of_the_difference() {
         assert_eq!(alpha(&[]), 1.0);
         assert_eq!(alpha(&[10, 10]), 1.0);
         assert_eq!(alpha(&[0]), 0.9375);
-        assert_eq!(alpha(&[10, 0]), 0.9375, "each window counts alone");
+        assert_eq!(alpha(&[10, 0]), 0.9375, "each window is counted separately");
         assert_eq!(alpha(&[5]), 1.0 - 0.5 / 16.0);
         assert!((alpha(&[3; 400]) - 0.3).abs() < 1e-9);
     }
 
     #[test]
-    fn a_window_without_acknowledgements_leaves_it() {
+    fn the_alpha_of_dctcp_stays_the_same_in_a_window_without_acknowledgements() {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         control.on_window_acknowledged();
         assert_eq!(control.alpha, 1.0);
     }
 
     #[test]
-    fn a_mark_takes_half_of_alpha_and_a_loss_half() {
+    fn a_mark_reduces_the_window_by_half_of_alpha_and_a_loss_by_half() {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         assert_eq!((control.decrease_after_mark(100.0), control.decrease(100.0)), (0.5, 0.5));
         control.alpha = 0.2;

@@ -501,7 +501,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(13))]
 
         #[test]
-        fn in_whole_bytes_and_segments_the_windows_are_those_of_bsd(
+        fn windows_in_whole_bytes_and_in_whole_segments_equal_those_of_bsd(
             mss in select(&[256u32, 512, 1024, 4096][..]),
             wnd in 8192u32..600_000,
             happens in prop::collection::vec(prop_oneof![40 => Just('a'), 1 => Just('t'), 1 => Just('f')], 0..2000),
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_adds_a_segment_below_ssthresh_and_optionally_at_it() {
+    fn slow_start_continues_below_ssthresh_and_optionally_when_the_window_equals_ssthresh() {
         for (slow_start, at_ssthresh) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
             for (cwnd, grown) in [(9.5, 10.5), (10.0, at_ssthresh), (10.5, 10.5 + 1.0 / 10.5)] {
                 let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::HalfOfCwnd, cwnd) };
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_capped_by_its_field_stops_at_65535_bytes_shifted() {
+    fn a_window_limited_by_its_header_field_stops_at_65535_bytes_times_the_scale() {
         let clock = Clock::exact(1000);
         for (receive_window, bytes) in [(60_000, 65_535.0), (600_000, 1_048_560.0)] {
             let receive_window = Bytes { bytes: receive_window };
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capped_window_stops_at_the_receivers_which_shrinks_it_no_further() {
+    fn a_congestion_window_capped_at_the_receivers_window_does_not_shrink_when_the_latter_shrinks() {
         for (growth, rwnd, cwnd, grown) in [
             (WindowGrowth::Capped, 127.0, 126.5, 127.0),
             (WindowGrowth::Uncapped, 127.0, 126.5, 127.5),

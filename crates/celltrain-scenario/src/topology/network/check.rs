@@ -185,7 +185,7 @@ fn routes(
     if scope.found().count() > before || sound_flows.len() < config.flows.len() {
         return Ok(None);
     }
-    let paths = paths.into_iter().map(|path| path.expect("each has its faults above")).collect();
+    let paths = paths.into_iter().map(|path| path.expect("flows without a path were reported above")).collect();
     let layout = config.layout(graph, paths);
     shared_vcs(config, &layout, scope)?;
     Ok(Some(layout))

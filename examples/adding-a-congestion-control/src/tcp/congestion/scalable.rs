@@ -47,18 +47,18 @@ mod tests {
     }
 
     #[test]
-    fn above_lwnd_a_window_of_acknowledgements_adds_a_hundredth_of_it() {
+    fn above_lwnd_acknowledging_a_window_adds_a_hundredth_of_the_window() {
         assert_eq!(grown(200.0), 200.01);
     }
 
     #[test]
-    fn up_to_lwnd_it_grows_and_shrinks_as_tcp_does() {
+    fn up_to_lwnd_the_window_grows_and_shrinks_as_in_standard_tcp() {
         assert_eq!((grown(16.0), grown(16.5)), (16.0 + 1.0 / 16.0, 16.51));
         assert_eq!((Scalable.decrease(16.0), Scalable.decrease(16.5)), (0.5, 0.875));
     }
 
     #[test]
-    fn it_is_back_after_fourteen_round_trips_whatever_the_window() {
+    fn scalable_tcp_regains_any_window_after_fourteen_round_trips() {
         // ln(1 / 0.875) / ln(1.01) = 13.42 round trips of as many acknowledgements as the window has segments.
         for window in [100.0, 10_000.0] {
             let (mut cwnd, mut round_trips) = (window * Scalable.decrease(window), 0);

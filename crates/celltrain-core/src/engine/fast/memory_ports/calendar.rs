@@ -39,7 +39,7 @@ impl Calendar {
                 rates.push(Rate { cell_time, ring, first: 0, end: 0 });
                 rates.len() - 1
             });
-            u32::try_from(rate).expect("no more rates than ports")
+            u32::try_from(rate).expect("there are at most as many rates as ports")
         };
         Self { rate_of: cell_times.map(rate_of).collect(), rates }
     }
@@ -103,7 +103,7 @@ impl Rate {
         let free = (now + self.cell_time, place);
         let mut at = self.end;
         self.end = self.place(self.end + 1);
-        debug_assert_ne!(self.end, self.first, "a port is in the calendar once");
+        debug_assert_ne!(self.end, self.first, "a port appears in the calendar once");
         // If service comes before arrivals, a port may start twice in an instant.
         while at != self.first {
             let before = self.place(at + self.ring.len() - 1);
@@ -129,7 +129,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn ports_become_free_in_order_of_time_and_place() {
+    fn ports_of_a_memory_become_free_in_order_of_time_and_number() {
         let mut rng = Stream::new(1, "calendar");
         for rates in 1..4 {
             let cell_times: Vec<Span> = (0..8).map(|_| Span([3, 5, 7][rng.below(rates) as usize])).collect();

@@ -431,7 +431,9 @@ impl Switch {
             Verdict::Enter => self.enqueue(place, cell),
             Verdict::Refuse(Loss::NoRoom { cuts: true }) => self.ports[place].note_cut(cell),
             Verdict::Refuse(_) => {}
-            Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
+            Verdict::DiscardHeld(_) | Verdict::PushOut => {
+                unreachable!("no VCs merge here, and the decision of the memory is final")
+            }
         }
     }
 }

@@ -183,7 +183,7 @@ impl MemoryPort {
             }
             stays
         });
-        let pushed_out = u32::try_from(before - cells.len()).expect("a buffer's cells fit 32 bits");
+        let pushed_out = u32::try_from(before - cells.len()).expect("the size of a buffer in cells fits 32 bits");
         self.occupancy -= pushed_out;
         self.tracker.fall(self.occupancy);
         if self.counts_vcs {

@@ -213,7 +213,7 @@ impl Engine<'_> {
         progress: &Progress,
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
-        let lookahead = self.partition.expect("it is one of several").partitioning.lookahead;
+        let lookahead = self.partition.expect("the engine runs as one of several partitions").partitioning.lookahead;
         self.set_horizon(horizon);
         let behind = horizon + Span(1);
         // Cells that were held back at an earlier horizon are exchanged first, in a window of zero length.
@@ -326,7 +326,7 @@ impl Engine<'_> {
     /// Returns the result, once the other partitions have ended.
     fn result_with(&mut self, others: Vec<EndedPartition>, token: &CancellationToken<'_>) -> Outcome {
         let (mut ends, mut memories) = (self.port_ends(), self.memory_states());
-        let partitioning = self.partition.expect("it is one of several").partitioning;
+        let partitioning = self.partition.expect("the engine runs as one of several partitions").partitioning;
         for (partition, number) in others.into_iter().zip(1..) {
             let EndedPartition { ports, memories: of_partition, late, losses, end_systems, edge } = partition;
             let Fabric { plan, late: late_here, losses: losses_here, .. } = &mut self.fabric;
@@ -392,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_ends_when_a_peer_has_ended_or_the_run_is_cancelled() {
+    fn waiting_for_another_partition_ends_when_the_partition_has_ended_or_the_run_is_cancelled() {
         let [one, other] = Peers::all(2).try_into().unwrap_or_else(|_| panic!("a partition has peers"));
         let peer = one.0[1].as_ref().unwrap();
         assert!(peer.receive(&CancellationToken::new(&|| false)).is_err());

@@ -185,7 +185,7 @@ impl TrainPort {
             cells += of_train;
             last_arrival = last_arrival.max(first + train.period * u64::from(of_train - 1));
             let (round, phase) = ((first - now).0 / period.0, Span((first - now).0 % period.0));
-            let round = u32::try_from(round).expect("a stretch has fewer than 2^32 rounds");
+            let round = u32::try_from(round).expect("the number of rounds is below 2^32");
             stretch.push(StretchTrain { input, cells: of_train, first, phase, round });
         }
         self.output.catch_up(now);
@@ -217,7 +217,7 @@ impl TrainPort {
                 self.output.report_departures(depart);
             }
             let fate = self.output.buffer.fate(run.last);
-            debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy decides within a stretch");
+            debug_assert_eq!(fate, FrameOutcome::Admitted, "no policy decides within a stretch of cells");
             self.output.buffer.admit(run, range, 0);
         }
         reached!(StretchAdmitted);

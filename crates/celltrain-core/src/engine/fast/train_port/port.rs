@@ -15,7 +15,7 @@ use crate::units::{Span, Time};
 
 /// Ways in which a port of trains may process several cells at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a separate path")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag selects a separate code path")]
 pub(in crate::engine::fast) struct TrainPlan {
     /// Overlapping trains may be admitted one after another. This requires that each VC has a queue of its own, the
     /// scheduler is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and the
@@ -261,7 +261,8 @@ impl TrainPort {
         reached!(QueueRunsEmptyInTrain);
         // The queue runs empty before the last arrival. From then on every cell starts when it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
-        let first = run.first(u32::try_from(in_a_row).expect("fewer than all cells"));
+        let first =
+            run.first(u32::try_from(in_a_row).expect("the number of cells is less than the whole run of cells"));
         self.hand_on(first, first_start, self.output.timing.cell_time, depart);
         self.hand_on(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period, depart);
         true
@@ -272,7 +273,7 @@ impl TrainPort {
         let ahead = (start - arrival).0;
         let gone_at_once = u64::from(self.output.timing.serve_first && ahead > 0);
         u32::try_from((ahead - gone_at_once) / self.output.timing.cell_time.0 + 1)
-            .expect("a queue stays below 2^32 cells")
+            .expect("queues have fewer than 2^32 cells")
     }
 
     /// Admits a run if the order is deferred. The number of waiting cells does not depend on which of them leaves
@@ -343,7 +344,7 @@ impl TrainPort {
         let since_first = last_gone.0.saturating_sub(now.0);
         let arrived =
             if self.output.timing.serve_first { since_first.div_ceil(period.0) } else { since_first / period.0 + 1 };
-        let arrived = u32::try_from(arrived).expect("at most the duration of the run");
+        let arrived = u32::try_from(arrived).expect("the number of cells is limited by the duration of the run");
         waiting.min(waiting + arrived - gone)
     }
 }

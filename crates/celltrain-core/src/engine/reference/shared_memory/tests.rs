@@ -137,7 +137,7 @@ fn a_shared_memory_of_one_port_equals_a_private_buffer() {
 }
 
 #[test]
-fn the_ports_of_a_memory_are_settled_together_in_the_fast_engine() {
+fn the_fast_engine_updates_all_ports_of_a_memory_together() {
     let mut network = star(&[0, 1, 0], "50Mbps", "1ms");
     let ports = outputs_of(&network);
     share(&mut network, ports.clone(), 100, complete_sharing::Config {});
@@ -151,7 +151,7 @@ fn the_ports_of_a_memory_are_settled_together_in_the_fast_engine() {
 }
 
 #[test]
-fn a_full_memory_refuses_whole_frames_as_epd_does() {
+fn a_full_memory_refuses_whole_frames_like_epd() {
     // If its threshold is the last place, EPD refuses exactly the frames whose first cell finds no room.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
@@ -169,7 +169,7 @@ fn a_full_memory_refuses_whole_frames_as_epd_does() {
 }
 
 #[test]
-fn saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold() {
+fn the_queues_of_saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold() {
     for (alpha, ports) in [(1.0, 1), (1.0, 3), (2.0, 4), (0.5, 2)] {
         let mut network = star(&(0..ports).collect::<Vec<_>>(), "1Mbps", "50ms");
         let outputs = outputs_of(&network);
@@ -188,7 +188,7 @@ fn saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold() {
 }
 
 #[test]
-fn cells_for_different_ports_of_a_memory_compete_for_the_last_place() {
+fn cells_for_different_ports_of_a_memory_compete_for_the_last_free_cell() {
     let lost = |tie_order| {
         let mut network = star(&[0, 1], "50Mbps", "10ms");
         network.tie_order = tie_order;
@@ -257,7 +257,7 @@ impl Observer for Notes {
 impl Probe for Notes {}
 
 #[test]
-fn a_lone_lossless_group_pauses_and_loses_at_the_cells_of_the_formula() {
+fn a_single_lossless_group_pauses_and_loses_cells_at_the_levels_of_the_formula() {
     for (pause_at, pause) in [(PauseAt::Threshold, 50 + 34), (PauseAt::Headroom, 50 + 34 + 1)] {
         // The output is so slow that its first cell is in service until the end.
         let mut network = star(&[0], "1kbps", "5ms");
@@ -269,14 +269,14 @@ fn a_lone_lossless_group_pauses_and_loses_at_the_cells_of_the_formula() {
         // The cell in service does not count.
         assert_eq!(notes.paused_at, Some(1 + pause), "{pause_at:?}");
         assert_eq!(notes.refused_at, Some(1 + 50 + 34 + 20 + 1), "{pause_at:?}");
-        assert_eq!(notes.reason, "the headroom is used up");
+        assert_eq!(notes.reason, "the headroom is full");
         let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)];
         assert_eq!((group.counters.pauses, group.counters.max_headroom, group.cells), (1, 20, 104));
     }
 }
 
 #[test]
-fn a_full_memory_pushes_out_of_the_longest_queue_at_another_port() {
+fn a_full_memory_removes_a_cell_of_the_longest_queue_at_another_port() {
     for variant in [Variant::TailLowest, Variant::HeadHighest] {
         // The first output transmits a third of the arriving cells, the second almost all of them.
         let mut network = star(&[0, 0, 0, 1], "99Mbps", "20ms");
@@ -284,7 +284,7 @@ fn a_full_memory_pushes_out_of_the_longest_queue_at_another_port() {
         share(&mut network, outputs.clone(), 100, longest_queue_drop::Config { variant });
         let result = run(&network);
         let [first, second] = [0, 1].map(|i| result.ports[outputs[i]].counters);
-        assert_eq!(second.lost(), 0, "the short queue loses nothing");
+        assert_eq!(second.lost(), 0, "the short queue loses no cells");
         assert!(first.lost_pushed_out > 0, "the long queue makes room for the short one");
         if variant == Variant::HeadHighest {
             assert_eq!(first.lost_overflow, 0, "every cell enters");
@@ -296,7 +296,7 @@ fn a_full_memory_pushes_out_of_the_longest_queue_at_another_port() {
 }
 
 #[test]
-fn a_frame_that_loses_a_waiting_cell_is_cut_once_and_its_rest_is_refused() {
+fn after_a_waiting_cell_of_a_frame_is_removed_later_cells_of_the_frame_are_refused() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let mut network = n_source_network(5, "5us", Some(500), ppd::Config::default().into(), &tcp, "300ms");
     let ports = [N_SOURCE_BOTTLENECK];
@@ -321,7 +321,7 @@ fn with_static_thresholds_a_saturated_port_leaves_room_for_the_others() {
 }
 
 #[test]
-fn credence_with_perfect_predictions_loses_no_more_than_longest_queue_drop_loses_in_bursts() {
+fn with_perfect_predictions_credence_loses_no_more_cells_of_bursts_than_longest_queue_drop() {
     let result = |policy: MemoryPolicyConfig| {
         let mut network = star(&[0, 0, 0, 1, 2], "99Mbps", "20ms");
         let outputs = outputs_of(&network);
@@ -339,7 +339,7 @@ fn credence_with_perfect_predictions_loses_no_more_than_longest_queue_drop_loses
 }
 
 #[test]
-fn policies_with_a_clock_act_between_arrivals() {
+fn memory_policies_with_a_clock_act_between_arrivals() {
     let mut network = star(&[0, 0, 0, 1], "50Mbps", "20ms");
     let outputs = outputs_of(&network);
     share(&mut network, outputs.clone(), 200, occamy::Config { alpha: 4.0, ..Default::default() });
@@ -377,7 +377,7 @@ fn links_that_pause_lose_nothing_if_the_headroom_covers_the_way_of_a_pause_frame
 }
 
 #[test]
-fn a_pause_stops_only_its_priority() {
+fn a_pause_frame_stops_only_the_priority_that_it_names() {
     let mut network = star(&[0, 1], "50Mbps", "20ms");
     // Both flows come from the first host. The second has a different priority and output, and enough room.
     let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
@@ -401,7 +401,7 @@ fn a_pause_stops_only_its_priority() {
     assert_eq!(result.cells.lost, 0);
     let [slow, fast] = [0, 1].map(|i| result.flows[FlowIndex::new(i)].packets_delivered);
     // 20 ms at 49 Mb/s are 2311 cells.
-    assert!(fast > 2250, "{fast} of the other priority arrive");
+    assert!(fast > 2250, "{fast} cells of the other priority arrive");
     assert!((450..480).contains(&slow), "{slow} cells at 10 Mb/s");
 }
 
@@ -443,14 +443,14 @@ fn ring(duration: &str) -> Network {
 }
 
 #[test]
-fn a_cycle_of_pauses_is_found_and_named() {
+fn a_deadlock_of_ports_that_pause_each_other_is_found_and_its_ports_are_named() {
     let mut network = ring("20ms");
     let result = run(&network);
     assert_eq!(result.cells.lost, 0);
-    let deadlock = result.deadlock.expect("each switch waits for the next");
+    let deadlock = result.deadlock.expect("the three switches are in a deadlock");
     let links: Vec<&str> = deadlock.cycle.iter().map(|(link, _)| link.as_str()).collect();
     assert_eq!(links.len(), 3);
-    let start = links.iter().position(|&link| link == "s0->s1").expect("it is in the cycle");
+    let start = links.iter().position(|&link| link == "s0->s1").expect("the deadlock contains this link");
     assert_eq!([1, 2].map(|i| links[(start + i) % 3]), ["s1->s2", "s2->s0"]);
     assert!(deadlock.at_s < 0.02);
     let until_then = result.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>();
@@ -465,16 +465,20 @@ fn a_cycle_of_pauses_is_found_and_named() {
 }
 
 #[test]
-fn groups_that_wait_at_a_port_that_sends_are_not_deadlocked() {
+fn priority_groups_that_wait_at_a_sending_port_are_not_deadlocked() {
     let link = LinkIndex::new;
     let at = |ports: &[u32]| ports.iter().copied().map(link).collect::<BTreeSet<_>>();
     let cycle = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[0]))]);
     assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
     assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still in flight");
     let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
-    assert_eq!(deadlock(open, |_| true), None, "port 2 leads to no paused group");
+    assert_eq!(deadlock(open, |_| true), None, "cells at port 2 lead to no paused group");
     let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
-    assert_eq!(deadlock(led_to, |_| true), Some(vec![(link(1), 3), (link(2), 3)]), "the way to the cycle is not in it");
+    assert_eq!(
+        deadlock(led_to, |_| true),
+        Some(vec![(link(1), 3), (link(2), 3)]),
+        "the path to the cycle does not belong to the cycle"
+    );
 }
 
 /// Returns the cells in the shared part of one of a Tomahawk 5's two memories, from the bytes of a configuration. The
@@ -513,7 +517,7 @@ fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
 }
 
 #[test]
-fn pauses_of_a_tomahawk_5_start_at_the_published_cells() {
+fn a_tomahawk_5_switch_starts_to_pause_at_the_published_number_of_cells() {
     let ft2 = tomahawk_5(164_733_224, 17_962_880, 32, 34);
     let expected = [142_285, 71_159, 35_597, 17_815, 8925, 4479, 2257, 1145, 590, 312, 173, 103, 69];
     assert_eq!(filled_in_turn(ft2, 34, expected.len()), expected, "64PE-B-P64, section 800000_5m");

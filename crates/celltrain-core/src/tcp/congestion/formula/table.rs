@@ -149,7 +149,7 @@ impl Table {
 
 /// Returns Reno as formulas, for the tests of every control.
 #[cfg(test)]
-#[expect(clippy::unnecessary_box_returns, reason = "settings are boxed wherever they are passed")]
+#[expect(clippy::unnecessary_box_returns, reason = "settings are always passed in a box")]
 pub(crate) fn sample() -> Config {
     let updates = |entries: &[(&str, &str)]| -> BTreeMap<String, String> {
         entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()

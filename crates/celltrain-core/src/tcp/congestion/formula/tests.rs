@@ -39,7 +39,7 @@ fn windows(table: Table) -> Windows {
 }
 
 #[test]
-fn each_event_sets_what_its_formulas_say() {
+fn the_formulas_of_an_event_set_the_windows() {
     let mut w = windows(table(
         [
             &[("cwnd", "if cwnd < ssthresh then cwnd + acked else cwnd + 1 / cwnd")],
@@ -95,7 +95,7 @@ fn windows_stay_above_the_minimum_and_below_the_configured_limit() {
     let mut w = windows(shrinking());
     w.cwnd = 12.0;
     w.on_new_ack(Time(0), 1.0, true);
-    assert_eq!(w.cwnd, 5.0, "a control may shrink cwnd");
+    assert_eq!(w.cwnd, 5.0, "a congestion formula may shrink cwnd");
     w.on_new_ack(Time(0), 1.0, true);
     assert_eq!(w.cwnd, 1.0);
     w.on_fast_retransmit(&full(8));
@@ -111,7 +111,7 @@ fn windows_stay_above_the_minimum_and_below_the_configured_limit() {
 }
 
 #[test]
-fn state_time_and_round_trips_are_kept() {
+fn a_congestion_formula_can_use_its_state_the_time_and_round_trip_times() {
     let average = table(
         [
             &[("cwnd", "srtt / 1 ms"), ("ssthresh", "min_rtt / 1 ms + 100"), ("last", "now"), ("since", "now - last")],
@@ -139,7 +139,11 @@ fn state_time_and_round_trips_are_kept() {
 fn results_that_are_not_numbers_are_counted() {
     let mut w = windows(table([&[("cwnd", "cwnd / 0 * 0")], &[], &[]], &[]));
     w.on_new_ack(Time(0), 1.0, true);
-    assert_eq!((w.cwnd, w.replaced_results()), (1.0, 1), "0 times the largest number, and a segment is the least");
+    assert_eq!(
+        (w.cwnd, w.replaced_results()),
+        (1.0, 1),
+        "the result is replaced, and the window is at least one segment"
+    );
 }
 
 #[test]
@@ -175,7 +179,7 @@ fn an_error_in_a_formula_names_its_place() {
 }
 
 #[test]
-fn the_page_lists_the_names() {
+fn the_page_lists_every_name_that_a_congestion_formula_can_use() {
     let rows: Vec<String> = NAMES
         .iter()
         .map(|(name, _)| {
@@ -186,5 +190,8 @@ fn the_page_lists_the_names() {
     let rows = rows.concat();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models/congestion_formula.md");
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains(&format!("| name | meaning |\n|---|---|\n{rows}\n")), "the page's table is to be\n{rows}");
+    assert!(
+        page.contains(&format!("| name | meaning |\n|---|---|\n{rows}\n")),
+        "the table of the page should be\n{rows}"
+    );
 }
