@@ -21,7 +21,7 @@ fn main() {
             let config = Config { congestion, ..Config::default() };
             let trial = Trial::new(5).policy(policy.clone()).mss(u64::from(config.mtu) - 40);
             let result = trial.run(|ends| Quic::pair(&config, ends, Application::Bulk));
-            let retransmitted: u64 = result.flows.iter().map(|flow| flow.retransmitted_segments).sum();
+            let retransmitted: u64 = result.flows.iter().filter_map(|flow| flow.retransmitted_segments).sum();
             println!(
                 "{:<8} {:<18} {:>10.3} {:>9.3} {retransmitted:>14}",
                 format!("{congestion:?}"),
