@@ -27,8 +27,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from celltrain.papers.paper import PAPER, STUDY, Number, Paper, Table, load, seed_count
-from celltrain.papers.report import ERRORS, SHARES, error_row, share_rows
+from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load, seed_count
+from celltrain.papers.report import ERRORS, SHARES, counted_by, error_row, share_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -121,7 +121,11 @@ def number_row(number: dict[str, Any], digits: int, paper: Paper) -> dict[str, A
 def claim_row(claim: dict[str, Any]) -> dict[str, Any]:
     """Returns the row of a claim: whether it holds, with the evidence, for how many seeds, and in print."""
     words = {True: "yes", False: "no", None: "undecided"}
-    row = {"claim": claim["id"], "holds": words[claim["holds"]], "evidence": claim["evidence"] or ""}
+    row = {
+        "claim": claim["id"],
+        "holds": "open" if claim["open"] else words[claim["holds"]],
+        "evidence": claim["evidence"] or "",
+    }
     if claim.get("seeds_share") is not None:
         row["seeds"] = f"{round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']}"
     if claim.get("published_holds") is not None:
@@ -165,10 +169,16 @@ def counted(answer: dict[str, Any], paper: Paper) -> str:
         ]
         groups = [g for g in answer["summary"].get("by_quantity", []) if g["mean_relative_error"] is not None]
         shares = [f"{100 * g['mean_relative_error']:.0f} % for {words(g['quantity'])}" for g in groups]
+        once = answer["summary"]["once"]
+        repeated = (
+            f" With a value that is printed in several tables counted once, {once['inside']} of {once['scored']} are inside."
+            if once["scored"] < answer["summary"]["scored"]
+            else ""
+        )
         error = (
             f" Over all tables, the mean error as a share of the printed number is {listed(shares)}." if shares else ""
         )
-        return f"{agreement(results(paper.id, 'shares'))} Version {version} ran {listed(seeds)}.{error}"
+        return f"{agreement(results(paper.id, 'shares'))}{repeated} Version {version} ran {listed(seeds)}.{error}"
     ours = answer["numbers"] + answer["experiments"]
     *fewer, most = sorted({max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables})
     return f"Means of {' or '.join([*map(str, fewer), seed_count(most)])} (version {version})."
@@ -247,7 +257,7 @@ def in_print(paper: Paper) -> str:
     for name in ("shares", "errors"):
         rows = results(paper.id, name)
         parts.append(grid(list(rows[0]), [list(row.values()) for row in rows], left=("network", "quantity")))
-    rules = {table.number: rule for table in paper.tables if (rule := counted_by(table.numbers))}
+    rules = {table.number: rule for table in paper.tables if (rule := counted_by(table.numbers, RULES))}
     for table in paper.tables:
         rows = [row for row in results(paper.id, "numbers") if row["table"] == table.number]
         parts += [f"### {table.heading}", number_table(table, rows)]
@@ -278,19 +288,6 @@ def number_table(table: Table, numbers: Sequence[Row]) -> str:
             line += [row["published"], ours, *verdicts]
             line[-1] += marks.get(row.get("note", ""), "")
     return grid(heads, list(lines.values()), left=tuple(VERDICTS.values()))
-
-
-def counted_by(numbers: Sequence[Number]) -> str:
-    """Returns the rule by which the scored numbers of a table count as inside; empty if none is scored."""
-    by: dict[str, list[str]] = {}
-    for number in numbers:
-        name = number.quantity.name
-        quantities = by.setdefault(number.judged_by, []) if number.scored else [name]
-        if name not in quantities:
-            quantities.append(name)
-    if len(by) == 1:
-        return RULES[next(iter(by))]
-    return ", and ".join(f"{RULES[rule]} for {listed(list(map(words, quantities)))}" for rule, quantities in by.items())
 
 
 def own_numbers(paper: Paper) -> str:

@@ -103,7 +103,7 @@ def test_nearly_all_losses_of_slow_start_are_in_its_second_half(wan: Space, tmp_
 
 def test_the_likelihood_equals_the_likelihood_in_the_earlier_search(wan: Space) -> None:
     number = wan.numbers[0]
-    scored = Scored(number=number, values=(0.5, 0.6, 0.64), seeds=(1, 2, 3))
+    scored = Scored(number=number, values=(0.5, 0.6, 0.64), seeds=(1, 2, 3), requested=1)
     assert number.published is not None
     assert log_likelihood(number.published, scored.mean, scored.sd or 0.0) == wan_search.log_likelihood(scored)
 

@@ -121,12 +121,12 @@ def test_rows_that_contradict_the_papers_other_tables_are_not_scored(paper: Pape
 def test_a_printed_number_can_be_judged_by_the_mean_or_by_mean_or_range(paper: Paper) -> None:
     by_mean = find(paper, "2", tcp_group="1-3", column="a")
     assert (by_mean.judged_by, by_mean.tolerance) == ("mean", pytest.approx(0.05 * 2.78))
-    assert Scored(number=by_mean, values=(2.0, 3.4), seeds=(1, 2)).inside
-    assert not Scored(number=by_mean, values=(2.78, 3.78), seeds=(1, 2)).inside
+    assert Scored(number=by_mean, values=(2.0, 3.4), seeds=(1, 2), requested=1).inside
+    assert not Scored(number=by_mean, values=(2.78, 3.78), seeds=(1, 2), requested=1).inside
     either = find(paper, "5", vc=1, column="a")
-    assert Scored(number=either, values=(0.5, 1.1), seeds=(1, 2)).inside
-    assert Scored(number=either, values=(0.95, 0.95), seeds=(1, 2)).inside
-    assert not Scored(number=either, values=(0.8, 0.9), seeds=(1, 2)).inside
+    assert Scored(number=either, values=(0.5, 1.1), seeds=(1, 2), requested=1).inside
+    assert Scored(number=either, values=(0.95, 0.95), seeds=(1, 2), requested=1).inside
+    assert not Scored(number=either, values=(0.8, 0.9), seeds=(1, 2), requested=1).inside
 
 
 def test_every_numbered_finding_of_the_paper_has_claims(paper: Paper) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+from datetime import date
 
 import pytest
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.papers import load
+from celltrain.cli import installation
+from celltrain.papers import _command, load
 
 AF_96_1269 = "af-96-1269"
 ROW = ("reproduce", AF_96_1269, "--network", "lan", "--table", "2", "--row", "5,1000,epd")
@@ -124,3 +126,49 @@ def test_an_interrupted_comparison_names_the_command_that_keeps_runs(celltrain, 
         "interrupted",
         "compare keeps no finished runs; celltrain sweep keeps them, and continues with --resume",
     ]
+
+
+def test_a_folder_with_finished_runs_is_named_before_they_run_again(celltrain, tmp_path):
+    words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
+    assert "--resume" not in celltrain(*words).err
+    assert f"{tmp_path} has finished runs, which this command runs again; --resume takes" in celltrain(*words).err
+    assert "runs again" not in celltrain(*words, "--resume").err
+    page = (tmp_path / "reproduce.html").read_text()
+    typed = "celltrain reproduce af-96-1269 --table 2 --network lan --row 5,1000,epd --set duration=20ms --seeds 1"
+    assert f"Command: {typed}<" in page
+    assert f"written on {date.today().isoformat()}" in page
+    # Figure 1 shows a scenario of its own, without the changed setting.
+    assert not list(tmp_path.glob("*figure1*"))
+    assert list(tmp_path.glob("*table2.pdf"))
+
+
+@pytest.mark.parametrize(
+    "seeds, options",
+    [({"LAN": 3, "WAN": 3}, "--seeds 3"), ({"LAN": 3, "WAN": 2}, "--seeds 3 --wan-seeds 2"), (4, "--seeds 4")],
+)
+def test_the_command_on_the_page_gives_the_same_seeds(seeds, options):
+    assert (
+        _command(load(AF_96_1269), seeds, 1, {"table": [1]}) == f"celltrain reproduce {AF_96_1269} --table 1 {options}"
+    )
+
+
+def test_tables_name_the_rule_and_latex_has_their_notes(celltrain):
+    words = ("reproduce", AF_96_1269, "--table", "1", "--network", "lan", "--seeds", "1")
+    rule = "agrees: if the published value is inside the seeds' range"
+    told = celltrain(*words).out
+    assert rule in told
+    assert " claims need rows or tables that were not run, and are left out." in told
+    latex = celltrain(*words, "--tex").out
+    below, _, rest = latex.partition("\\end{tabular}\n\n\\smallskip\n{\\footnotesize\n")[2].partition("\\par}")
+    assert [line.partition(" ")[0] for line in below.splitlines()] == ["agrees:", "1)", "2)"]
+    assert "\\begin{tabular}" in rest, "the notes are below their own table"
+
+
+def test_doctor_names_the_commit_of_a_checkout_that_differs_from_the_build(celltrain, monkeypatch):
+    monkeypatch.setattr(installation, "checkout", lambda: "0123456789abcdef")
+    monkeypatch.setattr(_core, "build", lambda: {"version": "0.3.0", "commit": "89abcdef", "profile": "release"})
+    found = {row["name"]: row for row in installation.examine()}
+    assert "the checkout is at 01234567" in found["commit"]["advice"]
+    assert found["commit"]["fine"]
+    monkeypatch.setattr(installation, "checkout", lambda: "89abcdef00000000")
+    assert {row["name"]: row for row in installation.examine()}["commit"]["advice"] == ""

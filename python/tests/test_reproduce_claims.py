@@ -273,7 +273,7 @@ def test_an_invalid_test_of_a_claim_is_refused(test: dict[str, Any]) -> None:
 def as_printed(paper: Paper, tables: list[str] | None = None) -> list[Scored]:
     """Returns the printed numbers as if they were results; all numbers of an experiment are equal."""
     return [
-        Scored(number=number, values=(0.5 if number.published is None else number.published,), seeds=(1,))
+        Scored(number=number, values=(0.5 if number.published is None else number.published,), seeds=(1,), requested=1)
         for number in paper.numbers(tables=tables)
     ]
 
@@ -339,13 +339,16 @@ def test_a_claim_is_judged_for_each_seed_separately(paper: Paper) -> None:
         values = [
             (0.9 if five else 0.8) if seed <= 8 else (0.7 if five else 0.8) for seed in range(1, 12 if five else 11)
         ]
-        scored.append(Scored(number=number, values=tuple(values), seeds=tuple(range(1, len(values) + 1))))
+        scored.append(Scored(number=number, values=tuple(values), seeds=tuple(range(1, len(values) + 1)), requested=1))
     judged, _ = claims.judge(paper, scored)
     [claim] = [claim for claim in judged if claim.id == name]
     assert claim.holds, "on the means"
     assert (claim.seeds_share, claim.seeds) == (pytest.approx(0.8), 10)
     assert {key: claim.to_dict()[key] for key in ("seeds_share", "seeds")} == {"seeds_share": 0.8, "seeds": 10}
-    apart = [Scored(number=s.number, values=(0.5,), seeds=(1 + (s.number.keys["sources"] == 5),)) for s in scored]
+    apart = [
+        Scored(number=s.number, values=(0.5,), seeds=(1 + (s.number.keys["sources"] == 5),), requested=1)
+        for s in scored
+    ]
     judged, _ = claims.judge(paper, apart)
     [claim] = [claim for claim in judged if claim.id == name]
     assert (claim.seeds_share, claim.seeds) == (None, 0), "no seed has all its rows"

@@ -180,7 +180,8 @@ def test_every_section_of_the_paper_has_claims(paper: Paper) -> None:
 
 def test_every_claim_can_be_judged_and_the_printed_numbers_support_them(paper: Paper) -> None:
     as_printed = [
-        Scored(number=n, values=(0.5 if n.published is None else n.published,), seeds=(1,)) for n in paper.numbers()
+        Scored(number=n, values=(0.5 if n.published is None else n.published,), seeds=(1,), requested=1)
+        for n in paper.numbers()
     ]
     judged, left_out = claims.judge(paper, as_printed)
     assert left_out == []

@@ -1,10 +1,14 @@
-"""Legends of a reproduction's figures fit into their figure and explain every mark."""
+"""A reproduction's figures have the requested width and style, and their legends fit and explain every mark."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import pytest
 from reproductions import filled
 
+from celltrain.drawing.figure import COLOURS, FigureStyle
 from celltrain.papers import figures, load
 from celltrain.papers.figures import KINDS, Source
 
@@ -17,7 +21,7 @@ def test_the_legend_of_a_reproduced_figure_fits_and_explains_every_mark(spec):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     all_numbers = filled(PAPER, {"LAN": 2, "WAN": 2}, lambda number: {1: 0.4, 2: 0.6}).scored
-    with figures.styled():
+    with FigureStyle().applied():
         figure = KINDS["ranges"](Source(paper=PAPER, scored=all_numbers, spec=spec))
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
@@ -28,3 +32,27 @@ def test_the_legend_of_a_reproduced_figure_fits_and_explains_every_mark(spec):
     drawn = {label for axes in figure.axes for label in axes.get_legend_handles_labels()[1]}
     assert len(shown) == len(set(shown))
     assert set(shown) == drawn
+
+
+def test_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: Path, monkeypatch) -> None:
+    runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
+    few = PAPER.model_copy(update={"figures": [spec for spec in PAPER.figures if spec["id"] == "figure4"]})
+    assert [path.suffix for path in figures.write(few, runs, tmp_path)] == [".png", ".svg", ".pdf"]
+    monkeypatch.setattr(figures, "ENDINGS", ("svg",))
+    for width, inches in (("column", 3.5), ("page", 7.2)):
+        [file] = figures.write(few, runs, tmp_path, width=width, style="grayscale")
+        found = re.search(r'<svg [^>]*?viewBox="0 0 ([\d.]+) ([\d.]+)"', text := file.read_text())
+        assert found is not None
+        wide, tall = (float(points) / 72 for points in found.groups())
+        assert wide == pytest.approx(inches, rel=1e-3)
+        assert (tall > wide) == (width == "column"), "panels of a narrow figure are below each other"
+        assert COLOURS[1].lower() not in text, "a style's colours replace ours"
+
+
+def test_the_look_of_figures_is_checked_before_any_run(celltrain, tmp_path: Path) -> None:
+    for command in (("reproduce", "af-96-1269"), ("study", "different-rtts")):
+        wrong = celltrain(*command, "--width", "column")
+        assert (wrong.code, wrong.err) == (2, "--width = column changes the figures; write them with --out DIR\n")
+        wrong = celltrain(*command, "--out", tmp_path / "new", "--width", "column", "--style", "greyscale")
+        assert (wrong.code, "did you mean grayscale?" in wrong.err) == (2, True)
+    assert not (tmp_path / "new").exists()

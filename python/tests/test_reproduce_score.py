@@ -17,7 +17,7 @@ from celltrain.running.statistics import ks, ranks, spearman
 QUANTITY = Quantity(name="efficiency", unit="1", meaning="", decimals=2, result="efficiency")
 
 
-def scored(published: float | None, values: list[float], **changes: Any) -> Scored:
+def scored(published: float | None, values: list[float], requested: int = 1, **changes: Any) -> Scored:
     number = {
         "table": "1",
         "row": {"sources": 5},
@@ -33,7 +33,7 @@ def scored(published: float | None, values: list[float], **changes: Any) -> Scor
         "configuration": 0,
     }
     seeds = tuple(range(1, 1 + len(values)))
-    return Scored(number=Number(**{**number, **changes}), values=tuple(values), seeds=seeds)
+    return Scored(number=Number(**{**number, **changes}), values=tuple(values), seeds=seeds, requested=requested)
 
 
 def test_a_number_is_summed_up_by_mean_deviation_and_extremes() -> None:

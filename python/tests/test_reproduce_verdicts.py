@@ -49,7 +49,9 @@ def test_numbers_within_tolerance_of_the_mean_may_all_be_outside_the_range_of_se
 
 
 def test_the_output_states_for_each_quantity_when_a_number_counts_as_inside(rates: Reproduction) -> None:
-    by_table = {t: paper_page.counted_by(rates.paper.table(t).numbers) for t in ("1", "2", "5", "section2")}
+    by_table = {
+        t: report.counted_by(rates.paper.table(t).numbers, paper_page.RULES) for t in ("1", "2", "5", "section2")
+    }
     assert by_table == {
         "1": "",
         "2": "near the mean",

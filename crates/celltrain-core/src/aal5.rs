@@ -147,8 +147,8 @@ impl Aal5Options {
 
 /// The frames of a VC that may still have cells in transit, oldest first.
 ///
-/// Cells of one VC never overtake each other, so when a frame is delivered, all older frames are discarded from the
-/// log.
+/// Cells of one VC do not overtake each other, so when a frame is delivered, all older frames are discarded from the
+/// log. Only frames that a link delays are kept longer ([`crate::delay_line`]).
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
     /// Number of the oldest frame in the log.
@@ -215,6 +215,11 @@ impl<B: Copy> FrameLog<B> {
     pub fn next(&self) -> FrameNumber {
         let kept = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
         self.first.later(kept, self.mask)
+    }
+
+    /// Returns how many frames of the log are older than the one with this number.
+    pub fn older_than(&self, number: FrameNumber) -> u32 {
+        number.since(self.first, self.mask)
     }
 
     /// Returns the frames starting with this number.

@@ -256,6 +256,11 @@ situations! {
     GuaranteedRateUsed,
     /// Minimum rate: a VC is served because its minimum share is due.
     MinimumShareDue,
+    // Links.
+    /// A delayed packet waits until the packet that leaves the delay line ends.
+    DelayedPacketWaits,
+    /// A delayed packet comes to the delay line without its last cell.
+    DelayedPacketCut,
     // The fast engine.
     /// A tie splits a train.
     TrainSplitByTie,

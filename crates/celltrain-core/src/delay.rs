@@ -5,13 +5,16 @@
 //! sent once (Karn's algorithm, RFC 6298 section 3). Jitter follows RFC 3550 section 6.4.1 without its smoothing. Every
 //! distribution is exact: it counts each delay that occurred, in units of the clock.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
+use std::sync::OnceLock;
 
 use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
 use crate::index::{FlowIndex, Label, LinkIndex};
+use crate::network::{Network, Routing};
+use crate::rate_control::RateControl;
+use crate::scheduler::VcKind;
 use crate::tcp::Segment;
 use crate::units::{Clock, Span, Time};
 
@@ -52,52 +55,63 @@ impl DelayChoice {
 }
 
 /// Distribution of the delays of packets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct DelayTimes {
     clock: Clock,
-    /// Delays in ascending order, each with the number of packets that were not delayed longer.
-    up_to: Vec<(Span, u64)>,
+    /// Each delay that occurred, with the number of packets, in no order.
+    counts: Vec<(Span, u64)>,
+    /// Number of packets.
+    packets: u64,
     /// Sum of all delays, in units of the clock.
     sum: u128,
+    /// Delays in ascending order, each with the number of packets that were not delayed longer. Sorted for the first
+    /// percentile.
+    up_to: OnceLock<Vec<(Span, u64)>>,
 }
 
+impl PartialEq for DelayTimes {
+    fn eq(&self, other: &Self) -> bool {
+        self.clock == other.clock && self.up_to() == other.up_to()
+    }
+}
+
+impl Eq for DelayTimes {}
+
 impl DelayTimes {
-    fn of(mut counts: Vec<(Span, u64)>, clock: Clock) -> Self {
-        counts.sort_unstable();
-        counts.dedup_by(|later, first| {
-            let is_same = later.0 == first.0;
-            first.1 += if is_same { later.1 } else { 0 };
-            is_same
-        });
-        let (mut packets, mut sum) = (0, 0);
-        for (delay, count) in &mut counts {
-            sum += u128::from(delay.0) * u128::from(*count);
-            packets += *count;
-            *count = packets;
-        }
-        Self { clock, up_to: counts, sum }
+    /// Returns the distribution of these delays, all different, each with the number of packets.
+    fn of(counts: Vec<(Span, u64)>, clock: Clock) -> Self {
+        let packets = counts.iter().map(|&(_, packets)| packets).sum();
+        let sum = counts.iter().map(|&(delay, packets)| u128::from(delay.0) * u128::from(packets)).sum();
+        Self { clock, counts, packets, sum, up_to: OnceLock::new() }
     }
 
-    /// Returns the distribution of packets without delay.
-    pub(crate) fn without_delay(packets: u64, clock: Clock) -> Self {
-        Self::of((packets > 0).then_some((Span(0), packets)).into_iter().collect(), clock)
+    /// Returns the distribution of all packets of several distributions.
+    fn merged<'a>(mut all: impl Iterator<Item = &'a DelayTimes>, clock: Clock) -> Self {
+        let (Some(first), second) = (all.next(), all.next()) else { return Self::of(Vec::new(), clock) };
+        let Some(second) = second else { return first.clone() };
+        let mut tracker = DelayTracker::default();
+        for &(delay, packets) in [first, second].into_iter().chain(all).flat_map(|times| &times.counts) {
+            tracker.add(delay, packets);
+        }
+        tracker.times(clock)
     }
 
-    /// Returns the distribution of all packets of several distributions with the same clock.
-    fn merged<'a>(all: impl Iterator<Item = &'a DelayTimes>, clock: Clock) -> Self {
-        let mut counts = Vec::new();
-        for times in all {
-            let mut before = 0;
-            counts.extend(
-                times.up_to.iter().map(|&(delay, packets)| (delay, packets - std::mem::replace(&mut before, packets))),
-            );
-        }
-        Self::of(counts, clock)
+    fn up_to(&self) -> &[(Span, u64)] {
+        self.up_to.get_or_init(|| {
+            let mut counts = self.counts.clone();
+            counts.sort_unstable();
+            let mut packets = 0;
+            for (_, count) in &mut counts {
+                packets += *count;
+                *count = packets;
+            }
+            counts
+        })
     }
 
     /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
-        self.up_to.last().map_or(0, |&(_, packets)| packets)
+        self.packets
     }
 
     /// Returns the mean delay in milliseconds; `None` without packets.
@@ -110,8 +124,8 @@ impl DelayTimes {
     /// without packets.
     pub fn percentile_ms(&self, share: u16) -> Option<f64> {
         let rank = (u128::from(self.packets()) * u128::from(share)).div_ceil(1000);
-        let place = self.up_to.partition_point(|&(_, packets)| u128::from(packets) < rank);
-        self.up_to.get(place).map(|&(delay, _)| self.clock.seconds(Time(delay.0)) * 1e3)
+        let place = self.up_to().partition_point(|&(_, packets)| u128::from(packets) < rank);
+        self.up_to().get(place).map(|&(delay, _)| self.clock.seconds(Time(delay.0)) * 1e3)
     }
 }
 
@@ -127,8 +141,106 @@ pub struct FlowDelayTimes {
     pub jitter_ms: Option<f64>,
 }
 
-/// Delays of the packets at a port, by label.
-pub type PortDelayTimes = TiVec<Label, DelayTimes>;
+/// The parts of a port's queue whose delays are counted apart.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortQueues {
+    /// The names of the queues among which a scheduler or a shaped port chooses; empty if there is one queue.
+    names: Vec<String>,
+    /// By label: the VC's queue among those with names.
+    of_vc: TiVec<Label, usize>,
+    /// By label: the VC's part.
+    part_of: TiVec<Label, usize>,
+    /// Number of parts.
+    pub(crate) parts: usize,
+}
+
+impl PortQueues {
+    /// Finds the queues at each port of a network.
+    pub(crate) fn find(network: &Network, routing: &Routing, rate_control: &RateControl) -> TiVec<LinkIndex, Self> {
+        let classes: Vec<_> = network.memories.iter().map(|memory| network.cell_classes(routing, memory)).collect();
+        let of_port = |link: LinkIndex| {
+            let kinds = network.vc_kinds(routing, link);
+            let vcs = (0..kinds.len()).map(Label::from);
+            let scheduler = &network.links[link].scheduler;
+            let service = scheduler.build(&kinds);
+            let mut queues = Self::default();
+            if rate_control.port(link).is_some() {
+                queues.names = kinds.iter().map(|kind| kind.name.to_owned()).collect();
+                queues.of_vc = (0..kinds.len()).collect();
+            } else if let Some(service) = service {
+                let by_class = scheduler.config().by_class();
+                queues.names =
+                    (0..service.queues).map(|queue| name(&kinds, &service.queue_of, queue, by_class)).collect();
+                queues.of_vc = service.queue_of;
+            } else {
+                queues.of_vc = ti_vec![0; kinds.len()];
+            }
+            let of_memory = network.memories.iter().zip(&classes).find(|(memory, _)| memory.ports.contains(&link));
+            let egress = |label| of_memory.and_then(|(_, classes)| classes.get(link, label).egress);
+            let mut parts = Vec::new();
+            let part = |label: Label| {
+                let part = (queues.of_vc[label], egress(label));
+                parts.iter().position(|&other| other == part).unwrap_or_else(|| {
+                    parts.push(part);
+                    parts.len() - 1
+                })
+            };
+            queues.part_of = vcs.map(part).collect();
+            queues.parts = parts.len();
+            queues
+        };
+        network.links.keys().map(of_port).collect()
+    }
+
+    /// Returns the part of a VC.
+    pub(crate) fn part(&self, label: Label) -> usize {
+        self.part_of[label]
+    }
+}
+
+/// Returns the name of a scheduler's queue: its classes or VCs.
+fn name(kinds: &[VcKind<'_>], queue_of: &TiVec<Label, usize>, queue: usize, by_class: bool) -> String {
+    let in_queue = kinds.iter().zip(queue_of).filter(|&(_, &other)| other == queue);
+    let mut names: Vec<&str> = in_queue.map(|(kind, _)| if by_class { kind.class.name() } else { kind.name }).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join("+")
+}
+
+/// Delays of the packets at a port.
+#[derive(Clone, Debug)]
+pub struct PortDelayTimes {
+    parts: Vec<DelayTimes>,
+    queues: PortQueues,
+}
+
+impl PortDelayTimes {
+    /// Creates the delays from those of the parts.
+    pub(crate) fn new(parts: Vec<DelayTimes>, queues: PortQueues) -> Self {
+        Self { parts, queues }
+    }
+
+    /// Returns the distribution of all packets.
+    pub(crate) fn all(&self, clock: Clock) -> DelayTimes {
+        DelayTimes::merged(self.parts.iter(), clock)
+    }
+
+    /// Returns the distribution of the VCs for which `is_in` returns true. It returns the same for all VCs of a queue.
+    pub(crate) fn of_vcs(&self, clock: Clock, is_in: impl Fn(Label) -> bool) -> DelayTimes {
+        let mut is_part_in = vec![false; self.parts.len()];
+        for (label, &part) in self.queues.part_of.iter_enumerated() {
+            is_part_in[part] |= is_in(label);
+        }
+        DelayTimes::merged(self.parts.iter().zip(is_part_in).filter_map(|(times, is_in)| is_in.then_some(times)), clock)
+    }
+
+    /// Returns the names of the port's queues and their distributions; nothing if there is one queue.
+    pub(crate) fn queues(&self, clock: Clock) -> impl Iterator<Item = (&str, DelayTimes)> {
+        let of_vc = &self.queues.of_vc;
+        let used = self.queues.names.iter().enumerate().filter(|(_, name)| !name.is_empty());
+        used.map(move |(queue, name)| (name.as_str(), self.of_vcs(clock, |label| of_vc[label] == queue)))
+    }
+}
 
 /// Counts delays.
 #[derive(Clone, Default)]
@@ -136,7 +248,10 @@ pub(crate) struct DelayTracker {
     /// The latest delay, and how often it has occurred in a row. Many ports have a single one.
     latest: Span,
     times: u64,
-    counts: HashMap<u64, u64, BuildHasherDefault<SpanHasher>>,
+    /// A hash table with open addressing: each earlier delay, with the number of packets, 0 in a free slot. A power of
+    /// two of slots, at most half of them in use.
+    slots: Vec<(Span, u64)>,
+    used: usize,
 }
 
 impl DelayTracker {
@@ -156,82 +271,109 @@ impl DelayTracker {
         self.times += 1;
     }
 
+    #[inline(never)]
     fn change_to(&mut self, delay: Span) {
         if self.times > 0 {
-            *self.counts.entry(self.latest.0).or_default() += self.times;
+            self.add(self.latest, self.times);
         }
         (self.latest, self.times) = (delay, 0);
     }
 
+    #[inline]
+    fn add(&mut self, delay: Span, times: u64) {
+        if self.used * 2 >= self.slots.len() {
+            self.grow();
+        }
+        self.used += usize::from(put(&mut self.slots, delay, times));
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = vec![(Span(0), 0); (self.slots.len() * 2).max(16)];
+        for &(delay, times) in self.slots.iter().filter(|&&(_, times)| times > 0) {
+            put(&mut slots, delay, times);
+        }
+        self.slots = slots;
+    }
+
     /// Returns the distribution so far.
     pub(crate) fn times(&self, clock: Clock) -> DelayTimes {
-        let counted = self.counts.iter().map(|(&delay, &count)| (Span(delay), count));
-        // The order of a hash map has no effect, because the delays are sorted.
-        DelayTimes::of(counted.chain((self.times > 0).then_some((self.latest, self.times))).collect(), clock)
+        let mut all = self.clone();
+        if self.times > 0 {
+            all.add(self.latest, self.times);
+        }
+        all.slots.retain(|&(_, times)| times > 0);
+        DelayTimes::of(all.slots, clock)
+    }
+
+    /// Counts packets without delay.
+    pub(crate) fn add_without_delay(&mut self, packets: u64) {
+        if packets > 0 {
+            self.add(Span(0), packets);
+        }
     }
 }
 
-/// Hashes one integer by a multiplication.
-#[derive(Default)]
-struct SpanHasher(u64);
-
-impl Hasher for SpanHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _bytes: &[u8]) {
-        unreachable!("delays are integers of 64 bits");
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        // 2^64 over the golden ratio. The high bits of the product are the best ones.
-        self.0 = value.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
+/// Adds a number of packets to a hash table's slot for a delay. Returns whether the slot was free.
+#[inline]
+fn put(slots: &mut [(Span, u64)], delay: Span, times: u64) -> bool {
+    let last = slots.len() - 1;
+    // 2^64 over the golden ratio. The high half of the product depends on all bits of the delay that matter.
+    let mut place = (delay.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
+    loop {
+        let slot = &mut slots[place & last];
+        let is_free = slot.1 == 0;
+        if is_free || slot.0 == delay {
+            *slot = (delay, slot.1 + times);
+            return is_free;
+        }
+        place += 1;
     }
 }
 
-/// The measured time, from `first` to `until`. An instant at the start of a window precedes it.
+/// The measured time, from `first` on. An instant at the start of a window precedes it.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     first: Time,
-    pub(crate) until: Time,
+    length: Span,
 }
 
 impl Window {
     /// Creates a window from its ends; without them, from those of the run.
     pub(crate) fn new([after, until]: [Option<Time>; 2]) -> Self {
-        Self { first: after.map_or(Time::default(), |after| after + Span(1)), until: until.unwrap_or(Time::NEVER) }
+        let first = after.map_or(Time::default(), |after| after + Span(1));
+        Self { first, length: until.unwrap_or(Time::NEVER) - first }
     }
 
     #[inline]
     pub(crate) fn contains(self, now: Time) -> bool {
-        self.first <= now && now <= self.until
+        now.0.wrapping_sub(self.first.0) <= self.length.0
+    }
+
+    /// Returns the last measured instant.
+    pub(crate) fn until(self) -> Time {
+        self.first + self.length
     }
 }
 
-/// The packets of a VC at a port.
+/// The packets of a VC at a port, whose last cell has arrived, in order. Lost packets stay until a later one leaves.
 #[derive(Clone, Default)]
-pub(crate) struct VcAtPort {
-    /// Packets whose last cell has arrived, in order. Lost packets stay until a later one leaves.
-    arrived: VecDeque<(FrameNumber, Time)>,
-    pub(crate) delays: DelayTracker,
-}
+pub(crate) struct Waiting(VecDeque<(FrameNumber, Time)>);
 
-impl VcAtPort {
+impl Waiting {
     /// Records the arrival of a packet's last cell, even if it is lost.
     #[inline]
     pub(crate) fn arrive(&mut self, frame: FrameNumber, now: Time) {
-        self.arrived.push_back((frame, now));
+        self.0.push_back((frame, now));
     }
 
-    /// Records the start of the last cell of a packet, and its delay if `counts` is true. Packets must leave in order.
+    /// Records the start of the last cell of a packet. Returns its delay. Packets must leave in order.
     #[inline]
-    pub(crate) fn depart(&mut self, frame: FrameNumber, start: Time, counts: bool) {
+    pub(crate) fn depart(&mut self, frame: FrameNumber, start: Time) -> Span {
         loop {
-            let (arrived, arrival) =
-                self.arrived.pop_front().expect("the last cell of a packet arrives before it leaves");
+            let (arrived, arrival) = self.0.pop_front().expect("the last cell of a packet arrives before it leaves");
             if arrived == frame {
-                return self.delays.count_if(counts, start - arrival);
+                return start - arrival;
             }
         }
     }
@@ -241,33 +383,49 @@ impl VcAtPort {
 pub(crate) struct PortDelays {
     window: Window,
     clock: Clock,
-    ports: TiVec<LinkIndex, TiVec<Label, VcAtPort>>,
+    ports: TiVec<LinkIndex, AtPort>,
+}
+
+struct AtPort {
+    waiting: TiVec<Label, Waiting>,
+    trackers: Vec<DelayTracker>,
+    queues: PortQueues,
 }
 
 impl PortDelays {
-    /// Creates the state at the start of a run. `vcs`: the number of VCs at each port.
-    pub(crate) fn new(window: [Option<Time>; 2], vcs: impl Iterator<Item = usize>, clock: Clock) -> Self {
-        let port = |vcs: usize| ti_vec![VcAtPort::default(); vcs];
-        Self { window: Window::new(window), clock, ports: vcs.map(port).collect() }
+    /// Creates the state at the start of a run.
+    pub(crate) fn new(network: &Network, routing: &Routing, rate_control: &RateControl, clock: Clock) -> Self {
+        let port = |queues: PortQueues| AtPort {
+            waiting: ti_vec![Waiting::default(); queues.part_of.len()],
+            trackers: vec![DelayTracker::default(); queues.parts],
+            queues,
+        };
+        let ports = PortQueues::find(network, routing, rate_control).into_iter().map(port).collect();
+        Self { window: Window::new(network.window(clock)), clock, ports }
     }
 
     /// Records a cell that arrives at a port.
     pub(crate) fn on_arrival(&mut self, port: LinkIndex, cell: Cell, now: Time) {
         if cell.last_cell() {
-            self.ports[port][cell.label()].arrive(cell.frame, now);
+            self.ports[port].waiting[cell.label()].arrive(cell.frame, now);
         }
     }
 
     /// Records a cell whose transmission starts.
     pub(crate) fn on_departure(&mut self, port: LinkIndex, cell: Cell, now: Time) {
         if cell.last_cell() {
-            self.ports[port][cell.label()].depart(cell.frame, now, self.window.contains(now));
+            let AtPort { waiting, trackers, queues } = &mut self.ports[port];
+            let delay = waiting[cell.label()].depart(cell.frame, now);
+            trackers[queues.part(cell.label())].count_if(self.window.contains(now), delay);
         }
     }
 
     /// Returns the distributions so far, by port.
     pub(crate) fn times(&self) -> TiVec<LinkIndex, PortDelayTimes> {
-        let times = |port: &TiVec<Label, VcAtPort>| port.iter().map(|vc| vc.delays.times(self.clock)).collect();
+        let times = |port: &AtPort| {
+            let parts = port.trackers.iter().map(|tracker| tracker.times(self.clock)).collect();
+            PortDelayTimes::new(parts, port.queues.clone())
+        };
         self.ports.iter().map(times).collect()
     }
 }
@@ -282,8 +440,9 @@ pub(crate) struct FlowDelays {
 
 #[derive(Clone, Default)]
 struct OfFlow {
-    /// Segments that are not acknowledged, in order: the byte after each, and when it was sent, if it was sent once.
-    segments: VecDeque<(u64, Option<Time>)>,
+    /// Segments that are not acknowledged, in order: the byte after each, and when it was sent; [`Time::NEVER`] if it
+    /// was sent again.
+    segments: VecDeque<(u64, Time)>,
     /// The byte after the last byte sent.
     sent: u64,
     /// Packets in flight in the order in which they were sent. Lost ones stay until a later one arrives.
@@ -303,50 +462,55 @@ impl FlowDelays {
     }
 
     /// Records a packet that a flow sends at `now`.
+    #[inline]
     pub(crate) fn on_sent(&mut self, flow: FlowIndex, frame: FrameNumber, now: Time) {
         if let Some(of_flow) = self.flows.get_mut(flow) {
             of_flow.in_flight.push_back((frame, now));
         }
     }
 
-    /// Records a segment that a flow sends at `now`, for the first time or again.
-    pub(crate) fn on_segment(&mut self, flow: FlowIndex, segment: Segment, now: Time) {
-        let Some(OfFlow { segments, sent, .. }) = self.flows.get_mut(flow) else { return };
+    /// Records a segment that a flow sends at `now` in a packet, for the first time or again.
+    #[inline]
+    pub(crate) fn on_segment(&mut self, flow: FlowIndex, segment: Segment, frame: FrameNumber, now: Time) {
+        let Some(of_flow) = self.flows.get_mut(flow) else { return };
+        of_flow.in_flight.push_back((frame, now));
         let end = segment.seq + u64::from(segment.len);
-        let is_new = segment.seq >= *sent;
+        let is_new = segment.seq >= of_flow.sent;
         if !is_new {
-            let first = segments.partition_point(|&(end, _)| end <= segment.seq);
-            for (of_other, sent_once) in segments.range_mut(first..) {
-                *sent_once = None;
-                if *of_other >= end {
-                    break;
-                }
-            }
+            of_flow.send_again(segment.seq, end);
         }
-        if end > *sent {
-            *sent = end;
-            segments.push_back((end, is_new.then_some(now)));
+        if end > of_flow.sent {
+            of_flow.sent = end;
+            of_flow.segments.push_back((end, if is_new { now } else { Time::NEVER }));
         }
     }
 
     /// Records an acknowledgement of all bytes before `ack` that reaches the sender at `now`.
+    #[inline]
     pub(crate) fn on_ack(&mut self, flow: FlowIndex, ack: u64, now: Time) {
         let Some(OfFlow { segments, rtt, .. }) = self.flows.get_mut(flow) else { return };
-        while let Some(&(_, sent_once)) = segments.front().filter(|&&(end, _)| end <= ack) {
+        while let Some(&(end, sent)) = segments.front()
+            && end <= ack
+        {
             segments.pop_front();
-            if let Some(sent) = sent_once.filter(|_| self.window.contains(now)) {
-                rtt.count(now - sent);
-            }
+            rtt.count_if(sent != Time::NEVER && self.window.contains(now), Span(now.0.wrapping_sub(sent.0)));
         }
     }
 
-    /// Records a packet that reaches the receiver at `now`.
-    pub(crate) fn on_delivered(&mut self, flow: FlowIndex, frame: FrameNumber, now: Time) {
+    /// Records a packet that reaches the receiver at `now`. Packets sent before the packet `oldest` do not arrive later.
+    #[inline]
+    pub(crate) fn on_delivered(&mut self, flow: FlowIndex, frame: FrameNumber, oldest: FrameNumber, now: Time) {
         let Some(of_flow) = self.flows.get_mut(flow) else { return };
-        let place = of_flow.in_flight.iter().position(|&(other, _)| other == frame);
-        let place = place.expect("a packet is sent before it arrives");
-        let (_, sent) = of_flow.in_flight[place];
-        of_flow.in_flight.drain(..=place);
+        let sent = if oldest == frame {
+            loop {
+                let (other, sent) = of_flow.in_flight.pop_front().expect("a packet is sent before it arrives");
+                if other == frame {
+                    break sent;
+                }
+            }
+        } else {
+            of_flow.overtaken(frame, oldest)
+        };
         let delay = now - sent;
         let before = of_flow.latest.replace(delay);
         if self.window.contains(now) {
@@ -373,10 +537,30 @@ impl FlowDelays {
     }
 }
 
-/// Returns the distribution of all VCs at a port, or of those for which `is_in` returns true.
-pub(crate) fn of_vcs(times: &PortDelayTimes, clock: Clock, is_in: impl Fn(Label) -> bool) -> DelayTimes {
-    let chosen = times.iter_enumerated().filter(|&(label, _)| is_in(label));
-    DelayTimes::merged(chosen.map(|(_, times)| times), clock)
+impl OfFlow {
+    /// Removes a packet that arrives after packets sent later, and those sent before `oldest`, which do not arrive. Returns
+    /// when the packet was sent.
+    fn overtaken(&mut self, frame: FrameNumber, oldest: FrameNumber) -> Time {
+        let place_of = |frame| self.in_flight.iter().position(|&(other, _)| other == frame);
+        let place = place_of(frame).expect("a packet is sent before it arrives");
+        // An older packet that may still arrive can be of another flow on the same VC.
+        let gone = place_of(oldest).unwrap_or(0);
+        let (_, sent) = self.in_flight.remove(place).expect("the place is that of a packet");
+        self.in_flight.drain(..gone);
+        sent
+    }
+
+    /// Excludes the segments that have bytes from `seq` up to `end` from the round-trip times.
+    #[cold]
+    fn send_again(&mut self, seq: u64, end: u64) {
+        let first = self.segments.partition_point(|&(end, _)| end <= seq);
+        for (of_other, sent) in self.segments.range_mut(first..) {
+            *sent = Time::NEVER;
+            if *of_other >= end {
+                break;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -392,13 +576,13 @@ mod tests {
         let (mut delays, flow) = (FlowDelays::new([None; 2], 1, CLOCK), FlowIndex::default());
         let segment = |seq| Segment { seq, len: 100 };
         for (at, seq) in [(0, 0), (1, 100), (2, 200), (9, 100), (11, 300)] {
-            delays.on_segment(flow, segment(seq), Time(at));
+            delays.on_segment(flow, segment(seq), FrameNumber::default(), Time(at));
         }
         delays.on_ack(flow, 100, Time(10));
         delays.on_ack(flow, 400, Time(15));
         // The second segment was sent twice. The others took 10, 13 and 4 units.
         let rtt = &delays.times()[flow].rtt;
-        assert_eq!(rtt.up_to, [(Span(4), 1), (Span(10), 2), (Span(13), 3)]);
+        assert_eq!(rtt.up_to(), [(Span(4), 1), (Span(10), 2), (Span(13), 3)]);
         assert_eq!((rtt.mean_ms(), rtt.percentile_ms(990)), (Some(9.0), Some(13.0)));
     }
 
@@ -410,11 +594,12 @@ mod tests {
             delays.on_sent(flow, FrameNumber::from(number), Time(sent));
         }
         for (number, arrived) in [(0, 5), (1, 17), (3, 34), (4, 44)] {
-            delays.on_delivered(flow, FrameNumber::from(number), Time(arrived));
+            let frame = FrameNumber::from(number);
+            delays.on_delivered(flow, frame, frame, Time(arrived));
         }
         let times = &delays.times()[flow];
         assert_eq!(times.jitter_ms, Some(5.0 / 3.0));
-        assert_eq!(times.one_way.up_to, [(Span(4), 2), (Span(5), 3), (Span(7), 4)]);
+        assert_eq!(times.one_way.up_to(), [(Span(4), 2), (Span(5), 3), (Span(7), 4)]);
     }
 
     proptest! {

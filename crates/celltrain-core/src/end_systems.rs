@@ -261,12 +261,13 @@ impl EndSystems {
     ) {
         self.wake_before(now);
         let sender = self.vcs.sender_of(vc, number);
+        let oldest = self.vcs.oldest_after(sender, number);
         let log = &mut self.vcs.get_mut(sender).log;
-        log.forget_before(number);
+        log.forget_before(oldest);
         let Frame { body, marked, .. } = log.frame(number);
         emit::ended(sender, number, &body, now, observer);
         let has_requests = self.requests.is_some();
-        if has_requests && !self.is_expected(sender, number) {
+        if has_requests && !self.is_expected(sender, number, oldest) {
             reached!(FrameAfterClose);
             return;
         }
@@ -275,7 +276,7 @@ impl EndSystems {
                 // Only a capable segment can carry a mark for TCP; others may have passed an ABR switch.
                 let marked = marked && capable;
                 if let Some(delays) = &mut self.delays {
-                    delays.on_delivered(flow, number, now);
+                    delays.on_delivered(flow, number, oldest, now);
                 }
                 let before = emit::before(&self.connections, flow, observer);
                 let mut connection = &mut self.connections[flow];
@@ -307,7 +308,7 @@ impl EndSystems {
                 match self.vcs.blocks(sender) {
                     None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
                     Some(log) => {
-                        log.forget_before(number);
+                        log.forget_before(oldest);
                         reported = log.frame(number).body;
                         connection.sender.on_ack(ack, &reported, now);
                     }
@@ -346,7 +347,7 @@ impl EndSystems {
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
                 if let Some(delays) = &mut self.delays {
-                    delays.on_delivered(flow, number, now);
+                    delays.on_delivered(flow, number, oldest, now);
                 }
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
@@ -545,8 +546,7 @@ impl EndSystems {
             let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced, capable } };
             let departure = self.vcs.put(vc, Frame::new(cells, body), None).with_capable(capable);
             if let Some(delays) = &mut self.delays {
-                delays.on_segment(flow, segment, now);
-                delays.on_sent(flow, departure.frame, now);
+                delays.on_segment(flow, segment, departure.frame, now);
             }
             leave(&mut self.processing, departure, now, out);
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
@@ -602,6 +602,16 @@ impl EndSystems {
         let departure = self.vcs.put(vc, frame, blocks).with_capable(false);
         leave(&mut self.processing, departure, now, out);
         emit::ack_sent(connection, departure, (flow, ack, blocks), now, observer);
+    }
+
+    /// Records that a link delays a frame of `vc`, which later frames may overtake. May be called for each of its cells.
+    pub(crate) fn delay(&mut self, vc: VcIndex, number: FrameNumber) {
+        self.vcs.delay(vc, number);
+    }
+
+    /// Records that a delayed frame of `vc` goes on, so that later frames no longer overtake it.
+    pub(crate) fn release(&mut self, vc: VcIndex, number: FrameNumber) {
+        self.vcs.release(vc, number);
     }
 
     /// Returns the bytes of its flow that a frame carries; `None` for other frames than data. The frame must be in flight

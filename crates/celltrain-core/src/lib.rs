@@ -13,6 +13,7 @@ pub mod cell;
 pub mod contracts;
 pub mod coverage;
 pub mod delay;
+pub(crate) mod delay_line;
 pub mod edge_device;
 pub mod end_systems;
 pub mod engine;

@@ -1,8 +1,8 @@
-//! Losses on links: cells and whole frames of chosen VCs that a link does not deliver.
+//! Losses and delays on links: cells and whole frames of chosen VCs that a link does not deliver, or delivers late.
 //!
 //! A lost cell takes its time on the link and disappears at the instant at which it would arrive, as a cell whose header
 //! was hit by a bit error does (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the
-//! link, whether or not another rule loses them.
+//! link, whether or not another rule loses them. A delayed frame leaves a [`crate::delay_line::DelayLine`] later.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -10,9 +10,10 @@ use crate::cell::{Cell, FrameNumber};
 use crate::index::{Label, LinkIndex, VcIndex, indices};
 use crate::rng::Stream;
 use crate::tcp::Segment;
+use crate::units::{Duration, Span};
 
 indices! {
-    /// A link with loss rules, among all such links of a network.
+    /// A link with rules for losses or delays, among all such links of a network.
     LossyIndex;
 }
 
@@ -28,6 +29,17 @@ pub struct LossRule {
     pub pattern: LossPattern,
 }
 
+/// A rule by which a link delays packets of a VC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DelayRule {
+    /// The VC, which must cross the link. The link must not lead from a host to an edge device.
+    pub vc: VcIndex,
+    /// Selects the packets that are delayed. A pattern with a probability shares its stream with a loss rule for packets.
+    pub pattern: LossPattern,
+    /// Time by which they arrive later. If several rules delay a packet, the longest time applies.
+    pub by: Duration,
+}
+
 /// The unit that a rule counts and loses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossUnit {
@@ -37,7 +49,7 @@ pub enum LossUnit {
     Cells,
 }
 
-/// Selects the packets or cells that are lost.
+/// Selects the packets or cells that are lost or delayed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LossPattern {
     /// The packets or cells with these numbers, in ascending order.
@@ -99,6 +111,17 @@ impl LinkLoss {
     }
 }
 
+/// What happens to a cell at the end of a link with rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives.
+    Passes,
+    /// It is lost.
+    Lost(LinkLoss),
+    /// Its frame arrives later by this time.
+    Delayed(Span),
+}
+
 /// Counters of a VC's cells at the end of a link with losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounters {
@@ -120,35 +143,35 @@ impl LossCounters {
     }
 }
 
-/// Number of times a rule could have lost something in a run, and did.
+/// Number of times a rule could have selected something in a run, and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCounters {
     /// Packets or cells that reached the end of the link; for a byte, the bytes of the flow up to the last one that did.
     pub reached: u64,
-    /// Packets or cells that the rule lost.
-    pub lost: u64,
+    /// Packets or cells that the rule lost or delayed.
+    pub selected: u64,
 }
 
 impl RuleCounters {
     pub(crate) fn plus(self, other: Self) -> Self {
-        Self { reached: self.reached + other.reached, lost: self.lost + other.lost }
+        Self { reached: self.reached + other.reached, selected: self.selected + other.selected }
     }
 }
 
-impl LossRule {
-    /// Returns what the rule should have lost in a run but never met, in words; `None` if there is no such thing. `of` is
-    /// the flow or VC, and `counters` are those of the rule at the end of the run.
-    pub fn unmet(&self, of: &str, counters: RuleCounters) -> Option<String> {
-        let RuleCounters { reached, lost } = counters;
-        match self.pattern {
-            LossPattern::Numbers(ref numbers) => never_came(self.unit, numbers, of, reached),
-            LossPattern::Every { first, .. } => never_came(self.unit, &[first], of, reached),
-            LossPattern::Byte { offset, .. } if lost == 0 => {
+impl LossPattern {
+    /// Returns what a rule should have selected in a run but never met, in words; `None` if there is no such thing. `of`
+    /// is the flow or VC, and `counters` are those of the rule at the end of the run.
+    pub fn unmet(&self, unit: LossUnit, of: &str, counters: RuleCounters) -> Option<String> {
+        let RuleCounters { reached, selected } = counters;
+        match *self {
+            LossPattern::Numbers(ref numbers) => never_came(unit, numbers, of, reached),
+            LossPattern::Every { first, .. } => never_came(unit, &[first], of, reached),
+            LossPattern::Byte { offset, .. } if selected == 0 => {
                 Some(format!("byte {offset} of {of} was never sent over it; {of} sent {reached} bytes"))
             }
-            LossPattern::Byte { offset, times, .. } if lost < times => Some(format!(
-                "the packet with byte {offset} of {of} was lost {lost} of {times} times; {of} sent it no more"
-            )),
+            LossPattern::Byte { offset, times, .. } if selected < times => {
+                Some(format!("byte {offset} of {of} was sent over it {selected} times, not {times}"))
+            }
             LossPattern::Byte { .. } | LossPattern::Probability(_) | LossPattern::GilbertElliott(_) => None,
         }
     }
@@ -200,18 +223,20 @@ struct RuleState {
     branch: Option<u8>,
     unit: LossUnit,
     pattern: LossPattern,
+    /// The time by which the selected packets are delayed; `None` if they are lost.
+    delay: Option<Span>,
     draws: Stream,
     /// Number of packets or cells so far.
     count: u64,
     /// True in the bad state of a link with two states.
     is_bad: bool,
-    /// Number of packets or cells that it has lost so far.
-    lost: u64,
+    /// Number of packets or cells that it has selected so far.
+    selected: u64,
     /// Bytes of the flow up to the last one that came, if a byte is chosen.
     bytes: u64,
-    /// The current frame, if packets are counted, and whether it is lost.
+    /// The current frame, if packets are counted, and whether it is selected.
     frame: Option<FrameNumber>,
-    loses_frame: bool,
+    selects_frame: bool,
 }
 
 impl LinkLosses {
@@ -223,7 +248,21 @@ impl LinkLosses {
     /// Adds a rule for the VC with this label. If several VCs have merged, `branch` is the branch whose frames count. A
     /// probability uses `draws`.
     pub fn add(&mut self, label: Label, rule: &LossRule, branch: Option<u8>, draws: Stream) {
-        let LossRule { unit, ref pattern, .. } = *rule;
+        self.add_rule(label, (rule.unit, &rule.pattern, None), branch, draws);
+    }
+
+    /// Adds a rule that delays packets of the VC with this label by `delay`.
+    pub fn add_delay(&mut self, label: Label, rule: &DelayRule, delay: Span, branch: Option<u8>, draws: Stream) {
+        self.add_rule(label, (LossUnit::Packets, &rule.pattern, Some(delay)), branch, draws);
+    }
+
+    fn add_rule(
+        &mut self,
+        label: Label,
+        (unit, pattern, delay): (LossUnit, &LossPattern, Option<Span>),
+        branch: Option<u8>,
+        draws: Stream,
+    ) {
         let pattern = pattern.clone();
         let place = self.vcs.iter().map(|vc| vc.rules.len()).sum();
         self.vcs[label].rules.push(RuleState {
@@ -231,31 +270,35 @@ impl LinkLosses {
             branch,
             unit,
             pattern,
+            delay,
             draws,
             count: 0,
             is_bad: false,
-            lost: 0,
+            selected: 0,
             bytes: 0,
             frame: None,
-            loses_frame: false,
+            selects_frame: false,
         });
     }
 
-    /// Records that a cell has reached the end of the link. Returns why it is lost, if it is. Cells of a VC must be
-    /// passed in order. `segment` returns the bytes of the flow that the cell's packet carries, if any.
-    pub fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Option<LinkLoss> {
+    /// Records that a cell has reached the end of the link. Returns what happens to it. Cells of a VC must be passed in
+    /// order. `segment` returns the bytes of the flow that the cell's packet carries, if any.
+    pub fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Fate {
         let VcLosses { counters, cut, rules } = &mut self.vcs[cell.label()];
         counters.came += 1;
-        let mut loss = None;
+        let (mut loss, mut delay) = (None, None);
         for rule in rules {
-            let of_rule = rule.take(cell, &segment);
-            loss = loss.or(of_rule);
+            let selected = rule.take(cell, &segment);
+            match rule.delay {
+                None => loss = loss.or(selected),
+                of_rule => delay = delay.max(of_rule.filter(|_| selected.is_some())),
+            }
         }
-        let (unit, number) = loss?;
+        let Some((unit, number)) = loss else { return delay.map_or(Fate::Passes, Fate::Delayed) };
         let cuts = !cell.is_rm() && cut.replace(cell.frame) != Some(cell.frame);
         counters.lost += 1;
         counters.cut_frames += u64::from(cuts);
-        Some(LinkLoss { unit, number, cuts })
+        Fate::Lost(LinkLoss { unit, number, cuts })
     }
 
     /// Returns the counters of each VC, by label.
@@ -279,30 +322,30 @@ impl LinkLosses {
 impl RuleState {
     fn counters(&self) -> RuleCounters {
         let reached = if matches!(self.pattern, LossPattern::Byte { .. }) { self.bytes } else { self.count };
-        RuleCounters { reached, lost: self.lost }
+        RuleCounters { reached, selected: self.selected }
     }
 
-    /// Counts a cell. Returns the unit and the number that it is lost with, if the rule loses it.
+    /// Counts a cell. Returns the unit and the number that it is selected with, if the rule selects it.
     fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Option<(LossUnit, u64)> {
         let of_other_branch = self.branch.is_some_and(|branch| branch != cell.frame.branch());
         match self.unit {
             _ if of_other_branch => return None,
-            LossUnit::Cells => self.loses_frame = self.loses_next(segment),
+            LossUnit::Cells => self.selects_frame = self.selects_next(segment),
             LossUnit::Packets if cell.is_rm() => return None,
             LossUnit::Packets if self.frame == Some(cell.frame) => {}
             LossUnit::Packets => {
                 self.frame = Some(cell.frame);
-                self.loses_frame = self.loses_next(segment);
+                self.selects_frame = self.selects_next(segment);
             }
         }
-        self.loses_frame.then(|| (self.unit, self.count - 1))
+        self.selects_frame.then(|| (self.unit, self.count - 1))
     }
 
-    /// Counts the next packet or cell. Returns whether it is lost.
-    fn loses_next(&mut self, segment: impl Fn() -> Option<Segment>) -> bool {
+    /// Counts the next packet or cell. Returns whether it is selected.
+    fn selects_next(&mut self, segment: impl Fn() -> Option<Segment>) -> bool {
         let number = self.count;
         self.count += 1;
-        let loses = match self.pattern {
+        let selects = match self.pattern {
             LossPattern::Numbers(ref numbers) => numbers.binary_search(&number).is_ok(),
             LossPattern::Every { period, first } => number >= first && (number - first).is_multiple_of(period),
             LossPattern::Probability(share) => self.draws.unit() < share,
@@ -317,11 +360,11 @@ impl RuleState {
                 let end = |segment: &Segment| segment.seq + u64::from(segment.len);
                 self.bytes = self.bytes.max(segment.as_ref().map_or(0, end));
                 let has_byte = |segment: Segment| (segment.seq..end(&segment)).contains(&offset);
-                self.lost < times && segment.is_some_and(has_byte)
+                self.selected < times && segment.is_some_and(has_byte)
             }
         };
-        self.lost += u64::from(loses);
-        loses
+        self.selected += u64::from(selects);
+        selects
     }
 }
 

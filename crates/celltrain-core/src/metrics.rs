@@ -8,7 +8,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
-use crate::delay::{self, DelayTimes, FlowDelayTimes, PortDelayTimes};
+use crate::delay::{DelayTimes, FlowDelayTimes, PortDelayTimes};
 use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
@@ -164,6 +164,8 @@ pub struct PortResult {
     pub utilisation: f64,
     /// Delays of the packets at the port; `None` if not measured.
     pub delays: Option<DelayTimes>,
+    /// The queues of a port that has several, with their delays; empty if delays are not measured.
+    pub queues: Vec<QueueResult>,
 }
 
 /// Results for a memory that ports share.
@@ -211,13 +213,14 @@ pub struct PoolResult {
     pub used_cells: u32,
 }
 
-/// Results for a queue or a priority group of a memory.
+/// Results for a queue or a priority group of a memory, or for a queue of a port with a scheduler or a shaped port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueResult {
-    /// Its name, which consists of the memory, the output or input link, and the priority.
+    /// Its name, which consists of the memory, the output or input link, and the priority; or of the link, and the VCs
+    /// or classes.
     pub name: String,
-    /// The name of the queue's pool.
-    pub pool: String,
+    /// The name of the queue's pool; `None` without a memory. The cells are then not counted by queue.
+    pub pool: Option<String>,
     /// The side on which it is counted.
     pub side: Side,
     /// Cells in the queue at the end, including those in its reserve and its headroom.
@@ -536,10 +539,23 @@ impl FinalState<'_> {
                 replaced_results: port.replaced_results,
                 // The last cell may still be in service at the end, so the quotient may exceed 1.
                 utilisation: (busy / self.end.0.max(1) as f64).min(1.0),
-                delays: self.delays.as_ref().map(|times| delay::of_vcs(&times[index], self.clock, |_| true)),
+                delays: self.delays.as_ref().map(|times| times[index].all(self.clock)),
+                queues: self.delays.as_ref().map_or_else(Vec::new, |times| self.queues(index, &times[index])),
             }
         };
         self.network.links.iter_enumerated().zip(self.ports).map(one).collect()
+    }
+
+    fn queues(&self, link: LinkIndex, times: &PortDelayTimes) -> Vec<QueueResult> {
+        let queue = |(queue, delays): (&str, DelayTimes)| QueueResult {
+            name: format!("{}/{queue}", self.network.links[link].name),
+            pool: None,
+            side: Side::Egress,
+            cells: 0,
+            counters: QueueCounters::default(),
+            delays: Some(delays),
+        };
+        times.queues(self.clock).map(queue).collect()
     }
 
     fn memories(&self) -> TiVec<MemoryIndex, MemoryResult> {
@@ -557,12 +573,12 @@ impl FinalState<'_> {
                 let (times, classes) = self.delays.as_ref().zip(classes.as_ref())?;
                 let is_in = |label| classes.get(queue.link, label).egress == Some(index);
                 let is_output = config.pools[queue.pool].side == Side::Egress;
-                is_output.then(|| delay::of_vcs(&times[queue.link], self.clock, is_in))
+                is_output.then(|| times[queue.link].of_vcs(self.clock, is_in))
             };
             let queue = |((index, queue), &(cells, counters)): ((QueueIndex, &QueueConfig), &(u32, QueueCounters))| {
                 QueueResult {
                     name: self.network.queue_name(config, queue),
-                    pool: config.pools[queue.pool].name.clone(),
+                    pool: Some(config.pools[queue.pool].name.clone()),
                     side: config.pools[queue.pool].side,
                     cells,
                     counters,

@@ -17,7 +17,7 @@ use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
 use crate::host::{HostOptions, ProcessingTimes};
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeIndex, VcIndex};
-use crate::link_loss::LossRule;
+use crate::link_loss::{DelayRule, LossRule};
 use crate::marking::{Marker, MarkingConfig};
 use crate::memory::MemoryConfig;
 use crate::policy::{BufferPolicy, PolicyConfig, tail_drop};
@@ -126,6 +126,15 @@ pub struct Link {
     pub edge: Option<EdgeConfig>,
     /// Cells and packets that it does not deliver.
     pub losses: Vec<LossRule>,
+    /// Packets that it delivers late.
+    pub late: Vec<DelayRule>,
+}
+
+impl Link {
+    /// Returns whether the link has rules for losses or delays.
+    pub fn has_rules(&self) -> bool {
+        !self.losses.is_empty() || !self.late.is_empty()
+    }
 }
 
 /// A virtual channel: the links its cells cross, in order.
@@ -383,6 +392,7 @@ impl Network {
             };
             [options.resolution(), delayed_ack_tick]
         }));
+        let times = times.chain(self.links.iter().flat_map(|link| &link.late).map(|rule| rule.by));
         let times = times.chain((self.host.processing_times == ProcessingTimes::Fixed).then_some(self.host.processing));
         let paces = tcps().filter_map(|tcp| tcp.options().pacing_rate);
         let intervals = self.requests.groups.iter().filter_map(|group| match group.arrivals {
@@ -507,7 +517,7 @@ impl Graph {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
             let scheduler = SchedulerConfig::default();
-            let (buffer, allocator, marking, edge, losses) = (None, None, None, None, Vec::new());
+            let (buffer, allocator, marking, edge) = (None, None, None, None);
             self.links.push(Link {
                 name,
                 from,
@@ -520,7 +530,8 @@ impl Graph {
                 allocator,
                 marking,
                 edge,
-                losses,
+                losses: Vec::new(),
+                late: Vec::new(),
             });
         }
         first

@@ -161,7 +161,7 @@ pub fn outlined(network: &Network) -> Value {
         ("requests", outlines(REQUEST, network.requests.groups.iter().map(|group| group.name.as_str()))),
     ];
     answer.extend(lists.map(|(name, list)| (name.to_owned(), list)));
-    let lossy = network.links.iter().filter(|link| !link.losses.is_empty()).map(|link| link.name.as_str());
+    let lossy = network.links.iter().filter(|link| link.has_rules()).map(|link| link.name.as_str());
     let links = outlines(LINK, lossy);
     if links != json!([]) {
         answer.insert("links".into(), links);

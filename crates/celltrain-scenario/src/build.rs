@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
-use celltrain_core::link_loss::LossRule;
 use celltrain_core::memory::MemoryConfig;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
 use celltrain_core::requests::Requests;
@@ -16,7 +15,7 @@ use typed_index_collections::TiVec;
 
 use crate::channels::{Channels, channels};
 use crate::fault::Faults;
-use crate::losses;
+use crate::losses::{self, LinkRules};
 use crate::memories;
 use crate::requests;
 use crate::scenario::Scenario;
@@ -38,7 +37,7 @@ pub struct ResolvedScenario<'a> {
     /// The memories that ports share.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// The loss rules of links. Incomplete if their tables have faults.
-    pub losses: BTreeMap<LinkIndex, Vec<LossRule>>,
+    pub(crate) losses: BTreeMap<LinkIndex, LinkRules>,
     /// Connections that open during the run. Incomplete if their tables have faults.
     pub requests: Requests,
     pub(crate) request_faults: Faults,
@@ -103,7 +102,8 @@ impl<'a> ResolvedScenario<'a> {
             }
         }
         for (link, rules) in losses {
-            graph.links[link].losses = rules;
+            let LinkRules { losses, late } = rules;
+            (graph.links[link].losses, graph.links[link].late) = (losses, late);
         }
         for memory in &memories {
             for &port in &memory.ports {

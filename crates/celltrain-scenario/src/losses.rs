@@ -1,18 +1,26 @@
-//! Loss rules of links, as scenarios write them: the checks, and the rules of the network.
+//! Rules of links for losses and delays, as scenarios write them: the checks, and the rules of the network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
 
 use celltrain_core::index::{LinkIndex, VcIndex};
-use celltrain_core::link_loss::{GilbertElliott, LossPattern, LossRule, LossUnit};
+use celltrain_core::link_loss::{DelayRule, GilbertElliott, LossPattern, LossRule, LossUnit};
 use celltrain_core::network::NodeKind;
+use celltrain_core::units::Duration;
 
 use crate::channels::Channels;
 use crate::hints::closest;
 use crate::requests::Table;
-use crate::scenario::{GilbertElliottOptions, LossOptions, LossUnitOption, Scenario};
+use crate::scenario::{DelayOptions, GilbertElliottOptions, LossOptions, LossUnitOption, Scenario};
 use crate::scope::Scope;
 use crate::topology::Layout;
+
+/// The rules of a link.
+#[derive(Default)]
+pub(crate) struct LinkRules {
+    pub(crate) losses: Vec<LossRule>,
+    pub(crate) late: Vec<DelayRule>,
+}
 
 /// Returns the rules of each link that has any, and reports the faults in their tables. `root` is the scope of the
 /// scenario.
@@ -21,8 +29,8 @@ pub(crate) fn resolve(
     layout: &Layout,
     channels: &Channels,
     root: &mut Scope<'_>,
-) -> BTreeMap<LinkIndex, Vec<LossRule>> {
-    let mut rules: BTreeMap<LinkIndex, Vec<LossRule>> = BTreeMap::new();
+) -> BTreeMap<LinkIndex, LinkRules> {
+    let mut rules: BTreeMap<LinkIndex, LinkRules> = BTreeMap::new();
     let graph = &layout.graph;
     let mut tables = root.at("link");
     for (name, options) in &scenario.link {
@@ -33,39 +41,78 @@ pub(crate) fn resolve(
             scope.refuse(format!("is not a link{hint}; a link is named after its two nodes, such as sw1->sw2"));
             continue;
         };
-        let into_edge = graph.nodes[graph.links[link].to].kind == NodeKind::EdgeDevice;
         let mut list = scope.at("lose");
         for (number, rule) in options.lose.iter().enumerate() {
             let mut scope = list.item(number);
-            if scope.is_malformed() {
-                continue;
-            }
-            let (vc, pattern) =
-                (selected(scenario, layout, channels, link, rule, &mut scope), pattern(rule, &mut scope));
-            let (Some(vc), Some((unit, pattern))) = (vc, pattern) else { continue };
-            if rule.bytes.is_some() && !carries_bytes(scenario, layout, channels, rule, vc) {
-                let problem = "needs a flow whose data the simulation sends over this link; name packets by number";
-                scope.at("bytes").refuse(problem);
-                continue;
-            }
-            let rules = rules.entry(link).or_default();
-            let is_random =
-                |pattern: &LossPattern| matches!(pattern, LossPattern::Probability(_) | LossPattern::GilbertElliott(_));
+            let Some(rule) = loss(scenario, layout, channels, link, rule, &mut scope) else { continue };
+            let LinkRules { losses, .. } = rules.entry(link).or_default();
+            let LossRule { vc, unit, ref pattern } = rule;
+            let is_random = matches!(pattern, LossPattern::Probability(_) | LossPattern::GilbertElliott(_));
             let twice = |other: &LossRule| {
-                (other.vc, other.unit, discriminant(&other.pattern)) == (vc, unit, discriminant(&pattern))
+                (other.vc, other.unit, discriminant(&other.pattern)) == (vc, unit, discriminant(pattern))
             };
-            if into_edge && channels.vcs[vc].path[0] == link {
-                let next = channels.vcs[vc].path.get(1).map_or("the next link", |&next| &graph.links[next].name);
-                scope.refuse(format!("is on a link that hands whole packets to an edge device; use {next}"));
-            } else if is_random(&pattern) && rules.iter().any(twice) {
+            if is_random && losses.iter().any(twice) {
                 let vc = &channels.vcs[vc].name;
                 scope.refuse(format!("gives VC {vc} a second probability for {}; keep one", unit.name()));
             } else {
-                rules.push(LossRule { vc, unit, pattern });
+                losses.push(rule);
+            }
+        }
+        drop(list);
+        let mut list = scope.at("delay");
+        for (number, options) in options.delay.iter().enumerate() {
+            let mut scope = list.item(number);
+            let &DelayOptions { ref flow, ref vc, ref packets, bytes, times, by } = options;
+            if scope.is_malformed() {
+                continue;
+            }
+            if by > LONGEST_DELAY || by == Duration::default() {
+                scope.at("by").refuse_value(by, "is not above 0 and at most 1000s");
+            }
+            if packets.is_some() == bytes.is_some() {
+                scope.refuse("must have either packets or bytes");
+                continue;
+            }
+            let (flow, vc, packets) = (flow.clone(), vc.clone(), packets.clone());
+            let selected = LossOptions { flow, vc, packets, bytes, times, ..LossOptions::default() };
+            if let Some(rule) = loss(scenario, layout, channels, link, &selected, &mut scope) {
+                let LossRule { vc, pattern, .. } = rule;
+                rules.entry(link).or_default().late.push(DelayRule { vc, pattern, by });
             }
         }
     }
     rules
+}
+
+/// A longer delay is probably an error in the unit.
+const LONGEST_DELAY: Duration = Duration::from_milliseconds(1_000_000);
+
+/// Returns what a rule of a link selects, and reports the faults in its table.
+fn loss(
+    scenario: &Scenario,
+    layout: &Layout,
+    channels: &Channels,
+    link: LinkIndex,
+    rule: &LossOptions,
+    scope: &mut Scope<'_>,
+) -> Option<LossRule> {
+    if scope.is_malformed() {
+        return None;
+    }
+    let (vc, pattern) = (selected(scenario, layout, channels, link, rule, scope), pattern(rule, scope));
+    let (vc, (unit, pattern)) = (vc?, pattern?);
+    if rule.bytes.is_some() && !carries_bytes(scenario, layout, channels, rule, vc) {
+        let problem = "needs a flow whose data the simulation sends over this link; name packets by number";
+        scope.at("bytes").refuse(problem);
+        return None;
+    }
+    let graph = &layout.graph;
+    if graph.nodes[graph.links[link].to].kind == NodeKind::EdgeDevice && channels.vcs[vc].path[0] == link {
+        let next = channels.vcs[vc].path.get(1).map_or("the next link", |&next| &graph.links[next].name);
+        scope.refuse(format!("is on a link that hands whole packets to an edge device; use {next}"));
+        return None;
+    }
+    Some(LossRule { vc, unit, pattern })
 }
 
 /// Returns the VC that a rule names, which must cross the link.

@@ -146,6 +146,8 @@ pub struct PortConfig {
 pub struct LinkOptions {
     /// Rules by which the link loses packets or cells. Lost cells take their time on the link and do not arrive.
     pub lose: Vec<LossOptions>,
+    /// Rules by which the link delivers packets late. Later packets overtake them.
+    pub delay: Vec<DelayOptions>,
 }
 
 /// A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`, `every`,
@@ -183,6 +185,33 @@ pub struct LossOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<u64>,
+}
+
+/// A rule by which a link delays packets. It has `by`, either `flow` or `vc`, and either `packets` or `bytes`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Delay", extend("x-expect" = "a table such as { flow = \"tcp1\", packets = [14], by = \"50ms\" }"))]
+pub struct DelayOptions {
+    /// The flow whose packets are delayed: its data on the links to its destination, its acknowledgements on the links
+    /// back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
+    /// The VC whose packets are delayed, if the rule names no flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vc: Option<String>,
+    /// Numbers of the packets that are delayed. Packets are counted from 0, in the order in which they enter the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<Vec<u64>>,
+    /// Delays the packet that carries this byte of the flow, counted from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Bytes>,
+    /// With `bytes`: number of transmissions that are delayed, the first one and retransmissions alike; 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub times: Option<u64>,
+    /// Time by which the packets arrive later.
+    #[schemars(example = "50ms")]
+    pub by: Duration,
 }
 
 /// The distance between two losses: a number of packets, or a number of cells.

@@ -144,9 +144,12 @@ def examine() -> Iterator[dict[str, Any]]:
 
     build, memory = _core.build(), _core.memory_limit()
     slow_build = "this build is many times slower than it should be; install with: pip install ."
-    no_commit = "" if build["commit"] else "built without git, so results name no commit"
+    of_commit = "" if build["commit"] else "built without git, so results name no commit"
+    here = checkout()
+    if build["commit"] and here and not here.startswith(build["commit"]):
+        of_commit = f"the checkout is at {here[: len(build['commit'])]}: results name the commit of the build"
     yield _finding("celltrain", build["version"])
-    yield _finding("commit", build["commit"] or "unknown", advice=no_commit)
+    yield _finding("commit", build["commit"] or "unknown", advice=of_commit)
     yield _finding("build", build["profile"], "" if build["profile"] == "release" else slow_build)
     yield _finding("Python", platform.python_version())
     yield _finding("system", f"{platform.system()} {platform.machine()}")
@@ -174,6 +177,17 @@ def examine() -> Iterator[dict[str, Any]]:
     slow = f"more than {IMPORT_TIME_LIMIT_SECONDS} s: the disk is slow or busy"
     yield _finding("import seconds", round(seconds, 4), advice=slow if seconds > IMPORT_TIME_LIMIT_SECONDS else "")
     yield _self_test()
+
+
+def checkout(root: Path = Path(__file__).parents[3]) -> str | None:
+    """Returns the commit of the clone that contains this package; None if there is none, or no git."""
+    if not (root / ".git").exists():
+        return None
+    try:
+        command = ["git", "-C", str(root), "rev-parse", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def _version(name: str) -> str | None:

@@ -239,14 +239,9 @@ Style = Annotated[
     str | None,
     option("NAME", "Style of the figures: one of matplotlib's, such as grayscale, or a style file.", panel=OUTPUT),
 ]
-Width = Annotated[
-    str,
-    option(
-        "WIDTH",
-        "Width of the figure: page, column for a paper's column, or a length such as 8.5cm or 5in.",
-        panel=OUTPUT,
-    ),
-]
+_WIDTH = "Width of the figure: page, column for a paper's column, or a length such as 8.5cm or 5in."
+Width = Annotated[str, option("WIDTH", _WIDTH, panel=OUTPUT)]
+FiguresWidth = Annotated[str | None, option("WIDTH", _WIDTH.replace("figure", "figures"), panel=OUTPUT)]
 Json = Annotated[bool, option(None, "Print the answer as JSON.", "--json", panel=OUTPUT)]
 Csv = Annotated[Path | None, option("TABLE", "Write the table there as CSV, or print it if TABLE is -.", panel=OUTPUT)]
 Markdown = Annotated[bool, option(None, "Print tables in Markdown.", "--md", panel=OUTPUT)]

@@ -10,7 +10,7 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.drawing.words import left
-from celltrain.errors import InputError
+from celltrain.errors import Fault, InputError
 from celltrain.model.overrides import single
 from celltrain.text import shown
 
@@ -39,6 +39,8 @@ def reproduce(
     brief: bool = False,
     toml: bool = False,
     out: Path | None = None,
+    width: options.FiguresWidth = None,
+    style: options.Style = None,
 ) -> int:
     """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done.
 
@@ -73,11 +75,16 @@ def reproduce(
     from celltrain.papers.kept import NAME as RUNS
     from celltrain.papers.paper import load
 
+    look = _look(width, style, out)
     if paper is None:
         entries_of("papers", output, "To run one: celltrain reproduce af-96-1269 --table 2")
         return shell.DONE
     if resume and out is None:
         raise InputError.of_option("--resume", "on", "needs the folder of the finished runs: give it with --out")
+    if out is not None and not resume and (out / RUNS).exists():
+        shell.complain(
+            f"{shown(out)} has finished runs, which this command runs again; --resume takes them as they are"
+        )
     changed = single(settings)
     loaded = load(paper, overrides=changed)
     numbers = loaded.numbers(tables=table, networks=network, rows=row)
@@ -93,7 +100,7 @@ def reproduce(
         choice: dict[str, Any] = {"tables": table, "networks": network, "rows": row, "overrides": changed or None}
         return run(paper, **choice, seeds=counts, seed=seed, jobs=jobs, progress=tell, **kept)
 
-    return _answer(paper, start, output, out=out, brief=brief, strict=strict, resumable=True)
+    return _answer(paper, start, output, look, out=out, brief=brief, strict=strict, resumable=True)
 
 
 def _print_toml(paper: Paper, numbers: Sequence[Number]) -> int:
@@ -146,6 +153,8 @@ def study(
     jobs: options.Jobs = None,
     brief: bool = False,
     out: Path | None = None,
+    width: options.FiguresWidth = None,
+    style: options.Style = None,
 ) -> int:
     """Run a study: its tables, and whether the expectations of theory hold. Ctrl-C keeps what is done.
 
@@ -172,6 +181,7 @@ def study(
     from celltrain.papers import study as run
     from celltrain.papers.paper import STUDY, load
 
+    look = _look(width, style, out)
     if study is None:
         entries_of("studies", output, "To run one: celltrain study different-rtts --duration 1s")
         return shell.DONE
@@ -181,13 +191,30 @@ def study(
     def start(tell: Callable[[Progress], None]) -> Reproduction:
         return run(study, tables=table, seeds=seeds, jobs=jobs, progress=tell, overrides=overrides)
 
-    return _answer(study, start, output, out=out, brief=brief)
+    return _answer(study, start, output, look, out=out, brief=brief)
+
+
+def _look(width: str | None, style: str | None, out: Path | None) -> dict[str, str | None]:
+    """Returns width and style of the figures; raises `InputError` before any run if they are wrong, or without `--out`."""
+    from celltrain.drawing.figure import FigureStyle, require_matplotlib
+
+    given = {name: text for name, text in (("--width", width), ("--style", style)) if text is not None}
+    if given and out is None:
+        raise InputError(
+            Fault.of_option(name, text, "changes the figures; write them with --out DIR")
+            for name, text in given.items()
+        )
+    if given:
+        require_matplotlib()
+        FigureStyle.of(width or "page", style)
+    return {"width": width, "style": style}
 
 
 def _answer(
     name: str,
     start: Callable[[Callable[[Progress], None]], Reproduction],
     output: shell.Output,
+    look: Mapping[str, str | None],
     *,
     out: Path | None,
     brief: bool,
@@ -205,7 +232,7 @@ def _answer(
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):
-            written = reproduction.write(out)
+            written = reproduction.write(out, **look)
     answer = reproduction.to_dict()
     output.show(answer, blocks(reproduction, brief=brief), lambda: numbers_table(reproduction))
     output.wrote(written)

@@ -309,8 +309,9 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield from _delays(answer, ports)
     if answer["memories"]:
         yield _rows("memory", MEMORIES, answer["memories"], answer["memories"])
-        queues = sorted(answer["queues"], key=lambda queue: -queue["max_cells"])[:MOST_FLOWS]
-        yield _rows("queue", QUEUES, queues, answer["queues"])
+        # Only memories count cells by queue.
+        counted = [queue for queue in answer["queues"] if queue["max_cells"] is not None]
+        yield _rows("queue", QUEUES, sorted(counted, key=lambda queue: -queue["max_cells"])[:MOST_FLOWS], counted)
     if (deadlock := answer["deadlock_s"]) is not None:
         yield Line(
             text=f"deadlock    links were deadlocked by pauses at {deadlock:.6g} s: celltrain why names the cycle"

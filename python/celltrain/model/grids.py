@@ -216,19 +216,29 @@ def markdown(blocks: Iterable[Block]) -> str:
 
 
 def latex(blocks: Iterable[Block]) -> str:
-    r"""Writes an answer in LaTeX: its tables, notes below the last one, and its other lines as comments."""
-    parts, notes = [r"% Needs \usepackage{booktabs} in the preamble."], []
+    r"""Writes an answer in LaTeX: its tables, each with its notes below it, and its other lines as comments.
+
+    Notes before the first table are below that table, too.
+    """
+    parts, notes, has_table = [r"% Needs \usepackage{booktabs} in the preamble."], list[str](), False
     for block in blocks:
+        if isinstance(block, Line) and block.is_note:
+            notes.append(_for_latex(block.text))
+            continue
+        if notes and has_table and (isinstance(block, Grid) or block.text):
+            parts.append(_footnotes(notes))
+            notes, has_table = [], False
         if isinstance(block, Grid):
             parts.append(block.latex())
-        elif block.is_note:
-            notes.append(_for_latex(block.text))
+            has_table = True
         elif block.text:
             parts.append(f"% {shown(block.text)}".rstrip())
-    if notes:
-        lines = " \\\\\n".join(notes)
-        parts.append(f"\n\\smallskip\n{{\\footnotesize\n{lines}\\par}}")
-    return "\n".join(parts)
+    return "\n".join([*parts, *([_footnotes(notes)] if notes else [])])
+
+
+def _footnotes(notes: Sequence[str]) -> str:
+    lines = " \\\\\n".join(notes)
+    return f"\n\\smallskip\n{{\\footnotesize\n{lines}\\par}}"
 
 
 def _line(words: str) -> str:

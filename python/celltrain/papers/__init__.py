@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +86,8 @@ def reproduce(
     if resume and file is None:
         raise PaperError("resume = True needs kept, the file of the finished runs")
     choice: dict[str, Any] = {"tables": tables, "networks": networks, "rows": rows}
-    return run(paper, **choice, seeds=seeds, first=seed, jobs=jobs, progress=progress, kept=file)
+    command = _command(paper, seeds, seed, {"table": tables, "network": networks, "row": rows})
+    return run(paper, **choice, seeds=seeds, first=seed, jobs=jobs, progress=progress, kept=file, command=command)
 
 
 @checked()
@@ -118,7 +120,24 @@ def study(
         CancelledError: If `cancel` ended the call before the first run.
     """
     paper = load(study_id, kind=STUDY, overrides=overrides)
-    return run(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
+    command = _command(paper, seeds, 1, {"table": tables})
+    return run(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress, command=command)
+
+
+def _command(
+    paper: Paper, seeds: int | Mapping[str, int], first: int, chosen: Mapping[str, Sequence[str | int] | None]
+) -> str:
+    """Returns the command line that gives the same results."""
+    words = ["celltrain", paper.kind.command, paper.id]
+    for option, values in chosen.items():
+        words += [word for value in values or () for word in (f"--{option}", str(value))]
+    for path, value in paper.overrides.items():
+        words += ["--duration", str(value)] if paper.kind is STUDY else ["--set", f"{path}={value}"]
+    counts = dict(seeds) if isinstance(seeds, Mapping) else {"": seeds}
+    wan = counts.pop("WAN", None)
+    words += [word for count in dict.fromkeys(counts.values()) for word in ("--seeds", str(count))]
+    words += ["--wan-seeds" if counts else "--seeds", str(wan)] if wan not in (None, *counts.values()) else []
+    return shlex.join([*words, *(["--seed", str(first)] if first != 1 else [])])
 
 
 def run(
@@ -132,6 +151,7 @@ def run(
     rows: Sequence[str] | None = None,
     first: int = 1,
     kept: Kept | None = None,
+    command: str = "",
 ) -> Reproduction:
     """Runs some tables of a paper or a study."""
     numbers = paper.numbers(tables=tables, networks=networks, rows=rows)
@@ -148,11 +168,12 @@ def run(
     return Reproduction(
         paper=paper,
         seeds=counts,
-        scored=_scored(numbers, measures, records),
+        **_scored(numbers, counts, measures, records),
         fingerprints={(record.point, record.seed): record.fingerprint or "" for record in records},
         cell_hops=sum(record.cell_hops for record in records),
         elapsed_seconds=time.monotonic() - started,
         interrupted=interrupted,
+        command=command,
     )
 
 
@@ -214,10 +235,13 @@ def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int], f
     """
     counts: Counter[int] = Counter()
     for number in numbers:
-        count = min(seeds[number.network or ""], number.most_seeds or MOST_SEEDS)
-        counts[number.configuration] = max(count, counts[number.configuration])
+        counts[number.configuration] = max(_requested(number, seeds), counts[number.configuration])
     runs = [(configuration, seed) for configuration, count in counts.items() for seed in range(first, first + count)]
     return sorted(runs, key=lambda run: (run[1], -paper.configurations[run[0]].duration_s))
+
+
+def _requested(number: Number, seeds: Mapping[str, int]) -> int:
+    return min(seeds[number.network or ""], number.most_seeds or MOST_SEEDS)
 
 
 def _run(
@@ -282,9 +306,15 @@ def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
 
 
 def _scored(
-    numbers: Sequence[Number], measures: Mapping[int, tuple[str, ...]], records: Sequence[RunRecord]
-) -> list[Scored]:
-    """Returns the numbers that have a value for at least one seed; warns of runs in which a measure is undefined."""
+    numbers: Sequence[Number],
+    seeds: Mapping[str, int],
+    measures: Mapping[int, tuple[str, ...]],
+    records: Sequence[RunRecord],
+) -> dict[str, Any]:
+    """Returns the numbers that have a value for at least one seed as `scored`, and the others as `unfinished`.
+
+    Warns of runs in which a measure is undefined.
+    """
     values: dict[tuple[int, str], dict[int, float]] = {}
     undefined: Counter[str] = Counter()
     reasons: dict[str, str] = {}
@@ -304,8 +334,14 @@ def _scored(
         for text, count in undefined.items()
     )
     by_number = [(number, values.get((number.configuration, number.result))) for number in numbers]
-    return [
-        Scored(number=number, values=tuple(of_seed.values()), seeds=tuple(of_seed))
+    scored = [
+        Scored(
+            number=number,
+            values=tuple(of_seed.values()),
+            seeds=tuple(of_seed),
+            requested=_requested(number, seeds),
+        )
         for number, of_seed in by_number
         if of_seed
     ]
+    return {"scored": scored, "unfinished": [number for number, of_seed in by_number if not of_seed]}

@@ -1,7 +1,7 @@
 """Verdicts on claims: sentences of a paper that state an order or a trend.
 
 Each claim is in the paper's `claims.toml`, with a quotation and one or more tests. It holds if all tests pass on the
-means over the seeds. The same tests are also applied to each seed alone, because the paper's authors may have run only
+means over the seeds; it is open as long as one of its rows has too few finished seeds for a verdict. The same tests are also applied to each seed alone, because the paper's authors may have run only
 one, and to the printed numbers, because a text may claim more than its own tables show. A claim of a study has a
 `reason`, the theory behind it, and a quotation only if some text makes the same claim.
 
@@ -54,7 +54,8 @@ class Claim:
     """A claim and the verdict on it.
 
     Attributes:
-        holds: None if the seeds do not decide.
+        holds: None if the seeds do not decide, and if the claim is open.
+        open: True if a row has too few finished seeds.
         reason: Theory from which a study derives the claim; empty for a paper.
         published_holds: Verdict on the printed numbers; None if the paper prints none.
         seeds_share: Share of single seeds for which the claim holds; None if its rows have no seed in common.
@@ -64,6 +65,7 @@ class Claim:
     id: str
     text: str
     holds: bool | None
+    open: bool
     evidence: str
     reason: str
     quote: str
@@ -98,20 +100,24 @@ class Point:
         return cls(number.table, number.keys, number.quantity.name, value, by_seed or {})
 
 
-def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str]]:
-    """Returns the verdict on every claim whose rows were all run, and the ids of the other claims."""
+def judge(paper: Paper, scored: Sequence[Scored], unfinished: Sequence[Number] = ()) -> tuple[list[Claim], list[str]]:
+    """Returns the verdict on every claim whose rows were all requested, and the ids of the other claims."""
     ours = [Point.of(s.number, s.mean, s.by_seed) for s in scored]
-    printed = [Point.of(s.number, s.number.published) for s in scored if s.number.published is not None]
+    chosen = [*(s.number for s in scored), *unfinished]
+    printed = [Point.of(number, number.published) for number in chosen if number.published is not None]
+    requested = [Point.of(number, 0.0) for number in chosen]
     claims, left_out = [], []
     for entry in paper.claims:
         with _naming(entry):
             tests = entry["tests"]
             needed = len(_rows(_everything(paper), tests))
-            if len(_rows(ours, tests)) < needed:
+            if len(_rows(requested, tests)) < needed:
                 left_out.append(entry["id"])
                 continue
-            holds, evidence = verdict(tests, ours)
-            by_seed = _by_seed(tests, scored)
+            examined = [s for s in scored if _rows([Point.of(s.number, 0.0)], tests)]
+            is_open = len(_rows(ours, tests)) < needed or not all(s.enough for s in examined)
+            holds, evidence = (None, _too_few(examined, unfinished, tests)) if is_open else verdict(tests, ours)
+            by_seed = [] if is_open else _by_seed(tests, examined)
             is_printed = len(_rows(printed, tests)) == needed
             published_holds, published_evidence = verdict(tests, printed) if is_printed else (None, "")
             claims.append(
@@ -119,6 +125,7 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
                     id=entry["id"],
                     text=entry["text"],
                     holds=holds,
+                    open=is_open,
                     evidence=evidence,
                     **{name: str(entry.get(name, "")) for name in ("reason", "quote", "section")},
                     published_holds=published_holds,
@@ -312,10 +319,17 @@ def verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
     return _all([holds for holds, _ in verdicts]), "; ".join(evidence for _, evidence in verdicts)
 
 
+def _too_few(examined: Sequence[Scored], unfinished: Sequence[Number], tests: Sequence[Entry]) -> str:
+    """Returns why a claim is open."""
+    finished = [len(s.seeds) for s in examined]
+    finished += [0 for number in unfinished if _rows([Point.of(number, 0.0)], tests)]
+    few, most = min(finished), max(finished)
+    return f"not enough runs: its rows have {few if few == most else f'{few} to {most}'} finished seeds"
+
+
 def _by_seed(tests: Sequence[Entry], scored: Sequence[Scored]) -> list[bool]:
     """Returns the verdict for each seed that is present in every row of these tests."""
-    numbers = [one for one in scored if _rows([Point.of(one.number, 0.0)], tests)]
-    values = [(one.number, one.by_seed) for one in numbers]
+    values = [(one.number, one.by_seed) for one in scored]
     common = set.intersection(*(set(of_seed) for _, of_seed in values)) if values else set()
     return [
         bool(verdict(tests, [Point.of(number, of_seed[seed]) for number, of_seed in values])[0])

@@ -1,12 +1,14 @@
 """The figures of a paper, drawn from our runs, and printed values against the range of the seeds.
 
-A paper's `paper.toml` lists its figures. Every figure is written as PNG and as SVG; the same numbers give the same SVG.
+A paper's `paper.toml` lists its figures. Every figure is written as PNG, SVG and PDF; the same numbers give the same
+SVG.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,16 @@ from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.drawing import words
-from celltrain.drawing.figure import COLOURS, GREY, MARKERS, label_outer, require_matplotlib, save, styled
+from celltrain.drawing.figure import (
+    GREY,
+    MARKERS,
+    NARROW,
+    FigureStyle,
+    colour_of,
+    label_outer,
+    require_matplotlib,
+    save,
+)
 from celltrain.model.expressions import named
 from celltrain.papers.paired import against
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
@@ -27,19 +38,39 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: Formats of every figure.
+ENDINGS = ("png", "svg", "pdf")
+#: Characters of a title per inch.
+TITLE_PER_INCH = 13
 
-def write(paper: Paper, scored: Sequence[Scored], folder: Path) -> list[Path]:
-    """Draws every figure whose numbers were run; returns the files."""
+
+def write(
+    paper: Paper, scored: Sequence[Scored], folder: Path, *, width: str | None = None, style: str | None = None
+) -> list[Path]:
+    """Draws every figure whose numbers were run; returns the files.
+
+    A figure that shows one scenario as the paper has it is left out if the settings were changed.
+
+    Args:
+        paper: The paper or study.
+        scored: Its numbers.
+        folder: Folder of the files.
+        width: `page`, `column` or a length; as wide as the panels need when None.
+        style: A matplotlib style; celltrain's own when None.
+    """
     require_matplotlib()
+    look = FigureStyle.of(width or "page", style)
     written = []
     for spec in paper.figures:
         if spec["kind"] not in KINDS:
             raise PaperError(f"figure {spec['id']!r} has kind {spec['kind']!r}; choose from {', '.join(KINDS)}")
-        with styled():
-            figure = KINDS[spec["kind"]](Source(paper=paper, scored=scored, spec=spec))
+        if "scenario" in spec and paper.overrides:
+            continue
+        with look.applied():
+            figure = KINDS[spec["kind"]](Source(paper=paper, scored=scored, spec=spec, look=look if width else None))
             if figure is None:
                 continue
-            for ending in ("png", "svg"):
+            for ending in ENDINGS:
                 written.append(folder / f"{paper.id}-{spec['id']}.{ending}")
                 save(figure, written[-1])
     return written
@@ -47,21 +78,37 @@ def write(paper: Paper, scored: Sequence[Scored], folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A figure's entry in the paper's file, and the numbers available to it."""
+    """A figure's entry in the paper's file, and the numbers available to it.
+
+    Attributes:
+        look: Width that the user requested; None if the figure is as wide as its panels need.
+    """
 
     paper: Paper
     scored: Sequence[Scored]
     spec: Mapping[str, Any]
+    look: FigureStyle | None = None
+
+    @property
+    def stacked(self) -> bool:
+        """True if all panels are below each other."""
+        return self.look is not None and self.look.narrow
 
     def grid(
         self, rows: int, columns: int, width: float, height: float, title: str | None = None, **options: Any
     ) -> tuple[Figure, NDArray[Any]]:
-        """Creates a figure with a title and a grid of axes."""
+        """Creates a figure with a title and a grid of axes. In a narrow figure, all axes are below each other."""
         from matplotlib.figure import Figure
 
+        shape = (rows, columns)
+        if self.look is not None:
+            width = self.look.inches
+        if self.stacked:
+            height, shape = height * columns, (rows * columns, 1)
         figure = Figure(figsize=(width, height), layout="constrained")
-        figure.suptitle(self.spec["title"] if title is None else title, fontsize=options.pop("size", "large"))
-        return figure, figure.subplots(rows, columns, squeeze=False, **options)
+        text = textwrap.fill(self.spec["title"] if title is None else title, int(width * TITLE_PER_INCH))
+        figure.suptitle(text, fontsize=options.pop("size", "large" if width >= NARROW else "medium"))
+        return figure, figure.subplots(*shape, squeeze=False, **options).reshape(rows, columns)
 
     def faceted(
         self, members: Sequence[Scored], width: float, height: float
@@ -76,7 +123,7 @@ class Source:
         for (row, column), axes in np.ndenumerate(grid):
             both = {name: value for name, value in (("rows", down[row]), ("columns", across[column])) if name in spec}
             self.height(axes)
-            axes.set(xlabel=self.label("x"), ylabel=self.label("y") if column == 0 else "")
+            axes.set(xlabel=self.label("x"), ylabel=self.label("y") if column == 0 or self.stacked else "")
             axes.set_title(", ".join(self.worded(name, value) for name, value in both.items()), fontsize="medium")
             panels.append((axes, {spec[name]: value for name, value in both.items()}))
         return figure, panels
@@ -153,19 +200,21 @@ def over_time(source: Source) -> Figure:
             time = (time[1:] + time[:-1]) / 2
         elif "mss_bytes" in spec:
             values = values * (spec["mss_bytes"] / 1000)
-        for (label, pattern), colour in zip(lines.items(), COLOURS, strict=False):
+        for index, (label, pattern) in enumerate(lines.items()):
+            colour = colour_of(index)
             members = named(pattern, names)
             for member in members:
                 axes.plot(time, values[:, names.index(member)], color=colour, linewidth=0.9, alpha=0.8)
             if is_goodput:
                 axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
             axes.plot([], [], color=colour, label=label)
-        axes.set_title(title, fontsize="medium")
+        alone = "" if len(lines) > 1 or is_goodput else f"{next(iter(lines))}, seed {spec['seed']}"
+        axes.set_title(", ".join(filter(None, (title, alone))), fontsize="medium")
         axes.set(xlim=(0, series["time_s"][-1]), ylim=(0, None))
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     unit = "goodput (Mb/s)" if is_goodput else "cwnd (1000 bytes)" if "mss_bytes" in spec else "cwnd (segments)"
-    label_outer(list(grid.flat), columns, "time (s)", unit)
+    label_outer(list(grid.flat), 1 if source.stacked else columns, "time (s)", unit)
     if len(lines) > 1 or is_goodput:
         _legend(figure, figure.axes[0], 5)
     return figure
@@ -189,7 +238,7 @@ def along(source: Source) -> Figure | None:
     printed = source.members(tables, spec["quantity"], spec.get("printed_where", {}))
     colouring, places, values = spec["colour"], _values(members, spec["x"]), _values(members, spec["colour"])
     in_colour = all(colouring in one.number.row for one in printed)
-    colours = {value: COLOURS[index % len(COLOURS)] for index, value in enumerate(values)}
+    colours = {value: colour_of(index) for index, value in enumerate(values)}
     figure, panels = source.faceted(members, 3.6, 3.2)
     for axes, panel in panels:
         for index, (value, colour) in enumerate(colours.items()):
@@ -212,7 +261,7 @@ def along(source: Source) -> Figure | None:
     if panels[0][1]:
         _legend(figure, figure.axes[0], 6)
     else:
-        _legend(figure, figure.axes[0], 1, loc="outside center right")
+        _legend(figure, figure.axes[0], 1, loc="outside lower center" if source.stacked else "outside center right")
     return figure
 
 
@@ -223,7 +272,8 @@ def scatter(source: Source) -> Figure | None:
     if not x:
         return None
     figure, [[left, right]] = source.grid(1, 2, 8.5, 4.2, sharex=True, sharey=True)
-    for colour, value in zip(COLOURS, _values(x, spec["colour"]), strict=False):
+    for index, value in enumerate(_values(x, spec["colour"])):
+        colour = colour_of(index)
         both = [[one for one in members if one.number.keys[spec["colour"]] == value] for members in (x, y)]
         label = f"{spec['colour']} = {value}"
         left.scatter(*([one.printed for one in own] for own in both), color=colour, s=22, label=label)
@@ -234,7 +284,11 @@ def scatter(source: Source) -> Figure | None:
     right.set(title=f"ours: mean of {_seeds(x)} (pale: each seed)")
     for axes in (left, right):
         axes.set_xlabel(source.label("x"))
-    figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
+    if source.stacked:
+        right.set(ylabel=source.label("y"))
+        _legend(figure, left, 5)
+    else:
+        figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 
@@ -283,7 +337,7 @@ def ratios(source: Source) -> Figure | None:
                 if one.quantity == quantity and one.row[spec["colour"]] == value
             ]
             places = [place for place, _ in own]
-            colour = COLOURS[index % len(COLOURS)]
+            colour = colour_of(index)
             axes.hlines(places, [r.low for _, r in own], [r.high for _, r in own], color=colour, linewidth=1.6)
             axes.scatter(
                 [r.mean for _, r in own], places, color=colour, s=16, zorder=3, label=source.worded("colour", value)
@@ -313,7 +367,7 @@ def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None
         chosen = [one for one in panel if one.number.keys[colouring] == name]
         shift = (index - (len(series) - 1) / 2) * 0.8 / len(series)
         at = [places.index(one.number.keys[x]) + shift for one in chosen]
-        colour = COLOURS[index % len(COLOURS)]
+        colour = colour_of(index)
         ends = [one.low for one in chosen], [one.high for one in chosen]
         axes.vlines(at, *ends, color=colour, linewidth=6, alpha=0.35)
         both = zip(at, chosen, strict=True)

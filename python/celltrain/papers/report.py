@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,8 +23,8 @@ from celltrain.model.grids import Block, Card, Carded, Grid, Line
 from celltrain.papers import claims, figures, score
 from celltrain.papers.claims import Claim
 from celltrain.papers.paired import against
-from celltrain.papers.paper import STUDY, Paper, Table, grouped, seed_count
-from celltrain.papers.score import FEWEST_SEEDS, Scored
+from celltrain.papers.paper import STUDY, Number, Paper, Table, grouped, seed_count
+from celltrain.papers.score import ENOUGH_SEEDS, FEWEST_SEEDS, Scored
 from celltrain.running.tables import Column, write_csv, write_parquet
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Reproduction(Carded):
     Attributes:
         seeds: Requested seeds, by network (under "" if the paper has none).
         scored: Printed numbers and those of experiments that were run, in the order of the paper.
+        unfinished: Numbers without any finished run.
+        command: Command that gives the same results.
         fingerprints: Fingerprint of each run, by configuration and seed.
         cell_hops: Number of cell transmissions over links, in all runs.
         elapsed_seconds: Wall-clock time of all runs.
@@ -57,6 +60,8 @@ class Reproduction(Carded):
     paper: Paper
     seeds: Mapping[str, int]
     scored: Sequence[Scored]
+    unfinished: Sequence[Number] = ()
+    command: str = ""
     fingerprints: Mapping[tuple[int, int], str] = field(default_factory=dict)
     cell_hops: int = 0
     elapsed_seconds: float = 0.0
@@ -76,16 +81,23 @@ class Reproduction(Carded):
     def agrees(self) -> bool:
         """True if every scored number is inside and every claim holds."""
         scored = [number for number in self.numbers if number.number.scored]
-        return all(number.inside for number in scored) and all(claim.holds for claim in self.claims)
+        inside = all(number.inside for number in scored) and not any(number.scored for number in self.unfinished)
+        return inside and all(claim.holds for claim in self.claims)
 
     @property
     def claims(self) -> list[Claim]:
-        """The verdicts on all claims whose rows were all run."""
+        """The verdicts on all claims whose rows were all requested; open ones have too few finished seeds."""
         return self._judged[0]
 
     @property
+    def held(self) -> tuple[int, int, int]:
+        """Numbers of claims that hold, that are not open, and that are open."""
+        still_open = sum(claim.open for claim in self.claims)
+        return sum(claim.holds is True for claim in self.claims), len(self.claims) - still_open, still_open
+
+    @property
     def claims_left_out(self) -> list[str]:
-        """The ids of claims that need rows that were not run."""
+        """The ids of claims that need rows that were not requested."""
         return self._judged[1]
 
     @property
@@ -96,11 +108,26 @@ class Reproduction(Carded):
     @cached_property
     def summary(self) -> dict[str, Any]:
         """Counts of the numbers that agree, in total and by table, network and quantity."""
-        return score.summary(self.scored)
+        return score.summary(self.scored, self.unfinished)
+
+    @property
+    def finished(self) -> str:
+        """Finished seeds in words, and if not all finished, of how many, such as `1 to 3 of 10`; of the network with most."""
+        return self.finished_of(max(self.seeds, key=lambda network: self.seeds[network]))
+
+    def finished_of(self, network: str) -> str:
+        """Returns the finished seeds of the numbers of a network in words."""
+        requested = self.seeds[network]
+        done = [len(s.seeds) for s in self.scored if (s.number.network or "", s.requested) == (network, requested)]
+        done += [0 for number in self.unfinished if (number.network or "") == network]
+        if not self.interrupted or not done or min(done) == requested:
+            return f"{requested:,}"
+        few, most = min(done), max(done)
+        return f"{few if few == most else f'{few} to {most}'} of {requested:,}"
 
     @cached_property
     def _judged(self) -> tuple[list[Claim], list[str]]:
-        return claims.judge(self.paper, self.scored)
+        return claims.judge(self.paper, self.scored, self.unfinished)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the output of `celltrain reproduce --json`, or of `celltrain study --json`."""
@@ -136,11 +163,18 @@ class Reproduction(Carded):
             console.print(block)
 
     @checked()
-    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+    def write(
+        self, folder: str | os.PathLike[str], *, width: str | None = None, style: str | None = None
+    ) -> list[Path]:
         """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, figures, a page.
 
         Figures are left out without matplotlib and after an interrupt: they take seconds, and some need extra runs. The
         page is left out without Jinja2. Returns the files written.
+
+        Args:
+            folder: Folder for the files.
+            width: Width of the figures: `page`, `column` or a length such as `8.5cm`; as wide as they need when None.
+            style: Style of the figures: one of matplotlib's, such as `grayscale`, or a style file.
         """
         path = Path(folder)
         written = [path / f"{self.paper.kind.command}.json"]
@@ -153,7 +187,7 @@ class Reproduction(Carded):
                     write(table, written[-1])
             drawn = []
             if find_spec("matplotlib") and not self.interrupted:
-                drawn = figures.write(self.paper, self.scored, path)
+                drawn = figures.write(self.paper, self.scored, path, width=width, style=style)
             written += drawn
             if find_spec("jinja2"):
                 # Written last: if there is a page, the folder is complete.
@@ -170,11 +204,11 @@ class Reproduction(Carded):
         return Card.of(repr(self), blocks(self, brief=True), notes)
 
     def __repr__(self) -> str:
-        held = sum(claim.holds is True for claim in self.claims)
+        held, decided, _ = self.held
         inside = f"{self.summary['inside']} of {self.summary['scored']} numbers inside"
         return (
             f"Reproduction({self.paper.id!r}, {inside if self.paper.has_print else f'{len(self.scored)} numbers'}, "
-            f"{held} of {len(self.claims)} claims hold{', interrupted' if self.interrupted else ''})"
+            f"{held} of {decided} claims hold{', interrupted' if self.interrupted else ''})"
         )
 
 
@@ -186,19 +220,24 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
     if drawings:
         drawn = [Inlined.of_svg(file.stem, titles[file.stem], file.read_bytes()) for file in drawings]
         parts.append(Section(id="figures", title="Figures", parts=[*drawn]))
-    held = sum(claim.holds is True for claim in reproduction.claims)
+    held, decided, still_open = reproduction.held
     build = _core.build()
     facts = [
         (f"{len(reproduction.scored):,}", "numbers"),
-        (f"{max(reproduction.seeds.values()):,}", "seeds"),
+        (reproduction.finished, "seeds"),
         *(
             [(f"{summary['inside']} of {summary['scored']}", f"published values {rule(reproduction.scored)}")]
             if summary["scored"]
             else []
         ),
-        *([(f"{held} of {len(reproduction.claims)}", "claims hold")] if reproduction.claims else []),
+        *([(f"{undecided}", "published values without enough runs")] if (undecided := summary["undecided"]) else []),
+        *([(f"{held} of {decided}", "claims hold")] if decided else []),
+        *([(f"{still_open}", "claims open: not enough runs")] if still_open else []),
     ]
-    subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}"
+    today = date.today().isoformat()
+    subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}, written on {today}"
+    if reproduction.command:
+        parts[0].parts.insert(0, Line(text=f"Command: {reproduction.command}"))
     return render_answer(paper.title, subtitle, facts, [], parts)
 
 
@@ -209,28 +248,32 @@ def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block
     for table in reproduction.paper.tables:
         members = [scored for scored in reproduction.scored if scored.number.table == table.number]
         if brief:
-            members = [scored for scored in members if scored.number.scored and not scored.inside]
+            members = [scored for scored in members if scored.number.scored and scored.inside is False]
         if members:
             yield Line(text=table.heading + (": numbers that do not agree" if brief else ""), style="bold")
-            yield experiment_grid(table, members) if table.experiment else number_grid(table, members)
-            yield from (_note(f"{mark}) {note}") for mark, note in enumerate(footnotes(members), start=1))
+            counted = any(len(scored.seeds) != reproduction.seeds[scored.number.network or ""] for scored in members)
+            yield (experiment_grid if table.experiment else number_grid)(table, members, seeds=counted)
+            if judged := counted_by([scored.number for scored in members], RULES):
+                yield _note(f"agrees: if the published value is {judged}", in_print=True)
+            notes = enumerate(footnotes(members), start=1)
+            yield from (_note(f"{mark}) {note}", in_print=True) for mark, note in notes)
             yield Line(text="")
-    if summary["scored"]:
+    if summary["scored"] or summary["undecided"]:
         if not brief:
             yield _note(_tables()["columns"])
             yield Line(text="")
         yield Line(text=agreement(summary, reproduction.scored), style="bold")
-    if summary["by"]:
+    if summary["scored"]:
         yield from _summary(reproduction, brief=brief)
     if reproduction.claims:
         yield from _claims(reproduction, brief=brief)
     if reproduction.claims_left_out:
         count = len(reproduction.claims_left_out)
-        yield Line(text=f"{count} claims need tables that were not run, and are left out.")
+        yield Line(text=f"{count} claims need rows or tables that were not run, and are left out.")
 
 
-def _note(text: str) -> Line:
-    return Line(text=text, style="dim")
+def _note(text: str, *, in_print: bool = False) -> Line:
+    return Line(text=text, style="dim", is_note=in_print)
 
 
 def _head(reproduction: Reproduction) -> Iterator[Line]:
@@ -241,7 +284,10 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
         yield Line(text=f"It follows {paper.follows}")
     else:
         yield Line(text=f"{paper.title} ({paper.published_in})", style="bold")
-    seeds = ", ".join(f"{seed_count(count)} {network}".rstrip() for network, count in reproduction.seeds.items())
+    seeds = ", ".join(
+        f"{reproduction.finished_of(network)} {'seed' if count == 1 else 'seeds'} {network}".rstrip()
+        for network, count in reproduction.seeds.items()
+    )
     ours = "ours: " if paper.has_print else ""
     yield Line(text=f"{seeds}; {ours}mean over the seeds, and the range from the lowest to the highest")
     fewest = min(reproduction.seeds.values())
@@ -251,16 +297,19 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
     for path, value in paper.overrides.items():
         yield Line(text=f"Changed from the {paper.kind.word}: {path} = {value!r}", style=warning)
     if reproduction.interrupted:
-        finished = [len(scored.seeds) for scored in reproduction.scored] or [0]
-        text = f"Interrupted: {min(finished)} to {max(finished)} of {seeds} finished; results cover finished runs only."
+        missing = f"; {count} numbers have none" if (count := len(reproduction.unfinished)) else ""
+        text = f"Interrupted: results cover finished runs only{missing}. With fewer than {ENOUGH_SEEDS} of more seeds, there is no verdict."
         yield Line(text=text, style=warning)
     yield Line(text="")
 
 
-def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
-    """Returns a row for each published number: key, the paper's value, ours, the range of the seeds, the verdict."""
+def number_grid(table: Table, members: Sequence[Scored], *, seeds: bool) -> Grid:
+    """Returns a row for each published number: key, the paper's value, ours, the range of the seeds, the verdict.
+
+    With `seeds`, a column says on how many finished seeds each number rests.
+    """
     keys = [key for key in table.keys if key != "network"]
-    heads = [*map(_words, keys), "paper", "ours", "range", "agrees", "PIT"]
+    heads = [*map(_words, keys), "paper", "ours", "range", *(["seeds"] if seeds else []), "agrees", "PIT"]
     grid = Grid(heads=heads, left=[*_word_columns(keys, members), len(heads) - 2], keys=len(keys))
     marks = {note: f" {mark})" for mark, note in enumerate(footnotes(members), start=1)}
 
@@ -273,21 +322,25 @@ def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
         for scored in group:
             verdict, pit = "-", "-"
             if scored.number.scored:
-                verdict, pit = _yes(bool(scored.inside)), f"{scored.pit:.2f}"
+                verdict = _yes(scored.inside) if scored.enough else "not enough runs"
+                pit = _figure(scored.pit, 2) or "-"
             row = [str(scored.number.row[key]) for key in keys]
             printed = f"{scored.printed:.{scored.number.quantity.decimals}f}"
-            grid.add_row(*row, printed, *mean_and_range(scored), verdict + marks.get(footnote(scored), ""), pit)
+            row += [printed, *mean_and_range(scored), *([str(len(scored.seeds))] if seeds else [])]
+            grid.add_row(*row, verdict + marks.get(footnote(scored), ""), pit)
     return grid
 
 
-def experiment_grid(table: Table, members: Sequence[Scored]) -> Grid:
-    """Returns a row for each setting of an experiment: the mean and the range of each quantity."""
-    heads = list(map(_words, [*table.keys, *table.quantities]))
+def experiment_grid(table: Table, members: Sequence[Scored], *, seeds: bool) -> Grid:
+    """Returns a row for each setting of an experiment: the mean and the range of each quantity; see `number_grid`."""
+    heads = list(map(_words, [*table.keys, *table.quantities, *(["seeds"] if seeds else [])]))
     grid = Grid(heads=heads, left=_word_columns(table.keys, members), keys=len(table.keys))
     for row in rows(members):
         by_quantity = {scored.number.quantity.name: mean_and_range(scored) for scored in row}
         ours = [by_quantity.get(name, ("", "")) for name in table.quantities]
         cells = [f"{mean} ({span})" if span else mean for mean, span in ours]
+        few, most = (of(len(scored.seeds) for scored in row) for of in (min, max))
+        cells += [str(most) if few == most else f"{few} to {most}"] if seeds else []
         grid.add_row(*(str(row[0].number.row[key]) for key in table.keys), *cells)
     return grid
 
@@ -298,11 +351,20 @@ def _word_columns(keys: Sequence[str], members: Sequence[Scored]) -> list[int]:
 
 def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
     """Returns sentences that count the published values that agree, by verdict."""
-    verdicts, scored = summary["verdicts"], summary["scored"]
+    verdicts, scored, once, undecided = (summary[key] for key in ("verdicts", "scored", "once", "undecided"))
+    open_text = f"{undecided} published values have too few finished runs for a verdict."
+    if not scored:
+        return open_text
     text = (
         f"{summary['inside']} of {scored} published values are {rule(numbers)} ({100 * summary['share_inside']:.0f} %). "
         f"Within the range of our seeds: {verdicts['inside_range']} of {scored}."
     )
+    if once["scored"] < scored:
+        text += (
+            f" The paper prints {scored - once['scored']} of them in another table, too; with each counted once, "
+            f"{once['inside']} of {once['scored']} agree."
+        )
+    text += f" {open_text}" if undecided else ""
     if verdicts["with_tolerance"]:
         allowed = list(dict.fromkeys(one.number.allowed for one in numbers if one.number.scored and one.number.allowed))
         listed = " or ".join(filter(None, [", ".join(allowed[:-1]), *allowed[-1:]])) or "0"
@@ -329,6 +391,15 @@ def rule(numbers: Sequence[Scored]) -> str:
     """Returns the rule by which the scored numbers agree, in words that follow "are"."""
     judged = {one.number.judged_by for one in numbers if one.number.scored}
     return RULES[judged.pop()] if len(judged) == 1 else RULES["either"]
+
+
+def counted_by(numbers: Sequence[Number], rules: Mapping[str, str]) -> str:
+    """Returns the rule by which the scored numbers of a table agree, by quantity if it differs; empty if none is scored."""
+    by = grouped((one for one in numbers if one.scored), lambda one: one.judged_by)
+    if len(by) == 1:
+        return "".join(rules[str(name)] for name in by)
+    quantities = {name: list(dict.fromkeys(_words(one.quantity.name) for one in same)) for name, same in by.items()}
+    return ", and ".join(f"{rules[str(name)]} for {' and '.join(of)}" for name, of in quantities.items())
 
 
 def rows(members: Sequence[Scored]) -> list[list[Scored]]:
@@ -442,19 +513,20 @@ def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
 
 def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     """Yields every claim: whether it holds in our runs, for how many single seeds, and in print."""
-    held = sum(claim.holds is True for claim in reproduction.claims)
+    held, decided, still_open = reproduction.held
     # A study has no text to quote.
     text = "" if reproduction.paper.kind is STUDY else "of the text "
-    yield Line(text=f"{held} of {len(reproduction.claims)} claims {text}hold", style="bold")
+    waiting = f"; {still_open} more are open, because not enough runs finished" if still_open else ""
+    yield Line(text=f"{held} of {decided} claims {text}hold{waiting}", style="bold")
     in_print = ["in print"] if reproduction.paper.has_print else []
     heads = ["holds", "seeds", *in_print, "claim, and evidence of the runs"]
     grid = Grid(heads=heads, left=[place for place, head in enumerate(heads) if head != "seeds"])
     for claim in reproduction.claims:
         if not (brief and claim.holds):
-            share = "" if claim.seeds_share is None else f"{100 * claim.seeds_share:.0f} %"
+            share = "" if claim.seeds_share is None else f"{round(claim.seeds_share * claim.seeds)}/{claim.seeds}"
             printed = "" if claim.published_holds is None else _yes(claim.published_holds)
             text = f"{claim.text} ({claim.id}: {claim.evidence})"
-            grid.add_row(_yes(claim.holds), share, *(printed for _ in in_print), text)
+            grid.add_row("open" if claim.open else _yes(claim.holds), share, *(printed for _ in in_print), text)
     if grid.rows:
         yield grid
 

@@ -23,6 +23,8 @@ SLACK = 1e-9
 MIDDLE = (0.05, 0.95)
 #: Minimum number of seeds for a p-value from the seeds themselves.
 FEWEST_SEEDS = 10
+#: Number of seeds with which a number has a verdict although more were requested, as after an interrupt.
+ENOUGH_SEEDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,17 +33,24 @@ class Scored:
 
     Attributes:
         values: One value for each finished seed, in the order of `seeds`.
+        requested: Requested number of seeds.
     """
 
     number: Number
     values: tuple[float, ...]
     seeds: tuple[int, ...]
+    requested: int
 
     @property
     def printed(self) -> float:
         """The printed value; an experiment has none."""
         assert self.number.published is not None, "an experiment has no printed value"
         return self.number.published
+
+    @property
+    def enough(self) -> bool:
+        """True if a verdict can rest on the finished seeds: all that were requested, or five; one for a theoretical value."""
+        return len(self.values) >= (1 if self.number.point else min(ENOUGH_SEEDS, self.requested))
 
     @property
     def by_seed(self) -> dict[int, float]:
@@ -77,35 +86,41 @@ class Scored:
     def inside_range(self) -> bool | None:
         """True if the printed value lies between the lowest and the highest seed, within a unit of its last digit.
 
-        A number that is judged by the range or has one theoretical value uses its tolerance instead of that unit.
+        A number that is judged by the range or has one theoretical value uses its tolerance instead of that unit. None
+        without a printed value, and with too few finished seeds.
         """
         number, printed = self.number, self.number.published
-        if printed is None:
+        if printed is None or not self.enough:
             return None
         room = SLACK + (number.tolerance if number.point or number.judged_by == "range" else 2 * number.rounding)
         return self.low - room <= printed <= self.high + room
 
     @property
     def inside_tolerance(self) -> bool | None:
-        """True if the seeds' mean is within the tolerance that the paper's file states; None if it states none."""
+        """True if the seeds' mean is within the tolerance that the paper's file states; None if it states none.
+
+        None with too few finished seeds, too.
+        """
         return self._near_mean if self.number.tolerance_stated else None
 
     @property
     def _near_mean(self) -> bool | None:
         printed = self.number.published
-        return None if printed is None else abs(self.mean - printed) <= self.number.tolerance + SLACK
+        return (
+            abs(self.mean - printed) <= self.number.tolerance + SLACK if printed is not None and self.enough else None
+        )
 
     @property
     def inside(self) -> bool | None:
-        """True if the printed value agrees with the seeds, by the number's own rule."""
+        """True if the printed value agrees with the seeds, by the number's own rule; None if that is undecided."""
         rules = {"range": self.inside_range, "mean": self._near_mean, "either": self._near_mean or self.inside_range}
         return rules[self.number.judged_by]
 
     @property
     def pit(self) -> float | None:
         """Probability-integral value: the rank of the printed value among the seeds, 0 to 1; see `rank_among_seeds`."""
-        printed = self.number.published
-        return None if printed is None else rank_among_seeds(printed, self.values, self.number.rounding)
+        number, printed = self.number, self.number.published
+        return rank_among_seeds(printed, self.values, number.rounding) if printed is not None and self.enough else None
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the number as `celltrain reproduce --json` prints it."""
@@ -115,17 +130,27 @@ class Scored:
             **{"table": number.table, "row": number.row, **quantity, "published": number.published},
             **{name: getattr(self, name) for name in ("mean", "sd", "interval", "low", "high", "inside")},
             **{name: getattr(number, name) for name in ("scored", "note", "network", "tolerance", "judged_by")},
-            "seeds": len(self.seeds),
+            **{"seeds": len(self.seeds), "requested_seeds": self.requested},
             **{name: getattr(self, name) for name in ("inside_range", "inside_tolerance", "pit")},
             "point": number.point,
         }
 
 
-def summary(scored: Sequence[Scored]) -> dict[str, Any]:
-    """Returns the summary for `celltrain reproduce --json`: in total, and by table, network and quantity."""
+def summary(scored: Sequence[Scored], unfinished: Sequence[Number] = ()) -> dict[str, Any]:
+    """Returns the summary for `celltrain reproduce --json`: in total, and by table, network and quantity.
+
+    `undecided` counts the scored numbers without a verdict, for lack of finished seeds. `once` counts a number that the
+    paper prints in several tables once.
+
+    Args:
+        scored: Numbers with at least one finished seed.
+        unfinished: Numbers without any.
+    """
     published = [s for s in scored if s.number.published is not None]
-    counted = [s for s in published if s.number.scored]
+    counted = decided(published)
     inside = sum(bool(s.inside) for s in counted)
+    once = grouped(counted, lambda s: (s.number.configuration, s.number.result, s.number.published))
+    requested = sum(s.number.scored for s in published) + sum(number.scored for number in unfinished)
 
     def by(key: Callable[[Number], dict[str, Any]], scores: Callable[[list[Scored]], dict[str, Any]]) -> list[Any]:
         groups = grouped(published, lambda one: tuple(key(one.number).items()))
@@ -135,6 +160,8 @@ def summary(scored: Sequence[Scored]) -> dict[str, Any]:
         "scored": len(counted),
         "inside": inside,
         "share_inside": inside / len(counted) if counted else None,
+        "undecided": requested - len(counted),
+        "once": {"scored": len(once), "inside": sum(all(s.inside for s in same) for same in once.values())},
         "by": by(lambda n: {"table": n.table, "network": n.network, "quantity": n.quantity.name}, group_scores),
         "by_quantity": by(lambda n: {"quantity": n.quantity.name}, group_scores),
         "by_table": by(lambda n: {"table": n.table}, table_scores),
@@ -143,8 +170,8 @@ def summary(scored: Sequence[Scored]) -> dict[str, Any]:
 
 
 def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
-    """Returns the summary of numbers of one quantity. Only scored numbers count."""
-    counted = [s for s in group if s.number.scored]
+    """Returns the summary of numbers of one quantity. Only scored numbers with a verdict count."""
+    counted = decided(group)
     errors = [abs(s.printed - s.mean) for s in counted]
     relative = [error / abs(s.printed) for s, error in zip(counted, errors, strict=True) if s.printed]
     return {
@@ -158,8 +185,13 @@ def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
 
 def table_scores(group: Sequence[Scored]) -> dict[str, Any]:
     """Returns the summary of numbers with different units."""
-    counted = [s for s in group if s.number.scored]
+    counted = decided(group)
     return {"scored": len(counted), "inside": sum(bool(s.inside) for s in counted), **verdicts(counted)}
+
+
+def decided(group: Sequence[Scored]) -> list[Scored]:
+    """Returns the numbers that count: scored ones with enough finished seeds."""
+    return [s for s in group if s.number.scored and s.enough]
 
 
 def verdicts(counted: Sequence[Scored]) -> dict[str, Any]:

@@ -213,12 +213,12 @@ impl EndSystems {
     }
 
     /// Returns whether a frame that arrives has an effect; it has none if its connection has closed. Discards the SACK
-    /// blocks of frames before it.
+    /// blocks of frames before `oldest`.
     #[inline(never)]
-    pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber) -> bool {
+    pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber, oldest: FrameNumber) -> bool {
         if let Some(blocks) = self.vcs.blocks(sender) {
             // Blocks are discarded here because a VC may carry only data, which has no blocks, for a long time.
-            blocks.forget_before(number);
+            blocks.forget_before(oldest);
         }
         match self.vcs.get(sender).log.frame(number).body {
             Body::Data { flow, .. } | Body::Ack { flow, .. } | Body::Syn { flow } | Body::SynAck { flow } => {

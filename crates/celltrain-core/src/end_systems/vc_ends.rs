@@ -17,6 +17,15 @@ pub(super) struct Vcs {
     /// For each first branch: all VCs merged into it; empty for a VC that merges with no other. The list is empty if no
     /// VCs merge.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
+    /// For each VC: frames that links delay. Empty if no link delays any.
+    delayed: TiVec<VcIndex, Vec<DelayedFrame>>,
+}
+
+/// A frame that is delayed, so that others may overtake it.
+struct DelayedFrame {
+    number: FrameNumber,
+    /// The first frame sent after it was released, which follows it; `None` before.
+    followed_by: Option<FrameNumber>,
 }
 
 /// The first link of a VC and its frames in transit. The size is one cache line, because this record is read whenever a
@@ -61,7 +70,9 @@ impl Vcs {
             };
             blocks = network.vcs.iter().zip(exchanges_blocks).map(of).collect();
         }
-        Self { ends, blocks, branches }
+        let delays = network.links.iter().any(|link| !link.late.is_empty());
+        let delayed = network.vcs.iter().take(if delays { usize::MAX } else { 0 }).map(|_| Vec::new()).collect();
+        Self { ends, blocks, branches, delayed }
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = VcIndex> + use<> {
@@ -112,6 +123,39 @@ impl Vcs {
     pub(super) fn mark(&mut self, vc: VcIndex, frame: FrameNumber) {
         let sender = self.sender_of(vc, frame);
         self.ends[sender].log.frame_mut(frame).marked = true;
+    }
+
+    /// Records that a link delays a frame of `vc`. May be called for each of its cells.
+    pub(super) fn delay(&mut self, vc: VcIndex, number: FrameNumber) {
+        let sender = self.sender_of(vc, number);
+        let delayed = &mut self.delayed[sender];
+        if delayed.last().is_none_or(|last| last.number != number || last.followed_by.is_some()) {
+            delayed.push(DelayedFrame { number, followed_by: None });
+        }
+    }
+
+    /// Records that a delayed frame of `vc` goes on, so that later frames no longer overtake it.
+    pub(super) fn release(&mut self, vc: VcIndex, number: FrameNumber) {
+        let sender = self.sender_of(vc, number);
+        let next = self.ends[sender].log.next();
+        let is_released = |frame: &&mut DelayedFrame| frame.number == number && frame.followed_by.is_none();
+        self.delayed[sender].iter_mut().find(is_released).expect("the frame was delayed").followed_by = Some(next);
+    }
+
+    /// Returns the oldest frame of a VC that may still arrive when the frame `number` is delivered: that frame, unless a
+    /// delayed one is older.
+    #[inline]
+    pub(super) fn oldest_after(&mut self, sender: VcIndex, number: FrameNumber) -> FrameNumber {
+        if self.delayed.is_empty() { number } else { self.oldest_delayed(sender, number) }
+    }
+
+    #[cold]
+    fn oldest_delayed(&mut self, sender: VcIndex, number: FrameNumber) -> FrameNumber {
+        let log = &self.ends[sender].log;
+        let older = |number: FrameNumber| log.older_than(number);
+        let delayed = &mut self.delayed[sender];
+        delayed.retain(|frame| frame.followed_by.is_none_or(|next| older(number) < older(next)));
+        delayed.iter().map(|frame| frame.number).chain([number]).min_by_key(|&number| older(number)).unwrap_or(number)
     }
 
     /// Returns the number of cells in a frame that arrives at the end of `vc`.

@@ -21,11 +21,12 @@ use crate::cell::{Cell, FrameNumber, Run};
 use crate::contracts::Edge;
 use crate::coverage::reached;
 use crate::delay::PortDelays;
+use crate::delay_line::DelayLine;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
-use crate::link_loss::{LinkLosses, LossyIndex};
+use crate::link_loss::{Fate, LinkLosses, LossyIndex};
 use crate::marking::Marker;
 use crate::memory::Memory;
 use crate::metrics::FinalState;
@@ -63,7 +64,11 @@ pub(super) struct Engine<'a> {
     looked_after: TiVec<LinkIndex, Option<Time>>,
     edge: Edge,
     losses: TiVec<LossyIndex, LinkLosses>,
-    /// For each link: its losses, if it has any.
+    /// The delay lines of links that delay packets.
+    lines: TiVec<LossyIndex, Option<Box<DelayLine>>>,
+    /// The time of each delay line's next event, if it is on the event list.
+    line_events: TiVec<LossyIndex, Option<Time>>,
+    /// For each link: its losses and delays, if it has any.
     lossy: TiVec<LinkIndex, Option<LossyIndex>>,
     end_systems: EndSystems,
     events: BinaryHeap<Reverse<Event>>,
@@ -84,14 +89,23 @@ struct Event {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A cell reaches the end of a link.
-    Arrival(LinkIndex),
+    /// A cell reaches the end of a link, or something happens on the delay line there.
+    AtEnd(LinkIndex, AtEnd),
     /// A connection starts to send.
     Start(FlowIndex),
     /// A link has finished a cell and is free, or a shaped port may send a cell.
     Sent(LinkIndex),
     /// A pause frame reaches the port of a link.
     Pause { link: LinkIndex, priority: u8, stops: bool },
+}
+
+/// An event at the end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum AtEnd {
+    /// A cell arrives.
+    Arrival,
+    /// A cell leaves the delay line, or a packet on it is due.
+    Line,
 }
 
 impl Ord for Event {
@@ -167,11 +181,14 @@ impl<'a> Engine<'a> {
             let time = Time::default() + clock.span(flow.start);
             Reverse(Event { time, what: What::Start(index), cell: Cell::NONE })
         };
-        let losses = network.losses(&routing);
+        let losses = network.losses(&routing, clock);
+        let line_events = ti_vec![None; losses.len()];
         let mut lossy = ti_vec![None; network.links.len()];
         for (number, of_link) in losses.iter_enumerated() {
             lossy[of_link.link] = Some(number);
         }
+        let rate_control = RateControl::new(network, &routing, clock, token)?;
+        let delays = network.delays.at_ports().then(|| PortDelays::new(network, &routing, &rate_control, clock));
         let mut engine = Self {
             network,
             ports: all(network.links.iter_enumerated().map(port))?.into(),
@@ -182,19 +199,18 @@ impl<'a> Engine<'a> {
             transmitting: ti_vec![None; network.links.len()],
             stopped: ti_vec![0; network.links.len()],
             deadlock: None,
-            rate_control: RateControl::new(network, &routing, clock, token)?,
+            rate_control,
             looked_after: ti_vec![None; network.links.len()],
             edge: Edge::new(network, clock),
             losses,
+            lines: network.delay_lines(&routing, clock),
+            line_events,
             lossy,
             end_systems: EndSystems::new(network, &routing, clock),
             events: network.flows.iter_enumerated().map(start).collect(),
             now: Instant::default(),
             reported_losses: ReportedLosses::default(),
-            delays: network
-                .delays
-                .at_ports()
-                .then(|| PortDelays::new(network.window(clock), routing.vcs.iter().map(TiVec::len), clock)),
+            delays,
             clock,
             routing,
         };
@@ -306,7 +322,8 @@ impl<'a> Engine<'a> {
                     self.transmitting[link] = None;
                     self.now.to_serve.push(link);
                 }
-                What::Arrival(link) => self.arrive(link, cell, now, probe),
+                What::AtEnd(link, AtEnd::Arrival) => self.arrive(link, cell, now, probe),
+                What::AtEnd(link, AtEnd::Line) => self.move_line(link, None, now, probe),
                 What::Pause { link, priority, stops } => {
                     let mask = 1 << priority;
                     let stopped = &mut self.stopped[link];
@@ -321,13 +338,48 @@ impl<'a> Engine<'a> {
 
     /// Handles a cell that reaches the end of a link.
     fn arrive(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
-        if let Some(loss) = self.lossy[link].and_then(|number| {
-            let vc = self.routing.vcs[link][cell.label()];
-            self.losses[number].take(cell, || self.end_systems.segment(vc, cell.frame))
-        }) {
-            self.event_sink(now, probe).lost_on_link(link, cell, loss);
-            return;
+        let Some(number) = self.lossy[link] else { return self.pass_on(link, cell, now, probe) };
+        let vc = self.routing.vcs[link][cell.label()];
+        match self.losses[number].take(cell, || self.end_systems.segment(vc, cell.frame)) {
+            Fate::Lost(loss) => self.event_sink(now, probe).lost_on_link(link, cell, loss),
+            Fate::Passes if self.lines[number].is_none() => self.pass_on(link, cell, now, probe),
+            Fate::Passes => self.move_line(link, Some((cell, None)), now, probe),
+            Fate::Delayed(delay) => {
+                self.end_systems.delay(vc, cell.frame);
+                self.move_line(link, Some((cell, Some(delay))), now, probe);
+            }
         }
+    }
+
+    /// Moves the delay line at the end of a link to `now`. A cell may enter it, with the delay of its packet.
+    fn move_line(
+        &mut self,
+        link: LinkIndex,
+        entering: Option<(Cell, Option<Span>)>,
+        now: Time,
+        probe: &mut impl Probe,
+    ) {
+        let number = self.lossy[link].expect("the link has rules");
+        let line = self.lines[number].as_mut().expect("the link has a delay line");
+        let vcs = &self.routing.vcs[link];
+        let mut released = |label, frame| self.end_systems.release(vcs[label], frame);
+        match entering {
+            Some((cell, delay)) => line.enter(cell, delay, now, &mut released),
+            None => line.advance(now, &mut released),
+        }
+        let leaving = line.take(now);
+        let event = &mut self.line_events[number];
+        if let Some(time) = line.next_action().filter(|&time| event.is_none_or(|other| other <= now || time < other)) {
+            *event = Some(time);
+            self.events.push(Reverse(Event { time, what: What::AtEnd(link, AtEnd::Line), cell: Cell::NONE }));
+        }
+        if let Some(cell) = leaving {
+            self.pass_on(link, cell, now, probe);
+        }
+    }
+
+    /// Handles a cell that has reached the end of a link and is not lost.
+    fn pass_on(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
         let vc = self.routing.vcs[link][cell.label()];
         if self.rate_control.ends(vc, link) {
             if cell.is_rm() {
@@ -578,7 +630,11 @@ impl<'a> Engine<'a> {
                     if let Some(delays) = &mut self.delays {
                         delays.on_departure(link, cell, now);
                     }
-                    self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
+                    self.events.push(Reverse(Event {
+                        time: sent + delay,
+                        what: What::AtEnd(link, AtEnd::Arrival),
+                        cell,
+                    }));
                 }
                 let port = self.rate_control.port(link).expect("the port is shaped");
                 let next = port.next_start();
@@ -631,7 +687,7 @@ impl<'a> Engine<'a> {
             self.event_sink(now, probe).cell(link, cell, CellStep::Departed);
             self.transmitting[link] = Some(cell);
             self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
-            self.events.push(Reverse(Event { time: sent + delay, what: What::Arrival(link), cell }));
+            self.events.push(Reverse(Event { time: sent + delay, what: What::AtEnd(link, AtEnd::Arrival), cell }));
         }
         self.now.to_serve = to_serve;
     }
@@ -674,9 +730,14 @@ impl<'a> Engine<'a> {
     pub(super) fn snapshot(&self, end: Time, token: &CancellationToken<'_>) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for Reverse(event) in &self.events {
-            if let What::Arrival(link) = event.what {
+            if let What::AtEnd(link, AtEnd::Arrival) = event.what {
                 let vc = self.routing.vcs[link][event.cell.label()];
                 on_links[vc] += 1;
+            }
+        }
+        for (losses, line) in self.losses.iter().zip(&self.lines) {
+            for cell in line.iter().flat_map(|line| line.cells()) {
+                on_links[self.routing.vcs[losses.link][cell.label()]] += 1;
             }
         }
         let state = |(link, port): (LinkIndex, &Port)| match self.rate_control.port(link) {

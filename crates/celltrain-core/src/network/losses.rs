@@ -1,50 +1,77 @@
-//! Links of a network that lose cells.
+//! Links of a network that lose cells or delay packets.
 
 use typed_index_collections::TiVec;
 
-use super::{Network, NodeKind, Routing};
-use crate::link_loss::{LinkLosses, LossPattern, LossRule, LossyIndex};
+use super::{Link, Network, NodeKind, Routing};
+use crate::delay_line::DelayLine;
+use crate::index::{Label, LinkIndex, VcIndex};
+use crate::link_loss::{DelayRule, LinkLosses, LossPattern, LossRule, LossUnit, LossyIndex};
 use crate::metrics::RunResult;
 use crate::rng::Stream;
+use crate::units::Clock;
 
 impl Network {
-    /// Creates the state of all links with loss rules, in link order.
-    pub fn losses(&self, routing: &Routing) -> TiVec<LossyIndex, LinkLosses> {
-        let lossy = self.links.iter_enumerated().filter(|(_, link)| !link.losses.is_empty());
-        let state = |(index, link): (_, &super::Link)| {
+    /// Creates the state of all links with rules for losses or delays, in link order.
+    pub fn losses(&self, routing: &Routing, clock: Clock) -> TiVec<LossyIndex, LinkLosses> {
+        let state = |(index, link): (_, &Link)| {
             let mut losses = LinkLosses::new(index, routing.vcs[index].len());
             for rule in &link.losses {
-                let LossRule { vc: number, unit, .. } = *rule;
-                let vc = &self.vcs[number];
-                let place = vc.path.iter().position(|&other| other == index).expect("the VC crosses the link");
-                let into_edge = place == 0 && self.nodes[link.to].kind == NodeKind::EdgeDevice;
-                assert!(!into_edge, "an edge device receives whole packets");
-                let label = routing.labels(self, number).nth(place).expect("every VC has a label on each of its links");
-                let earlier = || self.vcs.iter().take(usize::from(number)).filter(|other| other.merge == vc.merge);
-                let branch =
-                    vc.merge.map(|_| u8::try_from(earlier().count()).expect("a merge has 256 branches at most"));
-                let model = match rule.pattern {
-                    LossPattern::GilbertElliott(_) => "/gilbert_elliott",
-                    _ => "",
-                };
-                let stream = format!("link/{}/losses/{}/{}{model}", link.name, vc.name, unit.name());
-                losses.add(label, rule, branch, Stream::new(self.seed, &stream));
+                let (label, branch) = self.on_link(routing, rule.vc, index);
+                losses.add(label, rule, branch, self.draws(link, rule));
+            }
+            for rule in &link.late {
+                let (label, branch) = self.on_link(routing, rule.vc, index);
+                let DelayRule { vc, ref pattern, by } = *rule;
+                let draws = LossRule { vc, unit: LossUnit::Packets, pattern: pattern.clone() };
+                losses.add_delay(label, rule, clock.span(by), branch, self.draws(link, &draws));
             }
             losses
         };
-        lossy.map(state).collect()
+        self.links.iter_enumerated().filter(|(_, link)| link.has_rules()).map(state).collect()
     }
 
-    /// Returns what the loss rules of links should have lost in a run but never met, as a warning for each rule: packets,
-    /// cells or bytes beyond what was sent.
+    /// Creates the delay lines at the ends of links, for each link with rules; `None` if it delays no packets.
+    pub(crate) fn delay_lines(&self, routing: &Routing, clock: Clock) -> TiVec<LossyIndex, Option<Box<DelayLine>>> {
+        let line = |(index, link): (LinkIndex, &Link)| {
+            let new = || Box::new(DelayLine::new(routing.vcs[index].len(), clock.cell_time(link.rate)));
+            (!link.late.is_empty()).then(new)
+        };
+        self.links.iter_enumerated().filter(|(_, link)| link.has_rules()).map(line).collect()
+    }
+
+    /// Returns the label of a VC on a link with rules, and its branch if it has merged.
+    fn on_link(&self, routing: &Routing, number: VcIndex, link: LinkIndex) -> (Label, Option<u8>) {
+        let vc = &self.vcs[number];
+        let place = vc.path.iter().position(|&other| other == link).expect("the VC crosses the link");
+        let into_edge = place == 0 && self.nodes[self.links[link].to].kind == NodeKind::EdgeDevice;
+        assert!(!into_edge, "an edge device receives whole packets");
+        let label = routing.labels(self, number).nth(place).expect("a VC has a label on each of its links");
+        let earlier = || self.vcs.iter().take(usize::from(number)).filter(|other| other.merge == vc.merge);
+        let branch = vc.merge.map(|_| u8::try_from(earlier().count()).expect("a merge has 256 branches at most"));
+        (label, branch)
+    }
+
+    fn draws(&self, link: &Link, rule: &LossRule) -> Stream {
+        let model = match rule.pattern {
+            LossPattern::GilbertElliott(_) => "/gilbert_elliott",
+            _ => "",
+        };
+        let vc = &self.vcs[rule.vc].name;
+        Stream::new(self.seed, &format!("link/{}/losses/{vc}/{}{model}", link.name, rule.unit.name()))
+    }
+
+    /// Returns what the rules of links should have lost or delayed in a run but never met, as a warning for each rule:
+    /// packets, cells or bytes beyond what was sent.
     pub fn unmet_losses(&self, result: &RunResult) -> Vec<String> {
-        let lossy = self.links.iter().filter(|link| !link.losses.is_empty());
-        let rules = lossy.zip(&result.losses).flat_map(|(link, of_link)| {
-            link.losses.iter().zip(&of_link.rules).map(move |(rule, &counters)| (link, rule, counters))
+        let with_rules = self.links.iter().filter(|link| link.has_rules());
+        let rules = with_rules.zip(&result.losses).flat_map(|(link, of_link)| {
+            let losses = link.losses.iter().map(|rule| ("loss", rule.vc, rule.unit, &rule.pattern));
+            let delays = link.late.iter().map(|rule| ("delay", rule.vc, LossUnit::Packets, &rule.pattern));
+            losses.chain(delays).zip(&of_link.rules).map(move |(rule, &counters)| (link, rule, counters))
         });
-        let unmet = |(link, rule, counters): (&super::Link, &LossRule, _)| {
-            let problem = rule.unmet(&self.vcs[rule.vc].name, counters)?;
-            Some(format!("a loss on {} did not happen: {problem}", link.name))
+        let unmet = |(link, (what, vc, unit, pattern), counters): (&Link, (_, VcIndex, _, &LossPattern), _)| {
+            let problem = pattern.unmet(unit, &self.vcs[vc].name, counters)?;
+            Some(format!("a {what} on {} did not happen: {problem}", link.name))
         };
         rules.filter_map(unmet).collect()
     }

@@ -11,9 +11,20 @@ pub(super) struct Marks {
     to_report: bool,
     /// The last segment sent.
     last: Last,
-    opens_capable: bool,
+    to_mark: ToMark,
     /// `snd_nxt` when a whole window was last acknowledged.
     window_end: u64,
+}
+
+/// The reaction to a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToMark {
+    /// The window is reduced to one segment at least.
+    Reduce,
+    /// The same, and at a cwnd of one segment the sender rests until its retransmission timer expires (RFC 3168).
+    ReduceOrRest,
+    /// The window shrinks by the share of marked segments, and the SYN is ECN-capable (RFC 8257).
+    Share,
 }
 
 /// A segment that was sent.
@@ -27,9 +38,9 @@ enum Last {
 }
 
 impl Marks {
-    /// Creates the state of a sender that has sent nothing. If `opens_capable`, its SYN is ECN-capable.
-    pub(super) fn new(opens_capable: bool) -> Self {
-        Self { echoed: false, to_report: false, last: Last::Again, opens_capable, window_end: 0 }
+    /// Creates the state of a sender that has sent nothing.
+    pub(super) fn new(to_mark: ToMark) -> Self {
+        Self { echoed: false, to_report: false, last: Last::Again, to_mark, window_end: 0 }
     }
 
     /// Returns the state of the same sender if all data before `offset` has been acknowledged.
@@ -39,7 +50,12 @@ impl Marks {
 
     /// Returns whether the SYN and its answer are ECN-capable.
     pub(super) fn opens_capable(self) -> bool {
-        self.opens_capable
+        self.to_mark == ToMark::Share
+    }
+
+    /// Returns whether a mark at a cwnd of one segment stops the sender until its retransmission timer expires.
+    pub(super) fn rests(self) -> bool {
+        self.to_mark == ToMark::ReduceOrRest
     }
 
     /// Records whether the acknowledgement that is processed next reports a mark (ECE).
@@ -102,7 +118,7 @@ mod tests {
     //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
     #[test]
     fn the_first_new_segment_after_a_window_reduction_has_cwr_and_only_new_segments_are_ecn_capable() {
-        let mut marks = Marks::new(false);
+        let mut marks = Marks::new(ToMark::Reduce);
         marks.on_reduction();
         let sent = [true, false, false, true].map(|again| {
             marks.on_sent(again);
@@ -113,7 +129,7 @@ mod tests {
 
     #[test]
     fn for_ecn_a_window_of_data_ends_at_the_highest_sequence_number_sent() {
-        let mut marks = Marks::new(false);
+        let mut marks = Marks::new(ToMark::Reduce);
         let ends = [(1000, 4000), (4000, 8000), (4001, 8001)].map(|(una, nxt)| marks.acknowledges_window(una, nxt));
         assert_eq!(ends, [true, false, true]);
     }

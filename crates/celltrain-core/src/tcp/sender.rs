@@ -7,7 +7,7 @@
 //! to which the SYN backed off.
 
 use super::congestion::Windows;
-use super::marks::Marks;
+use super::marks::{Marks, ToMark};
 use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
@@ -53,8 +53,7 @@ pub struct Sender {
     checked: u32,
     /// Ticks since data was last sent or, with the rules of the papers, since everything was acknowledged.
     idle: u32,
-    /// True if a pause is counted from the last data sent.
-    idle_since_sent: bool,
+    rules: Rules,
     /// Timeout in ticks of the first data after a SYN was repeated, if it is not the backed-off one.
     rto_after_syn_timeout: Option<u32>,
     /// End of the last segment that fast recovery has sent again, unless a timeout had sent it before.
@@ -120,6 +119,9 @@ enum Pending {
     Probe,
     /// No segment, because the SYN has not been acknowledged.
     Opening,
+    /// No segment until the retransmission timer expires, because of a mark at a cwnd of one segment. Nothing is
+    /// outstanding.
+    Rest,
 }
 
 /// The one segment being timed: the acknowledgement that ends it, the ticks counted so far (from 1), and its send time.
@@ -206,7 +208,7 @@ impl Sender {
                 .expect("scenario checks bound both"),
             checked: 0,
             idle: 0,
-            idle_since_sent: options.rules == Rules::Rfc,
+            rules: options.rules,
             rto_after_syn_timeout: (options.rules == Rules::Rfc && options.initial_rto < RTO_AFTER_SYN_TIMEOUT)
                 .then(|| options.ticks(RTO_AFTER_SYN_TIMEOUT)),
             resent_to: 0,
@@ -224,7 +226,13 @@ impl Sender {
             limited_transmit: options.limited_transmit,
             burst_left: bursts.map_or(u64::MAX, |bursts| bursts.largest),
             bursts,
-            marks: (options.ecn == Ecn::On).then(|| Marks::new(options.congestion.needs_exact_echo())),
+            marks: (options.ecn == Ecn::On).then(|| {
+                Marks::new(match options.rules {
+                    _ if options.congestion.needs_exact_echo() => ToMark::Share,
+                    Rules::Rfc => ToMark::ReduceOrRest,
+                    Rules::Paper => ToMark::Reduce,
+                })
+            }),
             counters: SenderCounters::default(),
         }
     }
@@ -376,7 +384,7 @@ impl Sender {
             if news && self.recovery.counts_progress() {
                 self.on_duplicate_ack(news, now);
             }
-        } else if (same_window || news) && self.timer.is_running() {
+        } else if (same_window || news) && self.timer.is_running() && self.pending != Pending::Rest {
             // RFC 5681 (2 e): a window update is not a duplicate. RFC 6675 (2): it is one if it reports new data. The
             // timer runs while data other than a window probe is outstanding.
             self.on_duplicate_ack(news, now);
@@ -442,7 +450,7 @@ impl Sender {
     /// Returns whether a tick belongs to a pause.
     //= rfc5681#4.1 "a pause counts from the last data sent"
     fn counts_idle(&self) -> bool {
-        self.idle_since_sent || self.snd_una == self.snd_max
+        self.rules == Rules::Rfc || self.snd_una == self.snd_max
     }
 
     /// Returns a number of bytes in full segments.
@@ -545,7 +553,7 @@ impl Sender {
                 self.pending = Pending::Nothing;
                 return Some(self.probe());
             }
-            Pending::Opening => return None,
+            Pending::Opening | Pending::Rest => return None,
             Pending::Nothing if self.burst_left == 0 => return None,
             Pending::Resend => Some(Choice::Hole(self.snd_una)).filter(|_| !self.windows.closed()),
             Pending::Nothing => {
@@ -590,6 +598,10 @@ impl Sender {
         }
         if let Some(marks) = &mut self.marks {
             marks.on_sent(again);
+        }
+        //= rfc6298#3 "no round trip is measured with a segment that was sent again"
+        if again && self.rules == Rules::Rfc && self.sampling != RttSampling::IncludeRetransmissions {
+            self.timing.take_if(|timing| segment.seq < timing.until && timing.until <= segment.end());
         }
         self.counters.segments_sent += 1;
         self.counters.retransmitted_segments += u64::from(segment.end() <= self.snd_max);
@@ -679,7 +691,7 @@ impl Sender {
         let used = self.was_used();
         self.windows.beyond_cwnd = 0.0;
         self.snd_una = ack;
-        if !self.idle_since_sent {
+        if self.rules == Rules::Paper {
             self.idle = 0;
         }
         self.snd_nxt = self.snd_nxt.max(ack);
@@ -690,7 +702,9 @@ impl Sender {
         let reports_mark = self.reduce_if_marked(acked);
         let flight = self.flight(&self.board);
         let progress = self.recovery.on_new_ack(&flight, acked, &mut self.windows);
-        if ack == self.snd_max {
+        if self.pending == Pending::Rest {
+            self.restart_timer(self.slack);
+        } else if ack == self.snd_max {
             self.timer.stop();
         } else if self.restart == TimerRestart::EveryNewAck && progress != Progress::Resend(Timer::Keep) {
             self.restart_timer(self.slack);
@@ -725,7 +739,12 @@ impl Sender {
         let is_echoed = marks.is_echoed();
         if is_echoed && self.reduced_at.is_none_or(|at| self.snd_una > at) {
             reached!(WindowReducedByMark);
-            self.windows.on_mark();
+            //= rfc3168#6.1.2 "after a mark at a cwnd of one segment, the next one waits for the retransmission timer"
+            let is_least = self.windows.cwnd < 2.0 && self.snd_una == self.snd_max;
+            if is_least && marks.rests() && !self.windows.closed() {
+                self.pending = Pending::Rest;
+            }
+            self.windows.on_mark(self.outstanding() + acked as f64 / f64::from(self.mss));
             self.note_reduction();
         } else {
             reached!(MarkIgnoredInWindow if is_echoed);
@@ -801,6 +820,10 @@ impl Sender {
     }
 
     fn on_timeout(&mut self, now: Time) {
+        if self.pending == Pending::Rest {
+            self.pending = Pending::Nothing;
+            return;
+        }
         self.counters.timeouts += 1;
         self.rtt.on_timeout();
         if self.backoff == Backoff::Double {

@@ -82,6 +82,8 @@ struct Observed {
     /// Segments that fast recovery has sent again since the last timeout, and `sent` at that timeout.
     resent: BTreeSet<u64>,
     timed_out_to: u64,
+    /// When the sender may go on after a mark at a cwnd of one segment.
+    rests_until: u64,
     /// True if the standards are checked.
     is_checked: bool,
     /// Segments sent, and when.
@@ -108,6 +110,7 @@ impl Observed {
             timeouts: 0,
             resent: BTreeSet::new(),
             timed_out_to: 0,
+            rests_until: 0,
             is_checked: true,
             sent: Vec::new(),
             asleep: None,
@@ -127,12 +130,14 @@ impl Observed {
         self.sender.write(segments * MSS);
     }
 
+    //= test rfc3168#6.1.2 "after a mark at a cwnd of one segment, the next one waits for the retransmission timer"
     //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
     fn send(&mut self, fate: &mut impl FnMut() -> (bool, bool)) -> Result<(), TestCaseError> {
         loop {
             let sent = self.sender.sent();
             let Some(segment) = self.sender.next_segment(Time(self.now)) else { break };
             self.sent.push((self.now, segment));
+            prop_assert!(self.now >= self.rests_until, "{:?} leaves before {}", segment, self.rests_until);
             let capable = self.sender.sends_capable();
             prop_assert_eq!(capable, self.sender.uses_ecn() && segment.seq >= sent, "{:?}", segment);
             if segment.seq < sent && self.sender.acknowledged() >= self.timed_out_to {
@@ -210,8 +215,13 @@ impl Observed {
             while self.back.front().is_some_and(|first| first.0 <= self.now) {
                 let (_, ack, blocks, echo) = self.back.pop_front().expect("the queue is not empty");
                 self.wake();
+                let cwnd = self.sender.cwnd();
                 self.sender.on_echo(echo);
                 self.sender.on_ack(ack, &blocks, Time(self.now));
+                if self.sender.acknowledged() == self.sender.sent() && self.sender.timers()[0] > 0 {
+                    prop_assert!(echo && cwnd < 2.0, "a sender with a cwnd of {cwnd} rests");
+                    self.rests_until = self.now + u64::from(self.sender.rto()) * TICK;
+                }
                 self.check(false)?;
                 self.send(fate)?;
             }

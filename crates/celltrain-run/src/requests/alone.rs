@@ -165,8 +165,8 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         // The run ends before a second query.
         duration: Duration { picoseconds: network.duration.picoseconds.saturating_mul(2) },
         nodes: network.nodes.clone(),
-        // Nothing is lost in an empty network.
-        links: network.links.iter().map(|link| Link { losses: Vec::new(), ..link.clone() }).collect(),
+        // Nothing is lost or delayed in an empty network.
+        links: network.links.iter().map(|link| Link { losses: Vec::new(), late: Vec::new(), ..link.clone() }).collect(),
         memories: network.memories.clone(),
         vcs,
         merges: if keeps_all { network.merges.clone() } else { TiVec::new() },

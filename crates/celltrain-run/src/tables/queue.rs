@@ -1,4 +1,4 @@
-//! Measures of a queue or a priority group of a memory that ports share.
+//! Measures of a queue or a priority group of a memory that ports share, and of a queue of a scheduler.
 
 use celltrain_core::memory::Side;
 use celltrain_core::metrics::QueueResult;
@@ -7,32 +7,43 @@ use crate::measure::{Measure, When};
 
 type Queue = Measure<QueueResult>;
 
+/// Returns a number of cells of a queue. Only memories count them by queue.
+fn counted(queue: &QueueResult, cells: u64) -> Option<u64> {
+    queue.pool.is_some().then_some(cells)
+}
+
 /// Measures of one queue or priority group.
 pub const QUEUE: &[Queue] = &[
-    Queue::text("name", "memory, output or input link, and priority", |queue| &queue.name),
+    Queue::text("name", "memory, link and priority; or link, and class or VCs", |queue| &queue.name),
     Queue::text("side", "egress for a queue, ingress for a priority group", |queue| match queue.side {
         Side::Egress => "egress",
         Side::Ingress => "ingress",
     }),
-    Queue::text("pool", "its pool", |queue| &queue.pool),
+    Queue::text("pool", "its pool", |queue| queue.pool.as_deref().unwrap_or_default()),
     Queue::count("max_cells", "cells", "largest queue length, with reserve, pool and headroom", |queue| {
-        Some(queue.counters.max_cells.into())
+        counted(queue, queue.counters.max_cells.into())
     })
     .printed("most cells", When::Always),
     Queue::count("max_headroom_cells", "cells", "largest number of cells in its headroom", |queue| {
-        Some(queue.counters.max_headroom.into())
+        counted(queue, queue.counters.max_headroom.into())
     })
     .printed("most headroom", When::Present),
-    Queue::count("cells", "cells", "queue length at the end", |queue| Some(queue.cells.into())),
-    Queue::count("entered_cells", "cells", "cells that entered the queue", |queue| Some(queue.counters.entered)),
-    Queue::count("refused_cells", "cells", "cells refused by the queue", |queue| Some(queue.counters.refused))
-        .printed("refused", When::Always),
+    Queue::count("cells", "cells", "queue length at the end", |queue| counted(queue, queue.cells.into())),
+    Queue::count("entered_cells", "cells", "cells that entered the queue", |queue| {
+        counted(queue, queue.counters.entered)
+    }),
+    Queue::count("refused_cells", "cells", "cells refused by the queue", |queue| {
+        counted(queue, queue.counters.refused)
+    })
+    .printed("refused", When::Always),
     Queue::count("pushed_out_cells", "cells", "waiting cells removed by the pool's policy", |queue| {
-        Some(queue.counters.pushed_out)
+        counted(queue, queue.counters.pushed_out)
     })
     .printed("pushed out", When::Present),
-    Queue::count("pauses", "1", "number of pauses of the link that feeds it", |queue| Some(queue.counters.pauses))
-        .printed("pauses", When::Present),
+    Queue::count("pauses", "1", "number of pauses of the link that feeds it", |queue| {
+        counted(queue, queue.counters.pauses)
+    })
+    .printed("pauses", When::Present),
     Queue::number("delay_ms_mean", "ms", "mean queueing delay in the queue", |queue| queue.delays.as_ref()?.mean_ms())
         .on_request(),
     Queue::number("delay_ms_p50", "ms", "median queueing delay in the queue", |queue| {

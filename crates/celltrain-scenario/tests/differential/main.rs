@@ -10,6 +10,7 @@ mod campaign;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
+pub(crate) mod late;
 pub(crate) mod losses;
 pub(crate) mod marks;
 pub(crate) mod memories;
@@ -130,6 +131,15 @@ fn random_networks_have_link_losses_of_all_kinds() {
     are_drawn(losses::KINDS, &trials, |network| {
         losses::kinds(network, &Engine::Fast.run_to_end(network)).into_iter().map(|kind| (kind, 1)).collect()
     });
+}
+
+#[test]
+fn random_delays_are_of_all_kinds() {
+    let trials = [
+        "both_engines_agree_where_links_delay_packets",
+        "both_engines_agree_where_links_behind_crowded_ports_delay_packets",
+    ];
+    are_drawn(late::KINDS, &trials, |network| late::kinds(network).into_iter().map(|kind| (kind, 1)).collect());
 }
 
 /// Checks that each kind occurs at least ten times in 200 networks of trials.

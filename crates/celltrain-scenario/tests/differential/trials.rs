@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use super::bisect::first_difference;
 use super::compare::compare;
 use super::text::text;
-use super::{beginning, draw, losses, marks, memories, requests, steps, watch};
+use super::{beginning, draw, late, losses, marks, memories, requests, steps, watch};
 
 /// A kind of check of random networks. Tests run a few networks of each trial, campaigns many.
 pub(crate) struct Trial {
@@ -95,7 +95,19 @@ trials! {
     any_steps_and_injections_are_the_same_run_where_the_links_of_a_mesh_lose_cells:
         1/15, steps::agree, draw::meshes::meshes, losses::add;
     events_add_up_to_results_where_links_lose_cells: 1/4, watch::adds_up, draw::any_network, losses::add;
+    both_engines_agree_where_links_delay_packets: 1/2, compare, draw::any_network, late::add;
+    both_engines_agree_where_the_links_of_a_mesh_delay_packets: 1/10, compare, draw::meshes::meshes, late::add;
+    both_engines_agree_where_links_behind_crowded_ports_delay_packets: 1/4, compare, draw::crowded, late::add;
+    both_engines_agree_where_links_delay_packets_at_ports_with_memories_marks_and_requests:
+        1/6, compare, draw::any_network, all_and_late_packets;
+    any_steps_and_injections_are_the_same_run_where_links_delay_packets:
+        1/10, steps::agree, draw::any_network, late::add;
+    any_steps_and_injections_are_the_same_run_where_the_links_of_a_mesh_delay_packets:
+        1/15, steps::agree, draw::meshes::meshes, late::add;
+    events_add_up_to_results_where_links_delay_packets: 1/4, watch::adds_up, draw::any_network, late::add;
     both_engines_measure_the_same_delays: 1/3, compare, draw::any_network, measure_delays;
+    both_engines_measure_the_same_delays_in_queues_of_schedulers:
+        1/8, compare, draw::overlapping::trains, measure_delays;
     both_engines_measure_the_same_delays_across_a_mesh: 1/10, compare, draw::meshes::meshes, measure_delays;
     both_engines_measure_the_same_delays_where_links_behind_crowded_ports_lose_cells:
         1/5, compare, draw::crowded, losses_and_delays;
@@ -106,6 +118,14 @@ trials! {
 
 fn measure_delays(network: &mut Network, rng: &mut Stream) {
     network.delays = [DelayChoice::All, DelayChoice::Ports, DelayChoice::Flows][rng.below(3) as usize];
+}
+
+fn all_and_late_packets(network: &mut Network, rng: &mut Stream) {
+    requests_memories_and_marks(network, rng);
+    late::add(network, rng);
+    if rng.below(2) == 0 {
+        measure_delays(network, rng);
+    }
 }
 
 fn losses_and_delays(network: &mut Network, rng: &mut Stream) {

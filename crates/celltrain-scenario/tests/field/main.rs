@@ -2,6 +2,8 @@
 //!
 //! Each scenario runs on both engines, which must give the same values.
 
+mod multi_hop;
+
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{EcnBits, Event, Observer, SegmentEvent, SegmentStep};
 use celltrain_core::metrics::RunResult;

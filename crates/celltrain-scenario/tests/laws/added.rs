@@ -138,6 +138,7 @@ fn with_switch(network: &Network, split: LinkIndex, (rate, delay): (BitRate, Dur
     let (policy, scheduler) = (tail_drop(), SchedulerConfig::default());
     let second = Link {
         losses: Vec::new(),
+        late: Vec::new(),
         name: ADDED.into(),
         from: switch,
         to: end,

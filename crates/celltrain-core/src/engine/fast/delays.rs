@@ -3,11 +3,12 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::late::HeldBack;
-use super::plan::{Plan, Role, StageEnd};
-use crate::cell::Run;
-use crate::delay::{DelayTimes, PortDelayTimes, VcAtPort, Window};
+use super::plan::{Plan, Role, Stage, StageEnd, StageIndex};
+use crate::cell::{FrameNumber, Run};
+use crate::delay::{DelayTracker, PortDelayTimes, PortQueues, Waiting, Window};
 use crate::index::{Label, LinkIndex};
 use crate::network::{Network, Next, Routing};
+use crate::rate_control::RateControl;
 use crate::units::{Clock, Span, Time};
 
 /// Measures the delays at the ports of a run.
@@ -17,8 +18,11 @@ pub(super) struct StageDelays {
     clock: Clock,
     /// The latest instant at which hosts sent packets; [`Time::NEVER`] while packets that were held back are released.
     pub(super) now: Time,
-    /// By link and label, with the additional links behind losses at the end; empty for transparent ports.
-    stages: TiVec<LinkIndex, TiVec<Label, VcInStage>>,
+    stages: TiVec<StageIndex, VcInStage>,
+    /// By link: the queues of its port, and the number of their first tracker.
+    queues: TiVec<LinkIndex, (PortQueues, usize)>,
+    /// For each part of a port's queue: its delays.
+    trackers: Vec<DelayTracker>,
     /// Packets that pass a transparent port in the window and do not count in [`VcInStage::passed`].
     passages: TiVec<LinkIndex, TiVec<Label, u64>>,
 }
@@ -26,109 +30,127 @@ pub(super) struct StageDelays {
 /// The packets of a VC in a stage.
 #[derive(Clone)]
 struct VcInStage {
+    /// The beginning of the stage.
+    link: LinkIndex,
+    label: Label,
+    waiting: Waiting,
     place: Place,
+    /// The number of its tracker at the port.
+    tracker: usize,
     /// A packet that starts in the window up to this instant passes all transparent ports of the stage in the window.
     latest_to_pass: Time,
     /// Number of these packets.
     passed: u64,
     /// Duration of the stage.
     lead: Span,
-    /// The contended port at the end of the stage, and the label there.
-    next: Option<(LinkIndex, Label)>,
-    at_port: VcAtPort,
+    /// The stage that begins at the contended or shaped port at the end.
+    next: Option<StageIndex>,
 }
 
 /// The place where a stage begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Host,
-    ContendedPort,
+    Port,
     /// The end of a link with losses, where nothing waits.
     BehindLosses,
 }
 
 impl StageDelays {
     /// Creates the state at the start of a run, if the delays at ports are measured.
-    pub(super) fn new(network: &Network, routing: &Routing, plan: &Plan, clock: Clock) -> Option<Self> {
+    pub(super) fn new(
+        network: &Network,
+        routing: &Routing,
+        plan: &Plan,
+        rate_control: &RateControl,
+        clock: Clock,
+    ) -> Option<Self> {
         if !network.delays.at_ports() {
             return None;
         }
         let window = Window::new(network.window(clock));
-        let stages = plan.stages.iter_enumerated().map(|(start, stages)| {
+        let mut trackers = 0;
+        let numbered = |queues: PortQueues| {
+            let first = trackers;
+            trackers += queues.parts;
+            (queues, first)
+        };
+        let queues: TiVec<LinkIndex, _> =
+            PortQueues::find(network, routing, rate_control).into_iter().map(numbered).collect();
+        let stages =
+            plan.stages.iter_enumerated().flat_map(|(start, stages)| stages.keys().map(move |label| (start, label)));
+        let stage = |(start, label): (LinkIndex, Label)| {
             let first = plan.link_of(start);
             let place = match plan.roles.get(start) {
                 None => Place::BehindLosses,
                 Some(Role::Host(_)) => Place::Host,
-                Some(_) => Place::ContendedPort,
+                Some(_) => Place::Port,
             };
-            let stage = |label: Label| {
-                let last = plan.passed[start][label].last();
-                let (link, at) = last.map_or((first, label), |last| (last.link, last.label));
-                let next = match (stages[label].end, routing.next[link][at]) {
-                    (StageEnd::Port { port, .. }, Next::Port { link, label }) if plan.is_contended(port) => {
-                        Some((link, label))
-                    }
-                    _ => None,
-                };
-                let to_last = last.map_or(0, |last| last.lead.0);
-                let latest_to_pass = Time(window.until.0.saturating_sub(to_last));
-                let lead = stages[label].lead;
-                VcInStage { place, latest_to_pass, passed: 0, lead, next, at_port: VcAtPort::default() }
+            let Stage { lead, end, .. } = plan.stages[start][label];
+            let last = plan.passed[start][label].last();
+            let (link, at) = last.map_or((first, label), |last| (last.link, last.label));
+            let next = match (end, routing.next[link][at]) {
+                (StageEnd::Port { port, .. }, Next::Port { link, label }) if plan.is_contended(port) => {
+                    Some(plan.stages[link][label].number)
+                }
+                (StageEnd::Shaped { .. }, Next::Port { link, label }) => Some(plan.stages[link][label].number),
+                _ => None,
             };
-            stages.keys().map(stage).collect()
-        });
-        let stages = stages.collect();
+            let to_last = last.map_or(0, |last| last.lead.0);
+            let latest_to_pass = Time(window.until().0.saturating_sub(to_last));
+            let (queues, tracker) = &queues[first];
+            let (tracker, waiting) = (tracker + queues.part(label), Waiting::default());
+            VcInStage { link: start, label, waiting, place, tracker, latest_to_pass, passed: 0, lead, next }
+        };
+        let stages = stages.map(stage).collect();
         let passages = routing.vcs.iter().map(|vcs| ti_vec![0; vcs.len()]).collect();
-        Some(Self { window, clock, now: Time::default(), stages, passages })
+        let trackers = vec![DelayTracker::default(); trackers];
+        Some(Self { window, clock, now: Time::default(), stages, queues, trackers, passages })
     }
 
-    /// Records a run that ends a packet, leaves for a link, and reaches the end of its stage by the horizon. Its last
-    /// cell starts at `start`.
-    #[inline]
-    pub(super) fn on_run(&mut self, plan: &Plan, link: LinkIndex, run: Run, start: Time) {
-        let frame = run.last.frame;
-        let VcInStage { place, latest_to_pass, passed, next, lead, at_port } = &mut self.stages[link][run.last.label()];
-        let (next, arrival) = (*next, start + *lead);
+    /// Records a packet that a host passes to the shaped port where a stage begins.
+    pub(super) fn on_packet(&mut self, stage: StageIndex, frame: FrameNumber) {
+        self.stages[stage].waiting.arrive(frame, self.now);
+    }
+
+    /// Records a packet whose last cell starts at `start` and reaches the end of the stage by the horizon.
+    #[inline(never)]
+    pub(super) fn on_run(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time) {
+        let stage = &mut self.stages[number];
         let counts = self.window.contains(start);
-        match *place {
-            Place::Host if self.now != Time::NEVER => at_port.delays.count_if(counts, start - self.now),
-            Place::Host | Place::ContendedPort => at_port.depart(frame, start, counts),
-            Place::BehindLosses => {}
+        if stage.place != Place::BehindLosses {
+            let is_sent = stage.place == Place::Host && self.now != Time::NEVER;
+            let delay = if is_sent { start - self.now } else { stage.waiting.depart(frame, start) };
+            self.trackers[stage.tracker].count_if(counts, delay);
         }
-        if counts && start <= *latest_to_pass {
-            *passed += 1;
+        let (next, arrival) = (stage.next, start + stage.lead);
+        if counts && start <= stage.latest_to_pass {
+            stage.passed += 1;
         } else {
-            self.pass(plan, link, run, start, Time::NEVER);
+            pass(&mut self.passages, self.window, plan, stage, start, Time::NEVER);
         }
-        if let Some((port, at)) = next {
-            self.stages[port][at].at_port.arrive(frame, arrival);
+        if let Some(next) = next {
+            self.stages[next].waiting.arrive(frame, arrival);
         }
     }
 
     /// Records a run that is held back when its packet leaves its host.
-    pub(super) fn on_held_back(&mut self, link: LinkIndex, run: Run) {
-        let stage = &mut self.stages[link][run.last.label()];
+    pub(super) fn on_held_back(&mut self, stage: StageIndex, run: Run) {
+        let stage = &mut self.stages[stage];
         if self.now != Time::NEVER && run.last.last_cell() && stage.place == Place::Host {
-            stage.at_port.arrive(run.last.frame, self.now);
+            stage.waiting.arrive(run.last.frame, self.now);
         }
     }
 
     /// Records the starts of a held-back packet's last cell up to `until`: at its port, and at the transparent ports of
     /// the stage.
-    fn on_start(&mut self, plan: &Plan, link: LinkIndex, run: Run, start: Time, until: Time) {
-        let stage = &mut self.stages[link][run.last.label()];
+    fn on_start(&mut self, plan: &Plan, number: StageIndex, run: Run, start: Time, until: Time) {
+        let stage = &mut self.stages[number];
         if stage.place != Place::BehindLosses && start <= until {
-            stage.at_port.depart(run.last.frame, start, self.window.contains(start));
+            let delay = stage.waiting.depart(run.last.frame, start);
+            self.trackers[stage.tracker].count_if(self.window.contains(start), delay);
         }
-        self.pass(plan, link, run, start, until);
-    }
-
-    #[cold]
-    fn pass(&mut self, plan: &Plan, link: LinkIndex, run: Run, start: Time, until: Time) {
-        for passed in &plan.passed[link][run.last.label()] {
-            let now = start + passed.lead;
-            self.passages[passed.link][passed.label] += u64::from(now <= until && self.window.contains(now));
-        }
+        pass(&mut self.passages, self.window, plan, stage, start, until);
     }
 
     /// Returns the distributions up to the horizon, including the packets that do not reach the end of their stage by
@@ -137,22 +159,39 @@ impl StageDelays {
         let mut all = self.clone();
         for held in held.iter().filter(|held| held.run.last.last_cell()) {
             let start = held.first_start + held.period * u64::from(held.run.cells - 1);
-            all.on_start(plan, held.link, held.run, start, horizon);
+            let stage = plan.stages[held.link][held.run.last.label()].number;
+            all.on_start(plan, stage, held.run, start, horizon);
         }
-        for (link, stages) in all.stages.iter_enumerated() {
-            for (label, stage) in stages.iter_enumerated() {
-                for passed in &plan.passed[link][label] {
-                    all.passages[passed.link][passed.label] += stage.passed;
-                }
+        for stage in &all.stages {
+            for passed in &plan.passed[stage.link][stage.label] {
+                all.passages[passed.link][passed.label] += stage.passed;
             }
         }
-        let port = |(link, passages): (LinkIndex, &TiVec<Label, u64>)| {
-            let times = |(label, &passages): (Label, &u64)| match all.stages[link].get(label) {
-                Some(stage) => stage.at_port.delays.times(self.clock),
-                None => DelayTimes::without_delay(passages, self.clock),
-            };
-            passages.iter_enumerated().map(times).collect()
+        for ((queues, first), passages) in all.queues.iter().zip(&all.passages) {
+            for (label, &packets) in passages.iter_enumerated() {
+                all.trackers[first + queues.part(label)].add_without_delay(packets);
+            }
+        }
+        let port = |(queues, first): (PortQueues, usize)| {
+            let parts = &all.trackers[first..first + queues.parts];
+            PortDelayTimes::new(parts.iter().map(|tracker| tracker.times(self.clock)).collect(), queues)
         };
-        all.passages.iter_enumerated().map(port).collect()
+        all.queues.into_iter().map(port).collect()
+    }
+}
+
+/// Counts a packet that starts at `start` at the transparent ports that it passes in the window, up to `until`.
+#[cold]
+fn pass(
+    passages: &mut TiVec<LinkIndex, TiVec<Label, u64>>,
+    window: Window,
+    plan: &Plan,
+    stage: &VcInStage,
+    start: Time,
+    until: Time,
+) {
+    for passed in &plan.passed[stage.link][stage.label] {
+        let now = start + passed.lead;
+        passages[passed.link][passed.label] += u64::from(now <= until && window.contains(now));
     }
 }

@@ -174,6 +174,7 @@ impl Downstream<'_> {
                 return;
             }
             &mut Ingress::Losses(number) => return self.lose(number, train),
+            &mut Ingress::Line(number) => return self.fabric.approach_line(number, train),
         };
         if let Some(arrival) = arrival {
             self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
@@ -203,6 +204,13 @@ impl Downstream<'_> {
         }
         if let Some((run, first)) = kept {
             self.go(behind, run, first, train.period);
+        }
+    }
+
+    /// Moves the delay line at the end of a link to `now`. `cell_time` is that of the link.
+    pub(super) fn move_line(&mut self, number: LossyIndex, cell_time: Span, now: Time) {
+        if let Some(last) = self.fabric.move_line(number, now) {
+            self.go(self.fabric.plan.behind(number), Run { last, cells: 1 }, now, cell_time);
         }
     }
 

@@ -8,7 +8,7 @@ use super::contended_port::{ContendedPort, QueuePort, Worked};
 use super::delays::StageDelays;
 use super::egress::{AtOncePort, Downstream};
 use super::event_list::{EventList, Key, Leaf, Rank};
-use super::fabric::Fabric;
+use super::fabric::{Fabric, Line};
 use super::ingress::Batch;
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::Late;
@@ -30,7 +30,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::network::{Network, Routing};
 use crate::probe::Probe;
 use crate::rate_control::Place;
-use crate::shaped_port::ShapedPort;
+use crate::shaped_port::{Early, ShapedPort};
 use crate::units::{Clock, Span, Time};
 
 /// The state of a run, or of a partition of it.
@@ -73,7 +73,8 @@ impl<'a> Engine<'a> {
         let exits = builder.exits(&edge);
         let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
         let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
-        let losses = network.losses(&routing);
+        let losses = network.losses(&routing, clock);
+        let lines = network.delay_lines(&routing, clock);
         let mut starts: Vec<_> = network
             .flows
             .iter_enumerated()
@@ -95,16 +96,17 @@ impl<'a> Engine<'a> {
             ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
             departures: Vec::new(),
             fabric: Fabric {
+                delays: StageDelays::new(network, &routing, &plan, &rate_control, clock).map(Box::new),
                 edge,
                 lossy_vcs: losses.iter().map(|losses| routing.vcs[losses.link].clone()).collect(),
                 losses,
+                lines: lines.into_iter().map(|line| line.map(Line::new)).collect(),
                 horizon: end,
                 lanes: Lanes::new(&plan),
                 rate_control,
                 end_systems: EndSystems::new(network, &routing, clock),
                 event_list: EventList::new(&plan),
                 late: Late::new(&plan, end, network.delays.at_ports()),
-                delays: StageDelays::new(network, &routing, &plan, clock).map(Box::new),
                 plan,
             },
             routing,
@@ -144,6 +146,12 @@ impl<'a> Engine<'a> {
                 self.shape(shaped, now);
                 return Ok(());
             }
+            Leaf::Line(number) => {
+                let link = self.fabric.losses[number].link;
+                let cell_time = self.clock.cell_time(self.network.links[link].rate);
+                self.downstream().0.move_line(number, cell_time, now);
+                return Ok(());
+            }
             Leaf::Rm(lane) => return self.run_rm_event(lane, now, token),
             Leaf::Lane(lane) => {
                 let Fabric { lanes, event_list, .. } = &mut self.fabric;
@@ -173,6 +181,9 @@ impl<'a> Engine<'a> {
         for i in 0..self.departures.len() {
             let Departure { vc, link, label, frame, cells, tagged, capable } = self.departures[i];
             let Some(exit) = self.exits[vc] else {
+                if let Some(delays) = &mut self.fabric.delays {
+                    delays.on_packet(self.fabric.plan.stages[link][label].number, frame);
+                }
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
             };
@@ -296,7 +307,9 @@ impl<'a> Engine<'a> {
         let port = self.fabric.rate_control.port_mut(link).expect("the port belongs to a shared memory");
         // All cells sent early have started by now; otherwise the next start would not be at `now`.
         port.take_back(now);
-        let ahead = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
+        let until = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
+        // The delay of a packet is recorded when its last cell leaves, which is then final.
+        let ahead = until.map(|until| Early { until, kept: u32::from(self.fabric.delays.is_some()) });
         if let Some((mut run, period)) = port.send(now, ahead) {
             let vc = self.routing.vcs[link][run.last.label()];
             if self.fabric.polices_departures(vc, link)

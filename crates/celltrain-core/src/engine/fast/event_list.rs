@@ -2,6 +2,7 @@
 
 use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, ShapedIndex};
 use crate::index::LinkIndex;
+use crate::link_loss::LossyIndex;
 use crate::units::Time;
 
 /// A source of events. It has at most one event on the list.
@@ -9,6 +10,8 @@ use crate::units::Time;
 pub(super) enum Leaf {
     /// A contended port settles everything before the instant.
     Port(PortIndex),
+    /// Something happens on the delay line at the end of a link.
+    Line(LossyIndex),
     Lane(LaneIndex),
     Shaped(ShapedIndex),
     Start,
@@ -18,11 +21,12 @@ pub(super) enum Leaf {
 
 /// The event list. Events at the same instant are ordered by [`Rank`], then by leaf.
 pub(super) struct EventList {
-    /// Ports, then lanes, shaped ports, starts, ticks and RM lanes.
+    /// Ports, then lanes, shaped ports, starts, ticks, RM lanes and delay lines.
     keys: TournamentTree,
     first_lane: usize,
     first_shaped: usize,
     first_rm_lane: usize,
+    first_line: usize,
 }
 
 impl EventList {
@@ -30,8 +34,9 @@ impl EventList {
         let first_lane = plan.contended.len();
         let first_shaped = first_lane + plan.lanes.len();
         let first_rm_lane = first_shaped + plan.shaped.len() + 2;
-        let keys = TournamentTree::new(first_rm_lane + plan.rm_event_lanes);
-        Self { keys, first_lane, first_shaped, first_rm_lane }
+        let first_line = first_rm_lane + plan.rm_event_lanes;
+        let keys = TournamentTree::new(first_line + plan.losses.len());
+        Self { keys, first_lane, first_shaped, first_rm_lane, first_line }
     }
 
     pub(super) fn first(&self) -> Key {
@@ -44,6 +49,7 @@ impl EventList {
         let number = event.leaf();
         match event.rank() {
             Rank::Settle => Leaf::Port(PortIndex::from(number)),
+            Rank::Line => Leaf::Line(LossyIndex::from(number - self.first_line)),
             Rank::Delivery(_) => Leaf::Lane(LaneIndex::from(number - self.first_lane)),
             Rank::Shape => Leaf::Shaped(ShapedIndex::from(number - self.first_shaped)),
             Rank::Start => Leaf::Start,
@@ -56,6 +62,7 @@ impl EventList {
     fn number(&self, leaf: Leaf) -> usize {
         match leaf {
             Leaf::Port(port) => usize::from(port),
+            Leaf::Line(line) => self.first_line + usize::from(line),
             Leaf::Lane(lane) => self.first_lane + usize::from(lane),
             Leaf::Shaped(shaped) => self.first_shaped + usize::from(shaped),
             Leaf::Start => self.first_rm_lane - 2,
@@ -87,6 +94,9 @@ impl EventList {
 pub(super) enum Rank {
     /// A contended port settles everything before the instant.
     Settle,
+    /// A cell enters or leaves the delay line at the end of a link, or a packet on it is due. It may be delivered in this
+    /// instant.
+    Line,
     /// An RM cell reaches the end of its loop.
     RmEnd(LinkIndex),
     /// A frame is delivered to its host, or a packet to a shaped port.
@@ -120,12 +130,13 @@ impl Key {
         // The numbers are in the order of the kinds. A test checks that keys and ranks have the same order.
         let (kind, link) = match rank {
             Rank::Settle => (0, 0),
-            Rank::RmEnd(link) => (1, link.number()),
-            Rank::Delivery(link) => (2, link.number()),
-            Rank::Start => (3, 0),
-            Rank::RmPass(link) => (4, link.number()),
-            Rank::Shape => (5, 0),
-            Rank::Tick => (6, 0),
+            Rank::Line => (1, 0),
+            Rank::RmEnd(link) => (2, link.number()),
+            Rank::Delivery(link) => (3, link.number()),
+            Rank::Start => (4, 0),
+            Rank::RmPass(link) => (5, link.number()),
+            Rank::Shape => (6, 0),
+            Rank::Tick => (7, 0),
         };
         Self(u128::from(time.0) << TIME | u128::from((kind << KIND) | (u64::from(link) << LINK) | leaf as u64))
     }
@@ -140,12 +151,13 @@ impl Key {
         let link = LinkIndex::new((self.0 >> LINK) as u32);
         match (self.0 >> KIND) as u64 & 7 {
             0 => Rank::Settle,
-            1 => Rank::RmEnd(link),
-            2 => Rank::Delivery(link),
-            3 => Rank::Start,
-            4 => Rank::RmPass(link),
-            5 => Rank::Shape,
-            6 => Rank::Tick,
+            1 => Rank::Line,
+            2 => Rank::RmEnd(link),
+            3 => Rank::Delivery(link),
+            4 => Rank::Start,
+            5 => Rank::RmPass(link),
+            6 => Rank::Shape,
+            7 => Rank::Tick,
             _ => unreachable!("an event that never happens has no rank"),
         }
     }
@@ -227,8 +239,8 @@ mod tests {
 
     fn rank(rng: &mut Stream) -> Rank {
         let link = LinkIndex::new([0, 1, 2, u32::MAX][rng.below(4) as usize]);
-        let ranks = [Rank::Settle, Rank::RmEnd(link), Rank::Delivery(link), Rank::Start, Rank::RmPass(link)];
-        ranks.into_iter().chain([Rank::Shape, Rank::Tick]).nth(rng.below(7) as usize).unwrap()
+        let ranks = [Rank::Settle, Rank::Line, Rank::RmEnd(link), Rank::Delivery(link), Rank::Start];
+        ranks.into_iter().chain([Rank::RmPass(link), Rank::Shape, Rank::Tick]).nth(rng.below(8) as usize).unwrap()
     }
 
     #[test]

@@ -3,17 +3,20 @@
 
 use typed_index_collections::TiVec;
 
+use std::collections::BTreeMap;
+
 use super::delays::StageDelays;
-use super::event_list::EventList;
+use super::event_list::{EventList, Leaf, Rank};
 use super::lanes::{Delivery, Lanes, RmEvent, What};
 use super::late::{HeldBack, Late, RmDeparture};
 use super::plan::{Plan, PortIndex, StageEnd};
 use super::train::Train;
 use crate::cell::{Cell, Run};
 use crate::contracts::Edge;
+use crate::delay_line::DelayLine;
 use crate::end_systems::EndSystems;
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::link_loss::{LinkLosses, LossyIndex};
+use crate::link_loss::{Fate, LinkLosses, LossyIndex};
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 
@@ -29,10 +32,34 @@ pub(super) struct Fabric {
     pub(super) losses: TiVec<LossyIndex, LinkLosses>,
     /// For each link with losses: its VCs, by label.
     pub(super) lossy_vcs: TiVec<LossyIndex, TiVec<Label, VcIndex>>,
+    /// For each link with losses: its delay line, if it delays packets.
+    pub(super) lines: TiVec<LossyIndex, Option<Line>>,
     /// Delays of packets at ports, if they are measured.
     pub(super) delays: Option<Box<StageDelays>>,
     /// The instant up to which the run is currently advanced. Later arrivals are held back until the horizon moves.
     pub(super) horizon: Time,
+}
+
+/// A delay line, and the cells on their way to it by the time of their arrival. Unlike the cells on other links, they
+/// need not come in order.
+pub(super) struct Line {
+    line: Box<DelayLine>,
+    coming: BTreeMap<Time, Cell>,
+}
+
+impl Line {
+    pub(super) fn new(line: Box<DelayLine>) -> Self {
+        Self { line, coming: BTreeMap::new() }
+    }
+
+    /// Returns the cells that are on the line.
+    pub(super) fn cells(&self) -> impl Iterator<Item = Cell> {
+        self.line.cells()
+    }
+
+    fn next_action(&self) -> Option<Time> {
+        self.coming.keys().next().copied().into_iter().chain(self.line.next_action()).min()
+    }
 }
 
 /// Cells on a link into a contended port.
@@ -69,14 +96,15 @@ impl Fabric {
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
             if let Some(delays) = &mut self.delays {
-                delays.on_held_back(link, run);
+                delays.on_held_back(stage.number, run);
             }
             run = self.late.hold_back(HeldBack { link, run, first_start, period }, &self.plan, self.horizon)?;
         }
         if let Some(delays) = &mut self.delays
             && run.last.last_cell()
         {
-            delays.on_run(&self.plan, link, run, first_start + period * u64::from(run.cells - 1));
+            let start = first_start + period * u64::from(run.cells - 1);
+            delays.on_run(&self.plan, stage.number, run.last.frame, start);
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
@@ -104,12 +132,57 @@ impl Fabric {
 
     /// Takes a cell that reaches the end of a link with losses. Returns it, perhaps tagged, unless it is lost.
     pub(super) fn keep(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Option<Cell> {
-        let losses = &mut self.losses[number];
-        let vc = self.lossy_vcs[number][cell.label()];
-        if losses.take(cell, || self.end_systems.segment(vc, cell.frame)).is_some() {
-            return None;
+        match self.take(number, cell) {
+            Fate::Lost(_) => None,
+            Fate::Passes | Fate::Delayed(_) => Some(self.police(number, cell, now)),
         }
-        Some(if self.edge.polices_at(vc, losses.link) { self.edge.on_cell(vc, now, cell) } else { cell })
+    }
+
+    fn take(&mut self, number: LossyIndex, cell: Cell) -> Fate {
+        let vc = self.lossy_vcs[number][cell.label()];
+        self.losses[number].take(cell, || self.end_systems.segment(vc, cell.frame))
+    }
+
+    fn police(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Cell {
+        let vc = self.lossy_vcs[number][cell.label()];
+        if self.edge.polices_at(vc, self.losses[number].link) { self.edge.on_cell(vc, now, cell) } else { cell }
+    }
+
+    /// Adds cells on their way to the delay line of a link.
+    pub(super) fn approach_line(&mut self, number: LossyIndex, train: Train) {
+        let coming = &mut self.lines[number].as_mut().expect("the link has a delay line").coming;
+        let mut time = train.next;
+        for cell in train.run().iter() {
+            let other = coming.insert(time, cell);
+            assert!(other.is_none(), "cells reach the end of a link one after the other");
+            time += train.period;
+        }
+        self.schedule_line(number);
+    }
+
+    /// Moves the delay line of a link to `now`. Returns the cell that leaves it, perhaps tagged.
+    pub(super) fn move_line(&mut self, number: LossyIndex, now: Time) -> Option<Cell> {
+        let came = self.lines[number].as_mut().and_then(|line| line.coming.remove(&now));
+        let fate = came.map(|cell| (cell, self.take(number, cell)));
+        let vcs = &self.lossy_vcs[number];
+        if let Some((cell, Fate::Delayed(_))) = fate {
+            self.end_systems.delay(vcs[cell.label()], cell.frame);
+        }
+        let Line { line, .. } = self.lines[number].as_mut().expect("the link has a delay line");
+        let mut released = |label, frame| self.end_systems.release(vcs[label], frame);
+        match fate {
+            Some((cell, Fate::Passes)) => line.enter(cell, None, now, released),
+            Some((cell, Fate::Delayed(delay))) => line.enter(cell, Some(delay), now, released),
+            Some((_, Fate::Lost(_))) | None => line.advance(now, &mut released),
+        }
+        let leaving = line.take(now);
+        self.schedule_line(number);
+        leaving.map(|cell| self.police(number, cell, now))
+    }
+
+    fn schedule_line(&mut self, number: LossyIndex) {
+        let next = self.lines[number].as_ref().and_then(Line::next_action);
+        self.event_list.set(Leaf::Line(number), next.map(|time| (time, Rank::Line)));
     }
 
     /// Returns whether the contract of a VC is enforced on the cells that leave for this link. If the link has losses,

@@ -43,6 +43,8 @@ pub(super) enum Ingress {
     AtOnce(AtOnceIndex),
     /// At the end of a link with losses. The cells that are not lost go on at once.
     Losses(LossyIndex),
+    /// At the delay line of a link, which takes cells one by one when they arrive.
+    Line(LossyIndex),
 }
 
 /// The earliest start of a cell that arrives at a port from now on, and how soon after its start the cell can have an
@@ -162,7 +164,9 @@ impl Links {
                     self.next[stream] = Time::NEVER;
                 }
             }
-            Ingress::AtOnce(_) | Ingress::Losses(_) => unreachable!("only shaped ports take cells back"),
+            Ingress::AtOnce(_) | Ingress::Losses(_) | Ingress::Line(_) => {
+                unreachable!("only shaped ports take cells back")
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use super::plan::{Plan, PortIndex, Role, StageEnd};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::delay::DelayChoice;
 use crate::index::{LinkIndex, NodeIndex};
+use crate::link_loss::{LossPattern, LossRule};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
 use crate::units::Span;
@@ -77,8 +78,11 @@ impl Partitioning {
         let opens = !network.requests.groups.is_empty();
         // End systems outside act on the whole network.
         let hosts = network.flows.iter().any(|flow| flow.outside);
+        // A delay line takes part in the end systems' records, as does a rule for the packet with a given byte.
+        let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
+        let follows = network.links.iter().any(|link| !link.late.is_empty() || link.losses.iter().any(is_of_byte));
         // Delays are measured at both ends of a flow.
-        let needs_all = predicts || opens || hosts || network.delays != DelayChoice::None;
+        let needs_all = predicts || opens || hosts || follows || network.delays != DelayChoice::None;
         if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }

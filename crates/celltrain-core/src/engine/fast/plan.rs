@@ -39,6 +39,9 @@ indices! {
     /// A lane: a queue of frames in transit.
     LaneIndex;
 
+    /// A stage, counted over all links.
+    StageIndex;
+
     /// A queue of the RM events of RM cells from one port with the same lead.
     RmLaneIndex;
 }
@@ -55,6 +58,7 @@ pub(super) enum Role {
 /// The path of a VC's cells from a place where they may wait to the next such place, or to their end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
+    pub(super) number: StageIndex,
     /// Time from the start of a cell's transmission to its arrival at the end of the stage.
     pub(super) lead: Span,
     pub(super) end: StageEnd,
@@ -127,7 +131,7 @@ pub(super) struct RmEnd {
     pub(super) lane: RmLaneIndex,
 }
 
-/// A link with losses. The stages that cross it end at its end, and others begin there: those of an additional link
+/// A link with losses or delays. The stages that cross it end at its end, and others begin there: those of an additional link
 /// behind it, which has the same labels.
 pub(super) struct LossPlan {
     pub(super) link: LinkIndex,
@@ -184,6 +188,8 @@ pub(super) struct Plan {
     pub(super) losses: TiVec<LossyIndex, LossPlan>,
     /// By link and label, with the additional links behind losses at the end; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
+    /// Number of stages of all links.
+    stages_in_all: usize,
     /// For each link and label: the transparent ports on the path of a stage, in order.
     pub(super) passed: TiVec<LinkIndex, TiVec<Label, Vec<Passed>>>,
     pub(super) controls: bool,
@@ -220,6 +226,7 @@ impl Plan {
             shaped: TiVec::new(),
             losses: TiVec::new(),
             stages: TiVec::with_capacity(network.links.len()),
+            stages_in_all: 0,
             passed: TiVec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
             marks: network
@@ -254,7 +261,7 @@ impl Plan {
             };
             plan.memories.push(MemoryPlan::new(routing, &plan.upstream, memory.ports.clone(), lead));
         }
-        let lossy = network.links.iter_enumerated().filter(|(_, link)| !link.losses.is_empty());
+        let lossy = network.links.iter_enumerated().filter(|(_, link)| link.has_rules());
         let lead = |link: LinkIndex| {
             plan.way_to(link).fold(Span(0), |lead, link| lead + times[link].cell_time + times[link].delay)
         };
@@ -411,13 +418,14 @@ impl Plan {
                     }
                 }
             };
-            stages.push(Stage { lead, end });
+            stages.push(Stage { number: StageIndex::from(self.stages_in_all + stages.len()), lead, end });
             all_passed.push(passed);
             if self.controls {
                 rm_ways.push(rate_control.home(vc).map(|_| rm_way));
             }
         }
         self.rm_event_lanes = all_rm_event_lanes;
+        self.stages_in_all += stages.len();
         self.stages.push(stages);
         self.passed.push(all_passed);
         if self.controls {

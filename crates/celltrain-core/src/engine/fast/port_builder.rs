@@ -92,8 +92,10 @@ impl PortBuilder<'_> {
             }
             self.add_port(&mut set, link, self.draft(link)?);
         }
-        for number in self.plan.losses.keys() {
-            set.links.add_port(Ingress::Losses(number), Span(0));
+        for (number, losses) in self.plan.losses.iter_enumerated() {
+            let has_line = !self.network.links[losses.link].late.is_empty();
+            let ingress = if has_line { Ingress::Line(number) } else { Ingress::Losses(number) };
+            set.links.add_port(ingress, Span(0));
         }
         // The next port can be any port, so all of them must exist first.
         for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {

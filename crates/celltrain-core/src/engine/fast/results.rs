@@ -4,7 +4,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::contended_port::ContendedPort;
 use super::engine::{Engine, HAS_THE_MEMORY};
-use super::fabric::Fabric;
+use super::fabric::{Fabric, Line};
 use super::output::PortEnd;
 use super::plan::{Passed, Role, StageEnd};
 use crate::cancellation::CancellationToken;
@@ -125,9 +125,14 @@ impl Engine<'_> {
             }
         }
         for (number, losses) in self.fabric.losses.iter_enumerated() {
+            let mut on_line: TiVec<Label, u64> = ti_vec![0; self.routing.vcs[losses.link].len()];
+            for cell in self.fabric.lines[number].iter().flat_map(Line::cells) {
+                on_line[cell.label()] += 1;
+            }
             for (label, &vc) in self.routing.vcs[losses.link].iter_enumerated() {
                 let LossCounters { came, lost, .. } = losses.of_vc(label);
-                on_links[vc] += self.follow(self.fabric.plan.behind(number), label, [came - lost; 2], &mut ends);
+                let [begun, known] = [came - lost, came - lost - on_line[label]];
+                on_links[vc] += self.follow(self.fabric.plan.behind(number), label, [begun, known], &mut ends);
             }
         }
         // The list keeps its allocated memory.

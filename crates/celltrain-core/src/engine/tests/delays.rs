@@ -5,6 +5,7 @@ use crate::delay::{DelayChoice, DelayTimes};
 use crate::index::LinkIndex;
 use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, SECOND};
 use crate::network::{MeasureWindow, Network};
+use crate::scheduler::{Class, strict_priority};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::traffic::{TrafficConfig, constant_rate};
 use crate::units::{BitRate, Bytes, Duration};
@@ -85,4 +86,32 @@ fn measuring_delays_changes_nothing_else() {
     assert_eq!(with.fingerprint, without.fingerprint);
     assert!(without.flows.iter().all(|flow| flow.delays.is_none()));
     assert!(without.ports.iter().all(|port| port.delays.is_none()));
+}
+
+#[test]
+fn delays_are_counted_by_queue_where_a_scheduler_chooses() {
+    let mut network = measuring(lan(2, None, "50ms"));
+    let rate = BitRate::from_bits_per_second(20_000_000);
+    for (flow, class) in [(FIRST, Class::Ubr), (SECOND, Class::Cbr)] {
+        network.flows[flow].traffic =
+            TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 512 } });
+        let vc = network.flows[flow].data_vc;
+        network.vcs[vc].class = class;
+    }
+    network.links[N_SOURCE_BOTTLENECK].scheduler = strict_priority::Config {}.into();
+    let result = run(&network);
+    let frame = network.flows[FIRST].frame(&network.aal5).1;
+    let port = &result.ports[N_SOURCE_BOTTLENECK];
+    // Cells of both packets come in pairs, a cell time apart. The cells of the first class never wait, and those of the
+    // other class wait until its last cell has left.
+    let named = |class: &str| {
+        let queue = port.queues.iter().find(|queue| queue.name == format!("{}/{class}", port.name));
+        percentiles(queue.unwrap().delays.as_ref().unwrap())
+    };
+    assert_eq!(named("cbr"), [Some(0.0); 3]);
+    assert_eq!(named("ubr"), [Some(f64::from(frame * 265)); 3]);
+    let packets = port.queues.iter().map(|queue| queue.delays.as_ref().unwrap().packets());
+    assert_eq!(packets.sum::<u64>(), port.delays.as_ref().unwrap().packets());
+    // There is one queue at each port that is first in, first out.
+    assert_eq!(result.ports.iter().filter(|port| !port.queues.is_empty()).count(), 1);
 }

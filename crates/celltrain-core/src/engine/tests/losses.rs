@@ -5,7 +5,7 @@ use crate::cell::{Cell, FrameNumber};
 use crate::engine::Engine;
 use crate::events::{CellStep, Event, FrameStep, Observer, SegmentStep};
 use crate::index::{Label, LinkIndex, VcIndex};
-use crate::link_loss::{GilbertElliott, LinkLosses, LossCounters, LossPattern, LossRule, LossUnit};
+use crate::link_loss::{Fate, GilbertElliott, LinkLosses, LossCounters, LossPattern, LossRule, LossUnit};
 use crate::network::Network;
 use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK};
 use crate::probe::{NetworkView, Probe};
@@ -129,7 +129,7 @@ fn losses_of_packets_that_were_never_sent_are_named() {
         (packets, every(100), "packet 100 of vc0 was never sent over it; vc0 sent 100 packets, numbers 0 to 99"),
         (packets, byte(51_199, 1), ""),
         (packets, byte(51_200, 1), "byte 51200 of vc0 was never sent over it; vc0 sent 51200 bytes"),
-        (packets, byte(51_199, 100), "the packet with byte 51199 of vc0 was lost 1 of 100 times; vc0 sent it no more"),
+        (packets, byte(51_199, 100), "byte 51199 of vc0 was sent over it 1 times, not 100"),
         (packets, LossPattern::Probability(1e-9), ""),
     ];
     for (unit, pattern, expected) in cases {
@@ -241,7 +241,7 @@ fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
     let cell = Cell::new(Label::new(0), FrameNumber::new(0), false);
     let (mut bursts, mut lost, mut before) = (0_u32, 0_u32, false);
     for _ in 0..cells {
-        let is_lost = losses.take(cell, || None).is_some();
+        let is_lost = matches!(losses.take(cell, || None), Fate::Lost(_));
         bursts += u32::from(is_lost && !before);
         lost += u32::from(is_lost);
         before = is_lost;

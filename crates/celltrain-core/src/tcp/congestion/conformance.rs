@@ -57,7 +57,7 @@ fn apply(windows: &mut Windows, now: &mut Time, operation: Operation) {
         Operation::Mark => {
             windows.on_echo(1.0, true);
             windows.on_window_acknowledged();
-            windows.on_mark();
+            windows.on_mark(f64::INFINITY);
         }
         Operation::Receiver(segments) => windows.rwnd = f64::from(segments),
     }

@@ -120,6 +120,11 @@ impl CongestionControl for Cubic {
             epoch.grew = None;
         }
     }
+
+    //= rfc9438#4.2 "each stage of congestion avoidance begins with its own time, window and K"
+    fn on_restart(&mut self) {
+        self.epoch = None;
+    }
 }
 
 impl Cubic {
@@ -181,6 +186,20 @@ fn cube_root(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    //= test rfc9438#4.2 "each stage of congestion avoidance begins with its own time, window and K"
+    #[test]
+    fn a_restart_after_a_pause_begins_a_new_stage() {
+        let mut cubic = Cubic::new(&TcpOptions::default(), Clock::exact(1));
+        cubic.on_fast_retransmit(100.0);
+        let mut grown = |now, cwnd| cubic.on_new_ack(NewAck { now: Time(now), acked: 1.0, cwnd, rwnd: 1e6 });
+        let first = [grown(0, 70.0), grown(1, 70.0)];
+        let old = [grown(1000, 70.0), grown(1001, 70.0)];
+        assert!(old[1] > first[1] + 0.2, "an old stage grows faster: {first:?}, {old:?}");
+        cubic.on_restart();
+        let mut grown = |now, cwnd| cubic.on_new_ack(NewAck { now: Time(now), acked: 1.0, cwnd, rwnd: 1e6 });
+        assert_eq!([grown(2000, 70.0), grown(2001, 70.0)], first);
+    }
 
     #[test]
     fn the_cube_of_a_computed_cube_root_is_the_original_number() {

@@ -36,6 +36,11 @@ impl CongestionControl for Dctcp {
         1.0 - self.alpha / 2.0
     }
 
+    /// RFC 8257, 3.3: cwnd itself.
+    fn marked_window(&self, window: f64, _flight: f64) -> f64 {
+        window
+    }
+
     fn on_echo(&mut self, acked: f64, marked: bool) {
         self.acked += acked;
         if marked {

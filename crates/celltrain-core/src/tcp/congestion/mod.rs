@@ -60,6 +60,12 @@ pub trait CongestionControl: Send {
         self.decrease(window)
     }
 
+    /// Returns the window of which a share remains after a mark, if `flight` segments of it were used.
+    //= rfc9438#4.6 "a mark leaves a share of the flight, not of a window that was not used"
+    fn marked_window(&self, window: f64, flight: f64) -> f64 {
+        if flight < window.floor() { flight } else { window }
+    }
+
     /// Records an acknowledgement of `acked` segments, and whether it reports a mark.
     fn on_echo(&mut self, acked: f64, marked: bool) {
         let _ = (acked, marked);
@@ -86,6 +92,9 @@ pub trait CongestionControl: Send {
 
     /// Reports that the sender has nothing to send, or less than the window allows, until the next growth of cwnd.
     fn on_pause(&mut self) {}
+
+    /// Reports that cwnd restarts from the initial window after a long pause.
+    fn on_restart(&mut self) {}
 
     /// Returns whether the control sets both windows itself, including in slow start and after a loss. Only then are
     /// the methods below called.
@@ -341,6 +350,7 @@ impl Windows {
     //= rfc5681#4.1 "after such a pause cwnd is at most the restart window, min(IW, cwnd)"
     pub fn restart(&mut self) {
         self.cwnd = self.cwnd.min(self.initial);
+        self.control.on_restart();
     }
 
     /// Applies a timeout to both windows while `flight_size` segments are outstanding, which starts slow start again
@@ -407,12 +417,16 @@ impl Windows {
         self.half.unwrap_or(self.ssthresh)
     }
 
-    /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3). A segment of cwnd remains, and two of
-    /// ssthresh.
-    pub fn on_mark(&mut self) {
+    /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3), reported while `flight` segments were
+    /// outstanding. A segment of cwnd remains, and two of ssthresh.
+    pub fn on_mark(&mut self, flight: f64) {
         let window = self.deflated();
+        let used = match self.rule {
+            SsthreshRule::HalfOfUsed => self.control.marked_window(window, flight),
+            _ => window,
+        };
         let set = self.asked(Event::FastRetransmit, 0.0);
-        let remaining = set.ssthresh.unwrap_or_else(|| window * self.control.decrease_after_mark(window));
+        let remaining = set.ssthresh.unwrap_or_else(|| used * self.control.decrease_after_mark(window));
         self.ssthresh = self.least_two(remaining);
         self.control.on_fast_retransmit(window);
         self.cwnd = self.rounded(remaining).min(window).max(MIN_CWND);

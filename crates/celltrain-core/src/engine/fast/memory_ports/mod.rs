@@ -22,7 +22,7 @@ use crate::link_loss::{LossPattern, LossRule};
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
 };
-use crate::network::{Network, Routing, Vc};
+use crate::network::{Network, Routing};
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
@@ -32,18 +32,15 @@ use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
 /// Returns whether the fast engine supports a network. It does if no link can be paused, a batch has room for the cells
-/// of all inputs of each switch with a memory or an order of ties that depends on earlier arrivals, delays are not measured at shaped ports, which may take cells back, and no
-/// rule loses the packet with a given byte, which may be forgotten when the fast engine processes its cells.
+/// of all inputs of each switch with a memory or an order of ties that depends on earlier arrivals, and no rule loses the
+/// packet with a given byte, which may be forgotten when the fast engine processes its cells.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
-    let is_shaped = |vc: &Vc| vc.abr.is_some() || network.atm_part(vc).start > 0;
-    let takes_back = network.delays.at_ports() && network.vcs.iter().any(is_shaped);
     let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
     let loses_bytes = network.links.iter().flat_map(|link| &link.losses).any(is_of_byte);
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);
     let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
-    !takes_back
-        && !loses_bytes
+    !loses_bytes
         && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
         && network
             .memories

@@ -1,0 +1,221 @@
+//! The delay line at the end of a link that delivers some packets late.
+//!
+//! Cells leave the line one cell time of the link apart, and at once if none is before them. The cells of a delayed
+//! packet are collected and leave together, so that its last cell is late by the packet's delay. They never leave
+//! between the cells of another packet of their VC, and later packets overtake them
+//! (`docs/design/engine-order.md`).
+
+use std::collections::VecDeque;
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use crate::cell::{Cell, FrameNumber};
+use crate::coverage::reached;
+use crate::index::Label;
+use crate::units::{Span, Time};
+
+/// The state of a delay line.
+#[derive(Clone, Debug)]
+pub(crate) struct DelayLine {
+    cell_time: Span,
+    /// Earliest start of the next cell that leaves.
+    free_at: Time,
+    /// Cells that leave in this order at these times.
+    leaving: VecDeque<(Time, Cell)>,
+    /// Complete packets, ordered by the time at which they may leave.
+    late: VecDeque<LatePacket>,
+    vcs: TiVec<Label, VcOnLine>,
+}
+
+#[derive(Clone, Debug)]
+struct LatePacket {
+    /// When its first cell may leave.
+    due: Time,
+    cells: Vec<Cell>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct VcOnLine {
+    /// The delayed packet whose cells arrive now.
+    collected: Option<Collected>,
+    /// True if the last data cell that left did not end its packet.
+    is_within_packet: bool,
+    /// Packets that are due, and wait for the end of the packet that leaves now.
+    waiting: VecDeque<Vec<Cell>>,
+}
+
+#[derive(Clone, Debug)]
+struct Collected {
+    delay: Span,
+    /// When the latest of its cells arrived.
+    latest: Time,
+    cells: Vec<Cell>,
+}
+
+impl DelayLine {
+    /// Creates the line of a link that `vcs` VCs cross.
+    pub(crate) fn new(vcs: usize, cell_time: Span) -> Self {
+        let (leaving, late) = (VecDeque::new(), VecDeque::new());
+        Self { cell_time, free_at: Time::default(), leaving, late, vcs: ti_vec![VcOnLine::default(); vcs] }
+    }
+
+    /// Takes a cell that reaches the end of the link at `now`, with the delay of its packet, if that is delayed. Calls
+    /// `released` with the label and number of each packet that later ones can no longer overtake.
+    pub(crate) fn enter(
+        &mut self,
+        cell: Cell,
+        delay: Option<Span>,
+        now: Time,
+        mut released: impl FnMut(Label, FrameNumber),
+    ) {
+        self.advance(now, &mut released);
+        let label = cell.label();
+        // The last cell of the collected packet may have been lost.
+        let is_next = |collected: &mut Collected| !cell.is_rm() && collected.cells[0].frame != cell.frame;
+        if let Some(cut) = self.vcs[label].collected.take_if(is_next) {
+            reached!(DelayedPacketCut);
+            self.complete(cut, now);
+        }
+        match delay {
+            Some(delay) => {
+                let new = || Collected { delay, latest: now, cells: Vec::new() };
+                let collected = self.vcs[label].collected.get_or_insert_with(new);
+                collected.latest = now;
+                collected.cells.push(cell);
+                if cell.last_cell()
+                    && let Some(whole) = self.vcs[label].collected.take()
+                {
+                    self.complete(whole, now);
+                }
+            }
+            None => {
+                self.leave(cell, now);
+                self.leave_waiting(label, now, &mut released);
+            }
+        }
+        self.advance(now, &mut released);
+    }
+
+    /// Releases the packets that are due at `now`.
+    pub(crate) fn advance(&mut self, now: Time, released: &mut impl FnMut(Label, FrameNumber)) {
+        while self.late.front().is_some_and(|packet| packet.due <= now)
+            && let Some(packet) = self.late.pop_front()
+        {
+            let label = packet.cells[0].label();
+            self.vcs[label].waiting.push_back(packet.cells);
+            reached!(DelayedPacketWaits if self.vcs[label].is_within_packet);
+            self.leave_waiting(label, now, released);
+        }
+    }
+
+    /// Returns the time of the next action, if there is one: a cell leaves, or a packet is due.
+    pub(crate) fn next_action(&self) -> Option<Time> {
+        let leaves = self.leaving.front().map(|&(time, _)| time);
+        leaves.into_iter().chain(self.late.front().map(|packet| packet.due)).min()
+    }
+
+    /// Removes the cell that leaves by `now`, if there is one.
+    pub(crate) fn take(&mut self, now: Time) -> Option<Cell> {
+        self.leaving.front().filter(|&&(time, _)| time <= now)?;
+        self.leaving.pop_front().map(|(_, cell)| cell)
+    }
+
+    /// Returns the cells on the line.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = Cell> {
+        let of_vcs = self.vcs.iter().flat_map(|vc| {
+            let collected = vc.collected.iter().flat_map(|packet| &packet.cells);
+            collected.chain(vc.waiting.iter().flatten())
+        });
+        let late = self.late.iter().flat_map(|packet| &packet.cells);
+        self.leaving.iter().map(|(_, cell)| cell).chain(late).chain(of_vcs).copied()
+    }
+
+    /// Sets the time at which a packet may leave. Its last cell is to arrive later by the delay than it did.
+    fn complete(&mut self, Collected { delay, latest, cells }: Collected, now: Time) {
+        let takes = self.cell_time * (cells.len() as u64 - 1);
+        let due = now.max(latest + Span(delay.0.saturating_sub(takes.0)));
+        let place = self.late.partition_point(|packet| packet.due <= due);
+        self.late.insert(place, LatePacket { due, cells });
+    }
+
+    /// Sends a cell behind all cells that leave.
+    fn leave(&mut self, cell: Cell, now: Time) {
+        let start = self.free_at.max(now);
+        self.free_at = start + self.cell_time;
+        self.leaving.push_back((start, cell));
+        if !cell.is_rm() {
+            self.vcs[cell.label()].is_within_packet = !cell.last_cell();
+        }
+    }
+
+    /// Sends the waiting packets of a VC, unless another packet of the VC is leaving.
+    fn leave_waiting(&mut self, label: Label, now: Time, released: &mut impl FnMut(Label, FrameNumber)) {
+        while !self.vcs[label].is_within_packet
+            && let Some(cells) = self.vcs[label].waiting.pop_front()
+        {
+            for &cell in &cells {
+                self.leave(cell, now);
+            }
+            released(label, cells[0].frame);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::tests::cell;
+
+    /// Passes cells (time, frame, whether it ends the frame, delay) through a line with a cell time of 2, and returns
+    /// the times and frames with which they leave.
+    fn through(cells: &[(u64, u32, bool, Option<u64>)]) -> Vec<(u64, u32)> {
+        let mut line = DelayLine::new(1, Span(2));
+        let (mut cells, mut left) = (VecDeque::from(cells.to_vec()), Vec::new());
+        loop {
+            let next = cells.front().map(|cell| Time(cell.0));
+            let Some(now) = next.into_iter().chain(line.next_action()).min() else { break };
+            line.advance(now, &mut |_, _| {});
+            if next == Some(now)
+                && let Some((_, frame, ends, delay)) = cells.pop_front()
+            {
+                line.enter(cell(0, frame, ends), delay.map(Span), now, |_, _| {});
+            }
+            while let Some(cell) = line.take(now) {
+                left.push((now.0, cell.frame.number()));
+            }
+        }
+        assert_eq!(line.cells().count(), 0);
+        left
+    }
+
+    #[test]
+    fn every_cell_of_a_delayed_packet_is_late_by_its_delay_if_nothing_is_in_the_way() {
+        let cells = [(0, 0, false, Some(10)), (2, 0, true, Some(10)), (4, 1, false, None), (6, 1, true, None)];
+        assert_eq!(through(&cells), [(4, 1), (6, 1), (10, 0), (12, 0)]);
+    }
+
+    #[test]
+    fn a_delayed_packet_waits_for_the_end_of_a_packet_and_then_holds_up_the_next() {
+        let cells = [
+            (0, 0, false, Some(5)),
+            (2, 0, true, Some(5)),
+            (4, 1, false, None),
+            (6, 1, true, None),
+            (8, 2, false, None),
+            (10, 2, true, None),
+        ];
+        assert_eq!(through(&cells), [(4, 1), (6, 1), (8, 0), (10, 0), (12, 2), (14, 2)]);
+    }
+
+    #[test]
+    fn a_packet_is_collected_even_if_its_delay_is_shorter_than_its_cells_take() {
+        assert_eq!(through(&[(0, 0, false, Some(1)), (2, 0, true, Some(1))]), [(2, 0), (4, 0)]);
+    }
+
+    #[test]
+    fn a_delayed_packet_without_its_last_cell_leaves_behind_the_next_packet() {
+        let cells = [(0, 0, false, Some(4)), (6, 1, false, None), (8, 1, true, None)];
+        // It was due at 4, but could still have had cells to come.
+        assert_eq!(through(&cells), [(6, 1), (8, 1), (10, 0)]);
+    }
+}

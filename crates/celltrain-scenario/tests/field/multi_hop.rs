@@ -1,0 +1,88 @@
+//! The shares of DCTCP in a network with two bottlenecks.
+//!
+//! Source: Alizadeh and others, "Data center TCP (DCTCP)", ACM SIGCOMM 2010, section 4.1: ten senders S1 and twenty
+//! senders S2 share a link of 10 Gb/s, and S1 and ten senders S3 share the 1 Gb/s of a receiver. A port of 1 Gb/s marks
+//! above 20 packets, one of 10 Gb/s above 65. The rates were measured on hosts.
+
+use std::fmt::Write;
+
+use celltrain_core::engine::Engine;
+use celltrain_core::probe::Nothing;
+use celltrain_scenario::{build, read_toml};
+
+/// A group of hosts: their letter, number and switch, and the rate of each sender in Mb/s in the paper.
+type Group = (&'static str, usize, &'static str, f64);
+const GROUPS: [Group; 3] = [("a", 10, "t1", 46.0), ("b", 20, "t1", 475.0), ("c", 10, "t2", 54.0)];
+/// Bytes of a packet, of which 1460 are payload.
+const PACKET: f64 = 1516.0;
+const TCP: &str = r#"tcp.newreno]
+mss = "1460B"
+receive_window = "3MB"
+initial_window = 10
+timer_granularity = "1ms"
+minimum_rto = 10
+ecn = "on"
+"#;
+
+/// Returns the network. Packets are cells.
+fn network() -> String {
+    let names = |(letter, count, ..): Group| (1..=count).map(move |i| format!("{letter}{i}"));
+    let receivers = ("r", 20, "t2", 0.0);
+    let all = || GROUPS.into_iter().chain([receivers, ("x", 1, "t2", 0.0)]);
+    let mut text = format!(
+        "duration = \"150ms\"\nmeasure.from = \"50ms\"\ncell.size = \"{PACKET}B\"\n[topology.network]\n\
+         hosts = {:?}\nswitches = [\"t1\", \"s\", \"t2\"]\nbottleneck = \"t2->x1\"\n",
+        all().flat_map(names).collect::<Vec<_>>()
+    );
+    let hosts = all().flat_map(|group| names(group).map(move |host| (host, group.2, 1)));
+    let switches = [("t1", 10), ("t2", 10)].map(|(switch, rate)| (switch.to_string(), "s", rate));
+    for (one, other, rate) in hosts.chain(switches) {
+        let between = [one.as_str(), other];
+        let ends = format!("between = {between:?}\nrate = \"{rate}Gbps\"\ndelay = \"10us\"");
+        writeln!(text, "[[topology.network.links]]\n{ends}").unwrap();
+    }
+    for (from, to) in GROUPS.into_iter().flat_map(|group| names(group).zip(names(receivers))) {
+        let to = if from.starts_with('b') { &to } else { "x1" };
+        writeln!(text, "[[topology.network.flows]]\nfrom = \"{from}\"\nto = \"{to}\"").unwrap();
+    }
+    for (port, marked_from) in [("default", 20), ("\"t1->s\"", 65)] {
+        writeln!(text, "[port.{port}]\nbuffer = 1000\npolicy.tail_drop = {{}}\nmarking.k_min = {marked_from}").unwrap();
+    }
+    writeln!(text, "[{TCP}congestion = \"dctcp\"").unwrap();
+    text
+}
+
+/// Returns the mean rate of a sender of each group in Mb/s, headers included. Both engines must give the same.
+fn rates(text: &str) -> [f64; 3] {
+    let scenario = read_toml(text, "here.toml").expect_scenario();
+    let network = build::network(&scenario, scenario.seed);
+    let [result, reference] =
+        [Engine::Fast, Engine::Reference].map(|engine| engine.run(&network, &mut Nothing, |_| true).expect("it ends"));
+    assert_eq!(result.fingerprint, reference.fingerprint);
+    let mut goodputs = result.flows.iter().map(|flow| flow.goodput_mbps);
+    GROUPS.map(|(_, count, ..)| goodputs.by_ref().take(count).sum::<f64>() / count as f64 * PACKET / 1460.0)
+}
+
+/// The windows of S1 and S3 are so small that the shares follow from their lower bound. RFC 8257 has none, and RFC 3168
+/// (6.1.2) has a segment. Windows and Linux keep two segments, so that more than 20 packets wait at the receiver's port
+/// all the time and mark every packet. Then DCTCP halves its window, as the formula does.
+#[test]
+fn with_two_segments_at_least_dctcp_has_the_rates_measured_at_two_bottlenecks() {
+    let mut text = network();
+    for flows in ["tcp1-10", "tcp31-40"] {
+        let formula = "congestion = \"formula\"\nformula.on_loss.ssthresh = \"max(2, cwnd / 2)\"";
+        writeln!(text, "[flow.{flows}.{TCP}{formula}").unwrap();
+    }
+    let rates = rates(&text);
+    for (rate, (.., measured)) in rates.iter().zip(GROUPS) {
+        assert!((rate / measured - 1.0).abs() < 0.1, "{rates:?}");
+    }
+}
+
+#[test]
+fn with_one_segment_at_least_dctcp_gives_less_to_those_who_cross_two_bottlenecks() {
+    let rates @ [s1, s2, s3] = rates(&network());
+    // Both links are full all the same.
+    assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");
+    assert!(s1 < 40.0, "{rates:?}");
+}
