@@ -61,7 +61,7 @@ QUIC = MIXED.replace(flow={"tcp1-2": ct.FlowOptions(stack=ct.Quic(congestion="ne
 def test_quic_runs_on_both_engines_and_shows_its_window_and_losses(tmp_path):
     run = ct.run(QUIC, seed=2, trace=["cwnd"], step="10ms", pcap=tmp_path / "quic.pcapng")
     flows = run.flows.to_pydict()
-    assert flows["stack"] == ["quic 0.11.19", "quic 0.11.19", ""]
+    assert flows["stack"] == ["quic 0.11.19 (congestion=new_reno)"] * 2 + [""]
     assert min(flows["goodput_mbps"][:2]) > 0.1
     assert min(flows["retransmitted_segments"][:2]) > 0
     assert [window is None for window in flows["timeouts"]] == [True, True, False]
@@ -334,7 +334,7 @@ def test_a_python_stack_runs_on_both_engines_next_to_other_flows(tmp_path):
     mixed = hosting(Windowed(), flow=others)
     run = ct.run(mixed, pcap=tmp_path / "mine.pcapng")
     flows = run.flows.to_pydict()
-    assert flows["stack"] == [f"{__name__}:Windowed", "", f"{__name__}:Windowed"]
+    assert flows["stack"] == [f"{__name__}:Windowed (window=2)", "", f"{__name__}:Windowed"]
     assert flows["completion_s"][0] > 0
     assert min(flows["goodput_mbps"]) > 0
     # Its protocol is neither TCP nor UDP.
@@ -493,3 +493,12 @@ def test_a_stack_class_that_was_not_loaded_is_refused_on_the_command_line(tmp_pa
     is_refused(
         celltrain("run", path), ["mine.toml:12: stack.python.class", "needs the module mine, which is not loaded"]
     )
+
+
+def test_a_loss_beyond_what_was_sent_is_named_after_the_run():
+    lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.Epd(), duration="5ms").replace(
+        link={"source1->sw1": {"lose": [{"flow": "tcp1", "packets": [1, 10_000]}]}}
+    )
+    words = r"a loss on source1->sw1 did not happen: packet 10000 of tcp1 was never sent over it; tcp1 sent \d+ packets"
+    with pytest.warns(ct.CelltrainWarning, match=words):
+        ct.run(lan)

@@ -50,6 +50,13 @@ def test_the_summary_names_sizes_that_differ_from_the_defaults(tmp_path: Path) -
     assert tcp_summary(with_tcp(tmp_path, usual)) == "sack (selective acknowledgements, 100 ms ticks)"
 
 
+def test_a_stacks_settings_are_named_if_they_are_not_the_defaults(tmp_path: Path) -> None:
+    for settings, wanted in [("", ""), ('nagle = false\nack_delay = "0s"\n', " (ack_delay=0s, nagle=false)")]:
+        assert tcp_summary(with_tcp(tmp_path, f"[stack.smoltcp]\n{settings}")).endswith(f"with reno{wanted}")
+    own = {"stack": {"python": {"class": "mine:Mine", "settings": {"bug": True, "window": 4}}}}
+    assert tcp_summary(own) == "mine:Mine (bug=true, window=4)"
+
+
 def test_scenarios_that_differ_in_a_tcps_rules_differ_in_its_summary(tmp_path: Path) -> None:
     for variant in RECOVERY:
         for more in ("", 'mss = "1460B"\nreceive_window = "16MB"\ntick_phase = "random"\npacing_rate = "20Mbps"\n'):

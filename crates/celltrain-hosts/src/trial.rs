@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_packets_do_not_show_is_unknown_and_not_zero() {
+    fn numbers_that_packets_do_not_show_are_unknown_and_not_zero() {
         let flow = |first_byte| trial().run(flood(first_byte)).flows.raw.remove(0);
         let own = flow(1);
         assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);

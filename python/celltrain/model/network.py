@@ -16,7 +16,7 @@ from celltrain.errors import ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, current
 from celltrain.model.paths import QUANTITIES
-from celltrain.model.scenario import read, table
+from celltrain.model.scenario import Reading, read, table
 from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
@@ -252,8 +252,9 @@ _NAMED = ("congestion", "mss", "mtu", "receive_window")
 def _stack_defaults(name: str) -> Mapping[str, Any]:
     """Returns the settings of a stack that a scenario does not set."""
     network = {"n_source": {"sources": 1, "link_delay": "5us"}}
-    scenario = {"name": name, "duration": "1s", "topology": network, "stack": {name: {}}}
-    return dict(table(read(scenario).accepted())["stack"][name])
+    port = {"default": {"buffer": 100, "policy": {"tail_drop": {}}}}
+    scenario = {"name": name, "duration": "1s", "topology": network, "port": port, "stack": {name: {}}}
+    return dict(table(Reading.of_table(scenario, name).accepted())["stack"][name])
 
 
 def _written(settings: Mapping[str, Any]) -> list[str]:

@@ -203,7 +203,7 @@ fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
 /// A timer that its stack leaves as it was, or sets to a later time at each poll.
 struct Timer {
     unit: Duration,
-    /// How long after each poll the next one is wanted; `None` to leave the timer at 0.
+    /// Time from each poll to its timeout; `None` to leave the timer at 0.
     every: Option<Duration>,
     now: Duration,
     sends: Duration,

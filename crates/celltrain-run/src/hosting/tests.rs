@@ -65,7 +65,9 @@ mod smoltcp {
         let answer = run(by(Engine::Fast), Watched::default());
         let flow = |number: usize, key: &str| answer["flows"][number][key].clone();
         let version = format!("smoltcp {}", celltrain_hosts::smoltcp::VERSION);
-        assert_eq!([0, 1, 2].map(|number| flow(number, "stack")), [&version, "", &version]);
+        let common = format!("{version} (receive_window=20kB)");
+        let own = format!("{version} (ack_delay=0s, congestion=cubic, mss=1.46kB, nagle=false)");
+        assert_eq!([0, 1, 2].map(|number| flow(number, "stack")), [&*common, "", &own]);
         for number in 0..3 {
             let sent = |key| flow(number, key).as_u64().unwrap();
             assert!(sent("delivered_bytes") > 1000, "{answer}");

@@ -99,7 +99,7 @@ fn exactly_the_listed_packets_are_lost() {
 }
 
 #[test]
-fn losses_beyond_what_was_sent_are_named_with_what_was_sent() {
+fn losses_of_packets_that_were_never_sent_are_named() {
     let byte = |offset, times| LossPattern::Byte { offset, times };
     let every = |first| LossPattern::Every { period: 1, first };
     let (packets, cells) = (LossUnit::Packets, LossUnit::Cells);
