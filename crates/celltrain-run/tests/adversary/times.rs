@@ -108,17 +108,22 @@ fn no_value_of_a_time_parameter_makes_a_run_that_cannot_be_stopped() {
     }
 }
 
-/// Returns the shipped scenarios, which use every model.
+/// Returns the shipped scenarios, which use every model, and one with the delay of a packet, which none of them has.
 fn shipped() -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     paths.sort();
-    paths
-        .iter()
-        .map(|path| toml::from_str(&fs::read_to_string(path).unwrap()).expect("the text is valid TOML"))
-        .collect()
+    let of_files = paths.iter().map(|path| fs::read_to_string(path).unwrap());
+    of_files.chain([DELAYED.to_string()]).map(|text| toml::from_str(&text).expect("the text is valid TOML")).collect()
 }
+
+const DELAYED: &str = r#"
+duration = "1s"
+topology.n_source = { sources = 2, link_delay = "5us" }
+port.bottleneck = { buffer = 100, policy.tail_drop = {} }
+link."source1->sw1".delay = [{ flow = "tcp1", packets = [14], by = "50ms" }]
+"#;
 
 /// Returns all parameters that are times.
 fn parameters() -> BTreeSet<Parameter> {
