@@ -320,7 +320,7 @@ class Scores:
             if number.network == network:
                 values = self.runs.values(configuration, place, seeds)
                 assert values is not None, "they were run"
-                scored.append(Scored(number=number, values=tuple(values), seeds=tuple(seeds)))
+                scored.append(Scored(number=number, values=tuple(values), seeds=tuple(seeds), requested=len(seeds)))
         return sum(bool(one.inside) for one in scored), len(scored)
 
     def near(

@@ -76,22 +76,19 @@ impl DelayLine {
             reached!(DelayedPacketCut);
             self.complete(cut, now);
         }
-        match delay {
-            Some(delay) => {
-                let new = || Collected { delay, latest: now, cells: Vec::new() };
-                let collected = self.vcs[label].collected.get_or_insert_with(new);
-                collected.latest = now;
-                collected.cells.push(cell);
-                if cell.last_cell()
-                    && let Some(whole) = self.vcs[label].collected.take()
-                {
-                    self.complete(whole, now);
-                }
+        if let Some(delay) = delay {
+            let new = || Collected { delay, latest: now, cells: Vec::new() };
+            let collected = self.vcs[label].collected.get_or_insert_with(new);
+            collected.latest = now;
+            collected.cells.push(cell);
+            if cell.last_cell()
+                && let Some(whole) = self.vcs[label].collected.take()
+            {
+                self.complete(whole, now);
             }
-            None => {
-                self.leave(cell, now);
-                self.leave_waiting(label, now, &mut released);
-            }
+        } else {
+            self.leave(cell, now);
+            self.leave_waiting(label, now, &mut released);
         }
         self.advance(now, &mut released);
     }

@@ -58,7 +58,6 @@ pub(crate) fn resolve(
                 losses.push(rule);
             }
         }
-        drop(list);
         let mut list = scope.at("delay");
         for (number, options) in options.delay.iter().enumerate() {
             let mut scope = list.item(number);

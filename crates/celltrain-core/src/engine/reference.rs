@@ -173,7 +173,7 @@ impl<'a> Engine<'a> {
             Ok(port.merging(&routing.merging[index]).scheduled(queues))
         };
         let times = LinkTimes::of(network, clock);
-        let ties = |(index, link): (LinkIndex, &crate::network::Link)| {
+        let tie_breaker = |(index, link): (LinkIndex, &crate::network::Link)| {
             let cell_times = routing.inputs[link.from].iter().map(|&from| times[from].cell_time);
             TieBreaker::new(network.tie_order, cell_times, stream(index, "ties"))
         };
@@ -192,7 +192,7 @@ impl<'a> Engine<'a> {
         let mut engine = Self {
             network,
             ports: all(network.links.iter_enumerated().map(port))?.into(),
-            ties: network.links.iter_enumerated().map(ties).collect(),
+            ties: network.links.iter_enumerated().map(tie_breaker).collect(),
             times,
             markers: network.links.keys().map(|link| network.marker(link)).collect(),
             memories: SharedMemories::new(network, &routing),
@@ -360,16 +360,17 @@ impl<'a> Engine<'a> {
         probe: &mut impl Probe,
     ) {
         let number = self.lossy[link].expect("the link has rules");
-        let line = self.lines[number].as_mut().expect("the link has a delay line");
+        let delayed = self.lines[number].as_mut().expect("the link has a delay line");
         let vcs = &self.routing.vcs[link];
         let mut released = |label, frame| self.end_systems.release(vcs[label], frame);
         match entering {
-            Some((cell, delay)) => line.enter(cell, delay, now, &mut released),
-            None => line.advance(now, &mut released),
+            Some((cell, delay)) => delayed.enter(cell, delay, now, &mut released),
+            None => delayed.advance(now, &mut released),
         }
-        let leaving = line.take(now);
+        let leaving = delayed.take(now);
         let event = &mut self.line_events[number];
-        if let Some(time) = line.next_action().filter(|&time| event.is_none_or(|other| other <= now || time < other)) {
+        if let Some(time) = delayed.next_action().filter(|&time| event.is_none_or(|other| other <= now || time < other))
+        {
             *event = Some(time);
             self.events.push(Reverse(Event { time, what: What::AtEnd(link, AtEnd::Line), cell: Cell::NONE }));
         }

@@ -80,7 +80,7 @@ fn take<P: Probe>(simulation: &mut Simulation<'_, P>, action: Action, tag: u64) 
             return Some((simulation.take_deliveries(), snapshot));
         }
         Action::Inject(host, vc, bytes) => {
-            simulation.inject(host, vc, bytes, tag).expect("the host is the source of the VC")
+            simulation.inject(host, vc, bytes, tag).expect("the host is the source of the VC");
         }
     }
     None

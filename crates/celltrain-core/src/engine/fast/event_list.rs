@@ -26,7 +26,7 @@ pub(super) struct EventList {
     first_lane: usize,
     first_shaped: usize,
     first_rm_lane: usize,
-    first_line: usize,
+    lines_from: usize,
 }
 
 impl EventList {
@@ -34,9 +34,9 @@ impl EventList {
         let first_lane = plan.contended.len();
         let first_shaped = first_lane + plan.lanes.len();
         let first_rm_lane = first_shaped + plan.shaped.len() + 2;
-        let first_line = first_rm_lane + plan.rm_event_lanes;
-        let keys = TournamentTree::new(first_line + plan.losses.len());
-        Self { keys, first_lane, first_shaped, first_rm_lane, first_line }
+        let lines_from = first_rm_lane + plan.rm_event_lanes;
+        let keys = TournamentTree::new(lines_from + plan.losses.len());
+        Self { keys, first_lane, first_shaped, first_rm_lane, lines_from }
     }
 
     pub(super) fn first(&self) -> Key {
@@ -49,7 +49,7 @@ impl EventList {
         let number = event.leaf();
         match event.rank() {
             Rank::Settle => Leaf::Port(PortIndex::from(number)),
-            Rank::Line => Leaf::Line(LossyIndex::from(number - self.first_line)),
+            Rank::Line => Leaf::Line(LossyIndex::from(number - self.lines_from)),
             Rank::Delivery(_) => Leaf::Lane(LaneIndex::from(number - self.first_lane)),
             Rank::Shape => Leaf::Shaped(ShapedIndex::from(number - self.first_shaped)),
             Rank::Start => Leaf::Start,
@@ -62,7 +62,7 @@ impl EventList {
     fn number(&self, leaf: Leaf) -> usize {
         match leaf {
             Leaf::Port(port) => usize::from(port),
-            Leaf::Line(line) => self.first_line + usize::from(line),
+            Leaf::Line(line) => self.lines_from + usize::from(line),
             Leaf::Lane(lane) => self.first_lane + usize::from(lane),
             Leaf::Shaped(shaped) => self.first_shaped + usize::from(shaped),
             Leaf::Start => self.first_rm_lane - 2,

@@ -151,7 +151,7 @@ impl PortBuilder<'_> {
             inputs: upstream.len(),
             gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
             is_plain,
-            follows_bursts: self.network.tie_order.follows_bursts(),
+            tie_order: self.network.tie_order,
             may_run_ahead: !self.is_looked_at && are_here,
         };
         PortPlan::select(self.mode, &properties)

@@ -2,6 +2,7 @@
 
 use super::ingress::MOST_INPUTS;
 use super::output::Timing;
+use crate::tie::TieOrder;
 
 /// Rule by which the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,8 +41,8 @@ pub(super) struct PortProperties<'a> {
     pub(super) gets_single_cells: bool,
     /// True if the port is first in, first out, and each departure time is a simple sum.
     pub(super) is_plain: bool,
-    /// True if the order of ties depends on earlier arrivals.
-    pub(super) follows_bursts: bool,
+    /// Order of cells that arrive at the same instant.
+    pub(super) tie_order: TieOrder,
     /// True if no probe looks at the port, and the ports that feed it are simulated here too.
     pub(super) may_run_ahead: bool,
 }
@@ -57,7 +58,7 @@ impl PortPlan {
     /// cells arrive or leave one by one, because a contended port feeds the port or follows it. At other ports, trains
     /// stay whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
-        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, follows_bursts, may_run_ahead } = port;
+        let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead } = port;
         let can_gain = timing.every_cell_matters || gets_single_cells;
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
         let is_last_behind_one = !timing.every_cell_matters && inputs == 1;
@@ -67,7 +68,9 @@ impl PortPlan {
             false => Self::Queues,
         };
         match mode {
-            _ if follows_bursts && inputs > 1 => (cells, "the order of ties depends on earlier arrivals".into()),
+            _ if tie_order.follows_bursts() && inputs > 1 => {
+                (cells, "the order of ties depends on earlier arrivals".into())
+            }
             PortMode::Trains => (Self::Trains, "forced for a test".into()),
             _ if inputs > MOST_INPUTS => (Self::Trains, format!("more than {MOST_INPUTS} links feed it")),
             PortMode::Streams => (cells, "forced for a test".into()),

@@ -31,7 +31,11 @@ impl Engine<'_> {
             match self.fabric.plan.roles[link] {
                 Role::Host(number) => self.nics[number].start_range(now),
                 Role::Shaped(_) => {
-                    self.fabric.rate_control.port_mut(link).expect("a port with this role has this state").start_range()
+                    self.fabric
+                        .rate_control
+                        .port_mut(link)
+                        .expect("a port with this role has this state")
+                        .start_range();
                 }
                 Role::Contended(number) => self.queue_mut(number).start_range(),
                 Role::Transparent => unreachable!("ports whose range is read count as contended"),
