@@ -121,17 +121,20 @@ def test_notes_of_tables_are_paragraphs_in_markdown_and_comments_in_latex() -> N
     assert all(line.startswith("%") for line in lines[:2])
 
 
-def test_latex_output_has_the_notes_below_the_last_table() -> None:
+def test_latex_output_has_the_notes_of_each_table_below_it() -> None:
     blocks = [Line(text="TCP: sack_pipe (100 ms ticks)", is_note=True), sample(), Line(text="Not shown: goodput")]
     text = latex([*blocks, Line(text="* significant; \u00b1: half", is_note=True)])
     table, _, notes = text.partition("\\end{tabular}\n")
     assert "TCP" not in table
     assert notes.splitlines() == [
+        "",
+        "\\smallskip",
+        "{\\footnotesize",
+        "TCP: sack\\_pipe (100 ms ticks)\\par}",
         "% Not shown: goodput",
         "",
         "\\smallskip",
         "{\\footnotesize",
-        "TCP: sack\\_pipe (100 ms ticks) \\\\",
         "\\textasteriskcentered{} significant; $\\pm$: half\\par}",
     ]
 

@@ -86,7 +86,7 @@ def file_imports(sources: dict[str, str], root: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
-def test_python_modules_do_not_import_each_other_in_a_cycle(crate: Path) -> None:
+def test_rust_modules_do_not_import_each_other_in_a_cycle(crate: Path) -> None:
     assert circle(imports(modules(crate))) == []
 
 

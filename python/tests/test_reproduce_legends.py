@@ -47,6 +47,8 @@ def test_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: 
         assert wide == pytest.approx(inches, rel=1e-3)
         assert (tall > wide) == (width == "column"), "panels of a narrow figure are below each other"
         assert COLOURS[1].lower() not in text, "a style's colours replace ours"
+    # The colours of this style are tuples.
+    assert figures.write(few, runs, tmp_path, style="default")
 
 
 def test_the_look_of_figures_is_checked_before_any_run(celltrain, tmp_path: Path) -> None:

@@ -339,7 +339,7 @@ def test_the_page_prints_ratios_below_the_means(
 
 
 def test_an_undecided_claim_counts_neither_as_confirmed_nor_as_refuted(compared: Reproduction) -> None:
-    entry = {"id": "x", "text": "A claim.", "reason": "A theory.", "evidence": "ratio 1"}
+    entry = {"id": "x", "text": "A claim.", "reason": "A theory.", "evidence": "ratio 1", "open": False}
     rows = [paper_page.claim_row({**entry, "holds": holds}) for holds in (None, True, False)]
     assert paper_page.held(rows) == "1 of 3 claims hold; 1 undecided."
     texts = [paper_page.claim_text(entry, row, compared.paper) for row in rows]
@@ -367,7 +367,7 @@ def test_a_measure_without_a_value_in_some_run_is_left_out_with_the_reason(short
         RunRecord(**of, seed=2, values=(None,), problems=("needs 100 values; this run has 99",)),
     ]
     with pytest.warns(ct.CelltrainWarning, match="undefined in 1 run of 2.*needs 100 values; this run has 99"):
-        [scored] = scored_of(numbers, measures, records)
+        scored = scored_of(numbers, {"": 2}, measures, records)["scored"][0]
     assert (scored.seeds, scored.values) == ((1,), (2.0,))
 
 

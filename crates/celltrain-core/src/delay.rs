@@ -11,48 +11,13 @@ use std::sync::OnceLock;
 use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
+pub use crate::delay_choice::DelayChoice;
 use crate::index::{FlowIndex, Label, LinkIndex};
 use crate::network::{Network, Routing};
 use crate::rate_control::RateControl;
 use crate::scheduler::VcKind;
 use crate::tcp::Segment;
 use crate::units::{Clock, Span, Time};
-
-/// Selects the delays to measure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DelayChoice {
-    /// No delays.
-    #[default]
-    None,
-    /// Delays at ports.
-    Ports,
-    /// Delays of flows.
-    Flows,
-    /// All delays.
-    All,
-}
-
-impl DelayChoice {
-    /// Returns the choice of delays at ports, of flows, or both.
-    pub fn of(ports: bool, flows: bool) -> Self {
-        match (ports, flows) {
-            (false, false) => Self::None,
-            (true, false) => Self::Ports,
-            (false, true) => Self::Flows,
-            (true, true) => Self::All,
-        }
-    }
-
-    /// Returns whether the delays at ports are measured.
-    pub fn at_ports(self) -> bool {
-        matches!(self, Self::Ports | Self::All)
-    }
-
-    /// Returns whether the delays of flows are measured.
-    pub fn of_flows(self) -> bool {
-        matches!(self, Self::Flows | Self::All)
-    }
-}
 
 /// Distribution of the delays of packets.
 #[derive(Clone, Debug)]

@@ -14,13 +14,13 @@ use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::gfr::EdgeCounters;
 use crate::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
-use crate::link_loss::{LinkLosses, LossCounters, LossyIndex, RuleCounters};
+use crate::link_loss::{LinkLosses, LossCounters, LossPattern, LossUnit, LossyIndex, RuleCounters};
 use crate::max_min;
 use crate::memory::{
     MemoryConfig, MemoryState, OccupancyTimes, PoolConfig, PoolIndex, PoolState, QueueConfig, QueueCounters,
     QueueIndex, Side,
 };
-use crate::network::{Network, Routing};
+use crate::network::{Link, Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::rate_control::RateControl;
 use crate::requests::{GroupIndex, GroupResult, RequestGroup};
@@ -229,6 +229,24 @@ pub struct QueueResult {
     pub counters: QueueCounters,
     /// Delays of its packets at the output port; `None` for a priority group, or if not measured.
     pub delays: Option<DelayTimes>,
+}
+
+impl RunResult {
+    /// Returns what the rules of links should have lost or delayed in a run of the network but never met, as a warning for
+    /// each rule: packets, cells or bytes beyond what was sent.
+    pub fn unmet_rules(&self, network: &Network) -> Vec<String> {
+        let with_rules = network.links.iter().filter(|link| link.has_rules());
+        let rules = with_rules.zip(&self.losses).flat_map(|(link, of_link)| {
+            let losses = link.losses.iter().map(|rule| ("loss", rule.vc, rule.unit, &rule.pattern));
+            let delays = link.late.iter().map(|rule| ("delay", rule.vc, LossUnit::Packets, &rule.pattern));
+            losses.chain(delays).zip(&of_link.rules).map(move |(rule, &counters)| (link, rule, counters))
+        });
+        let unmet = |(link, (what, vc, unit, pattern), counters): (&Link, (_, VcIndex, _, &LossPattern), _)| {
+            let problem = pattern.unmet(unit, &network.vcs[vc].name, counters)?;
+            Some(format!("a {what} on {} did not happen: {problem}", link.name))
+        };
+        rules.filter_map(unmet).collect()
+    }
 }
 
 /// Results for a link with loss rules.

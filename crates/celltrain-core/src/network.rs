@@ -12,7 +12,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::Aal5Options;
 use crate::abr::{Parameters, allocator::AllocatorConfig};
-use crate::delay::DelayChoice;
+use crate::delay_choice::DelayChoice;
 use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
 use crate::host::{HostOptions, ProcessingTimes};

@@ -204,7 +204,7 @@ impl Trial {
     pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Outcome {
         let network = self.network();
         let run = observed(&network, &mut make, |_| {});
-        network.unmet_losses(&run).iter().for_each(|warning| eprintln!("warning: {warning}"));
+        run.unmet_rules(&network).iter().for_each(|warning| eprintln!("warning: {warning}"));
         run.into()
     }
 
@@ -240,7 +240,7 @@ impl Trial {
             Ok(first) => {
                 let second = catch_unwind(AssertUnwindSafe(|| observed(&network, &mut make, |_| {})));
                 assert!(second.is_ok_and(|second| second == first), "{DIFFERS}");
-                let unmet = network.unmet_losses(&first);
+                let unmet = first.unmet_rules(&network);
                 let met = catch_unwind(AssertUnwindSafe(|| require(&first.into())));
                 let Err(panic) = met else {
                     assert!(unmet.is_empty(), "{}", unmet.join("; "));

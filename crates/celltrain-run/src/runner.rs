@@ -347,7 +347,7 @@ impl Run<'_> {
             }
         }?;
         hosting::name_stacks(scenario, &network, &mut result);
-        let warnings = network.unmet_losses(&result);
+        let warnings = result.unmet_rules(&network);
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
         let run_alone = |network: &Network, recorder: &mut alone::Recorder| {

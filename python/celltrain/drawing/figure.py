@@ -320,8 +320,11 @@ def marked(place: int) -> tuple[str, str]:
 
 def _cycle() -> list[str]:
     from matplotlib import rcParams
+    from matplotlib.colors import to_hex
 
-    return [str(one) for one in rcParams["axes.prop_cycle"].by_key().get("color", COLOURS)]
+    # Some styles, such as `default`, have tuples.
+    colours = rcParams["axes.prop_cycle"].by_key().get("color", COLOURS)
+    return [one if isinstance(one, str) else to_hex(one) for one in colours]
 
 
 def new_figure(**options: Any) -> Figure:

@@ -298,7 +298,8 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
         yield Line(text=f"Changed from the {paper.kind.word}: {path} = {value!r}", style=warning)
     if reproduction.interrupted:
         missing = f"; {count} numbers have none" if (count := len(reproduction.unfinished)) else ""
-        text = f"Interrupted: results cover finished runs only{missing}. With fewer than {ENOUGH_SEEDS} of more seeds, there is no verdict."
+        needed = f"A verdict needs {ENOUGH_SEEDS} seeds, or all that were requested."
+        text = f"Interrupted: results cover finished runs only{missing}. {needed}"
         yield Line(text=text, style=warning)
     yield Line(text="")
 

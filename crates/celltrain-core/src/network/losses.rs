@@ -6,7 +6,6 @@ use super::{Link, Network, NodeKind, Routing};
 use crate::delay_line::DelayLine;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::link_loss::{DelayRule, LinkLosses, LossPattern, LossRule, LossUnit, LossyIndex};
-use crate::metrics::RunResult;
 use crate::rng::Stream;
 use crate::units::Clock;
 
@@ -58,21 +57,5 @@ impl Network {
         };
         let vc = &self.vcs[rule.vc].name;
         Stream::new(self.seed, &format!("link/{}/losses/{vc}/{}{model}", link.name, rule.unit.name()))
-    }
-
-    /// Returns what the rules of links should have lost or delayed in a run but never met, as a warning for each rule:
-    /// packets, cells or bytes beyond what was sent.
-    pub fn unmet_losses(&self, result: &RunResult) -> Vec<String> {
-        let with_rules = self.links.iter().filter(|link| link.has_rules());
-        let rules = with_rules.zip(&result.losses).flat_map(|(link, of_link)| {
-            let losses = link.losses.iter().map(|rule| ("loss", rule.vc, rule.unit, &rule.pattern));
-            let delays = link.late.iter().map(|rule| ("delay", rule.vc, LossUnit::Packets, &rule.pattern));
-            losses.chain(delays).zip(&of_link.rules).map(move |(rule, &counters)| (link, rule, counters))
-        });
-        let unmet = |(link, (what, vc, unit, pattern), counters): (&Link, (_, VcIndex, _, &LossPattern), _)| {
-            let problem = pattern.unmet(unit, &self.vcs[vc].name, counters)?;
-            Some(format!("a {what} on {} did not happen: {problem}", link.name))
-        };
-        rules.filter_map(unmet).collect()
     }
 }
