@@ -23,7 +23,7 @@ def test_the_measure_on_the_page_compiles_and_passes_all_tests_of_measures():
     ]
     for name in (
         "names_of_measures_are_unique_in_their_table_and_every_measure_has_a_meaning",
-        "the_outline_has_what_the_answer",
+        "the_outline_of_an_answer_has_the_same_keys_as_the_answer",
     ):
         assert re.search(rf"^test answer::tests::{name}\w* \.\.\. ok$", output, re.MULTILINE), output
 
