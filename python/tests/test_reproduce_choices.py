@@ -131,7 +131,7 @@ def test_an_interrupted_comparison_names_the_command_that_keeps_runs(celltrain, 
 def test_a_folder_with_finished_runs_is_named_before_they_run_again(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
     assert "--resume" not in celltrain(*words).err
-    assert f"{tmp_path} has finished runs, which this command runs again; --resume takes" in celltrain(*words).err
+    assert f"{tmp_path} has finished runs, which this command repeats; --resume keeps" in celltrain(*words).err
     assert "runs again" not in celltrain(*words, "--resume").err
     page = (tmp_path / "reproduce.html").read_text()
     typed = "celltrain reproduce af-96-1269 --table 2 --network lan --row 5,1000,epd --set duration=20ms --seeds 1"

@@ -1,4 +1,4 @@
-"""What an interrupted reproduction says: every number names its finished seeds, and too few of them give no verdict."""
+"""Tests of interrupted reproductions: each number names its finished seeds, and with too few there is no verdict."""
 
 from __future__ import annotations
 

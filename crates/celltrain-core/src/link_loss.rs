@@ -111,7 +111,7 @@ impl LinkLoss {
     }
 }
 
-/// What happens to a cell at the end of a link with rules.
+/// The fate of a cell at the end of a link with rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives.
