@@ -82,9 +82,7 @@ def reproduce(
     if resume and out is None:
         raise InputError.of_option("--resume", "on", "needs the folder of the finished runs: give it with --out")
     if out is not None and not resume and (out / RUNS).exists():
-        shell.complain(
-            f"{shown(out)} has finished runs, which this command repeats; --resume keeps them"
-        )
+        shell.complain(f"{shown(out)} has finished runs, which this command repeats; --resume keeps them")
     changed = single(settings)
     loaded = load(paper, overrides=changed)
     numbers = loaded.numbers(tables=table, networks=network, rows=row)
