@@ -148,7 +148,7 @@ impl Aal5Options {
 /// The frames of a VC that may still have cells in transit, oldest first.
 ///
 /// Cells of one VC do not overtake each other, so when a frame is delivered, all older frames are discarded from the
-/// log. Only frames that a link delays are kept longer ([`crate::delay_line`]).
+/// log. Only frames that a link delays are kept longer (`delay_line.rs`).
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
     /// Number of the oldest frame in the log.

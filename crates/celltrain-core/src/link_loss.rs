@@ -2,7 +2,7 @@
 //!
 //! A lost cell takes its time on the link and disappears at the instant at which it would arrive, as a cell whose header
 //! was hit by a bit error does (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the
-//! link, whether or not another rule loses them. A delayed frame leaves a [`crate::delay_line::DelayLine`] later.
+//! link, whether or not another rule loses them. A delayed frame leaves the link later (`delay_line.rs`).
 
 use typed_index_collections::{TiVec, ti_vec};
 
