@@ -18,7 +18,7 @@ const root = dirname(here);
 
 /** Size limits of the file; see `docs/design/lab.md`. */
 const MOST_BYTES = 3_000_000;
-const MOST_COMPRESSED = 1_335_000;
+const MOST_COMPRESSED = 1_390_000;
 
 const { values: options } = parseArgs({
   options: {
