@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use celltrain_core::index::NodeIndex;
 use celltrain_core::link_loss::{DelayRule, LossPattern};
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::rng::Stream;
@@ -31,17 +30,7 @@ pub(crate) fn kinds(network: &Network) -> BTreeSet<&'static str> {
             });
             let is_short = *by < SHORT;
             kinds.insert(if is_short { "shorter than a packet" } else { "longer than a packet" });
-            let vc = &network.vcs[*number];
-            let is_host = |node: NodeIndex| network.nodes[node].kind == NodeKind::Host;
-            kinds.insert(match (is_host(link.from), is_host(link.to)) {
-                (true, _) => "at the first link",
-                (_, true) => "at the last link",
-                _ => "between switches",
-            });
-            kinds.extend(network.flows.iter().any(|flow| flow.ack_vc == *number).then_some("acknowledgements"));
-            kinds.extend(network.merged_at(vc, index).map(|_| "a merge"));
-            kinds.extend(vc.contract.as_ref().filter(|_| vc.path[0] == index).map(|_| "a contract"));
-            kinds.extend(vc.abr.as_ref().map(|_| "a controlled rate"));
+            kinds.extend(losses::places(network, index, *number));
         }
     }
     kinds

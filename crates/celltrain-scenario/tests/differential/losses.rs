@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use celltrain_core::index::NodeIndex;
+use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::link_loss::{GilbertElliott, LossPattern, LossRule, LossUnit};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind};
@@ -32,21 +32,28 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> BTreeSet<&'static 
                 (LossPattern::GilbertElliott(_), LossUnit::Cells) => "bursts of cells",
                 (LossPattern::Byte { .. }, _) => "a byte",
             });
-            let vc = &network.vcs[*number];
-            let is_host = |node: NodeIndex| network.nodes[node].kind == NodeKind::Host;
-            kinds.insert(match (is_host(link.from), is_host(link.to)) {
-                (true, _) => "at the first link",
-                (_, true) => "at the last link",
-                _ => "between switches",
-            });
-            kinds.extend(network.flows.iter().any(|flow| flow.ack_vc == *number).then_some("acknowledgements"));
-            kinds.extend(network.merged_at(vc, index).map(|_| "a merge"));
-            kinds.extend(vc.contract.as_ref().filter(|_| vc.path[0] == index).map(|_| "a contract"));
-            kinds.extend(vc.abr.as_ref().map(|_| "a controlled rate"));
+            kinds.extend(places(network, index, *number));
         }
     }
     kinds.extend(result.losses.iter().any(|losses| losses.counters.lost > 0).then_some("lost cells"));
     kinds
+}
+
+/// Describes where a rule of a link meets the cells of a VC.
+pub(super) fn places(network: &Network, link: LinkIndex, number: VcIndex) -> Vec<&'static str> {
+    let (vc, is_host) = (&network.vcs[number], |node: NodeIndex| network.nodes[node].kind == NodeKind::Host);
+    let place = match (is_host(network.links[link].from), is_host(network.links[link].to)) {
+        (true, _) => "at the first link",
+        (_, true) => "at the last link",
+        _ => "between switches",
+    };
+    let others = [
+        network.flows.iter().any(|flow| flow.ack_vc == number).then_some("acknowledgements"),
+        network.merged_at(vc, link).map(|_| "a merge"),
+        vc.contract.as_ref().filter(|_| vc.path[0] == link).map(|_| "a contract"),
+        vc.abr.as_ref().map(|_| "a controlled rate"),
+    ];
+    [Some(place)].into_iter().chain(others).flatten().collect()
 }
 
 /// Adds a rule for each VC to a sixth of its links, and to half of those behind a merge.
