@@ -214,7 +214,7 @@ pub(crate) struct DelayTracker {
     latest: Span,
     times: u64,
     /// A hash table with open addressing: each earlier delay, with the number of packets, 0 in a free slot. A power of
-    /// two of slots, at most half of them in use.
+    /// two of slots, at most three quarters of them in use.
     slots: Vec<(Span, u64)>,
     used: usize,
 }
@@ -228,12 +228,14 @@ impl DelayTracker {
         }
     }
 
+    /// Counts a delay.
     #[inline]
-    fn count(&mut self, delay: Span) {
-        if delay != self.latest {
+    pub(crate) fn count(&mut self, delay: Span) {
+        if delay == self.latest {
+            self.times += 1;
+        } else {
             self.change_to(delay);
         }
-        self.times += 1;
     }
 
     #[inline(never)]
@@ -241,12 +243,12 @@ impl DelayTracker {
         if self.times > 0 {
             self.add(self.latest, self.times);
         }
-        (self.latest, self.times) = (delay, 0);
+        (self.latest, self.times) = (delay, 1);
     }
 
     #[inline]
     fn add(&mut self, delay: Span, times: u64) {
-        if self.used * 2 >= self.slots.len() {
+        if self.used * 4 >= self.slots.len() * 3 {
             self.grow();
         }
         self.used += usize::from(put(&mut self.slots, delay, times));
@@ -263,12 +265,13 @@ impl DelayTracker {
 
     /// Returns the distribution so far.
     pub(crate) fn times(&self, clock: Clock) -> DelayTimes {
-        let mut all = self.clone();
-        if self.times > 0 {
-            all.add(self.latest, self.times);
+        let mut counts: Vec<_> = self.slots.iter().filter(|&&(_, times)| times > 0).copied().collect();
+        match counts.iter_mut().find(|&&mut (delay, _)| delay == self.latest) {
+            Some((_, times)) => *times += self.times,
+            None if self.times > 0 => counts.push((self.latest, self.times)),
+            None => {}
         }
-        all.slots.retain(|&(_, times)| times > 0);
-        DelayTimes::of(all.slots, clock)
+        DelayTimes::of(counts, clock)
     }
 
     /// Counts packets without delay.
@@ -304,6 +307,9 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// A window that contains no instant of a run.
+    pub(crate) const EMPTY: Self = Self { first: Time::NEVER, length: Span(0) };
+
     /// Creates a window from its ends; without them, from those of the run.
     pub(crate) fn new([after, until]: [Option<Time>; 2]) -> Self {
         let first = after.map_or(Time::default(), |after| after + Span(1));
@@ -319,26 +325,66 @@ impl Window {
     pub(crate) fn until(self) -> Time {
         self.first + self.length
     }
+
+    /// Returns the part of the window up to an instant.
+    pub(crate) fn up_to(self, end: Time) -> Self {
+        match end.0.checked_sub(self.first.0) {
+            Some(length) => Self { length: self.length.min(Span(length)), ..self },
+            None => Self::EMPTY,
+        }
+    }
 }
 
 /// The packets of a VC at a port, whose last cell has arrived, in order. Lost packets stay until a later one leaves.
 #[derive(Clone, Default)]
-pub(crate) struct Waiting(VecDeque<(FrameNumber, Time)>);
+pub(crate) struct Waiting {
+    /// A ring of a power of two of places, which takes fewer instructions than a `VecDeque`.
+    ring: Vec<(FrameNumber, Time)>,
+    /// Number of packets that have gone, and of those that have come.
+    gone: usize,
+    come: usize,
+}
 
 impl Waiting {
     /// Records the arrival of a packet's last cell, even if it is lost.
     #[inline]
     pub(crate) fn arrive(&mut self, frame: FrameNumber, now: Time) {
-        self.0.push_back((frame, now));
+        if self.is_full() {
+            self.grow();
+        }
+        let place = self.come & (self.ring.len() - 1);
+        self.ring[place] = (frame, now);
+        self.come += 1;
     }
 
-    /// Records the start of the last cell of a packet. Returns its delay. Packets must leave in order.
+    /// Returns whether the next arrival takes more memory.
     #[inline]
-    pub(crate) fn depart(&mut self, frame: FrameNumber, start: Time) -> Span {
+    pub(crate) fn is_full(&self) -> bool {
+        self.come - self.gone == self.ring.len()
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = self.ring.len();
+        self.ring.rotate_left(self.gone & size.saturating_sub(1));
+        (self.gone, self.come) = (0, size);
+        self.ring.resize((2 * size).max(4), Default::default());
+    }
+
+    /// Forgets the latest arrival.
+    pub(crate) fn take_back(&mut self) {
+        self.come -= 1;
+    }
+
+    /// Removes a packet whose last cell starts. Returns when that cell arrived. Packets must leave in order.
+    #[inline]
+    pub(crate) fn depart(&mut self, frame: FrameNumber) -> Time {
         loop {
-            let (arrived, arrival) = self.0.pop_front().expect("the last cell of a packet arrives before it leaves");
+            assert!(self.gone < self.come, "the last cell of a packet arrives before it leaves");
+            let (arrived, arrival) = self.ring[self.gone & (self.ring.len() - 1)];
+            self.gone += 1;
             if arrived == frame {
-                return start - arrival;
+                return arrival;
             }
         }
     }
@@ -380,7 +426,7 @@ impl PortDelays {
     pub(crate) fn on_departure(&mut self, port: LinkIndex, cell: Cell, now: Time) {
         if cell.last_cell() {
             let AtPort { waiting, trackers, queues } = &mut self.ports[port];
-            let delay = waiting[cell.label()].depart(cell.frame, now);
+            let delay = now - waiting[cell.label()].depart(cell.frame);
             trackers[queues.part(cell.label())].count_if(self.window.contains(now), delay);
         }
     }
@@ -410,8 +456,6 @@ struct OfFlow {
     segments: VecDeque<(u64, Time)>,
     /// The byte after the last byte sent.
     sent: u64,
-    /// Packets in flight in the order in which they were sent. Lost ones stay until a later one arrives.
-    in_flight: VecDeque<(FrameNumber, Time)>,
     rtt: DelayTracker,
     one_way: DelayTracker,
     /// One-way delay of the latest packet.
@@ -426,19 +470,10 @@ impl FlowDelays {
         Self { window: Window::new(window), clock, flows: ti_vec![OfFlow::default(); flows] }
     }
 
-    /// Records a packet that a flow sends at `now`.
+    /// Records a segment that a flow sends at `now`, for the first time or again.
     #[inline]
-    pub(crate) fn on_sent(&mut self, flow: FlowIndex, frame: FrameNumber, now: Time) {
-        if let Some(of_flow) = self.flows.get_mut(flow) {
-            of_flow.in_flight.push_back((frame, now));
-        }
-    }
-
-    /// Records a segment that a flow sends at `now` in a packet, for the first time or again.
-    #[inline]
-    pub(crate) fn on_segment(&mut self, flow: FlowIndex, segment: Segment, frame: FrameNumber, now: Time) {
+    pub(crate) fn on_segment(&mut self, flow: FlowIndex, segment: Segment, now: Time) {
         let Some(of_flow) = self.flows.get_mut(flow) else { return };
-        of_flow.in_flight.push_back((frame, now));
         let end = segment.seq + u64::from(segment.len);
         let is_new = segment.seq >= of_flow.sent;
         if !is_new {
@@ -462,28 +497,18 @@ impl FlowDelays {
         }
     }
 
-    /// Records a packet that reaches the receiver at `now`. Packets sent before the packet `oldest` do not arrive later.
-    #[inline]
-    pub(crate) fn on_delivered(&mut self, flow: FlowIndex, frame: FrameNumber, oldest: FrameNumber, now: Time) {
+    /// Records a packet, sent at `sent`, that reaches the receiver at `now`.
+    #[inline(never)]
+    pub(crate) fn on_delivered(&mut self, flow: FlowIndex, sent: Time, now: Time) {
         let Some(of_flow) = self.flows.get_mut(flow) else { return };
-        let sent = if oldest == frame {
-            loop {
-                let (other, sent) = of_flow.in_flight.pop_front().expect("a packet is sent before it arrives");
-                if other == frame {
-                    break sent;
-                }
-            }
-        } else {
-            of_flow.overtaken(frame, oldest)
-        };
         let delay = now - sent;
         let before = of_flow.latest.replace(delay);
         if self.window.contains(now) {
-            of_flow.one_way.count(delay);
             if let Some(before) = before {
                 of_flow.differences.0 += u128::from(delay.0.abs_diff(before.0));
                 of_flow.differences.1 += 1;
             }
+            of_flow.one_way.count(delay);
         }
     }
 
@@ -503,18 +528,6 @@ impl FlowDelays {
 }
 
 impl OfFlow {
-    /// Removes a packet that arrives after packets sent later, and those sent before `oldest`, which do not arrive. Returns
-    /// when the packet was sent.
-    fn overtaken(&mut self, frame: FrameNumber, oldest: FrameNumber) -> Time {
-        let place_of = |frame| self.in_flight.iter().position(|&(other, _)| other == frame);
-        let place = place_of(frame).expect("a packet is sent before it arrives");
-        // An older packet that may still arrive can be of another flow on the same VC.
-        let gone = place_of(oldest).unwrap_or(0);
-        let (_, sent) = self.in_flight.remove(place).expect("the place is that of a packet");
-        self.in_flight.drain(..gone);
-        sent
-    }
-
     /// Excludes the segments that have bytes from `seq` up to `end` from the round-trip times.
     #[cold]
     fn send_again(&mut self, seq: u64, end: u64) {
@@ -541,7 +554,7 @@ mod tests {
         let (mut delays, flow) = (FlowDelays::new([None; 2], 1, CLOCK), FlowIndex::default());
         let segment = |seq| Segment { seq, len: 100 };
         for (at, seq) in [(0, 0), (1, 100), (2, 200), (9, 100), (11, 300)] {
-            delays.on_segment(flow, segment(seq), FrameNumber::default(), Time(at));
+            delays.on_segment(flow, segment(seq), Time(at));
         }
         delays.on_ack(flow, 100, Time(10));
         delays.on_ack(flow, 400, Time(15));
@@ -554,13 +567,9 @@ mod tests {
     #[test]
     fn jitter_is_the_mean_difference_of_consecutive_delays() {
         let (mut delays, flow) = (FlowDelays::new([None; 2], 1, CLOCK), FlowIndex::default());
-        // The third packet is lost. The others take 5, 7, 4 and 4 units.
-        for (number, sent) in [0, 10, 20, 30, 40].into_iter().enumerate() {
-            delays.on_sent(flow, FrameNumber::from(number), Time(sent));
-        }
-        for (number, arrived) in [(0, 5), (1, 17), (3, 34), (4, 44)] {
-            let frame = FrameNumber::from(number);
-            delays.on_delivered(flow, frame, frame, Time(arrived));
+        // The packet sent at 20 is lost. The others take 5, 7, 4 and 4 units.
+        for (sent, arrived) in [(0, 5), (10, 17), (30, 34), (40, 44)] {
+            delays.on_delivered(flow, Time(sent), Time(arrived));
         }
         let times = &delays.times()[flow];
         assert_eq!(times.jitter_ms, Some(5.0 / 3.0));

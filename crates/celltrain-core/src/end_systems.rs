@@ -116,6 +116,7 @@ pub(crate) enum Body {
     Data {
         flow: FlowIndex,
         segment: Segment,
+        sent: Time,
         /// True if the sender has reduced its window because of a mark (CWR).
         reduced: bool,
         /// True if the segment is ECN-capable (ECT).
@@ -130,6 +131,7 @@ pub(crate) enum Body {
     Packet {
         flow: FlowIndex,
         number: u64,
+        sent: Time,
     },
     /// The first segment of a connection, which opens it.
     Syn {
@@ -272,11 +274,11 @@ impl EndSystems {
             return;
         }
         match body {
-            Body::Data { flow, segment, reduced, capable } => {
+            Body::Data { flow, segment, sent, reduced, capable } => {
                 // Only a capable segment can carry a mark for TCP; others may have passed an ABR switch.
                 let marked = marked && capable;
                 if let Some(delays) = &mut self.delays {
-                    delays.on_delivered(flow, number, oldest, now);
+                    delays.on_delivered(flow, sent, now);
                 }
                 let before = emit::before(&self.connections, flow, observer);
                 let mut connection = &mut self.connections[flow];
@@ -340,14 +342,14 @@ impl EndSystems {
             }
             Body::Syn { flow } => self.deliver_syn(flow, number, now, observer, out),
             Body::SynAck { flow } => self.deliver_syn_ack(flow, number, now, observer, out),
-            Body::Packet { flow, number: packet } => {
+            Body::Packet { flow, number: packet, sent } => {
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Packet, now, packet);
                 let packets = connection.packets.as_mut().expect("a sender of packets counts them");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
                 if let Some(delays) = &mut self.delays {
-                    delays.on_delivered(flow, number, oldest, now);
+                    delays.on_delivered(flow, sent, now);
                 }
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
@@ -543,10 +545,10 @@ impl EndSystems {
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
             let reduced = connection.sender.reports_reduction();
             let capable = connection.sender.sends_capable();
-            let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced, capable } };
+            let body = if lost { Body::Damaged } else { Body::Data { flow, segment, sent: now, reduced, capable } };
             let departure = self.vcs.put(vc, Frame::new(cells, body), None).with_capable(capable);
             if let Some(delays) = &mut self.delays {
-                delays.on_segment(flow, segment, departure.frame, now);
+                delays.on_segment(flow, segment, now);
             }
             leave(&mut self.processing, departure, now, out);
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
@@ -569,13 +571,10 @@ impl EndSystems {
         let connection = &mut self.connections[flow];
         let packets = connection.packets.as_mut().expect("a sender whose timer is due sends packets");
         let number = packets.counters.sent;
-        let frame = Frame::new(connection.data_cells, Body::Packet { flow, number });
+        let frame = Frame::new(connection.data_cells, Body::Packet { flow, number, sent: now });
         packets.counters.sent += 1;
         let vc = connection.data_vc;
         let departure = self.vcs.put(vc, frame, None);
-        if let Some(delays) = &mut self.delays {
-            delays.on_sent(flow, departure.frame, now);
-        }
         leave(&mut self.processing, departure, now, out);
         emit::packet_sent(packets, departure, (flow, number), now, observer);
         self.departures.push(Reverse((packets.emissions.next_emission(), flow)));
@@ -619,7 +618,7 @@ impl EndSystems {
     pub(crate) fn segment(&self, vc: VcIndex, number: FrameNumber) -> Option<Segment> {
         match self.vcs.get(self.vcs.sender_of(vc, number)).log.frame(number).body {
             Body::Data { segment, .. } => Some(segment),
-            Body::Packet { flow, number } => {
+            Body::Packet { flow, number, .. } => {
                 let bytes = self.connections[flow].packets.as_ref().map_or(0, |packets| packets.bytes);
                 Some(emit::place_of(number, bytes))
             }

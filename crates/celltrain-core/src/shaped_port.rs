@@ -46,15 +46,6 @@ enum Pace {
     Line(Time),
 }
 
-/// Data cells that may leave the port's queue before their start.
-#[derive(Clone, Copy)]
-pub struct Early {
-    /// The latest start.
-    pub until: Time,
-    /// Number of cells at the end of each packet that leave in time.
-    pub kept: u32,
-}
-
 /// Data cells that left the port's queue before their start.
 #[derive(Clone, Copy)]
 struct Ahead {
@@ -200,8 +191,9 @@ impl ShapedPort {
     }
 
     /// Sends the cell that starts at `now`, if there is one. If `ahead` is given, also hands out the data cells of the
-    /// same packet that follow at equal intervals and may leave early, assuming that nothing arrives in between. Returns the cells and the interval.
-    pub fn send(&mut self, now: Time, ahead: Option<Early>) -> Option<(Run, Span)> {
+    /// same packet that follow at equal intervals and start no later than `ahead`, assuming that nothing arrives in
+    /// between. Returns the cells and the interval.
+    pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
         debug_assert!(self.ahead.is_none(), "cells not started are taken back first");
         let (time, label) = self.first()?;
         if time.max(self.free) > now {
@@ -231,8 +223,8 @@ impl ShapedPort {
                 period = source.interval().min(LONGEST_STEP);
             }
         }
-        if let Some(Early { until, kept }) = ahead.filter(|early| early.until >= now && early.until - now >= period) {
-            more = self.train(label, now + period, (until - now).0 / period.0, 1 + kept);
+        if let Some(ahead) = ahead.filter(|&ahead| ahead >= now && ahead - now >= period) {
+            more = self.train(label, now + period, (ahead - now).0 / period.0);
         }
         let run = self.buffer.take(label, 1 + more);
         if more > 0 {
@@ -248,8 +240,8 @@ impl ShapedPort {
     }
 
     /// Returns how many more data cells of the current packet a VC sends in a row from `first` on, if nothing arrives
-    /// in between, and without as many `others` of the packet.
-    fn train(&self, label: Label, first: Time, most: u64, others: u32) -> u32 {
+    /// in between.
+    fn train(&self, label: Label, first: Time, most: u64) -> u32 {
         let Some((_, left)) = self.buffer.packets().front(label) else { return 0 };
         let alone = |other: Label| {
             other == label
@@ -262,7 +254,7 @@ impl ShapedPort {
         if !Label::counting().zip(&self.vcs).all(|(other, _)| alone(other)) {
             return 0;
         }
-        let most = u32::try_from(most).unwrap_or(u32::MAX).min(left.saturating_sub(others));
+        let most = u32::try_from(most).unwrap_or(u32::MAX).min(left - 1);
         match &self.vcs[label].pace {
             Pace::Line(_) => most,
             // Send cells one by one if they are so far apart that an out-of-rate cell may come between them.

@@ -35,10 +35,13 @@ struct VcInStage {
     label: Label,
     waiting: Waiting,
     place: Place,
+    /// At a shaped port: the latest packet, which is not counted yet because the port may take back its last cell.
+    latest: Option<(FrameNumber, Time)>,
     /// The number of its tracker at the port.
     tracker: usize,
-    /// A packet that starts in the window up to this instant passes all transparent ports of the stage in the window.
-    latest_to_pass: Time,
+    /// A packet that starts in this part of the window passes all transparent ports of the stage in the window. Empty
+    /// at shaped ports and behind losses.
+    passing: Window,
     /// Number of these packets.
     passed: u64,
     /// Duration of the stage.
@@ -51,6 +54,8 @@ struct VcInStage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Host,
+    /// A shaped port, which may take back a packet's last cell.
+    Shaped,
     Port,
     /// The end of a link with losses, where nothing waits.
     BehindLosses,
@@ -84,6 +89,7 @@ impl StageDelays {
             let place = match plan.roles.get(start) {
                 None => Place::BehindLosses,
                 Some(Role::Host(_)) => Place::Host,
+                Some(Role::Shaped(_)) => Place::Shaped,
                 Some(_) => Place::Port,
             };
             let Stage { lead, end, .. } = plan.stages[start][label];
@@ -97,10 +103,13 @@ impl StageDelays {
                 _ => None,
             };
             let to_last = last.map_or(0, |last| last.lead.0);
-            let latest_to_pass = Time(window.until().0.saturating_sub(to_last));
+            let passing = match place {
+                Place::Host | Place::Port => window.up_to(Time(window.until().0.saturating_sub(to_last))),
+                Place::Shaped | Place::BehindLosses => Window::EMPTY,
+            };
             let (queues, tracker) = &queues[first];
             let (tracker, waiting) = (tracker + queues.part(label), Waiting::default());
-            VcInStage { link: start, label, waiting, place, tracker, latest_to_pass, passed: 0, lead, next }
+            VcInStage { link: start, label, waiting, place, latest: None, tracker, passing, passed: 0, lead, next }
         };
         let stages = stages.map(stage).collect();
         let passages = routing.vcs.iter().map(|vcs| ti_vec![0; vcs.len()]).collect();
@@ -114,23 +123,71 @@ impl StageDelays {
     }
 
     /// Records a packet whose last cell starts at `start` and reaches the end of the stage by the horizon.
+    ///
+    /// Rare cases are tail calls, so that the function saves no registers: it is called for each packet and stage.
     #[inline(never)]
     pub(super) fn on_run(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time) {
         let stage = &mut self.stages[number];
-        let counts = self.window.contains(start);
-        if stage.place != Place::BehindLosses {
-            let is_sent = stage.place == Place::Host && self.now != Time::NEVER;
-            let delay = if is_sent { start - self.now } else { stage.waiting.depart(frame, start) };
-            self.trackers[stage.tracker].count_if(counts, delay);
+        if !stage.passing.contains(start) {
+            return self.on_other_run(plan, number, frame, start);
         }
-        let (next, arrival) = (stage.next, start + stage.lead);
-        if counts && start <= stage.latest_to_pass {
-            stage.passed += 1;
+        let delay = if stage.place != Place::Host {
+            start - stage.waiting.depart(frame)
+        } else if self.now != Time::NEVER {
+            start - self.now
         } else {
-            pass(&mut self.passages, self.window, plan, stage, start, Time::NEVER);
+            return self.on_other_run(plan, number, frame, start);
+        };
+        stage.passed += 1;
+        let (tracker, arrival) = (stage.tracker, start + stage.lead);
+        if let Some(next) = stage.next {
+            let waiting = &mut self.stages[next].waiting;
+            if waiting.is_full() {
+                return self.arrive_and_count(next, frame, arrival, tracker, delay);
+            }
+            waiting.arrive(frame, arrival);
+        }
+        self.trackers[tracker].count(delay);
+    }
+
+    #[cold]
+    fn arrive_and_count(
+        &mut self,
+        next: StageIndex,
+        frame: FrameNumber,
+        arrival: Time,
+        tracker: usize,
+        delay: Span,
+    ) {
+        self.stages[next].waiting.arrive(frame, arrival);
+        self.trackers[tracker].count(delay);
+    }
+
+    #[cold]
+    fn on_other_run(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time) {
+        let stage = &mut self.stages[number];
+        let (next, arrival) = (stage.next, start + stage.lead);
+        let mut starts = Some((frame, start));
+        match stage.place {
+            Place::Host if self.now != Time::NEVER => stage.waiting.arrive(frame, self.now),
+            Place::Shaped => starts = stage.latest.replace((frame, start)),
+            Place::Host | Place::Port | Place::BehindLosses => {}
+        }
+        if let Some((frame, start)) = starts {
+            self.on_start(plan, number, frame, start, Time::NEVER);
         }
         if let Some(next) = next {
             self.stages[next].waiting.arrive(frame, arrival);
+        }
+    }
+
+    /// Takes back the last cell that a shaped port has sent early, if it would start at `now` or later.
+    pub(super) fn take_back(&mut self, stage: StageIndex, now: Time) {
+        let VcInStage { ref mut latest, next, .. } = self.stages[stage];
+        if latest.take_if(|&mut (_, start)| start >= now).is_some()
+            && let Some(next) = next
+        {
+            self.stages[next].waiting.take_back();
         }
     }
 
@@ -142,12 +199,11 @@ impl StageDelays {
         }
     }
 
-    /// Records the starts of a held-back packet's last cell up to `until`: at its port, and at the transparent ports of
-    /// the stage.
-    fn on_start(&mut self, plan: &Plan, number: StageIndex, run: Run, start: Time, until: Time) {
+    /// Counts the starts of a packet's last cell up to `until`: at its port, and at the transparent ports of the stage.
+    fn on_start(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time, until: Time) {
         let stage = &mut self.stages[number];
         if stage.place != Place::BehindLosses && start <= until {
-            let delay = stage.waiting.depart(run.last.frame, start);
+            let delay = start - stage.waiting.depart(frame);
             self.trackers[stage.tracker].count_if(self.window.contains(start), delay);
         }
         pass(&mut self.passages, self.window, plan, stage, start, until);
@@ -157,10 +213,15 @@ impl StageDelays {
     /// then.
     pub(super) fn times(&self, plan: &Plan, held: &[HeldBack], horizon: Time) -> TiVec<LinkIndex, PortDelayTimes> {
         let mut all = self.clone();
+        for stage in self.stages.keys() {
+            if let Some((frame, start)) = all.stages[stage].latest {
+                all.on_start(plan, stage, frame, start, horizon);
+            }
+        }
         for held in held.iter().filter(|held| held.run.last.last_cell()) {
             let start = held.first_start + held.period * u64::from(held.run.cells - 1);
             let stage = plan.stages[held.link][held.run.last.label()].number;
-            all.on_start(plan, stage, held.run, start, horizon);
+            all.on_start(plan, stage, held.run.last.frame, start, horizon);
         }
         for stage in &all.stages {
             for passed in &plan.passed[stage.link][stage.label] {

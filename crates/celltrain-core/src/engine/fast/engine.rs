@@ -30,7 +30,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::network::{Network, Routing};
 use crate::probe::Probe;
 use crate::rate_control::Place;
-use crate::shaped_port::{Early, ShapedPort};
+use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
 /// The state of a run, or of a partition of it.
@@ -308,9 +308,7 @@ impl<'a> Engine<'a> {
         // All cells sent early have started by now; otherwise the next start would not be at `now`.
         port.take_back(now);
         let until = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
-        // The delay of a packet is recorded when its last cell leaves, which is then final.
-        let ahead = until.map(|until| Early { until, kept: u32::from(self.fabric.delays.is_some()) });
-        if let Some((mut run, period)) = port.send(now, ahead) {
+        if let Some((mut run, period)) = port.send(now, until) {
             let vc = self.routing.vcs[link][run.last.label()];
             if self.fabric.polices_departures(vc, link)
                 && now + period + self.fabric.plan.delays[link] <= self.fabric.horizon
@@ -329,10 +327,14 @@ impl<'a> Engine<'a> {
     pub(super) fn take_back(&mut self, link: LinkIndex, now: Time) {
         let port = self.fabric.rate_control.port_mut(link).expect("only shaped ports return cells of a train");
         if let Some((label, cells)) = port.take_back(now) {
-            let StageEnd::Port { port, input, .. } = self.fabric.plan.stages[link][label].end else {
+            let stage = self.fabric.plan.stages[link][label];
+            let StageEnd::Port { port, input, .. } = stage.end else {
                 unreachable!("cells are given away only to contended ports");
             };
             self.links.take_back(port, input, cells);
+            if let Some(delays) = &mut self.fabric.delays {
+                delays.take_back(stage.number, now);
+            }
         }
     }
 

@@ -103,8 +103,7 @@ impl Fabric {
         if let Some(delays) = &mut self.delays
             && run.last.last_cell()
         {
-            let start = first_start + period * u64::from(run.cells - 1);
-            delays.on_run(&self.plan, stage.number, run.last.frame, start);
+            delays.on_run(&self.plan, stage.number, run.last.frame, Time(last.0 - stage.lead.0));
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
