@@ -324,7 +324,7 @@ fn frames_that_arrive_after_the_end_are_ignored_at_both_ends() {
     let late = [
         (data_vc, Body::Syn { flow: FIRST }),
         (ack_vc, Body::SynAck { flow: FIRST }),
-        (data_vc, Body::Data { flow: FIRST, segment, reduced: false, capable: false }),
+        (data_vc, Body::Data { flow: FIRST, segment, sent: Time::default(), reduced: false, capable: false }),
         (ack_vc, Body::Ack { flow: FIRST, ack, echoes: false }),
     ];
     let mut out = Vec::new();
