@@ -577,6 +577,28 @@ mod tests {
     }
 
     proptest! {
+        /// A step adds a packet, and perhaps one that is taken back, or lets the first or second packet leave.
+        #[test]
+        fn packets_leave_with_their_time_of_arrival_whatever_was_lost_or_taken_back(
+            steps in prop::collection::vec((0..3_u8, any::<bool>()), 0..200),
+        ) {
+            let (mut waiting, mut expected) = (Waiting::default(), VecDeque::new());
+            for (now, (step, is_second)) in steps.into_iter().enumerate() {
+                let (frame, now) = (FrameNumber::from(now), Time(now as u64 * 7));
+                if step < 2 {
+                    waiting.arrive(frame, now);
+                    expected.push_back((frame, now));
+                    if is_second {
+                        waiting.arrive(FrameNumber::from(1_000_000), now);
+                        waiting.take_back();
+                    }
+                } else if let Some(&(frame, arrival)) = expected.get(usize::from(is_second)) {
+                    prop_assert_eq!(waiting.depart(frame), arrival);
+                    expected.drain(..=usize::from(is_second));
+                }
+            }
+        }
+
         #[test]
         fn percentiles_and_means_match_the_list_of_delays(
             delays in prop::collection::vec(0_u64..40, 0..200),

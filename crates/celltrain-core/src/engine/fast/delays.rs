@@ -151,14 +151,7 @@ impl StageDelays {
     }
 
     #[cold]
-    fn arrive_and_count(
-        &mut self,
-        next: StageIndex,
-        frame: FrameNumber,
-        arrival: Time,
-        tracker: usize,
-        delay: Span,
-    ) {
+    fn arrive_and_count(&mut self, next: StageIndex, frame: FrameNumber, arrival: Time, tracker: usize, delay: Span) {
         self.stages[next].waiting.arrive(frame, arrival);
         self.trackers[tracker].count(delay);
     }
