@@ -416,7 +416,7 @@ def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(cellt
     assert hosting(Measured()).to_dict()["stack"]["python"]["mss"] == "1000B"
     # A link of 8 Mb/s carries 1460 bytes in 32 cells.
     efficiency = ct.run(long.replace(duration="200ms")).efficiency
-    assert 0.5 < efficiency <= 1
+    assert 0.1 < efficiency <= 1
     own = Path(tmp_path / "ownstack.py")
     own.write_text("import celltrain as ct\n\n\nclass Own(ct.Stack):\n    mss = 900\n" + METHODS)
     monkeypatch.setenv("CELLTRAIN_POLICIES", "ownstack")
