@@ -4,6 +4,8 @@
 
 mod window;
 
+use std::fmt;
+
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cancellation::{CancellationToken, Interrupted};
@@ -232,20 +234,36 @@ pub struct QueueResult {
 }
 
 impl RunResult {
-    /// Returns what the rules of links should have lost or delayed in a run of the network but never met, as a warning for
-    /// each rule: packets, cells or bytes beyond what was sent.
-    pub fn unmet_rules(&self, network: &Network) -> Vec<String> {
+    /// Returns what the rules of links should have lost or delayed in a run of the network but never met: packets, cells or
+    /// bytes beyond what was sent.
+    pub fn unmet_rules(&self, network: &Network) -> Vec<UnmetRule> {
         let with_rules = network.links.iter().filter(|link| link.has_rules());
         let rules = with_rules.zip(&self.losses).flat_map(|(link, of_link)| {
             let losses = link.losses.iter().map(|rule| ("loss", rule.vc, rule.unit, &rule.pattern));
             let delays = link.late.iter().map(|rule| ("delay", rule.vc, LossUnit::Packets, &rule.pattern));
             losses.chain(delays).zip(&of_link.rules).map(move |(rule, &counters)| (link, rule, counters))
         });
-        let unmet = |(link, (what, vc, unit, pattern), counters): (&Link, (_, VcIndex, _, &LossPattern), _)| {
+        type Rule<'a> = (&'a Link, (&'static str, VcIndex, LossUnit, &'a LossPattern), RuleCounters);
+        let unmet = |(number, (link, (what, vc, unit, pattern), counters)): (usize, Rule<'_>)| {
             let problem = pattern.unmet(unit, &network.vcs[vc].name, counters)?;
-            Some(format!("a {what} on {} did not happen: {problem}", link.name))
+            Some(UnmetRule { number, text: format!("a {what} on {} did not happen: {problem}", link.name) })
         };
-        rules.filter_map(unmet).collect()
+        rules.enumerate().filter_map(unmet).collect()
+    }
+}
+
+/// A rule of a link that lost or delayed less than it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnmetRule {
+    /// Number of the rule among all rules of the network, from 0; the same in all runs of a scenario.
+    pub number: usize,
+    /// The warning: what did not happen, where and why.
+    pub text: String,
+}
+
+impl fmt::Display for UnmetRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

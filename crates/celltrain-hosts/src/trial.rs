@@ -243,6 +243,7 @@ impl Trial {
                 let unmet = first.unmet_rules(&network);
                 let met = catch_unwind(AssertUnwindSafe(|| require(&first.into())));
                 let Err(panic) = met else {
+                    let unmet: Vec<String> = unmet.iter().map(ToString::to_string).collect();
                     assert!(unmet.is_empty(), "{}", unmet.join("; "));
                     return;
                 };

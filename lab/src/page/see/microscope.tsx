@@ -105,7 +105,8 @@ export function Microscope(props: {
   const losable = clicked === step && spoken !== "" ? lens.losable(chosen) : null;
   return (
     <div class="microscope">
-      <div class="microscope-room" ref={box}>
+      {/* The smallest squares may exceed the space; the lines below must then move down. */}
+      <div class="microscope-room" ref={box} style={{ minHeight: `${String(grid.rows * grid.side)}px` }}>
       <canvas
         id="microscope"
         ref={canvas}

@@ -137,7 +137,7 @@ fn losses_of_packets_that_were_never_sent_are_named() {
         network.flows[FIRST].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 51_200 } });
         let what = format!("{pattern:?}");
         lose(&mut network, FROM_SOURCE, DATA, unit, pattern);
-        let unmet = run(&network).unmet_rules(&network);
+        let unmet: Vec<String> = run(&network).unmet_rules(&network).iter().map(ToString::to_string).collect();
         let expected = if expected.is_empty() {
             vec![]
         } else {
