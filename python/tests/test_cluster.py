@@ -215,7 +215,7 @@ def test_a_sweep_in_python_accepts_any_dask_client(tmp_path, client):
     assert (told[-1].done, told[-1].total) == (240, 240)
     assert store.verify() == []
     assert client.status == "running"
-    with pytest.raises(ct.PlanError, match="client = given selects where to run, as jobs"):
+    with pytest.raises(ct.PlanError, match="client selects where to run, as jobs"):
         ct.sweep(plan(), client=client, jobs=2)
 
 

@@ -55,8 +55,8 @@ def test_the_output_states_for_each_quantity_when_a_number_counts_as_inside(rate
     assert by_table == {
         "1": "",
         "2": "near the mean",
-        "5": "in range or near the mean",
-        "section2": "in range for mean window bytes and calculated mbps, and near the mean for throughput mbps",
+        "5": "in the seeds' range or near the mean",
+        "section2": "in the seeds' range for mean window bytes and calculated mbps, and near the mean for throughput mbps",
     }
 
 
@@ -65,7 +65,7 @@ def test_the_table_of_shares_has_a_line_for_all_numbers_that_adds_up(rates: Repr
     assert all(len(row) == len(report.SHARES) for row in rows)
     *lines, everything = rows
     groups = [line for line in lines if line[2] != "all of it"]
-    for column in ("inside", "in range", "near mean"):
+    for column in ("inside", "in seeds' range", "near mean"):
         place = report.SHARES.index(column)
         parts = [line[place].split("/") for line in groups]
         total = "/".join(str(sum(int(part[side]) for part in parts)) for side in (0, 1))
@@ -126,14 +126,14 @@ def test_a_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
     monkeypatch.setattr(paper_page, "RESULTS", tmp_path)
     paper_page.keep(rates.to_dict(), rates.paper)
     text = paper_page.numbers(rates.paper.id)
-    assert "| tcp group | column | throughput mbps | ours | in range | near mean | PIT |" in text
+    assert "| tcp group | column | throughput mbps | ours | in seeds' range | near mean | PIT |" in text
     assert "| 1-3 | a | 2.78 | 2.88 (2.87\u20132.90) | **no** | yes | 0.04 |" in text
-    assert "A number counts as inside if it is in range or near the mean." in text
+    assert "A number counts as inside if it is in the seeds' range or near the mean." in text
     # This paper states no tolerance for the mean.
     lan = of_factor("af-96-1269", 1.03)
     paper_page.keep(lan.to_dict(), lan.paper)
     text = paper_page.numbers(lan.paper.id)
-    assert "| network | sources | buffer cells | policy | efficiency | ours | in range | PIT |" in text
+    assert "| network | sources | buffer cells | policy | efficiency | ours | in seeds' range | PIT |" in text
     # The page uses the paper's notation.
     assert f"ran {SEEDS} seeds for LAN" in paper_page.counted(lan.to_dict(), lan.paper)
     assert "counts as inside" not in text, "all tables have the same rule"

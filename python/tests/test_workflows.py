@@ -69,14 +69,16 @@ def released() -> tuple[str, str]:
     return release[1], tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 
-def test_the_citation_file_is_valid_and_names_the_last_release():
+def test_the_citation_file_is_valid_and_names_the_version_of_the_package():
     from celltrain.cli import cite
     from celltrain.papers.paper import PAPER, describe
 
     answer = judged("vendor.citation-file-format", ROOT / "CITATION.cff")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     text = (ROOT / "CITATION.cff").read_text()
-    assert f"\nversion: {released()[0]}\ndate-released: {cite.RELEASED}\n" in text
+    release, version = released()
+    assert f"\nversion: {version}\n" in text
+    assert text.count(f"\ndate-released: {cite.RELEASED}\n") == text.count("date-released") == (version == release)
     assert f'\ntitle: "{cite.TITLE}"\n' in text
     assert f'\n  - name: "{cite.AUTHORS}"\n' in text
     papers = [describe(one, PAPER) for one in PAPER.ids()]

@@ -207,7 +207,7 @@ def _refuse(given: Mapping[str, object], problem: str) -> None:
     """Raises `InputError` for options that have no effect, or conflict with others."""
     faults = []
     for name, value in given.items():
-        text = "on" if value is True else ",".join(value) if isinstance(value, list) else str(value)
+        text = "" if value is True else ",".join(value) if isinstance(value, list) else str(value)
         faults += [Fault.of_option(name, shown(text), problem)] if value else []
     if faults:
         raise InputError(faults)

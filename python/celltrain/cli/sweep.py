@@ -129,7 +129,7 @@ def sweep(
     if store is None and not dry_run:
         raise InputError.of_option("--store", "", "is missing: name a folder for results, or use --dry-run")
     if retry_failed and not resume:
-        raise InputError.of_option("--retry-failed", "given", "needs --resume: a new store has no failed runs")
+        raise InputError.of_option("--retry-failed", "", "needs --resume: a new store has no failed runs")
     _refuse_csv(output, "sweep", dry_run=dry_run)
     what = Plan.load(plan, settings=single(settings))
     latest: list[Progress] = []

@@ -368,7 +368,8 @@ class RunTable:
         fingerprint: Fingerprint of each run as a number.
         printed: True for runs with a fingerprint.
         errors: Errors of failed runs, by index.
-        gaps: Reasons why a measure has no value, by the indices of run and measure.
+        gaps: Reasons why a measure has no value, by the indices of run and measure. At -1 - N, the warning that rule N of
+            the links never met what it should have lost or delayed.
     """
 
     measures: tuple[Measured, ...]
@@ -397,7 +398,7 @@ class RunTable:
             gaps={
                 (place, measure): problem
                 for place, record in enumerate(ordered)
-                for measure, problem in enumerate(record.problems or ())
+                for measure, problem in (*enumerate(record.problems or ()), *((-1 - n, text) for n, text in record.unmet))
                 if problem is not None
             },
         )

@@ -318,8 +318,29 @@ def _compared(
             *warnings[0],
             *not_numbers(names, replaced),
             *plan_warnings.without_values(plan.measures[:count], table),
+            *_unmet_rules(layout, table),
         ),
     )
+
+
+def _unmet_rules(layout: Mapping[str, Any], table: RunTable) -> Iterator[str]:
+    """Yields a warning for each rule of a link that was never met, once per scenario."""
+    names, settings, conditions = layout["names"], layout["settings"], layout["conditions"]
+    compares_scenarios = layout["what"] == SCENARIO
+
+    def place(case: int) -> str:
+        name, setting = divmod(case, len(settings))
+        axes = [axis for axis in conditions if axis.name != SCENARIO]
+        values = [f"{shown(axis.name)} = {valued(settings[setting][axis.name], axis.unit)}" for axis in axes]
+        return ", ".join([*([] if compares_scenarios else [names[name]]), *values])
+
+    def scenario(case: int) -> str:
+        name, setting = divmod(case, len(settings))
+        if compares_scenarios:
+            return names[name] if len(names) > 1 else ""
+        return str(settings[setting].get(SCENARIO, ""))
+
+    return plan_warnings.unmet_rules(table, place, scenario)
 
 
 def _without_policies(scenario: Mapping[str, Any]) -> str:
