@@ -212,3 +212,25 @@ def test_the_core_reads_scenarios_written_by_python(buffer, threshold, seed_of_r
         assert threshold > buffer or buffer == 0, reading.faults
     else:
         assert ct.Scenario.model_validate(reading.scenario) == scenario
+
+
+#: Tables with one fault each, inside tables and lists whose names need quotes or look like pydantic's own.
+FAULTY = {
+    'link."source1->sw1".delay[0].by': {"link": {"source1->sw1": {"delay": [{"packets": [3]}]}}},
+    'link."source1->sw1".lose[1].x': {"link": {"source1->sw1": {"lose": [{"packets": [3]}, {"packets": [1], "x": 1}]}}},
+    'link."source1->sw1".delay[0].packets': {"link": {"source1->sw1": {"delay": [{"packets": 3, "by": "1ms"}]}}},
+    'port."sw1->sw2".buffer': {"port": {"sw1->sw2": {"buffer": -1, "policy": {"tail_drop": {}}}}},
+    "flow.tcp1-2.start": {"flow": {"tcp1-2": {"start": 5}}},
+    "flow.tcp1-2.tcp.newreno.mss": {"flow": {"tcp1-2": {"tcp": {"newreno": {"mss": 5}}}}},
+    "vc.tcp1-2.priority": {"vc": {"tcp1-2": {"priority": "high"}}},
+    'port."sw1->sw2".policy.epd.threshold': {"port": {"sw1->sw2": {"buffer": 9, "policy": {"epd": {"threshold": []}}}}},
+}
+
+
+@pytest.mark.parametrize("key", FAULTY)
+def test_python_names_the_same_path_of_a_wrong_key_as_the_check_of_a_file(key: str) -> None:
+    lan = ct.load("lan-epd").to_dict() | FAULTY[key]
+    with pytest.raises(ct.ScenarioError) as refused:
+        ct.Scenario.model_validate(lan)
+    assert [fault.key for fault in refused.value.faults] == [key]
+    assert Reading.of_table(lan, "file").faults[0].key == key

@@ -154,3 +154,21 @@ def test_the_explain_command_defines_measures_and_mentions_red(celltrain):
     assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"
     refused = celltrain("explain", "RED")
     assert (refused.code, "RED is a formula: compare the scenario lan-formula-red" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("run", "lan-epd", "--fingerprints"), "--fingerprints needs --seeds N"),
+        (("run", "lan-epd", "--log"), "--log changes the figure"),
+        (("compare", "lan-epd", "lan-sack", "--md", "--tex"), "--tex cannot be combined with --md"),
+        (("reproduce", "af-96-1269", "--resume"), "--resume needs the folder"),
+        (("reproduce", "af-96-1269", "--toml"), "--toml prints one scenario"),
+        (("sweep", "plan.toml", "--store", "store", "--retry-failed"), "--retry-failed needs --resume"),
+    ],
+)
+def test_an_option_without_a_value_is_named_as_it_is_typed(celltrain, arguments, option):
+    refused = celltrain(*arguments)
+    assert refused.code == 2
+    assert refused.err.startswith(option)
+    assert " = " not in refused.err
