@@ -402,7 +402,10 @@ PythonSetting: TypeAlias = bool | int | float | str
 
 
 class PythonStack(Model):
-    """A transport stack of your own as a Python class. Its module is imported in the process that executes the run."""
+    """A transport stack of your own as a Python class. Its module is imported in the process that executes the run.
+    A run does not show whether it would repeat: `celltrain check` runs the first 100 ms twice and compares the
+    results.
+    """
 
     class_: str = Field(
         validation_alias="class",
