@@ -16,7 +16,7 @@ from celltrain.papers import figures, load
 from celltrain.papers.figures import KINDS, Source
 
 pytest.importorskip("matplotlib")
-from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.figure import Figure
 
 PAPERS = ("af-96-1269", "af-97-0831", "comcom-1998", "draft-jagan")
 PAPER = load("af-96-1269")
@@ -68,7 +68,7 @@ def test_lines_and_groups_differ_without_colours_and_are_listed_in_the_order_of_
     # Matplotlib fills columns; read row by row, the entries are in the order of the table, then printed values.
     columns = legend._ncols
     texts = list(handles)
-    rows = [one for _, one in sorted((place, text) for place, text in zip(by_rows(range(len(texts)), columns), texts))]
+    rows = [text for _, text in sorted(zip(by_rows(range(len(texts)), columns), texts, strict=True))]
     assert rows == [*own, *(text for text in dict.fromkeys(drawn) if text not in own)]
 
 

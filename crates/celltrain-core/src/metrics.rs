@@ -243,12 +243,12 @@ impl RunResult {
             let delays = link.late.iter().map(|rule| ("delay", rule.vc, LossUnit::Packets, &rule.pattern));
             losses.chain(delays).zip(&of_link.rules).map(move |(rule, &counters)| (link, rule, counters))
         });
-        type Rule<'a> = (&'a Link, (&'static str, VcIndex, LossUnit, &'a LossPattern), RuleCounters);
-        let unmet = |(number, (link, (what, vc, unit, pattern), counters)): (usize, Rule<'_>)| {
+        let unmet = |(link, (what, vc, unit, pattern), counters): (&Link, (_, VcIndex, _, &LossPattern), _)| {
             let problem = pattern.unmet(unit, &network.vcs[vc].name, counters)?;
-            Some(UnmetRule { number, text: format!("a {what} on {} did not happen: {problem}", link.name) })
+            Some(format!("a {what} on {} did not happen: {problem}", link.name))
         };
-        rules.enumerate().filter_map(unmet).collect()
+        let texts = rules.map(unmet).enumerate();
+        texts.filter_map(|(number, text)| Some(UnmetRule { number, text: text? })).collect()
     }
 }
 

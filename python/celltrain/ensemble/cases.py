@@ -398,7 +398,10 @@ class RunTable:
             gaps={
                 (place, measure): problem
                 for place, record in enumerate(ordered)
-                for measure, problem in (*enumerate(record.problems or ()), *((-1 - n, text) for n, text in record.unmet))
+                for measure, problem in (
+                    *enumerate(record.problems or ()),
+                    *((-1 - n, text) for n, text in record.unmet),
+                )
                 if problem is not None
             },
         )

@@ -244,7 +244,7 @@ def along(source: Source) -> Figure | None:
     printed = source.members(tables, spec["quantity"], spec.get("printed_where", {}))
     colouring, places, values = spec["colour"], _values(members, spec["x"]), _values(members, spec["colour"])
     in_colour = all(colouring in one.number.row for one in printed)
-    marks = {value: marked(index) for index, value in enumerate(values)}
+    marks, plain = {value: marked(index) for index, value in enumerate(values)}, ("black", "")
     figure, panels = source.faceted(members, 3.6, 3.2)
     for axes, panel in panels:
         for value, (colour, marker) in marks.items():
@@ -257,10 +257,9 @@ def along(source: Source) -> Figure | None:
             axes.fill_between(at, *ends, color=colour, alpha=0.12, linewidth=0)
         for one in printed:
             if matches(one.number.keys, panel):
-                value = one.number.keys[colouring] if in_colour else None
-                colour, marker = marks.get(value, ("black", "")) if value is not None else ("black", "")
-                ends = {"marker": marker, "markersize": 4, "clip_on": False}
-                axes.axhline(one.printed, color=colour, linewidth=1.1, linestyle="--", zorder=1, **ends)
+                colour, marker = marks.get(one.number.keys[colouring], plain) if in_colour else plain
+                style = {"color": colour, "marker": marker, "markersize": 4, "clip_on": False}
+                axes.axhline(one.printed, linewidth=1.1, linestyle="--", zorder=1, **style)
         if printed:
             label, colour = spec.get("printed_label", "printed"), "grey" if in_colour else "black"
             axes.plot([], [], color=colour, linestyle="--", label=label)

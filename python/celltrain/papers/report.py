@@ -298,7 +298,7 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
         yield Line(text=f"Changed from the {paper.kind.word}: {path} = {value!r}", style=warning)
     if reproduction.interrupted:
         missing = f"; {count} numbers have none" if (count := len(reproduction.unfinished)) else ""
-        needed = f"A verdict on a number needs {ENOUGH_SEEDS} finished seeds, or all that were requested if these are fewer."
+        needed = f"A verdict needs {ENOUGH_SEEDS} finished seeds, or all that were requested if these are fewer."
         text = f"Interrupted: results cover finished runs only{missing}. {needed}"
         yield Line(text=text, style=warning)
     yield Line(text="")
