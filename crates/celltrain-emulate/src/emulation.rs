@@ -347,7 +347,7 @@ mod tests {
 
     /// Sends a packet and an answer to each that arrives, between sockets instead of devices.
     #[test]
-    fn emulated_packets_and_answers_take_the_delay_of_the_simulated_network() {
+    fn packets_and_answers_in_an_emulation_are_delayed_as_in_the_simulated_network() {
         let mut network = Trial::new(1).link_rate(8_000_000).round_trip(Duration::from_millis(30)).network();
         let plan = Plan::new(&mut network).unwrap();
         let pair = |_| {

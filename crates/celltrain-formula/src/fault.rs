@@ -97,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn carets_point_at_the_column_of_the_fault_in_its_line() {
+    fn the_caret_in_a_message_points_at_the_column_of_the_fault_in_the_formula() {
         let text = "X <= R or\n  Q <= 3";
         let shown = Fault::new(12..13, "does not know \"Q\"").shown(text);
         assert_eq!(shown, "does not know \"Q\"\n      Q <= 3\n      ^");
     }
 
     #[test]
-    fn a_long_line_is_shortened_to_the_text_around_the_fault() {
+    fn a_long_formula_line_in_a_message_is_shortened_to_the_text_around_the_fault() {
         let text = format!("{}Q{}", "X + ".repeat(100), " + X".repeat(100));
         let shown = Fault::new(400..401, "x").shown(&text);
         let lines: Vec<&str> = shown.lines().collect();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_gets_the_suggestion_of_the_nearest_name() {
+    fn a_misspelt_name_in_a_formula_gets_the_nearest_known_name_as_suggestion() {
         assert_eq!(nearest("tresh", ["thresh", "K"]), Some("thresh"));
         assert_eq!(nearest("k", ["X", "K"]), Some("K"));
         assert_eq!(nearest("Q", ["X", "K"]), None);

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn all_invalid_abr_parameters_are_reported_together_with_their_ranges() {
+    fn all_invalid_abr_parameters_are_reported_together_with_their_valid_ranges() {
         let parameters = Parameters { rif: 0.1, nrm: 31, icr: Some(mbps(200)), ..Parameters::default() };
         assert_eq!(
             said(&parameters),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_out_of_range_is_reported_as_a_default() {
+    fn an_abr_default_out_of_range_is_reported_as_a_default() {
         let said = |tcr: u64| {
             let tcr = BitRate::from_bits_per_second(tcr);
             let pcr = Some(BitRate::from_bits_per_second(1000));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_refused() {
+    fn unknown_keys_in_an_abr_table_are_refused() {
         assert!(serde_json::from_str::<Parameters>(r#"{"rif": 0.5, "xrm": 1}"#).is_err());
     }
 }

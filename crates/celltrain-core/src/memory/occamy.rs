@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn occamy_can_expel_a_burst_of_cells_at_once() {
+    fn occamy_can_remove_many_cells_at_one_instant() {
         let mut pool = Pool::new(&Config { alpha: 2.0, burst: 2, rate: None }.into(), 30, 3);
         assert_eq!(fill(&mut pool, &[0]), [20, 0, 0]);
         // Three more cells arrive, and the threshold of queue 0 falls to 14.

@@ -762,7 +762,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_windows_of_the_paper_are_127_and_1171_segments() {
+    fn the_default_windows_are_the_127_and_1171_segments_of_the_paper() {
         let lan = TcpOptions::default();
         assert_eq!(lan.window_segments(), 127);
         let wan = TcpOptions { receive_window: Bytes { bytes: 600_000 }, ..lan };

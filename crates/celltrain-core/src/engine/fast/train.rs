@@ -341,7 +341,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn the_arrivals_of_a_train_stay_in_order_after_any_changes() {
+    fn the_arrivals_of_a_train_stay_in_time_order_after_any_changes_to_the_train() {
         let mut rng = Stream::new(1, "turns");
         for inputs in [1, 2, 3, 7, 40] {
             let mut order = ArrivalOrder::new(inputs as usize);
