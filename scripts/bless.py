@@ -50,7 +50,7 @@ STEPS = [
     ),
     Step(
         cause="faults of scenarios: their messages",
-        command=cargo("--lib", "reading_the_example_scenarios_gives_the_saved_results"),
+        command=cargo("--lib", "reading_the_example_scenarios_gives_the_saved_parse_results"),
         may_fail=True,
     ),
     Step(

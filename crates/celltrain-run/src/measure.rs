@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_measures_is_an_object_in_its_row_or_null_if_empty() {
+    fn a_group_of_measures_is_a_json_object_in_its_row_or_null_if_it_is_empty() {
         let with = Value::Object(object(MEASURES, &row(Some([1.5, 2.0])), |_, _| true));
         assert_eq!(with, json!({"name": "tcp1", "wait": {"mean": 1.5, "most": 2.0}, "bytes": u64::MAX}));
         let without = Value::Object(object(MEASURES, &row(None), |_, _| true));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_that_were_not_selected_are_absent() {
+    fn measures_that_were_not_selected_are_absent_from_the_answer() {
         let kept = object(MEASURES, &row(Some([1.5, 2.0])), |_, name| name == "wait");
         assert_eq!(Value::Object(kept), json!({"wait": {"mean": 1.5, "most": 2.0}}));
     }

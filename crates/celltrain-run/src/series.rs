@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn every_series_records_its_samples_in_columns() {
+    fn every_series_stores_its_samples_in_columns() {
         let network = network(
             "[port.bottleneck.allocator.equal_share]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {}\n\
              allocator.equal_share = {}\n[vc.tcp1.abr]\n[port.\"sw2->destination1\"]\nbuffer = \"shared\"\n\
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn the_series_of_a_memory_has_the_cells_and_the_threshold_of_each_queue() {
+    fn the_series_of_a_shared_memory_has_the_cells_and_the_threshold_of_each_queue() {
         let text = "duration = \"2ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
              [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
              [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 0.5\n";
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_cannot_be_recorded_is_refused_with_a_message() {
+    fn a_series_that_the_network_cannot_record_is_refused_with_a_message() {
         let network = network("");
         let refusal = |series: &[&str], step: &str| match trace(&network, series, step) {
             Err(problem) => problem,

@@ -275,7 +275,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn captures_of_random_networks_are_readable_or_refused_with_a_message() {
+fn a_capture_of_a_random_network_is_readable_or_refused_with_a_message() {
     let asked = number("CELLTRAIN_CAPTURES");
     let (first, count) = (number("CELLTRAIN_CAPTURES_SEED").unwrap_or(1), asked.unwrap_or(24));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures");
