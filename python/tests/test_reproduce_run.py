@@ -159,7 +159,7 @@ def test_a_reproduction_interrupted_before_its_first_result_leaves_an_empty_answ
     text_of(nothing)
 
 
-def test_long_runs_of_a_reproduction_start_first_and_each_of_its_seeds_covers_all_scenarios() -> None:
+def test_a_reproduction_starts_its_longest_runs_first_and_finishes_seed_after_seed() -> None:
     paper = load(AF_96_1269)
     runs = planned(paper, paper.numbers(tables=[1]), {"LAN": 2, "WAN": 1})
     assert [(paper.configurations[c].network, seed) for c, seed in runs] == [
