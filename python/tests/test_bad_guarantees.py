@@ -102,7 +102,9 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
         ),
     ],
 )
-def test_rate_guarantees_that_cannot_be_kept_and_merges_that_interleave_frames_are_refused(celltrain, tmp_path, text, words):
+def test_rate_guarantees_that_cannot_be_kept_and_merges_that_interleave_frames_are_refused(
+    celltrain, tmp_path, text, words
+):
     path = tmp_path / "guarantees.toml"
     path.write_text(text)
     expect_refusal(celltrain, path, *words)

@@ -419,7 +419,9 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
         ),
     ],
 )
-def test_impossible_rate_control_settings_are_refused_with_a_helpful_message(celltrain, tmp_path, base, old, new, line, fault):
+def test_impossible_rate_control_settings_are_refused_with_a_helpful_message(
+    celltrain, tmp_path, base, old, new, line, fault
+):
     assert old in base
     path = tmp_path / "bad.toml"
     path.write_text(base.replace(old, new, 1))

@@ -406,7 +406,9 @@ def test_writing_a_capture_does_not_change_the_run(small: Path, tmp_path: Path) 
         assert (tmp_path / f"{number}.pcapng").stat().st_size > 10_000
 
 
-def test_the_run_command_writes_events_and_a_capture_of_the_same_run(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_the_run_command_writes_events_and_a_capture_of_the_same_run(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     file, out = tmp_path / "run.pcapng", tmp_path / "events"
     options = ["--kinds", "frames", "--flow", "tcp2", "--window", "0ms:5ms", "--port", "sw1->sw2"]
     answer = celltrain("run", small, "--pcap", file, "--events", out, *options)
@@ -424,7 +426,9 @@ def test_the_run_command_writes_events_and_a_capture_of_the_same_run(celltrain: 
 
 
 @needs_tshark
-def test_capturing_packets_at_both_ends_of_a_connection_writes_two_files(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_capturing_packets_at_both_ends_of_a_connection_writes_two_files(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "run.pcapng"
     answer = celltrain("run", small, "--pcap", file, "--pcap-at", "both")
     paths = [tmp_path / f"run-{end}.pcapng" for end in ("sender", "receiver")]
@@ -563,7 +567,9 @@ def test_an_interrupted_run_keeps_its_incomplete_capture_files(tmp_path: Path) -
     assert raised.value.__notes__ == [f"kept the packets captured until then: {file}"]
 
 
-def test_a_capture_creates_its_folder_and_the_path_must_differ_from_other_outputs(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_a_capture_creates_its_folder_and_the_path_must_differ_from_other_outputs(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out" / "deep"
     answer = celltrain("run", small, "--events", out, "--kinds", "timers", "--pcap", out / "run.pcapng")
     assert answer.code == 0

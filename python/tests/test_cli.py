@@ -283,7 +283,7 @@ def test_the_command_that_prints_a_shipped_scenario_does_not_change_it(celltrain
 
 
 @pytest.mark.parametrize("wrong, meant", [("fbq", "fba"), ("selective-drop", "selective_drop")])
-def test_an_unknown_scenario_name_gets_the_nearest_known_name_as_suggestion(celltrain, wrong, meant):
+def test_an_unknown_name_in_the_explain_command_gets_the_nearest_known_name_as_suggestion(celltrain, wrong, meant):
     answer = celltrain("explain", wrong)
     assert answer.code == 2
     assert meant in answer.err

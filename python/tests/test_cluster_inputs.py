@@ -30,7 +30,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are dif
         ("tls://127.0.0.1:1", "TLS"),
     ],
 )
-def test_a_message_about_a_cluster_scheduler_that_does_not_answer_names_the_scheduler(tmp_path, celltrain, address, why):
+def test_a_message_about_a_cluster_scheduler_that_does_not_answer_names_the_scheduler(
+    tmp_path, celltrain, address, why
+):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     begun = time.monotonic()

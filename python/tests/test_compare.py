@@ -325,7 +325,9 @@ def test_options_for_single_runs_are_refused_if_several_seeds_are_run(celltrain,
         (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),
     ],
 )
-def test_a_comparison_reports_all_faults_of_its_scenarios_before_any_run(celltrain, tmp_path, monkeypatch, arguments, expected):
+def test_a_comparison_reports_all_faults_of_its_scenarios_before_any_run(
+    celltrain, tmp_path, monkeypatch, arguments, expected
+):
     monkeypatch.chdir(tmp_path)
     answer = celltrain("compare", *arguments)
     assert answer.code == 2

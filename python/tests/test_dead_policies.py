@@ -212,7 +212,9 @@ def test_the_fairness_of_a_run_that_delivered_no_data_is_undefined(dead, engine)
     assert "fairness undefined" in str(result) and "fairness=undefined" in repr(result)
 
 
-def test_the_run_command_prints_undefined_measures_as_undefined_and_leaves_them_empty_in_files(dead, celltrain, tmp_path):
+def test_the_run_command_prints_undefined_measures_as_undefined_and_leaves_them_empty_in_files(
+    dead, celltrain, tmp_path
+):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     told = celltrain("run", file)

@@ -83,7 +83,9 @@ def test_an_event_plot_of_a_folder_without_events_is_refused(tmp_path: Path) -> 
         log["cells"]
 
 
-def test_the_time_sequence_plot_shows_segments_acknowledgements_and_the_place_of_each_loss(result: ct.RunResult) -> None:
+def test_the_time_sequence_plot_shows_segments_acknowledgements_and_the_place_of_each_loss(
+    result: ct.RunResult,
+) -> None:
     axes = result.plot.sequence("tcp1")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (ms)", "place in the stream (kB)")
     assert axes.get_title().splitlines()[:2] == ["segments of tcp1", "three, seed 1"]
@@ -128,7 +130,9 @@ def test_the_cells_in_the_anatomy_plot_of_a_buffer_add_up_to_the_recorded_queue(
 
 
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
-def test_the_anatomy_plot_includes_cells_that_were_waiting_at_the_start_of_the_window(policy: models.Policy, tmp_path: Path) -> None:
+def test_the_anatomy_plot_includes_cells_that_were_waiting_at_the_start_of_the_window(
+    policy: models.Policy, tmp_path: Path
+) -> None:
     """Only cells in the window are read, so cells that were already waiting at its start depart without an arrival."""
     from celltrain.drawing.diagrams import _waiting
 
@@ -274,7 +278,9 @@ def test_the_anatomy_plot_shows_merged_vcs_as_one_vc(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_drawing_event_plots_of_the_same_run_again_gives_identical_files(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_drawing_event_plots_of_the_same_run_again_gives_identical_files(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     drawn: list[list[bytes]] = []
     for name in ("a", "b"):
         out = tmp_path / name

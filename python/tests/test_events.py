@@ -206,7 +206,9 @@ def test_impossible_event_options_are_refused_and_no_file_is_written(
 @pytest.mark.parametrize(
     "options", [["--window", "1ms:90ms"], ["--port", "sw1->sw3"], ["--vc", "tcp1", "--flow", "tcp2"]]
 )
-def test_refused_event_options_leave_no_folder_behind(celltrain: Command, small: Path, tmp_path: Path, options: list[str]) -> None:
+def test_refused_event_options_leave_no_folder_behind(
+    celltrain: Command, small: Path, tmp_path: Path, options: list[str]
+) -> None:
     (tmp_path / "there").mkdir()
     for out in (tmp_path / "a" / "b", tmp_path / "there"):
         assert celltrain("run", small, "--events", out, *options).code == 2
@@ -214,7 +216,9 @@ def test_refused_event_options_leave_no_folder_behind(celltrain: Command, small:
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
 
 
-def test_selecting_events_by_a_flow_and_a_vc_that_does_not_carry_it_is_refused(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_selecting_events_by_a_flow_and_a_vc_that_does_not_carry_it_is_refused(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     for file in (["--events", tmp_path / "events"], ["--pcap", tmp_path / "run.pcapng"]):
         answer = celltrain("run", small, *file, "--flow", "tcp1", "--vc", "tcp2")
         assert answer.code == 2

@@ -57,7 +57,9 @@ def refused(scenario: dict[str, Any], queue: str = "leaf1/leaf1->host1/0") -> in
 
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
 @pytest.mark.parametrize("senders", [16, 64])
-def test_incast_answers_that_fit_into_one_window_need_exactly_the_buffer_of_the_formula(senders: int, alpha: float) -> None:
+def test_incast_answers_that_fit_into_one_window_need_exactly_the_buffer_of_the_formula(
+    senders: int, alpha: float
+) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
     # Dynamic Threshold does not count the arriving cell, so one cell less is enough.
     needed = math.ceil(CELLS * smallest_memory(queue, WINDOW, alpha)) - 1

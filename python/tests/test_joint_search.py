@@ -108,7 +108,9 @@ def test_the_likelihood_of_a_configuration_equals_that_in_the_recorded_search(wa
     assert log_likelihood(number.published, scored.mean, scored.sd or 0.0) == wan_search.log_likelihood(scored)
 
 
-def test_the_joint_search_does_not_repeat_stored_runs(wan: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_joint_search_does_not_repeat_stored_runs(
+    wan: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbers = wan.stages[0].numbers
     first = Runs(wan, tmp_path / "store.sqlite")
     first.run(wan.default, numbers, [1, 2], 1)

@@ -230,7 +230,9 @@ def test_a_sweep_whose_flows_are_not_in_lock_step_gets_no_warning(celltrain: Com
     assert (swept.json["warnings"], swept.err) == ([], "")
 
 
-def test_lock_step_is_not_judged_if_a_store_lacks_the_measures_that_detect_it(celltrain: Command, tmp_path: Path) -> None:
+def test_lock_step_is_not_judged_if_a_store_lacks_the_measures_that_detect_it(
+    celltrain: Command, tmp_path: Path
+) -> None:
     swept = celltrain("sweep", plan(tmp_path, ["efficiency"]), "--store", tmp_path / "s", "--json")
     assert about_lock_step(swept.json["warnings"]) == []
 

@@ -81,7 +81,9 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_the_message_about_a_run_too_large_for_memory_names_the_largest_parts_of_the_run(command: str, tmp_path: Path) -> None:
+def test_the_message_about_a_run_too_large_for_memory_names_the_largest_parts_of_the_run(
+    command: str, tmp_path: Path
+) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(LARGE, "ring", "1ms", EPD))
     done = limited(command, path)
@@ -135,7 +137,9 @@ def swept(tmp_path: Path, name: str) -> list[dict[str, Any]]:
     return list(store.wide().to_pylist())
 
 
-def test_runs_in_separate_processes_give_the_results_of_runs_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_in_separate_processes_give_the_results_of_runs_in_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shared = swept(tmp_path, "shared")
     monkeypatch.setattr(local, "SHARE", 0.0)
     own = swept(tmp_path, "own")

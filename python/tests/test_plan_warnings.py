@@ -171,7 +171,7 @@ duration = ["100ms", "200ms"]
     assert configuration["port"]["bottleneck"]["policy"] == {"epd": {"threshold": 800}}
 
 
-def test_a_setting_that_no_policy_of_the_scenario_has_is_still_refused(tmp_path):
+def test_an_axis_for_a_policy_that_the_scenario_does_not_use_is_refused(tmp_path):
     """No setting selects Selective Drop, so a setting of its z is probably a mistake."""
     with pytest.raises(ct.PlanError, match=r"names 2 \(epd, selective_drop\); it must be one"):
         Plan.load(planned(tmp_path, '[axes]\n"port.bottleneck.policy.selective_drop.z" = [0.5, 0.8]\n'))

@@ -205,7 +205,9 @@ def test_the_report_command_prints_the_number_of_points_that_differ(celltrain, s
         (["--style", "grayscal"], "is neither a matplotlib style nor a file; did you mean grayscale?"),
     ],
 )
-def test_a_message_about_an_unknown_axis_value_or_style_names_it_and_the_report(celltrain, store, tmp_path, options, expected):
+def test_a_wrong_axis_value_or_style_in_a_report_option_is_named_in_the_message(
+    celltrain, store, tmp_path, options, expected
+):
     answer = celltrain("report", store[0].path, *options, "--out", tmp_path / "page")
     assert answer.code == 2
     assert expected in answer.err

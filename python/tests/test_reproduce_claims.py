@@ -73,7 +73,9 @@ def test_rows_of_a_claim_are_matched_by_the_keys_that_it_names() -> None:
 
 
 @pytest.mark.parametrize(("low", "high", "expected"), [(0.1, 0.1, True), (0.0, 0.09, False), (0.11, 1.0, False)])
-def test_the_claim_test_difference_accepts_differences_equal_to_its_limits(low: float, high: float, expected: bool) -> None:
+def test_the_claim_test_difference_accepts_differences_equal_to_its_limits(
+    low: float, high: float, expected: bool
+) -> None:
     test = {"form": "difference", "quantity": "efficiency", "a": EPD, "b": UBR, "low": low, "high": high}
     assert holds(test, POLICIES) is expected
 

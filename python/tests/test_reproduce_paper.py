@@ -165,7 +165,9 @@ def test_rows_that_contradict_the_paper_itself_are_shown_and_not_scored(paper: P
         ({"sources": 5, "network": "WAN", "quantity": "fairness"}, 0.01),
     ],
 )
-def test_the_points_in_table_1_of_the_paper_have_tolerances_of_their_own(paper: Paper, keys: dict[str, Any], tolerance: float) -> None:
+def test_the_points_in_table_1_of_the_paper_have_tolerances_of_their_own(
+    paper: Paper, keys: dict[str, Any], tolerance: float
+) -> None:
     number = find(paper, "1", **keys)
     assert number.point
     assert number.tolerance == pytest.approx(tolerance)
@@ -243,7 +245,9 @@ def test_a_message_about_a_fault_in_the_folder_of_a_paper_names_the_file() -> No
         ("z", 0.8),
     ],
 )
-def test_expressions_in_the_description_of_a_paper_are_sums_differences_and_products(expression: str, value: Any) -> None:
+def test_expressions_in_the_description_of_a_paper_are_sums_differences_and_products(
+    expression: str, value: Any
+) -> None:
     assert evaluate(expression, {"buffer_cells": 1000, "sources": 5, "network": "LAN", "z": 0.8}) == value
 
 

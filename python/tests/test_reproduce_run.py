@@ -201,7 +201,9 @@ def test_overrides_are_reported_in_the_answer_of_a_reproduction_and_in_its_compa
     assert "1 seed LAN;" in text_of(fixed)
 
 
-def test_the_comparison_with_a_paper_shows_every_table_and_names_numbers_that_are_not_scored(as_printed: Reproduction) -> None:
+def test_the_comparison_with_a_paper_shows_every_table_and_names_numbers_that_are_not_scored(
+    as_printed: Reproduction,
+) -> None:
     text = text_of(as_printed)
     for table in as_printed.paper.tables:
         assert table.title in text
@@ -249,7 +251,9 @@ def test_every_table_of_a_reproduction_can_be_exported(as_printed: Reproduction)
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_drawing_the_figures_of_a_reproduction_again_gives_identical_files(as_printed: Reproduction, tmp_path: Path) -> None:
+def test_drawing_the_figures_of_a_reproduction_again_gives_identical_files(
+    as_printed: Reproduction, tmp_path: Path
+) -> None:
     contents = []
     for folder in (tmp_path / "first", tmp_path / "second"):
         folder.mkdir()

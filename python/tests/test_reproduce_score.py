@@ -78,7 +78,9 @@ def test_the_spearman_correlation_matches_a_hand_calculation() -> None:
 
 
 @pytest.mark.parametrize("pair", [([1, 2], [1, 2]), ([1, 1, 1], [1, 2, 3]), ([], [])])
-def test_the_spearman_correlation_is_undefined_for_too_few_pairs_or_constant_values(pair: tuple[list[float], Any]) -> None:
+def test_the_spearman_correlation_is_undefined_for_too_few_pairs_or_constant_values(
+    pair: tuple[list[float], Any],
+) -> None:
     assert spearman(*pair) is None
 
 

@@ -80,7 +80,9 @@ def swept(tmp_path_factory):
     return folder
 
 
-def test_a_comparison_shows_measures_of_requests_like_single_runs_and_null_if_requests_are_too_few(celltrain, web, short):
+def test_a_comparison_shows_measures_of_requests_like_single_runs_and_null_if_requests_are_too_few(
+    celltrain, web, short
+):
     varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{P999}")
     answer = celltrain("compare", web, *varied, "--json")
     assert answer.code == 0, answer.err

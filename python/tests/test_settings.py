@@ -302,7 +302,9 @@ SET = ("--set", "port.bottleneck.buffer=200", "--set", "port.bottleneck.policy=e
 
 
 @pytest.mark.slow
-def test_the_option_for_settings_works_on_every_command_that_takes_a_scenario(celltrain: Command, tmp_path: Path) -> None:
+def test_the_option_for_settings_works_on_every_command_that_takes_a_scenario(
+    celltrain: Command, tmp_path: Path
+) -> None:
     settings = {"port.bottleneck.buffer": 200, "port.bottleneck.policy": "epd:threshold=80%"}
     lan = ct.load("small.toml", settings=settings)
     wanted = ct.run(lan, seed=3).fingerprint

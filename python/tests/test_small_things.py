@@ -52,7 +52,9 @@ def test_a_number_without_its_unit_gets_a_message_with_the_correct_form(call, ex
     assert expected in str(refused.value)
 
 
-def test_a_congestion_control_given_as_a_tcp_variant_gets_a_message_with_the_correct_setting(celltrain, tmp_path, small):
+def test_a_congestion_control_given_as_a_tcp_variant_gets_a_message_with_the_correct_setting(
+    celltrain, tmp_path, small
+):
     path = tmp_path / "cubic.toml"
     path.write_text(f"{small.read_text()}\n[tcp.cubic]\n")
     answer = celltrain("check", path)
@@ -148,7 +150,7 @@ def test_common_mistakes_in_a_first_comparison_get_messages_with_the_correct_for
     assert expected in " ".join(answer.err.split())
 
 
-def test_the_explain_command_defines_measures_and_explains_how_red_is_written(celltrain):
+def test_the_explain_command_defines_measures_and_refers_red_to_a_formula_scenario(celltrain):
     """Regression: `explain` suggested file for fairness, and greedy for RED."""
     assert "fairness is a measure: Jain's fairness index" in celltrain("explain", "fairness").out
     assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"

@@ -474,7 +474,7 @@ def test_the_scenario_of_a_network_names_the_protocol_stack_of_each_flow(setting
     assert [flow.stack for flow in network(MIXED.replace(flow={}).replace(**settings)).flows] == stacks
 
 
-def test_a_range_of_flows_without_tcp_has_no_retransmissions():
+def test_a_flow_without_tcp_has_no_measure_of_retransmissions():
     constant = ct.FlowOptions(traffic=ct.ConstantRate(rate="1Mbps"))
     flows = network(MIXED.replace(flow={"tcp1": ct.FlowOptions(stack=ct.Quic()), "tcp2-3": constant})).flows
     assert [flow.retransmits for flow in flows] == [True, False, False]

@@ -82,7 +82,7 @@ def test_the_quantiles_of_students_t_distribution_match_scipy(freedom):
     assert statistics.student(freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom), rel=1e-12)
 
 
-def test_quantiles_of_students_t_distribution_are_monotonic_and_undefined_below_one_degree_of_freedom():
+def test_quantiles_of_students_t_distribution_need_at_least_one_degree_of_freedom():
     quantiles = statistics.student(np.array([[1, 2], [0, np.nan]]))
     assert quantiles.shape == (2, 2)
     assert np.isnan(quantiles).tolist() == [[False, False], [True, True]]

@@ -330,7 +330,7 @@ lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.Ppd()
 
 
 @pytest.mark.slow
-def test_at_the_end_of_the_process_a_run_that_starts_late_is_cancelled():
+def test_a_run_that_starts_while_the_process_exits_is_cancelled():
     done = subprocess.run([sys.executable, "-c", AFTER_EXIT], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "cancelled: the process exits\n", "")
 

@@ -163,7 +163,9 @@ def test_a_locked_store_gives_a_notice_after_2_seconds_and_an_error_after_10():
 
 
 @pytest.mark.parametrize("command", ["store show", "store verify", "report", "sweep", "store export"])
-def test_opening_a_locked_store_is_retried_briefly_and_the_store_is_never_read_unlocked(whole, tmp_path, celltrain, impatient, command):
+def test_opening_a_locked_store_is_retried_briefly_and_the_store_is_never_read_unlocked(
+    whole, tmp_path, celltrain, impatient, command
+):
     shutil.copytree(whole, tmp_path / "s")
     (tmp_path / "plan.toml").write_text(SMALL)
     words = {

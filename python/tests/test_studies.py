@@ -177,7 +177,9 @@ def test_the_python_function_for_studies_gives_the_result_of_the_command(
         ("reproduce", "nope", "there is no paper 'nope'; choose from af-96-1269, af-97-0831"),
     ],
 )
-def test_a_message_about_an_unknown_study_lists_the_valid_names(celltrain: Command, command: str, named: str, says: str) -> None:
+def test_a_message_about_an_unknown_study_lists_the_valid_names(
+    celltrain: Command, command: str, named: str, says: str
+) -> None:
     answer = celltrain(command, named)
     assert answer.code == 2
     assert says in answer.err

@@ -66,7 +66,9 @@ def test_the_lab_page_and_the_figures_use_the_same_colours() -> None:
 
 @pytest.mark.parametrize(("sheet", "least"), [("base.css", 18), ("dark.css", 14)])
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_all_colours_of_figures_are_distinguishable_by_colour_blind_readers(sheet: str, least: float, sight: str) -> None:
+def test_all_colours_of_figures_are_distinguishable_by_colour_blind_readers(
+    sheet: str, least: float, sight: str
+) -> None:
     seen = [lab_of(np.clip(SIGHTS[sight] @ linear(colour), 0, 1)) for colour in of_lab(sheet)]
     # A distance of 2 is just noticeable.
     assert min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2)) > least

@@ -173,7 +173,9 @@ def test_thresholds_given_as_text_in_python_are_written_with_the_same_text():
         ("fba", '"60 cells"', '"infinite"', "belongs to a formula that needs the buffer's size"),
     ],
 )
-def test_a_message_about_an_invalid_threshold_names_valid_alternatives(celltrain, tmp_path, policy, value, buffer, said):
+def test_a_message_about_an_invalid_threshold_names_valid_alternatives(
+    celltrain, tmp_path, policy, value, buffer, said
+):
     path = tmp_path / "wrong.toml"
     path.write_text(
         f'duration = "5ms"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n[port.bottleneck]\nbuffer = {buffer}\n'

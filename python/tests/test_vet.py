@@ -292,7 +292,7 @@ def test_the_brief_answer_of_the_vet_command_has_failed_checks_and_means(tmp_pat
     assert "recount" not in told and "all scenarios" in told and "least goodput" not in told
 
 
-def test_the_answer_of_the_vet_command_can_be_written_as_a_markdown_page(celltrain, tmp_path):
+def test_the_answer_of_the_vet_command_can_be_written_as_an_html_page(celltrain, tmp_path):
     file = tmp_path / "vetted.html"
     told = celltrain("vet", "fba", "--scenarios", "lan-5", "--beside", "epd", "--seeds", 2, "--html", file, "--json")
     page = html.unescape(file.read_text())

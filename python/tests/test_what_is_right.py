@@ -98,7 +98,9 @@ def test_a_congestion_control_that_quic_lacks_is_refused_with_the_reason(name: s
         ),
     ],
 )
-def test_a_misspelt_name_gets_the_nearest_known_name_as_suggestion(celltrain: Command, arguments: list[str], words: list[str]) -> None:
+def test_a_misspelt_name_gets_the_nearest_known_name_as_suggestion(
+    celltrain: Command, arguments: list[str], words: list[str]
+) -> None:
     is_refused(celltrain(*arguments), words)
 
 
@@ -195,7 +197,7 @@ def test_a_mean_over_some_of_the_runs_states_how_many_values_it_has() -> None:
     assert whole == "too few; it has no value in 1 run of 1"
 
 
-def test_install_hints_name_a_package_that_exists() -> None:
+def test_install_hints_in_a_checkout_name_the_package_of_the_checkout() -> None:
     # The tests run in a checkout, and no package is published.
     assert package("mmu") == "'.[mmu]'"
 

@@ -229,7 +229,9 @@ def test_a_shortened_explanation_keeps_the_first_cause_and_refers_only_to_senten
                 assert before[-1] in lines, line
 
 
-def test_the_why_command_prints_the_explanation_and_its_json_output_has_the_rows(celltrain: Command, small: Path) -> None:
+def test_the_why_command_prints_the_explanation_and_its_json_output_has_the_rows(
+    celltrain: Command, small: Path
+) -> None:
     answer = celltrain("why", small, "--flow", "tcp1", "--at", "2ms")
     assert (answer.code, answer.err) == (0, "")
     assert "the port sw1->sw2 refused frame" in answer.out
@@ -344,7 +346,9 @@ def test_an_interrupted_explanation_does_not_mention_files_because_it_keeps_none
 
 
 @pytest.mark.slow
-def test_the_explanation_of_a_refusal_by_a_shared_memory_names_the_memory_the_queue_and_the_numbers(tmp_path: Path) -> None:
+def test_the_explanation_of_a_refusal_by_a_shared_memory_names_the_memory_the_queue_and_the_numbers(
+    tmp_path: Path,
+) -> None:
     incast = ct.load(ROOT / "scenarios" / "memory-dynamic-threshold.toml").replace(duration="100ms")
     refused = [
         row

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_delayed_only_after_its_last_cell_arrived_even_if_the_delay_is_very_short() {
+    fn a_packet_with_a_short_delay_is_still_held_until_its_last_cell_arrives() {
         assert_eq!(through(&[(0, 0, false, Some(1)), (2, 0, true, Some(1))]), [(2, 0), (4, 0)]);
     }
 

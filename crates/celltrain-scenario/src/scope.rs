@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_of_a_scenario_table_reports_only_faults_in_this_table() {
+    fn a_fault_in_one_scenario_table_is_not_attributed_to_another_table() {
         let malformed = [KeyFault::of_key("vc.tcp12.gfr.mcr", "is missing")];
         let (mut found, token) = (Faults::default(), CancellationToken::never());
         let mut root = Scope::root(&mut found, &malformed, &token);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_size_distribution_is_refused_with_the_number_that_would_be_right() {
+    fn an_invalid_size_distribution_is_refused_with_the_wrong_row_and_valid_values() {
         assert_eq!(points(&[(1.0, 0.0), (10.0, 0.5), (20.0, 1.0)]), Vec::<String>::new());
         for (rows, says) in [
             (

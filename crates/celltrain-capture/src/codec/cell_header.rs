@@ -212,14 +212,14 @@ pub(super) mod tests {
 
     #[test]
     #[should_panic(expected = "the generic flow control has 4 bits")]
-    fn a_flow_control_field_with_five_bits_is_refused_because_it_has_room_for_four() {
+    fn a_flow_control_value_with_five_bits_is_refused_because_the_field_has_room_for_four() {
         let header = CellHeader { gfc: 16, ..CellHeader::default() };
         let _ = header.encode();
     }
 
     #[test]
     #[should_panic(expected = "the payload type has 3 bits")]
-    fn a_payload_type_with_four_bits_is_refused_because_it_has_room_for_three() {
+    fn a_payload_type_with_four_bits_is_refused_because_the_field_has_room_for_three() {
         let header = CellHeader { pti: 8, ..CellHeader::default() };
         let _ = header.encode();
     }

@@ -106,7 +106,7 @@ fn a_capture_file_names_the_program_that_wrote_it_and_its_interfaces() {
 
 /// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
 #[test]
-fn a_capture_of_one_host_has_raw_ip_packets_and_a_capture_of_several_hosts_has_ipv4_packets() {
+fn a_capture_of_one_host_has_the_link_type_raw_ip_and_a_capture_of_several_hosts_ipv4() {
     let about = About::default();
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.interfaces.truncate(1);
@@ -437,7 +437,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
 }
 
 #[test]
-fn a_capture_of_a_flow_that_has_no_packets_is_refused_with_a_message() {
+fn packets_and_hosts_that_a_capture_file_cannot_express_are_refused_with_a_message() {
     let new = |connection| {
         let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection);
         refusal(Capture::new(Vec::new(), &About::default(), setting))

@@ -234,7 +234,7 @@ impl Stack for Timer {
 }
 
 #[test]
-fn a_stack_that_keeps_an_expired_timer_is_refused_at_any_link_rate_and_a_slow_stack_is_not() {
+fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does_not() {
     let ended = |rate: u64, unit: Duration, every: Option<Duration>| {
         let trial = Trial::new(1).link_rate(rate).round_trip(Duration::from_millis(6));
         let network = trial.duration(Duration::from_secs(2)).network();
