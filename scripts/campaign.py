@@ -251,8 +251,8 @@ def main() -> int:
     """Lists the campaigns, or runs one."""
     parser = argparse.ArgumentParser(description="Run a campaign; without a name, list them.", allow_abbrev=False)
     parser.add_argument("name", nargs="?", choices=CAMPAIGNS)
-    parser.add_argument("--count", type=int, help="how much of it; each campaign has a default")
-    parser.add_argument("--seed", type=int, default=1, help="of random campaigns (default: 1)")
+    parser.add_argument("--count", type=int, help="number of cases to try; each campaign has a default")
+    parser.add_argument("--seed", type=int, default=1, help="seed of random campaigns (default: 1)")
     asked, further = parser.parse_known_args()
     if asked.name is None:
         for name, one in CAMPAIGNS.items():

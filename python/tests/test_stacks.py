@@ -499,6 +499,6 @@ def test_a_loss_rule_for_a_packet_that_is_never_sent_is_reported_after_the_run()
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.Epd(), duration="5ms").replace(
         link={"source1->sw1": {"lose": [{"flow": "tcp1", "packets": [1, 10_000]}]}}
     )
-    words = r"a loss on source1->sw1 did not happen: packet 10000 of tcp1 was never sent over it; tcp1 sent \d+ packets"
+    words = r"a loss on source1->sw1 did not happen: packet 10000 of tcp1 was never sent over this link; tcp1 sent \d+ packets"
     with pytest.warns(ct.CelltrainWarning, match=words):
         ct.run(lan)

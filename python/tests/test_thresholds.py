@@ -239,7 +239,7 @@ def test_thresholds_as_text_can_be_values_of_an_axis_and_of_a_comparison(celltra
 
 @pytest.mark.slow
 def test_the_warning_about_a_small_threshold_without_unit_suggests_per_cent(celltrain, tmp_path):
-    question = '80 cells are 8 % of the buffer; did you mean 80%? Write "80 cells" if not'
+    question = '80 cells are only 8 % of the buffer; if you meant a percentage, write 80%, otherwise "80 cells"'
 
     def said(*arguments):
         answer = celltrain(*arguments)

@@ -109,7 +109,7 @@ pub struct About {
 /// An observed host or port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name in the scenario.
+    /// The interface's name in the scenario.
     pub name: String,
     /// Description, in words.
     pub description: String,

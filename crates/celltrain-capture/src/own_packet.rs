@@ -19,7 +19,7 @@ pub struct OwnPacket<'a> {
     pub at: Place,
     /// True if it leaves that end.
     pub leaves: bool,
-    /// Its number in the run.
+    /// The packet's number in the run.
     pub number: u64,
     /// The packet, from its IP header on.
     pub bytes: &'a [u8],

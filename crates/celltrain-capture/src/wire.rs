@@ -25,15 +25,15 @@ use crate::{CaptureError, CaptureKind, Place};
 /// A connection, or a flow of packets without replies, with the values for its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Its name in the scenario.
+    /// The connection's name in the scenario.
     pub name: String,
     /// Source of its data.
     pub sender: End,
     /// Destination of its data.
     pub receiver: End,
-    /// Labels of the VC that carries its data.
+    /// Labels of the VC that carries the segments data.
     pub data: Labels,
-    /// Labels of the VC that carries its acknowledgements, if there are any.
+    /// Labels of the VC that carries the segments acknowledgements, if there are any.
     pub acks: Labels,
     /// TCP parameters; `None` for a flow of UDP packets.
     pub tcp: Option<Tcp>,
@@ -118,12 +118,12 @@ pub enum Carries {
     Packet {
         /// Its number, from 0.
         number: u64,
-        /// Its payload in bytes.
+        /// The packet's payload in bytes.
         bytes: u64,
     },
     /// A packet with bytes of its own, of a host outside the simulation.
     Own {
-        /// Its number in the run.
+        /// The packet's number in the run.
         packet: u64,
         /// True if it is on the VC of the flow's data.
         is_data: bool,

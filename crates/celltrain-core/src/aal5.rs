@@ -161,7 +161,7 @@ pub struct FrameLog<B> {
 /// A frame in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<B> {
-    /// Its length in cells.
+    /// The frame's length in cells.
     pub cells: u32,
     /// True if a switch has marked it: the mark of its last cell (ITU-T I.363.5).
     pub marked: bool,

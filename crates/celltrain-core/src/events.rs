@@ -224,7 +224,7 @@ pub enum TimerStep {
 pub struct FrameEvent {
     /// The VC that carries it.
     pub vc: VcIndex,
-    /// Its number within the VC.
+    /// The frame's number within the VC.
     pub frame: FrameNumber,
     /// Its step.
     pub step: FrameStep,
@@ -377,7 +377,7 @@ pub struct CellEvent {
     pub tagged: bool,
     /// True if a switch has marked the cell (EFCI).
     pub efci: bool,
-    /// Its content, if it is an RM cell.
+    /// Content of the cell, if it is an RM cell.
     pub rm: Option<RmCell>,
     /// Its step.
     pub step: CellStep,
@@ -484,11 +484,11 @@ pub struct RequestEvent {
 /// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep {
-    /// Its connection opens. In logs, the request is named by its group and number, such as `web7`.
+    /// The connection of a request opens. In logs, the request is named by its group and number, such as `web7`.
     Opened {
         /// Its group.
         group: GroupIndex,
-        /// Its number within the group, from 0.
+        /// The request's number within the group, from 0.
         number: u32,
         /// The pair of hosts.
         pair: PairIndex,

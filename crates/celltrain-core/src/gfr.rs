@@ -26,7 +26,7 @@ pub struct Gfr {
     /// PCR: the rate that the VC's cells may not exceed; the rate of its first link when absent.
     #[serde(default)]
     pub pcr: Option<BitRate>,
-    /// MFS: the longest frame that conforms.
+    /// MFS: the longest frame that conforms to the contract.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub mfs: u32,
     /// MBS: the longest burst at PCR that is eligible; at least twice `mfs`, which is also the default.

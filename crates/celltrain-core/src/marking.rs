@@ -27,8 +27,8 @@ use crate::threshold::Threshold;
 pub struct MarkingConfig {
     /// No packet is marked while no more cells than this wait (K with a step).
     pub k_min: Threshold,
-    /// Every packet is marked while more cells than this wait; between the two, the probability rises from 0 to `p_max`.
-    /// Equal to `k_min` when absent.
+    /// Every packet is marked while more cells than this wait; between `k_min` and `k_max`, the probability rises from
+    /// 0 to `p_max`. Equal to `k_min` when absent.
     #[serde(default)]
     pub k_max: Option<Threshold>,
     /// Probability of a mark just below `k_max`.
@@ -39,10 +39,10 @@ pub struct MarkingConfig {
     #[serde(default = "one")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub weight: f64,
-    /// The instant at which a packet is marked.
+    /// Whether packets are marked when they arrive or when they leave.
     #[serde(default)]
     pub at: MarkedAt,
-    /// The cells that are counted.
+    /// The cells whose number is compared with the limits.
     #[serde(default)]
     pub of: Counted,
 }
@@ -51,7 +51,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// The instant at which a packet is marked.
+/// Whether packets are marked when they arrive or when they leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkedAt {

@@ -183,7 +183,7 @@ pub struct MemoryResult {
     pub occupancy: OccupancyTimes,
     /// Its pools.
     pub pools: TiVec<PoolIndex, PoolResult>,
-    /// Its queues and priority groups.
+    /// Results of the memory's queues and priority groups.
     pub queues: TiVec<QueueIndex, QueueResult>,
 }
 
@@ -205,7 +205,7 @@ pub struct PoolResult {
     pub side: Side,
     /// The policy's name.
     pub policy: &'static str,
-    /// B: cells of its shared part.
+    /// B: cells of the pool's shared part.
     pub cells: u32,
     /// The largest number of cells of the shared part that were ever taken.
     pub max_used_cells: u32,
@@ -216,7 +216,7 @@ pub struct PoolResult {
 /// Results for a queue or a priority group of a memory, or for a queue of a port with a scheduler or a shaped port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueResult {
-    /// Its name, which consists of the memory, the output or input link, and the priority; or of the link, and the VCs
+    /// The queue's name, which consists of the memory, the output or input link, and the priority; or of the link, and the VCs
     /// or classes.
     pub name: String,
     /// The name of the queue's pool; `None` without a memory. The cells are then not counted by queue.
@@ -316,7 +316,7 @@ pub struct FinalState<'a> {
     pub clock: Clock,
     /// End of the run.
     pub end: Time,
-    /// Its ports, by link.
+    /// Ports of the network, by link.
     pub ports: &'a TiSlice<LinkIndex, PortState>,
     /// Its memories.
     pub memories: &'a TiSlice<MemoryIndex, MemoryState>,
@@ -327,11 +327,11 @@ pub struct FinalState<'a> {
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
     pub on_links: &'a TiSlice<VcIndex, u64>,
-    /// Its links with loss rules.
+    /// Links of the network with loss rules.
     pub losses: &'a TiSlice<LossyIndex, LinkLosses>,
     /// The contracts at the network's edge.
     pub edge: &'a Edge,
-    /// Its shaped ports and the loops of its ABR VCs.
+    /// Shaped ports of the network, and the control loops of the ABR VCs.
     pub rate_control: &'a RateControl,
     /// Delays of the packets at the ports, if they are measured.
     pub delays: Option<TiVec<LinkIndex, PortDelayTimes>>,

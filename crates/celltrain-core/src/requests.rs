@@ -53,7 +53,7 @@ pub struct Pair {
 /// A group of requests.
 #[derive(Clone, Debug)]
 pub struct RequestGroup {
-    /// Its name in scenarios and results.
+    /// The group's name in scenarios and results.
     pub name: String,
     /// The TCP of its connections.
     pub tcp: TcpConfig,

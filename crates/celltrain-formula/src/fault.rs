@@ -48,7 +48,7 @@ impl Fault {
 pub struct SettingFault {
     /// The setting's key inside its own table, for example `threshold` or `thresholds.tcp1`.
     pub key: String,
-    /// Its value, as written in a scenario; empty if the fault does not concern a single value.
+    /// Value of the key, as written in a scenario; empty if the fault does not concern a single value.
     pub value: String,
     /// The problem and the remedy: a clause that follows the value, for example `is above the buffer of 1000 cells`.
     pub problem: String,

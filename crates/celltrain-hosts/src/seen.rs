@@ -39,7 +39,7 @@ pub struct Seen<'a> {
 pub enum Step {
     /// A stack has sent it.
     Sent,
-    /// It has arrived at its stack.
+    /// The packet has arrived at its stack.
     Arrived,
     /// It is lost.
     Lost,

@@ -440,7 +440,7 @@ mod tests {
         let one = trial().duration(Duration::from_millis(4));
         let (message, captures) = failure("unmet", |path| one.lose(1, [3, 500]).check(path, flood(1), |_| ()));
         let words =
-            "a loss on source2->switch1 did not happen: packet 500 of flow2 was never sent over it; flow2 sent ";
+            "a loss on source2->switch1 did not happen: packet 500 of flow2 was never sent over this link; flow2 sent ";
         assert!(message.starts_with(words) && message.contains(" packets, numbers 0 to "), "{message}");
         assert_eq!(captures, None);
     }

@@ -177,7 +177,7 @@ struct Waiting {
     is_rm: bool,
     index: Option<u32>,
     last: bool,
-    /// Its row in the history, set once the window has begun.
+    /// The waiting cell's row in the history, set once the window has begun.
     row: usize,
 }
 

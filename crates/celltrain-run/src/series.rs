@@ -145,10 +145,10 @@ macro_rules! columns {
 pub const SERIES: &[Series] = &[
     Series {
         name: "queue",
-        meaning: "cells waiting at the chosen ports",
+        meaning: "number of cells that wait at each chosen port",
         over: Over::Ports,
         columns: columns! {
-            Counts queue_cells, "cells", "cells waiting, the one in service not counted";
+            Counts queue_cells, "cells", "waiting cells, without the cell in service";
             Counts queue_cells_least, "cells", "fewest cells waiting since the previous sample";
             Counts queue_cells_largest, "cells", "most cells waiting since the previous sample";
         },

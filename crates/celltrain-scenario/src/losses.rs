@@ -206,7 +206,7 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
     if times.is_some() && bytes.is_none() {
         scope
             .at("times")
-            .refuse("counts the transmissions of a packet that bytes names; add bytes, such as \"60000B\"");
+            .refuse("counts transmissions of the packet that the key bytes selects; add bytes, such as \"60000B\"");
         return None;
     }
     match (packets.is_some() || cells.is_some(), every, probability, gilbert_elliott, bytes) {

@@ -151,7 +151,7 @@ fn an_abr_source_that_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells
     let [was, is] = [&without, &with].map(|result| &result.abr[2 * stopped]);
     assert_eq!(was.out_of_rate_rm_cells, 0);
     // TCR = 100 cells/s.
-    assert!((2..=100).contains(&is.out_of_rate_rm_cells), "{} RM cells out of rate", is.out_of_rate_rm_cells);
+    assert!((2..=100).contains(&is.out_of_rate_rm_cells), "{} out-of-rate RM cells", is.out_of_rate_rm_cells);
     assert!(is.forward_rm_cells > 2 * was.forward_rm_cells, "{} against {}", is.forward_rm_cells, was.forward_rm_cells);
     assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may go at PCR");
     for (out_of_rate, fast) in [("", without), (r#"out_of_rate = true, tcr = "42.4kbps""#, with)] {

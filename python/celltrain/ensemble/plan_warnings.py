@@ -431,7 +431,7 @@ def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Ite
     phase = f" --set tcp.{variant}.tick_phase=random" if variant else ""
     cases = f"{count:,} of {total:,} {what}, such as {first}" if total > 1 else first or "this scenario"
     return (
-        f"{seeds} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
+        f"{seeds} seeds hardly change {cases}: the interval does not cover other start times or delays. "
         f"Add --set host.start_spread=100ms{phase}, or vary delays too"
     )
 

@@ -55,8 +55,8 @@ pub struct Parameters {
     pub adtf: Duration,
     /// TCR: maximum rate of out-of-rate forward RM cells. Ten cells a second are 4240 bps.
     pub tcr: BitRate,
-    /// True if a source with data to send sends forward RM cells out of rate while its ACR is below TCR. They
-    /// are turned around out of rate too.
+    /// True if a source with data to send sends forward RM cells out of rate while its ACR is below TCR. The
+    /// destination also returns these cells out of rate.
     pub out_of_rate: bool,
     /// FRTT: the fixed part of the VC's round-trip time, which limits ICR. Default: computed from the path.
     #[schemars(example = "30ms")]

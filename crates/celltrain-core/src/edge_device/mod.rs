@@ -65,9 +65,9 @@ pub struct EdgeConfig {
     /// EB: size of the buffer in cells, for each VC or for all together, depending on `memory`. Default: infinite.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub buffer: Option<u32>,
-    /// Buffer of each VC, or one for all.
+    /// Whether each VC has a buffer of its own, or all share one buffer.
     pub memory: Memory,
-    /// Which packets are dropped.
+    /// Algorithm that selects the packets to drop.
     pub discard: DiscardConfig,
 }
 

@@ -26,7 +26,7 @@ use crate::units::{Duration, Span, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Abm")]
 pub struct Config {
-    /// Alpha of queues without their own.
+    /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
     /// Cells at which a queue counts as one congested queue; a shorter one counts in proportion.

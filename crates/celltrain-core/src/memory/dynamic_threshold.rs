@@ -19,7 +19,7 @@ use crate::error::Fault;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "DynamicThreshold")]
 pub struct Config {
-    /// Alpha of queues without their own.
+    /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
     /// Selects whether the arriving cell counts in Q.

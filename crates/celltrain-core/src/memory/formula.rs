@@ -76,7 +76,7 @@ impl Host for AtPool {
             ("B", _) => Meaning::Constant(self.cells.into()),
             ("N", _) => Meaning::Constant(self.queues.map_or(1.0, |queues| queues as f64)),
             (_, Some(register)) if on != On::Start => Meaning::Register(register),
-            _ => Meaning::NotHere("which changes, but this is evaluated only once, at the start of the run"),
+            _ => Meaning::NotHere("which changes, but this formula is evaluated only once, at the start of the run"),
         };
         let word = |(name, register): &(Name, Option<u8>)| Word {
             name: name.name.into(),

@@ -21,7 +21,7 @@ use crate::units::{BitRate, Span, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Occamy")]
 pub struct Config {
-    /// Alpha of queues without their own.
+    /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
     /// Rate of the line that the expelled cells would fill; the rate of the fastest port when absent.

@@ -21,7 +21,7 @@ use crate::threshold::Threshold;
 pub struct Config {
     /// R: the threshold up to which every frame is admitted.
     pub threshold: Threshold,
-    /// Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.
+    /// Z: the largest load ratio `Y_i` `N_a` / X tolerated above R.
     #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
     pub z: f64,
 }

@@ -27,7 +27,7 @@ pub struct Config {
     /// R: the threshold up to which every frame is admitted.
     #[serde(default = "threshold")]
     pub threshold: Threshold,
-    /// Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above it.
+    /// Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above R.
     #[serde(default = "z")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
     pub z: f64,

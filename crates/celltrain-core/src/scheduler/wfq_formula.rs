@@ -191,8 +191,8 @@ mod tests {
         told(&config("W", &[w()]), "gives 0 for the VC b; a weight is a number above 0");
         told(&config("1 / W", &[w()]), "gives no number");
         told(&config("W - 2", &[w()]), "gives -1 for the VC a");
-        told(&config("random()", &[]), "has random(), but this is evaluated only once");
-        told(&config("1", &[("V", by_name(&[("default", 1.0)]))]), "is already a name of the port's");
+        told(&config("random()", &[]), "has random(), but this formula is evaluated only once");
+        told(&config("1", &[("V", by_name(&[("default", 1.0)]))]), "is already one of the port's variables");
         told(&config("X", &[]), "does not know X");
     }
 }

@@ -65,7 +65,7 @@ pub struct TcpOptions {
     pub repeated_acks: RepeatedAcks,
     /// Round-trip time samples of retransmitted segments.
     pub rtt_sampling: RttSampling,
-    /// Backoff of the timeout.
+    /// Growth of the retransmission timeout after repeated timeouts.
     pub backoff: Backoff,
     /// When an acknowledgement of new data restarts the running retransmission timer.
     pub timer_restart: TimerRestart,
@@ -110,7 +110,7 @@ pub struct TcpOptions {
     /// Formulas for cwnd and ssthresh, used by `congestion = "formula"`.
     pub formula: Option<table::Config>,
     /// Paces the sender: segments leave no closer together than one segment takes at this rate on the line, cell
-    /// headers included. When absent, they leave as the windows allow.
+    /// headers included. When absent, segments leave as the windows allow.
     pub pacing_rate: Option<BitRate>,
     /// cwnd of a connection that has sent nothing, in segments.
     #[schemars(range(min = 1, max = 1000), extend("x-expect" = "a number of segments (1 to 1000)"))]
@@ -401,7 +401,7 @@ pub enum RttSampling {
     IncludeRetransmissions,
 }
 
-/// Backoff of the timeout.
+/// Growth of the retransmission timeout after repeated timeouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {

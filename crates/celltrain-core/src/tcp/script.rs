@@ -323,7 +323,7 @@ fn every_tcp_variant_and_cubic_have_a_test_script_for_every_situation() {
             missing.push(name);
         }
     }
-    assert!(missing.is_empty(), "missing or superfluous scripts: {missing:?}");
+    assert!(missing.is_empty(), "missing or superfluous test scripts: {missing:?}");
 }
 
 #[test]

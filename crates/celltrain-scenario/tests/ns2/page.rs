@@ -47,7 +47,9 @@ pub(super) fn verdict(page: &str, test: &Test) -> Verdict {
         ""
     });
     let rule = |name| RULES.iter().find(|rule| rule.name == name).unwrap_or_else(|| panic!("{name} is a rule"));
-    Verdict::Equal(names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()).map(rule).collect())
+    Verdict::Equal(
+        names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()).map(rule).collect(),
+    )
 }
 
 /// Returns the page with these verdicts.
@@ -70,7 +72,11 @@ pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> S
     };
     let mut rules = String::new();
     for rule in RULES {
-        let option = if rule.lists_losses() { "`lose` with the losses of the trace".into() } else { format!("`{}`", rule.options) };
+        let option = if rule.lists_losses() {
+            "`lose` with the losses of the trace".into()
+        } else {
+            format!("`{}`", rule.options)
+        };
         let Rule { name, does, source, .. } = rule;
         writeln!(rules, "| `{name}` | {does} | {option} | {} | {source} |", with_rule(rule)).unwrap();
     }

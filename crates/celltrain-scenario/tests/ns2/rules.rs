@@ -4,7 +4,7 @@ use super::suites::Test;
 
 /// A rule of ns-2.
 pub(super) struct Rule {
-    /// Its name on the page.
+    /// The rule's name on the page.
     pub(super) name: &'static str,
     /// Description of ns-2's behaviour.
     pub(super) does: &'static str,

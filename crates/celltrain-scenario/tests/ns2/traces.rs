@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(super) struct Packet {
     /// Time in seconds.
     pub(super) time: f64,
-    /// Its number modulo [`WRAP`]; for an acknowledgement, the number of the last packet that it covers.
+    /// The packet's number modulo [`WRAP`]; for an acknowledgement, the number of the last packet that it covers.
     pub(super) number: u64,
     /// True if it is lost there.
     pub(super) lost: bool,

@@ -101,7 +101,7 @@ class Comparison:
         more = f"mean excess over {self.names[0]}, seed by seed"
         columns = {
             "mean": Column("difference", "float64", "", more),
-            "low": Column("difference_low", "float64", "", "lower end of its 95 % interval"),
+            "low": Column("difference_low", "float64", "", "lower end of the mean's 95 % interval"),
             "high": Column("difference_high", "float64", "", "its upper end"),
         }
         measures = [measure.name for measure in self.measures] * len(cases)

@@ -25,7 +25,7 @@ pub struct Config {
     /// U: the target load as a fraction of the capacity left for ABR, 0.1 to 1. U times 1 + delta should not exceed 1,
     /// because loads up to that count as no overload.
     #[serde(default = "target_utilisation")]
-    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
+    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a share of the link rate (0.1 to 1)"))]
     pub target_utilisation: f64,
     /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets one
     /// rate per interval.

@@ -35,7 +35,7 @@ pub struct Config {
     pub b: f64,
     /// QDLF: queue drain limit factor, the lowest target load as a fraction of the available capacity, 0.1 to 1.
     #[serde(default = "qdlf")]
-    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
+    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a share of the link rate (0.1 to 1)"))]
     pub qdlf: f64,
     /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets one
     /// rate per interval.

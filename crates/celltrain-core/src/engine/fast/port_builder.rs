@@ -161,8 +161,8 @@ impl PortBuilder<'_> {
     fn memory_plan(&self, memory: MemoryIndex) -> (PortPlan, String) {
         let (name, ports) = (&self.network.memories[memory].name, self.plan.memories[memory].ports.len());
         let why = match ports {
-            1 => format!("it has memory {name} alone"),
-            ports => format!("it shares memory {name}, whose {ports} ports are settled together"),
+            1 => format!("the port is the only port of memory {name}"),
+            ports => format!("the port shares memory {name}, whose {ports} ports are computed together"),
         };
         (PortPlan::Memory, why)
     }

@@ -108,28 +108,28 @@ fn a_loss_rule_that_lists_packets_that_were_never_sent_is_reported() {
         (
             packets,
             LossPattern::Numbers(vec![100]),
-            "packet 100 of vc0 was never sent over it; vc0 sent 100 packets, numbers 0 to 99",
+            "packet 100 of vc0 was never sent over this link; vc0 sent 100 packets, numbers 0 to 99",
         ),
         (
             packets,
             LossPattern::Numbers(vec![101, 200]),
-            "packets 101 and 200 of vc0 were never sent over it; vc0 sent 100 packets, numbers 0 to 99",
+            "packets 101 and 200 of vc0 were never sent over this link; vc0 sent 100 packets, numbers 0 to 99",
         ),
         (
             packets,
             LossPattern::Numbers((100..150).collect()),
-            "packets 100, 101, 102 and 47 more of vc0 were never sent over it; vc0 sent 100 packets, numbers 0 to 99",
+            "packets 100, 101, 102 and 47 more of vc0 were never sent over this link; vc0 sent 100 packets, numbers 0 to 99",
         ),
         (
             cells,
             LossPattern::Numbers(vec![5000]),
-            "cell 5000 of vc0 was never sent over it; vc0 sent 1200 cells, numbers 0 to 1199",
+            "cell 5000 of vc0 was never sent over this link; vc0 sent 1200 cells, numbers 0 to 1199",
         ),
         (packets, every(99), ""),
-        (packets, every(100), "packet 100 of vc0 was never sent over it; vc0 sent 100 packets, numbers 0 to 99"),
+        (packets, every(100), "packet 100 of vc0 was never sent over this link; vc0 sent 100 packets, numbers 0 to 99"),
         (packets, byte(51_199, 1), ""),
-        (packets, byte(51_200, 1), "byte 51200 of vc0 was never sent over it; vc0 sent 51200 bytes"),
-        (packets, byte(51_199, 100), "byte 51199 of vc0 was sent over it 1 times, not 100"),
+        (packets, byte(51_200, 1), "byte 51200 of vc0 was never sent over this link; vc0 sent 51200 bytes"),
+        (packets, byte(51_199, 100), "byte 51199 of vc0 was sent over this link 1 times, not 100"),
         (packets, LossPattern::Probability(1e-9), ""),
     ];
     for (unit, pattern, expected) in cases {

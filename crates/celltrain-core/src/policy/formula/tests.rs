@@ -180,9 +180,9 @@ fn a_formula_that_uses_a_quantity_that_the_port_lacks_is_refused_with_its_key() 
         (
             formula("X <= R", &[("R", text("X * 0.9"))]),
             "constants.R",
-            "has X, which changes, but this is evaluated only once",
+            "has X, which changes, but this formula is evaluated only once",
         ),
-        (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already a name of the port's"),
+        (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already one of the port's variables"),
         (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "must be a name of state or vc_state"),
         (with(|c| c.on_cells = table(&[("sum_of", "X")])), "every", "is missing"),
         (with(|c| c.every = Some(3)), "every", "sets how often on_cells is evaluated, but there is no on_cells"),

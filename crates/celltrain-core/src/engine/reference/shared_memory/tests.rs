@@ -146,7 +146,7 @@ fn the_fast_engine_updates_all_ports_of_a_shared_memory_together() {
         assert_eq!(port.code == "memory", ports.contains(&port.link), "{port:?}");
     }
     let why = &explained[usize::from(ports[0])].why;
-    assert_eq!(why, "it shares memory memory, whose 2 ports are settled together");
+    assert_eq!(why, "the port shares memory memory, whose 2 ports are computed together");
     assert!(run(&network).memories.iter().all(|memory| memory.max_used_cells > 0));
 }
 

@@ -167,10 +167,14 @@ fn an_error_in_a_congestion_formula_names_its_place() {
     told(on_ack("rwnd", "1"), "on_ack.rwnd", "It must be cwnd, ssthresh or a name of state");
     let on_loss = table([&[], &[("cwnd", "acked")], &[]], &[]);
     told(on_loss, "on_loss.cwnd", "which is available only on_ack");
-    told(table([&[("cwnd", "1")], &[], &[]], &[("srtt", 0.0)]), "state.srtt", "is already a name of the sender's");
+    told(
+        table([&[("cwnd", "1")], &[], &[]], &[("srtt", 0.0)]),
+        "state.srtt",
+        "is already one of the sender's variables",
+    );
     told(Table::default(), "formula", "has no formula for cwnd or ssthresh");
     let start = Table { constants: [("a".into(), Start::Formula("cwnd".into()))].into(), ..on_ack("cwnd", "a") };
-    told(start, "constants.a", "which changes, but this is evaluated only once");
+    told(start, "constants.a", "which changes, but this formula is evaluated only once");
 
     let without = TcpOptions { congestion: Congestion::Formula, ..TcpOptions::default() };
     assert!(without.check()[0].problem.contains("is missing"));
