@@ -136,7 +136,9 @@ CAMPAIGNS = {
         formulas,
         10_000_000,
     ),
-    "fuzz": Campaign("the readers of files, COUNT seconds each (cargo-fuzz, nightly Rust)", "1 h", fuzz, count=600),
+    "fuzz": Campaign(
+        "fuzzes the readers of files for COUNT seconds each (cargo-fuzz, nightly Rust)", "1 h", fuzz, count=600
+    ),
     "hosted": Campaign(
         "both engines on random networks of real stacks, which must repeat themselves",
         "2 min",

@@ -228,7 +228,7 @@ def main() -> int:
         "--cross", action="append", default=[], metavar="QUESTION", help="first try all combinations of these choices"
     )
     parser.add_argument("--minutes", type=float, default=1e6, help="time after which the search ends")
-    parser.add_argument("--jobs", type=int, help="threads; one, or two while the machine is idle, when absent")
+    parser.add_argument("--jobs", type=int, help="threads; if absent one, or two while the machine is idle")
     parser.add_argument("--seed", type=int, default=1, help="of the sampler (1)")
     parser.add_argument("--confirm", action="store_true", help="run the best configurations again with other seeds")
     parser.add_argument("--selected", type=int, default=SELECTED, help=f"chosen among by other seeds ({SELECTED})")

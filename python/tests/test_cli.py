@@ -94,7 +94,7 @@ def test_the_run_command_shows_the_delay_of_files_on_request(celltrain, small):
     assert f"file delay  {delay['mean']:.4g} ms, mean of {delay['files']:,} files" in out
     assert "file delay, ms" in out
     small.write_text(small.read_text().replace("1kB", "10MB"))
-    assert "file delay  no file is complete" in celltrain("run", small).out
+    assert "file delay  no file transfer was completed" in celltrain("run", small).out
 
 
 def test_recording_and_writing_series_does_not_change_a_run(celltrain, small, tmp_path):

@@ -157,10 +157,10 @@ def test_a_formula_that_admits_into_an_empty_buffer_gets_no_warning(admit):
 @pytest.mark.parametrize(
     "policy, expected",
     [
-        (Student(), f"{EMPTY}; nothing was carried in lan-5: 1 of 1 run"),
-        (OnlyTagged(), "admits only tagged frames (CLP = 1) while the buffer is empty; nothing was carried in lan-5"),
+        (Student(), f"{EMPTY}; no data was delivered in lan-5: 1 of 1 run"),
+        (OnlyTagged(), "admits only tagged frames (CLP = 1) while the buffer is empty; no data was delivered in lan-5"),
         (OneAtATime(), f"refuses every frame {ONE}"),
-        (NeverOpens(), f"{EMPTY}; nothing was carried in lan-5"),
+        (NeverOpens(), f"{EMPTY}; no data was delivered in lan-5"),
     ],
 )
 def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, expected):
@@ -355,7 +355,7 @@ def test_a_report_begins_with_the_points_that_delivered_no_data(tmp_path):
         store = ct.sweep(base, over=over, seeds=2, measures=["efficiency", "fairness"], store=tmp_path / "store")
     report = ct.report(store)
     assert report.warnings[0] == (
-        "2 runs of 4 carried nothing, and fairness is undefined there; 1 point carries nothing with any seed, the first "
+        "2 runs of 4 carried nothing, and fairness is undefined there; 1 point delivers no data with any seed, the first "
         "R = -0.1: ignore their other measures"
     )
     fairness = store.summary(["fairness"]).to_pylist()

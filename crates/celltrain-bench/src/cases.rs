@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "long: the nightly job runs it"]
+    #[ignore = "slow; the nightly job runs this test"]
     fn every_benchmark_case_is_a_valid_scenario() {
         are_valid_scenarios(usize::MAX);
     }

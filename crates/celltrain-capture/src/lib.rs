@@ -146,7 +146,7 @@ pub struct SeenFrame<'a> {
 pub enum Place {
     /// The host that sends data.
     Sender,
-    /// The host that acknowledges it.
+    /// The host that acknowledges the data.
     Receiver,
 }
 

@@ -11,13 +11,13 @@ use crate::{Carries, Frame, Place};
 pub struct OwnPacket<'a> {
     /// The flow.
     pub flow: FlowIndex,
-    /// The VC that carries it.
+    /// The VC that carries the packet.
     pub vc: VcIndex,
     /// The number of its frame within its VC.
     pub frame: FrameNumber,
-    /// The end at which it was seen.
+    /// The end of the flow at which the packet was seen.
     pub at: Place,
-    /// True if it leaves that end.
+    /// True if the packet leaves this end of the flow.
     pub leaves: bool,
     /// The packet's number in the run.
     pub number: u64,

@@ -57,7 +57,7 @@ pub struct Tcp {
     pub receive_window: u64,
     /// True if the ends exchange selective acknowledgements.
     pub selective: bool,
-    /// True if they use explicit congestion notification.
+    /// True if both ends use explicit congestion notification.
     pub ecn: bool,
 }
 
@@ -112,7 +112,7 @@ pub enum Carries {
     Ack(Ack, SackBlocks),
     /// The first step of a handshake, from the sender to the receiver.
     Syn,
-    /// The answer to it.
+    /// The answer to a SYN.
     SynAck,
     /// A packet without a reply, from the sender to the receiver.
     Packet {
@@ -125,7 +125,7 @@ pub enum Carries {
     Own {
         /// The packet's number in the run.
         packet: u64,
-        /// True if it is on the VC of the flow's data.
+        /// True if the packet is on the VC of the flow's data.
         is_data: bool,
     },
 }
@@ -216,9 +216,10 @@ impl Wire {
                 Ok(self.tcp(frame, header, &options, &[]))
             }
             Carries::Syn | Carries::SynAck => Ok(self.handshake(frame, tcp)),
-            Carries::Packet { .. } | Carries::Own { .. } => {
-                Err(CaptureError::Refused(format!("{}: is TCP and sends no packets of another kind", connection.name)))
-            }
+            Carries::Packet { .. } | Carries::Own { .. } => Err(CaptureError::Refused(format!(
+                "{}: is a TCP flow, so it sends no packets without TCP",
+                connection.name
+            ))),
         }
     }
 
@@ -264,7 +265,8 @@ impl Wire {
     /// (`Aal5Options::packet_cells`).
     fn udp(&self, frame: &Frame, connection: &Connection) -> Result<Vec<u8>, CaptureError> {
         let Carries::Packet { number, bytes } = frame.carries else {
-            let problem = format!("{}: sends packets without acknowledgements, not TCP", connection.name);
+            let problem =
+                format!("{}: sends packets without acknowledgements, so it has no TCP packets", connection.name);
             return Err(CaptureError::Refused(problem));
         };
         self.fits(connection, bytes.saturating_add(UdpHeader::LEN as u64))?;

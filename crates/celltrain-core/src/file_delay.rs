@@ -51,7 +51,7 @@ impl Files {
     }
 }
 
-/// Statistics of D over several files, in milliseconds; `None` if no file is complete.
+/// Statistics of D over several files, in milliseconds; `None` if no file transfer was completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FileDelay {
     /// Mean.

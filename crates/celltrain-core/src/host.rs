@@ -100,7 +100,7 @@ pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
 pub struct Rate {
     /// Delay of its first tick.
     pub offset: Span,
-    /// Relative slowness; negative if it is fast.
+    /// Relative slowness of a clock; negative if the clock is fast.
     pub skew: f64,
 }
 

@@ -23,7 +23,7 @@ pub struct LossRule {
     /// The VC, which must cross the link. The link must not lead from a host to an edge device, which receives whole
     /// packets.
     pub vc: VcIndex,
-    /// The unit that it counts and loses.
+    /// Unit that the rule counts and loses: packets or cells.
     pub unit: LossUnit,
     /// Selects what is lost.
     pub pattern: LossPattern,
@@ -230,7 +230,7 @@ struct RuleState {
     count: u64,
     /// True in the bad state of a link with two states.
     is_bad: bool,
-    /// Number of packets or cells that it has selected so far.
+    /// Number of packets or cells that the rule has selected so far.
     selected: u64,
     /// Bytes of the flow up to the last one that came, if a byte is chosen.
     bytes: u64,

@@ -55,7 +55,7 @@ fn one() -> f64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkedAt {
-    /// When its last cell arrives, by the cells that it finds.
+    /// Marks when the last cell arrives, by the number of cells that are waiting.
     #[default]
     Enqueue,
     /// When its last cell starts to leave, by the cells that it leaves behind.

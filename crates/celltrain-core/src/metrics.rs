@@ -173,11 +173,11 @@ pub struct PortResult {
 pub struct MemoryResult {
     /// Its name.
     pub name: String,
-    /// Cells that fit into it.
+    /// Number of cells that fit into the memory.
     pub cells: u32,
     /// The largest number of cells that were ever in the memory.
     pub max_used_cells: u32,
-    /// Cells in it at the end.
+    /// Number of cells in the memory at the end.
     pub used_cells: u32,
     /// Distribution of the occupancy over the measured time.
     pub occupancy: OccupancyTimes,
@@ -201,7 +201,7 @@ pub struct Deadlock {
 pub struct PoolResult {
     /// Its name.
     pub name: String,
-    /// The side on which it is counted.
+    /// The side of the switch on which the pool's cells are counted.
     pub side: Side,
     /// The policy's name.
     pub policy: &'static str,
@@ -221,7 +221,7 @@ pub struct QueueResult {
     pub name: String,
     /// The name of the queue's pool; `None` without a memory. The cells are then not counted by queue.
     pub pool: Option<String>,
-    /// The side on which it is counted.
+    /// The side of the switch on which the queue's cells are counted.
     pub side: Side,
     /// Cells in the queue at the end, including those in its reserve and its headroom.
     pub cells: u32,

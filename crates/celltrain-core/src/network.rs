@@ -104,9 +104,9 @@ pub enum NodeKind {
 pub struct Link {
     /// The port's name in scenarios and results, for example `sw1->sw2`.
     pub name: String,
-    /// The node it leaves.
+    /// The node at the start of the link.
     pub from: NodeIndex,
-    /// The node it reaches.
+    /// The node at the end of the link.
     pub to: NodeIndex,
     /// Bits per second.
     pub rate: BitRate,
@@ -124,9 +124,9 @@ pub struct Link {
     pub marking: Option<MarkingConfig>,
     /// The packet buffer, if the link leads from an edge device into the ATM network.
     pub edge: Option<EdgeConfig>,
-    /// Cells and packets that it does not deliver.
+    /// Rules by which the link loses cells and packets.
     pub losses: Vec<LossRule>,
-    /// Packets that it delivers late.
+    /// Rules by which the link delivers packets late.
     pub late: Vec<DelayRule>,
 }
 
@@ -144,7 +144,7 @@ pub struct Vc {
     pub name: String,
     /// Its links.
     pub path: Vec<LinkIndex>,
-    /// The merge of which it is a branch, if any.
+    /// The merge of which the VC is a branch, if any.
     pub merge: Option<MergeIndex>,
     /// The network's guarantee to the VC, enforced at the switch at the end of its first link.
     pub contract: Option<Gfr>,

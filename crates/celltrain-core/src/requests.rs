@@ -42,7 +42,7 @@ pub struct Requests {
 pub struct Pair {
     /// The host that sends data.
     pub from: NodeIndex,
-    /// The host that receives it.
+    /// The host that receives the requested data.
     pub to: NodeIndex,
     /// One VC for each path of equal cost, at least one. A hash of the connection and the seed selects one.
     pub vcs: Vec<VcIndex>,

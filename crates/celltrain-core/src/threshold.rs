@@ -84,7 +84,7 @@ impl Threshold {
                     .into(),
             ),
             (Threshold::Percent(_) | Threshold::Below(_), None) => {
-                fault("counts from the buffer, so that must be a number of cells, not \"infinite\"".into())
+                fault("counts from the size of the buffer, which must be a number of cells, not \"infinite\"".into())
             }
             (Threshold::Whole(cells @ 2..) | Threshold::Cells(cells), Some(k)) if cells > k => {
                 fault(format!("is above the buffer of {k} cells; a threshold is at most the buffer"))
@@ -139,7 +139,7 @@ impl FromStr for Threshold {
         match (below, bare) {
             (true, _) => Ok(Threshold::Below(cells)),
             (false, Some(_)) => Ok(Threshold::Cells(cells)),
-            (false, None) => Err(format!("lacks a unit; write \"{cells} cells\", or a number without quotes")),
+            (false, None) => Err(format!("lacks a unit; write \"{cells} cells\", or the number without quotes")),
         }
     }
 }
@@ -152,7 +152,7 @@ fn decimal(text: &str) -> Option<f64> {
 }
 
 fn more_than_any_buffer() -> String {
-    format!("is more than any buffer, {} cells", u32::MAX)
+    format!("exceeds the largest buffer, {} cells", u32::MAX)
 }
 
 impl fmt::Display for Threshold {
@@ -338,8 +338,8 @@ mod tests {
         for number in each(json!([-1, -0.1, 1.9, 800.5, true])) {
             assert_eq!(read(number).unwrap_err(), format!("is not {EXPECTED}"));
         }
-        assert!(read(json!(4_294_967_296_u64)).unwrap_err().contains("is more than any buffer"));
-        assert!(read(json!(1e300)).unwrap_err().contains("is more than any buffer"));
+        assert!(read(json!(4_294_967_296_u64)).unwrap_err().contains("exceeds the largest buffer"));
+        assert!(read(json!(1e300)).unwrap_err().contains("exceeds the largest buffer"));
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl<'a> Emulation<'a> {
         simulation: &mut HostedSimulation<'_, '_, P>,
         control: &Control,
     ) -> Result<Lateness, EmulationError> {
-        // Without it, the kernel may wake the thread 50 us late.
+        // Without a fixed priority, the kernel may wake the thread 50 us late.
         set_current_timer_slack(NonZeroU64::new(1)).map_err(io::Error::from)?;
         let (clock, mut end) = (simulation.clock(), simulation.end());
         simulation.end_at((simulation.now() + clock.span(AHEAD)).min(end));

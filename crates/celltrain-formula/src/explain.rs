@@ -130,7 +130,7 @@ impl<'a> Evaluator<'a> {
         match self.vocabulary.find(name).map(|word| word.meaning) {
             Some(Meaning::Constant(value)) => value,
             Some(Meaning::Register(register) | Meaning::ByVc { register, .. }) => self.registers[usize::from(register)],
-            Some(Meaning::NotHere(_)) | None => unreachable!("a checked text uses known names only"),
+            Some(Meaning::NotHere(_)) | None => unreachable!("a checked formula uses only known names"),
         }
     }
 
@@ -162,10 +162,10 @@ impl<'a> Evaluator<'a> {
             }
             Function::Random => (self.draw)(),
             Function::Sum => {
-                let Node::Name(name) = &parts[0].node else { unreachable!("a checked sum is of a name") };
+                let Node::Name(name) = &parts[0].node else { unreachable!("a checked formula sums only a name") };
                 let word = self.vocabulary.find(name);
                 let Some(Meaning::ByVc { sum, .. }) = word.map(|word| word.meaning) else {
-                    unreachable!("a checked sum is of a name by VC")
+                    unreachable!("a checked formula sums only values by VC")
                 };
                 sum
             }

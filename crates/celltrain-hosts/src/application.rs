@@ -21,7 +21,7 @@ pub enum Application {
 pub struct Source {
     application: Application,
     written: u64,
-    /// Number of bytes that it wants to have written by now.
+    /// Number of bytes that the application wants to have written by now.
     wanted: u64,
     /// End of the pause.
     next: Option<Duration>,

@@ -1,6 +1,6 @@
 //! Random hosted networks: both engines agree on every packet, and packets are conserved.
 //!
-//! `make campaign NAME=hosted COUNT=1000` runs more of them.
+//! `make campaign NAME=hosted COUNT=1000` runs more of these tests.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -11,9 +11,9 @@ pub struct Measure<T> {
     pub unit: &'static str,
     /// Meaning, in one line.
     pub meaning: &'static str,
-    /// How it is shown in printed tables.
+    /// How the measure is shown in printed tables.
     pub printed: Printed,
-    /// True if an answer has it only on request.
+    /// True if an answer contains the measure only on request.
     pub on_request: bool,
     /// Accessor that reads the measure's value from a row.
     pub value: Accessor<T>,
@@ -48,7 +48,7 @@ pub enum When {
 pub struct Printed {
     /// Heading of its column, or label of its line.
     pub heading: &'static str,
-    /// Rule for showing it.
+    /// Rule for showing the measure.
     pub when: When,
 }
 

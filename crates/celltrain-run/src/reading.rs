@@ -10,7 +10,7 @@ use crate::memory::{Machine, MemoryEstimate};
 /// The result of reading a scenario whose run must fit into memory.
 #[derive(Clone, Debug)]
 pub struct Estimated {
-    /// The result of reading it.
+    /// The result of reading the scenario.
     pub reading: Reading,
     /// Memory estimate for a run, if the scenario has no other faults.
     pub memory: Option<MemoryEstimate>,

@@ -53,7 +53,7 @@ pub(crate) fn resolve(
             };
             if is_random && losses.iter().any(twice) {
                 let vc = &channels.vcs[vc].name;
-                scope.refuse(format!("gives VC {vc} a second probability for {}; keep one", unit.name()));
+                scope.refuse(format!("gives VC {vc} a second probability for {}; keep only one rule", unit.name()));
             } else {
                 losses.push(rule);
             }
@@ -108,7 +108,9 @@ fn loss(
     let graph = &layout.graph;
     if graph.nodes[graph.links[link].to].kind == NodeKind::EdgeDevice && channels.vcs[vc].path[0] == link {
         let next = channels.vcs[vc].path.get(1).map_or("the next link", |&next| &graph.links[next].name);
-        scope.refuse(format!("is on a link that hands whole packets to an edge device; use {next}"));
+        scope.refuse(format!(
+            "is on a link that carries whole packets to an edge device; write the rule for {next}"
+        ));
         return None;
     }
     Some(LossRule { vc, unit, pattern })

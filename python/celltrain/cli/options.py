@@ -226,14 +226,14 @@ FirstSeed = Annotated[
 ]
 _NAMES = "Names in the table and the figure, separated by commas; or repeat the option, with one name each."
 Names = Annotated[list[str] | None, option("NAMES", _NAMES, panel=OUTPUT)]
-_MEASURES = "Measures, separated by commas; see: celltrain list measures."
+_MEASURES = "Measures to show, separated by commas; see: celltrain list measures."
 _USUAL: dict[str, Any] = {"default": "efficiency,fairness", "autocompletion": complete_measures}
 Measures = Annotated[list[str] | None, option("NAMES", _MEASURES, panel=ENSEMBLE, **_USUAL)]
 Labels = Annotated[
     list[str] | None,
     option("PATH=TEXT", "Call this measure or axis TEXT in tables and figures. May be repeated.", panel=OUTPUT),
 ]
-_JOBS = "Threads; one for each core by default."
+_JOBS = "Number of threads; by default, one for each core."
 Jobs = Annotated[int | None, option("N", _JOBS, "--jobs", "--threads", panel=ENSEMBLE, parser=whole(1, MOST_JOBS))]
 Style = Annotated[
     str | None,

@@ -272,7 +272,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     if fairness is not None and max_min is not None and abs(max_min - fairness) > 1e-9:
         yield Line(text=f"fairness    {share(max_min)} of max-min shares")
     if (delay := result.file_delay_ms) is not None:
-        mean = "no file is complete"
+        mean = "no file transfer was completed"
         if delay["mean"] is not None:
             mean = f"{delay['mean']:.4g} ms, mean of {delay['files']:,} files"
         yield Line(text=f"file delay  {mean}")

@@ -278,7 +278,7 @@ def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str
     text = f"{count} of {int((~np.isnan(carried)).sum()):,} carried nothing, and fairness is undefined there"
     if points := runs.points[dead].tolist():
         first = _point(plan, points[0])
-        carry = "point carries nothing with any seed" if len(points) == 1 else "points carry nothing with any seed"
+        carry = "point delivers no data with any seed" if len(points) == 1 else "points deliver no data with any seed"
         text += f"; {len(points):,} {carry}{f', the first {first}' if first else ''}: ignore their other measures"
     yield text
 

@@ -116,7 +116,7 @@ fn a_capture_of_one_host_has_the_link_type_raw_ip_and_a_capture_of_several_hosts
     let (one, several) = (read(&one), read(&ip().finish().expect("writing to memory cannot fail")));
     assert_eq!(one.interfaces[0].0, 101);
     assert_eq!(several.interfaces[0].0, 0);
-    // The SYN as it leaves.
+    // The SYN as the sender sends it.
     assert_eq!(one.packets[0].bytes, several.packets[0].bytes);
 }
 
@@ -459,10 +459,13 @@ fn packets_and_hosts_that_a_capture_file_cannot_express_are_refused_with_a_messa
     );
     assert_eq!(
         refusal(at_hosts.frame(&seen(0, Place::Sender, packet(0, 1)))),
-        "tcp1: is TCP and sends no packets of another kind"
+        "tcp1: is a TCP flow, so it sends no packets without TCP"
     );
     let udp = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
-    assert_eq!(refusal(udp.pdu(&data(0, 0, 1))), "cbr1: sends packets without acknowledgements, not TCP");
+    assert_eq!(
+        refusal(udp.pdu(&data(0, 0, 1))),
+        "cbr1: sends packets without acknowledgements, so it has no TCP packets"
+    );
     assert!(refusal(udp.pdu(&packet(0, u64::MAX))).starts_with("cbr1: its packets of"));
 
     let mut at_ports = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());

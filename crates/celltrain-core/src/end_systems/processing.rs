@@ -30,7 +30,7 @@ struct Host {
     rng: Stream,
     /// Time at which the host will have finished all its packets.
     free: Time,
-    /// Packets, each with the time at which it is finished.
+    /// Packets, each with the time at which its processing ends.
     packets: VecDeque<(Time, Departure)>,
 }
 

@@ -83,7 +83,7 @@ enum Obstacle {
 pub struct Removal {
     /// Queue of the removed cell, which is on the egress side.
     pub queue: QueueIndex,
-    /// The end of the queue from which it is removed.
+    /// The end of the queue from which the cell is removed.
     pub end: QueueEnd,
 }
 

@@ -12,7 +12,7 @@ use crate::index::LinkIndex;
 pub struct MemoryConfig {
     /// The memory's name in scenarios and results.
     pub name: String,
-    /// Cells that fit into it.
+    /// Number of cells that fit into the memory.
     pub cells: u32,
     /// The output ports whose waiting cells it holds: links that leave one switch.
     pub ports: Vec<LinkIndex>,
@@ -45,7 +45,7 @@ pub enum Pauses {
 pub struct PoolConfig {
     /// The pool's name in scenarios and results.
     pub name: String,
-    /// The side on which it is counted.
+    /// The side of the switch on which the pool's cells are counted.
     pub side: Side,
     /// B: cells of the pool's shared part.
     pub cells: u32,

@@ -64,7 +64,7 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("priority", Unit::NONE, "the priority of the arriving cell"), Some(PRIORITY)),
 ];
 
-/// A pool, if it is known.
+/// A pool, if its size is known.
 struct AtPool {
     cells: u32,
     queues: Option<usize>,

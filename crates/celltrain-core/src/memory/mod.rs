@@ -110,7 +110,7 @@ registry! {
 
 /// The settings of a policy, implemented by each `Config`.
 pub trait Configure {
-    /// The policy that it configures.
+    /// The policy that these settings configure.
     type Policy: MemoryPolicy + 'static;
 
     /// Returns whether the policy removes waiting cells. If so, its pool is on the egress side, and its ports are first
@@ -235,7 +235,7 @@ pub enum Verdict {
 pub struct PushOut {
     /// Queue that loses a cell; it holds a cell of the shared part.
     pub queue: PoolQueue,
-    /// The end of the queue from which it is removed.
+    /// The end of the queue from which the cell is removed.
     pub end: QueueEnd,
 }
 

@@ -62,7 +62,7 @@ pub(super) fn check_threshold(threshold: Threshold, capacity: Option<u32>) -> Ve
         None => vec![Fault::new(
             "threshold",
             threshold.written(),
-            "belongs to a formula that needs the buffer's size, so that must be a number of cells, not \"infinite\"",
+            "belongs to a formula that uses the size of the buffer, which must be a number of cells, not \"infinite\"",
         )],
     }
 }

@@ -17,7 +17,7 @@ use crate::units::{Clock, Duration, Span, Time};
 pub(crate) struct Opening {
     pub(crate) pair: PairIndex,
     pub(crate) bytes: u64,
-    /// Number of the query that it answers, if it answers one.
+    /// Number of the query that the request answers, if it is an answer.
     pub(crate) query: Option<u32>,
 }
 

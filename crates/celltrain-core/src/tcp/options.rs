@@ -345,10 +345,10 @@ pub enum AfterIdle {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutOfOrder {
-    /// Keeps them until the gap is filled.
+    /// Keeps segments beyond a gap until the gap is filled.
     #[default]
     Keep,
-    /// Discards them; the sender sends them again.
+    /// Discards segments beyond a gap; the sender sends them again.
     Discard,
 }
 
@@ -541,7 +541,7 @@ pub enum LimitedTransmit {
     /// Nothing.
     #[default]
     Off,
-    /// A segment each, if it was not sent before (RFC 3042).
+    /// Each duplicate sends a segment that was not sent before (RFC 3042).
     On,
     /// The next segment each, even if it was sent before a timeout, as in ns-2.
     Any,

@@ -377,7 +377,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
     };
     let duration = celltrain_core::units::Duration { picoseconds: drawn.duration };
     let trace = match &drawn.step {
-        // A step that is too short is refused in words.
+        // A step that is too short is refused with a message.
         Some(step) => Trace::new(duration, &["queue".into()], Some(step), None).unwrap_or_default(),
         None => None,
     };

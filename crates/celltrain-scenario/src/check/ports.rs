@@ -450,7 +450,8 @@ fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mu
             1 => String::new(),
             n => format!(" and {} more", n.saturating_sub(1)),
         };
-        let problem = format!("has no value for \"{first}\"{others}, which cross {link}; name them, or write default");
+        let problem =
+            format!("has no value for \"{first}\"{others}, which cross {link}; give each VC a value, or write default");
         scope.at(key).once(|scope| scope.refuse(problem));
     }
     all

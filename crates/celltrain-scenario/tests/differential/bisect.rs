@@ -39,7 +39,7 @@ struct Difference {
     /// The first event that differs, with the event of its frame before it. If it is not known, all events at that
     /// instant, at that port if it is known.
     events: Vec<String>,
-    /// All of it, with both histories.
+    /// The whole difference, with both histories.
     text: String,
 }
 

@@ -108,11 +108,11 @@ fn plan(count: u64, seed: u64) -> Vec<Case> {
 #[derive(Default)]
 struct Reached {
     networks: u64,
-    /// The fastest of them, fastest first.
+    /// The fastest of these networks, fastest first.
     fastest: Vec<Example>,
 }
 
-/// A network, how long it takes, and all that it reaches.
+/// A network, the time that it takes, and the situations that it reaches.
 #[derive(Clone)]
 struct Example {
     case: Case,

@@ -105,7 +105,7 @@ fn native_policies_and_the_same_policies_as_formulas_agree_at_the_start_of_shipp
 }
 
 #[test]
-#[ignore = "long: the nightly job runs it"]
+#[ignore = "slow; the nightly job runs this test"]
 fn native_policies_agree_with_the_same_policies_as_formulas_in_shipped_scenarios() {
     policies_are_the_same_up_to(Duration::from_microseconds(1_000_000));
 }

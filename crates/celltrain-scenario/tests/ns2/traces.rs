@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// A packet where it is traced.
+/// A packet at the place where ns-2 traces it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Packet {
     /// Time in seconds.
     pub(super) time: f64,
     /// The packet's number modulo [`WRAP`]; for an acknowledgement, the number of the last packet that it covers.
     pub(super) number: u64,
-    /// True if it is lost there.
+    /// True if the packet is lost at that place.
     pub(super) lost: bool,
 }
 

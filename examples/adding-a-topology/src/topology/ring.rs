@@ -51,7 +51,7 @@ impl Configure for Config {
 
     fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         if self.reach >= self.switches {
-            let problem = format!("leads round the ring of {} switches; it must be below that", self.switches);
+            let problem = format!("leads around the whole ring of {} switches; it must be smaller", self.switches);
             scope.at("reach").refuse_value(self.reach, problem);
         }
         check_rate("link_rate", self.link_rate, scope);

@@ -114,7 +114,7 @@ class Pictured:
             values = np.array(told.pop("values"), np.float64)
             found = cls(**told, conditions=conditions, measures=measures, values=values)
         except (OSError, ValueError, TypeError, KeyError):
-            problem = f"has no readable {FILE}; name a folder that celltrain compare --out wrote"
+            problem = f"contains no readable {FILE}; name a folder that celltrain compare --out wrote"
             raise InputError.of_option("DIR", shown(folder), problem) from None
         known = [*(one.name for one in measures), *(axis.name for axis in conditions)]
         own = checked_labels(labels or {}, known)
@@ -176,7 +176,7 @@ class Pictured:
             limits = [(self.means[i], *bounds(self.measures[i].name)) for i in measures]
             is_cut = any(bool((own.low < low).any() or (own.high > high).any()) for own, low, high in limits)
             within = f"{shown(self.scenario)}: " if self.scenario else ""
-            cut = ", cut at impossible values" if is_cut else ""
+            cut = ", with intervals cut at impossible values" if is_cut else ""
             lines.append(f"{within}means of {self.seeds:,} seeds; bars: 95 % intervals{cut}")
         return lines
 

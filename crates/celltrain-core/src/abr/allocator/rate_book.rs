@@ -320,7 +320,10 @@ mod tests {
         let mut rm = brm(C);
         book.on_backward_rm(Label::new(0), Time(last + 2), 0, &mut rm);
         assert_eq!([last - 1, last, last + 1].map(|number| book.counts_of(Some(number)).active), [0, 1, 0]);
-        assert!(book.ahead.is_empty() && book.ahead.capacity() == 2, "one entry a VC, made at the start");
+        assert!(
+            book.ahead.is_empty() && book.ahead.capacity() == 2,
+            "there is one entry for each VC, created at the start"
+        );
     }
 
     #[test]

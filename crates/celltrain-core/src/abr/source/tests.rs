@@ -199,7 +199,7 @@ proptest! {
                 let Some(kind) = oracle.next_kind(start, data_waits) else { break };
                 oracle.sent(start, kind);
                 since_forward = if kind == Kind::ForwardRm { 0 } else { since_forward + 1 };
-                prop_assert!(since_forward < parameters.nrm, "a forward RM cell for each Nrm cells");
+                prop_assert!(since_forward < parameters.nrm, "one forward RM cell is sent for each Nrm cells");
             }
             loop {
                 let start = ahead.next_departure().max(now);

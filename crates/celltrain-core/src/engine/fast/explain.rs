@@ -10,7 +10,7 @@ use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::LinkIndex;
 use crate::network::{Network, Next};
 
-/// A port's implementation and the reason for it, in words.
+/// A port's implementation and the reason for the choice, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortExplanation {
     /// The port's link.
@@ -19,7 +19,7 @@ pub struct PortExplanation {
     pub code: &'static str,
     /// The methods by which the port processes several cells at once.
     pub details: Vec<&'static str>,
-    /// The reason for choosing it.
+    /// The reason for choosing this implementation.
     pub why: String,
     /// The names of the ports and hosts that the port's cells reach next.
     pub feeds: Vec<String>,

@@ -236,7 +236,7 @@ impl PortBuilder<'_> {
         self.network.marker(link).or_else(|| self.rate_control.marks_above(link).map(Marker::of_every_cell))
     }
 
-    /// Adds the first port of a memory, which settles all of them.
+    /// Adds the first port of a memory, which determines all ports of the memory.
     fn add_memory(&self, set: &mut PortSet, memory: MemoryIndex) -> Result<(), Interrupted> {
         let Self { network, routing, times, .. } = self;
         let MemoryPlan { ports, upstream, .. } = &self.plan.memories[memory];
@@ -398,7 +398,7 @@ pub(super) struct PortSet {
     pub(super) ports: TiVec<PortIndex, ContendedPort>,
     pub(super) links: Links,
     pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
-    /// The implementation of each port, and the reason for it.
+    /// The implementation of each port, and the reason for the choice.
     pub(super) plans: TiVec<PortIndex, (PortPlan, String)>,
 }
 

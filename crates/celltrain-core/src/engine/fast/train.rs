@@ -184,7 +184,7 @@ impl TrainIngress {
 pub(super) struct InputArrival(u128);
 
 impl InputArrival {
-    /// An empty place; it sorts after all arrivals.
+    /// An empty place in the list, which sorts after all arrivals.
     const NONE: InputArrival = InputArrival(u128::MAX);
 
     pub(super) fn new(time: Time, input: u32) -> Self {

@@ -162,7 +162,7 @@ pub struct Set {
 pub struct NewAck {
     /// Arrival time.
     pub now: Time,
-    /// Number of segments it acknowledges.
+    /// Number of segments that this acknowledgement acknowledges.
     pub acked: f64,
     /// cwnd, in segments; at least ssthresh.
     pub cwnd: f64,

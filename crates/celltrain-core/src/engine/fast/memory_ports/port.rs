@@ -218,7 +218,7 @@ impl PortQueue for MemoryPort {
 
     fn end(&self) -> PortEnd {
         let state = self.admission.port_state(&self.counts.per_vc, self.tracker.max_queue());
-        // No departure is known before it happens.
+        // No departure is known before the cell departs.
         PortEnd { state, leave_later: TiVec::new() }
     }
 }
