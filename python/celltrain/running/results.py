@@ -236,7 +236,7 @@ class RunResult(Carded):
     tcp: str
     """The TCP of the flows, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
     engine: str
-    """The engine that ran it."""
+    """The engine that executed the run."""
     duration_s: float
     """Simulated seconds."""
     efficiency: float

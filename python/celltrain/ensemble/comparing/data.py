@@ -141,7 +141,7 @@ class Comparison:
 
 #: Measures that count formula results that were not numbers.
 REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
-#: Measures in addition to the requested ones.
+#: Measures that are added to the requested ones.
 ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
 #: With fewer seeds, an interval can be so wide that it includes impossible values, such as a fraction above 1.
 FEWEST_SEEDS = 5

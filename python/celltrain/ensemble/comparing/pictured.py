@@ -49,7 +49,7 @@ class Condition:
     count: int
     """Number of values."""
     label: str = ""
-    """The user's label; empty if it is made of the name."""
+    """The user's label; empty if the label is made from the name."""
 
 
 @dataclass(frozen=True, kw_only=True)
