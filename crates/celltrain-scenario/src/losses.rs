@@ -108,9 +108,7 @@ fn loss(
     let graph = &layout.graph;
     if graph.nodes[graph.links[link].to].kind == NodeKind::EdgeDevice && channels.vcs[vc].path[0] == link {
         let next = channels.vcs[vc].path.get(1).map_or("the next link", |&next| &graph.links[next].name);
-        scope.refuse(format!(
-            "is on a link that carries whole packets to an edge device; write the rule for {next}"
-        ));
+        scope.refuse(format!("is on a link that carries whole packets to an edge device; write the rule for {next}"));
         return None;
     }
     Some(LossRule { vc, unit, pattern })

@@ -238,7 +238,11 @@ mod tests {
         assert_eq!(after(EstimateForgotten::Never, 9), (3, 8));
         assert_eq!(after(EstimateForgotten::AtFourthTimeout, 3), (3, 8));
         assert_eq!(after(EstimateForgotten::AtFourthTimeout, 4), (3, 15));
-        assert_eq!(after(EstimateForgotten::AtEachTimeout, 1), (30, 15), "the initial timeout, then the first sample");
+        assert_eq!(
+            after(EstimateForgotten::AtEachTimeout, 1),
+            (30, 15),
+            "the timer uses the initial timeout until the first sample"
+        );
     }
 
     #[test]
