@@ -198,7 +198,7 @@ def test_axes_and_measures_in_a_report_have_readable_labels_by_default(tmp_path)
     text = report.html()
     shown = re.sub(r"<details>.*?</details>|<[^>]+>|<!--.*?-->", " ", text, flags=re.DOTALL)
     assert "`" not in shown
-    assert "it moves most with buffer" in shown and "largest queue of bottleneck: means from" in shown
+    assert "the measure depends most on buffer" in shown and "largest queue of bottleneck: means from" in shown
     heads = re.findall(r'<button type="button">(.*?)</button>', text)
     assert {"policy", "buffer", "largest queue of bottleneck (cells)", "timeouts of all flows"} <= set(heads)
     assert not any("." in head for head in heads)
