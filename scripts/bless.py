@@ -45,7 +45,7 @@ STEPS = [
     Step(cause="plans: their JSON Schema", command=script("plan_schema")),
     Step(
         cause="formulas: names and functions on their page",
-        command=cargo("--lib", "the_page_lists"),
+        command=cargo("--lib", "the_page_about_formulas_lists"),
         may_fail=True,
     ),
     Step(
