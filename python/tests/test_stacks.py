@@ -12,6 +12,7 @@ from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
 from celltrain.model.network import network
+from celltrain.model.policy_files import stack_of_class
 
 #: Two connections of smoltcp share a switch with one of the simulator's own TCP.
 MIXED = ct.n_source(
@@ -410,7 +411,7 @@ def test_an_exception_in_a_python_stack_ends_the_run_and_names_the_call(stack, w
     assert ct.run(hosting(CountsHeaders(header=0))).efficiency > 0
 
 
-def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(celltrain, tmp_path, monkeypatch):
+def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(tmp_path, monkeypatch):
     long = hosting(Measured(mss=1460))
     assert long.to_dict()["stack"]["python"]["mss"] == "1460B"
     assert hosting(Measured()).to_dict()["stack"]["python"]["mss"] == "1000B"
@@ -421,8 +422,8 @@ def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(cellt
     own.write_text("import celltrain as ct\n\n\nclass Own(ct.Stack):\n    mss = 900\n" + METHODS)
     monkeypatch.setenv("CELLTRAIN_POLICIES", "ownstack")
     monkeypatch.chdir(tmp_path)
-    answer = celltrain("run", "lan-epd", "--set", "stack=ownstack.py:Own", "--set", "duration=1ms", "--json").json
-    assert answer["scenario"]["stack"]["python"]["mss"] == "900B"
+    named = stack_of_class("ownstack.py:Own", tmp_path, ())
+    assert named == ("Own", {"python": {"class": "ownstack:Own", "mss": "900B"}})
 
 
 def test_an_interrupted_endless_loop_of_a_python_stack_is_named_with_its_line():
