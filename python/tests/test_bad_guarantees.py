@@ -69,7 +69,7 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
         ),
         (
             guaranteed(contract("tcp1", mcr="80Mbps", mfs=23), contract("tcp2", mcr="80Mbps", mfs=23)),
-            ["160Mbps in all over sw1->sw2, which has 149.76Mbps", "the sum of mcr must not be above it"],
+            ["160Mbps to VCs on sw1->sw2, which has only 149.76Mbps", "the sum of mcr must not exceed this rate"],
         ),
         (
             guaranteed(contract("tcp1", mcr="20Mbps", mfs=23, mbs=45)),

@@ -226,7 +226,7 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "nrm = 32",
             'mcr = "60Mbps"',
             21,
-            "vc promises VCs 180Mbps in all over sw1->sw2, which has 155.52Mbps; the sum of mcr must not be above it",
+            "vc guarantees 180Mbps to VCs on sw1->sw2, which has only 155.52Mbps; the sum of mcr must not exceed this rate",
         ),
         (
             INTERNETWORK,
@@ -339,7 +339,7 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "buffer = 500",
             "buffer = 5",
             9,
-            'edge."*".buffer = 5 is smaller than a packet of 12 cells; the buffer of an edge device holds at least one',
+            'edge."*".buffer = 5 is smaller than a packet of 12 cells; the buffer of an edge device must hold at least one packet',
         ),
         (INTERNETWORK, "buffer = 500", "buffer = 0", 9, 'edge."*".buffer = 0 is not a whole number (1 to 4294967295)'),
         (
@@ -369,7 +369,7 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "[vc.tcp1-3.abr]",
             "[vc.tcp1-acks.abr]",
             21,
-            "vc.tcp1-acks.abr is for both directions: write it for the VC of the data, [vc.tcp1.abr]",
+            "vc.tcp1-acks.abr controls both directions: write the table for the VC of the data, [vc.tcp1.abr]",
         ),
         (
             INTERNETWORK,

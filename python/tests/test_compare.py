@@ -198,7 +198,7 @@ def test_a_comparison_warns_if_different_seeds_gave_the_same_run():
     """With a single flow and EPD, cells never contend, so nothing is random."""
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.Epd(), duration="50ms")
     with pytest.warns(
-        ct.CelltrainWarning, match="3 seeds hardly change .*: the interval says nothing about other starts"
+        ct.CelltrainWarning, match="3 seeds hardly change .*: the interval does not cover other start times"
     ):
         compared = ct.compare(lan, seeds=3, measures=["efficiency"])
     assert len(set(compared.fingerprints.ravel())) == 1
@@ -315,7 +315,7 @@ def test_options_for_single_runs_are_refused_if_several_seeds_are_run(celltrain,
         (["lan-epd", "--measures", "ports.nowhere.lost_cells"], "is not a measure of these runs"),
         (
             ["lan-epd", "lan-fba", "--names", "A"],
-            "--names = A is 1 name for 2 scenarios; give one for each; commas separate names",
+            "--names = A is 1 name for 2 scenarios; give one name for each scenario; commas separate names",
         ),
         (["lan-epd", "--plot", "figure.jpg"], "Cannot draw figure.jpg: use .svg, .pdf or .png."),
         (

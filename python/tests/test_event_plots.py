@@ -221,7 +221,9 @@ def test_by_default_event_plots_show_the_connection_with_the_longest_pause_in_se
     told = celltrain("plot", "sequence", out)
     worst = told.out.partition(" ")[0]
     assert counts[worst] == max(counts.values(), default=0)
-    assert told.out.startswith(f"{worst} retransmitted most of all; for another, add --flow NAME\n")
+    assert told.out.startswith(
+        f"{worst} retransmitted the most, so this flow is drawn; to draw another flow, add --flow NAME\n"
+    )
     answer = json.loads(celltrain("plot", "ladder", out, "--json").out)
     assert answer["flow"] in ct.read_events(out)["cells"]["vc"].to_pylist()
 

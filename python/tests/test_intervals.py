@@ -53,7 +53,7 @@ def test_error_bars_of_a_comparison_stay_within_the_bounds_of_the_measure() -> N
     assert figure.get_suptitle().splitlines() == [
         "TCP: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)",
         "set: duration = 2 s",
-        "lan-tail-drop: means of 3 seeds; bars: 95 % intervals, with intervals cut at impossible values",
+        "lan-tail-drop: means of 3 seeds; bars: 95 % intervals, cut at impossible values",
     ]
     for axes, measure in zip(figure.axes, (fairness, goodput), strict=True):
         low, high = bounds(compared.measures[measure].name)

@@ -46,7 +46,7 @@ def test_a_packet_that_overtakes_others_causes_a_retransmission_although_no_pack
 
 
 def test_a_rule_that_delays_a_packet_that_is_never_sent_is_reported_after_the_run() -> None:
-    words = "a delay on source1->sw1 did not happen: packet 100000 of tcp1 was never sent over it"
+    words = "a delay on source1->sw1 did not happen: packet 100000 of tcp1 was never sent over this link"
     with pytest.warns(ct.CelltrainWarning, match=words):
         ct.run(delayed({"flow": "tcp1", "packets": [100_000], "by": "1ms"}))
 

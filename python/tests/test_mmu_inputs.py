@@ -497,7 +497,7 @@ def test_a_message_about_a_switch_file_that_cannot_be_used_names_the_line(name, 
         ('generation = "th5"', "", []),
         ("dynamic_th = 0", "dynamic_th = 99", ["dynamic_th = 99"]),
         ("dynamic_th = 0", "dynamic_th =", ["switch.toml"]),
-        ('"Ethernet0 to Ethernet760 by 8"', '"Ethernet0 to Ethernet760 by 8", "Ethernet8"', ["Ethernet8 is in two places"]),
+        ('"Ethernet0 to Ethernet760 by 8"', '"Ethernet0 to Ethernet760 by 8", "Ethernet8"', ["Ethernet8 appears in two places"]),
         ('"Ethernet0 to Ethernet760 by 8"', '"Ethernet0 to Ethernet99999 by 1"', ["more than 4096 ports"]),
     ],
 )  # fmt: skip

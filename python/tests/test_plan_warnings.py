@@ -225,9 +225,7 @@ def test_points_whose_seeds_differ_little_are_reported_after_a_sweep_and_in_the_
     text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
     plan, store = planned(tmp_path, text), tmp_path / "store"
     plan.write_text(plan.read_text().replace("seeds = 2", "seeds = 5"))
-    told = (
-        "5 seeds hardly change 1 of 2 points, such as tcp.vanilla.tick_phase = common: the interval says nothing about"
-    )
+    told = "5 seeds hardly change 1 of 2 points, such as tcp.vanilla.tick_phase = common: the interval does not cover"
     assert celltrain("sweep", plan, "--store", store).err.count(told) == 1
     assert celltrain("report", store).err.count(told) == 1
 

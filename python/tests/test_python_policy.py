@@ -86,7 +86,7 @@ def test_a_policy_class_gives_the_run_of_the_equivalent_formula_on_both_engines(
     "policy, words",
     [
         (Raises(), ["Raises.admit(view, ", " for tcp", " at sw1->sw2, 0.0", "ZeroDivisionError: division by zero"]),
-        (ReturnsNone(), ["ReturnsNone.admit(view, ", "it returned NoneType, but must return True or False"]),
+        (ReturnsNone(), ["ReturnsNone.admit(view, ", "admit returned NoneType, but must return True or False"]),
     ],
 )
 @pytest.mark.parametrize("engine", ["fast", "reference"])

@@ -498,13 +498,13 @@ def test_the_traceback_of_a_python_stack_begins_at_the_code_of_the_user(stack, m
 
 
 def test_passing_the_class_of_a_stack_in_place_of_an_object_is_refused_with_a_message():
-    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Windowed\(\)"):
+    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: pass an object of the class, Windowed\(\)"):
         hosting(Windowed)
-    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Quic\(\)"):
+    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: pass an object of the class, Quic\(\)"):
         hosting(ct.Quic)
     with pytest.raises(ct.ScenarioError, match="is neither one of Smoltcp or Quic or PythonStack"):
         hosting(int)
-    with pytest.raises(ct.InputError, match=r"value = Windowed is a class: create an object of it, Windowed\(\)"):
+    with pytest.raises(ct.InputError, match=r"value = Windowed is a class: pass an object of the class, Windowed\(\)"):
         ct.compare("lan-epd", vary={"stack": [Windowed]}, seeds=1)
     with pytest.raises(ct.InputError, match=r"value = Epd is a class"):
         ct.sweep("lan-epd", over={"port.bottleneck.policy": [ct.Epd]}, seeds=1)

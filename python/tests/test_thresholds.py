@@ -131,8 +131,8 @@ def test_with_an_infinite_buffer_thresholds_in_cells_work_and_shares_do_not():
     for policy in ("epd", "selective_drop"):
         assert refused(policy, 60) == refused(policy, "60 cells") == refused(policy, 0) == []
         assert "so the buffer must be a number of cells" in refused(policy, 0.8)[0]
-        assert "so that must be a number of cells" in refused(policy, "80%")[0]
-    assert "belongs to a formula that needs the buffer's size" in refused("fba", "60 cells")[0]
+        assert "which must be a number of cells" in refused(policy, "80%")[0]
+    assert "belongs to a formula that uses the size of the buffer" in refused("fba", "60 cells")[0]
 
 
 def test_a_threshold_given_as_a_share_grows_with_the_buffer():
@@ -157,11 +157,11 @@ def test_thresholds_given_as_text_in_python_are_written_with_the_same_text():
     ("policy", "value", "buffer", "said"),
     [
         ("epd", '"90 percent"', "80", "is not a threshold: a share of the buffer (0 to 1)"),
-        ("epd", '"60"', "80", 'lacks a unit; write "60 cells", or a number without quotes'),
+        ("epd", '"60"', "80", 'lacks a unit; write "60 cells", or the number without quotes'),
         ("epd", '"101%"', "80", 'is more than the buffer; a share is at most "100%"'),
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
         ("epd", '"buffer - 81 cells"', "80", "is below an empty buffer; the buffer has 80 cells"),
-        ("epd", '"90%"', '"infinite"', "counts from the buffer, so that must be a number of cells"),
+        ("epd", '"90%"', '"infinite"', "counts from the size of the buffer, which must be a number of cells"),
         ("epd", "-1", "80", "is not a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more)"),
         (
             "epd",
@@ -170,7 +170,7 @@ def test_thresholds_given_as_text_in_python_are_written_with_the_same_text():
             "is not a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more)",
         ),
         ("selective_drop", "1.9", "80", 'or a text such as "80%", "800 cells" or "buffer - 200 cells"'),
-        ("fba", '"60 cells"', '"infinite"', "belongs to a formula that needs the buffer's size"),
+        ("fba", '"60 cells"', '"infinite"', "belongs to a formula that uses the size of the buffer"),
     ],
 )
 def test_a_message_about_an_invalid_threshold_names_valid_alternatives(

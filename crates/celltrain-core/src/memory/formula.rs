@@ -238,6 +238,6 @@ mod tests {
         told(formula("q_i + 1", &[]), "admit must be a condition");
         told(formula("random() < 0.5", &[]), "which a memory does not support");
         told(formula("q_i < R", &[("R", Start::Formula("Q / 2".into()))]), "which changes");
-        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already a name");
+        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already one of");
     }
 }
