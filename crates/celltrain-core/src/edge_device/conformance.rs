@@ -432,7 +432,9 @@ fn a_message_about_a_discard_algorithm_names_the_key_the_wrong_value_and_valid_v
     };
     assert_eq!(
         faults(r#"{"buffer": 191}"#),
-        ["buffer = 191 is smaller than a packet of 192 cells; the buffer of an edge device must hold at least one packet"]
+        [
+            "buffer = 191 is smaller than a packet of 192 cells; the buffer of an edge device must hold at least one packet"
+        ]
     );
     assert_eq!(
         faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {"reduction_factor": 1.5, "low_threshold": 3}}}"#),
