@@ -35,7 +35,7 @@ def delayed(*rules: dict[str, object]) -> ct.Scenario:
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_packet_that_arrives_after_later_ones_is_sent_again_although_nothing_is_lost(engine: str) -> None:
+def test_a_packet_that_overtakes_others_causes_a_retransmission_although_no_packet_is_lost(engine: str) -> None:
     result = ct.run(delayed({"flow": "tcp1", "packets": [14], "by": "50ms"}), engine=engine)
     assert result.cells["lost"] == 0
     assert result.flows["retransmitted_segments"].to_pylist() == [1, 0]
@@ -45,8 +45,8 @@ def test_a_packet_that_arrives_after_later_ones_is_sent_again_although_nothing_i
     assert by_byte.fingerprint == result.fingerprint
 
 
-def test_a_delay_of_a_packet_that_is_never_sent_is_named_after_the_run() -> None:
-    words = "a delay on source1->sw1 did not happen: packet 100000 of tcp1 was never sent over it"
+def test_a_rule_that_delays_a_packet_that_is_never_sent_is_reported_after_the_run() -> None:
+    words = "a delay on source1->sw1 did not happen: packet 100000 of tcp1 was never sent over this link"
     with pytest.warns(ct.CelltrainWarning, match=words):
         ct.run(delayed({"flow": "tcp1", "packets": [100_000], "by": "1ms"}))
 
@@ -61,7 +61,7 @@ def test_a_delay_of_a_packet_that_is_never_sent_is_named_after_the_run() -> None
         ({"flow": "tcp9", "packets": [1], "by": "1ms"}, "tcp9"),
     ],
 )
-def test_a_wrong_delay_of_packets_is_refused_with_its_place(rule: dict[str, object], words: str) -> None:
+def test_a_wrong_delay_rule_for_packets_is_refused_with_its_place(rule: dict[str, object], words: str) -> None:
     with pytest.raises(ct.ScenarioError, match=re.escape(words)) as raised:
         ct.run(ct.Scenario.model_validate(delayed(rule).to_dict()))
     assert "source1->sw1" in str(raised.value)

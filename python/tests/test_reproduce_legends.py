@@ -79,7 +79,7 @@ def look_of(handle: Any) -> tuple[Any, ...]:
     return tuple(map(tuple, handle.get_paths()[0].vertices.round(6).tolist()))
 
 
-def test_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: Path, monkeypatch) -> None:
+def test_reproduced_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: Path, monkeypatch) -> None:
     runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
     few = PAPER.model_copy(update={"figures": [spec for spec in PAPER.figures if spec["id"] == "figure4"]})
     assert [path.suffix for path in figures.write(few, runs, tmp_path)] == [".png", ".svg", ".pdf"]
@@ -96,7 +96,7 @@ def test_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: 
     assert figures.write(few, runs, tmp_path, style="default")
 
 
-def test_the_look_of_figures_is_checked_before_any_run(celltrain, tmp_path: Path) -> None:
+def test_style_options_of_reproduced_figures_are_checked_before_any_run(celltrain, tmp_path: Path) -> None:
     for command in (("reproduce", "af-96-1269"), ("study", "different-rtts")):
         wrong = celltrain(*command, "--width", "column")
         assert (wrong.code, wrong.err) == (2, "--width = column changes the figures; write them with --out DIR\n")

@@ -73,7 +73,7 @@ def test_the_table_of_shares_has_a_line_for_all_numbers_that_adds_up(rates: Repr
     assert everything[3].endswith("/68")
 
 
-def test_the_terminal_output_has_the_verdicts_and_the_shares(rates: Reproduction) -> None:
+def test_the_printed_output_of_a_reproduction_has_the_verdicts_and_the_shares(rates: Reproduction) -> None:
     console = Console(file=StringIO(), width=140)
     rates.compare(console=console)
     assert isinstance(console.file, StringIO)
@@ -86,7 +86,7 @@ def test_the_terminal_output_has_the_verdicts_and_the_shares(rates: Reproduction
     assert "too few seeds" not in text
 
 
-def test_the_tolerance_by_which_a_number_agrees_is_a_note_below_its_table(rates: Reproduction) -> None:
+def test_a_note_below_each_table_states_the_tolerance_for_agreement(rates: Reproduction) -> None:
     scored = rates.scored
     by_table = {t: report.footnotes([s for s in scored if s.number.table == t]) for t in ("2", "5", "section4")}
     assert by_table["5"] == [
@@ -99,7 +99,7 @@ def test_the_tolerance_by_which_a_number_agrees_is_a_note_below_its_table(rates:
 
 
 @pytest.mark.parametrize("seeds", [2, 9, 10])
-def test_with_few_seeds_the_rank_of_a_number_among_seeds_is_not_used_as_a_test(
+def test_with_few_seeds_the_rank_of_a_printed_number_among_the_seeds_is_not_used_as_a_test(
     seeds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules[__name__], "SEEDS", seeds)
@@ -112,7 +112,7 @@ def test_with_few_seeds_the_rank_of_a_number_among_seeds_is_not_used_as_a_test(
         assert (words in text) == (seeds >= 10), words
 
 
-def test_the_exported_table_has_the_verdicts(rates: Reproduction) -> None:
+def test_the_exported_table_of_a_reproduction_has_the_verdicts(rates: Reproduction) -> None:
     table = report.numbers_table(rates)
     assert table.column("inside_tolerance").null_count < table.column("published").length()
     of_published = table.filter(table.column("published").is_valid())
@@ -120,7 +120,7 @@ def test_the_exported_table_has_the_verdicts(rates: Reproduction) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
+def test_the_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
     rates: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paper_page, "RESULTS", tmp_path)
@@ -140,7 +140,7 @@ def test_a_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
     assert "| - 1) |" in text, "what is not scored has no verdict, and its note"
 
 
-def test_a_number_that_rounds_to_zero_has_no_sign_on_a_page_of_a_paper() -> None:
+def test_a_number_that_rounds_to_zero_has_no_sign_on_the_page_of_a_paper() -> None:
     # Regression: an index of exactly 1, computed from floats, differed by -1e-17, which appeared as -0.0000 on pages.
     assert paper_page.figure(-1e-17, 4) == "0.0000"
     assert paper_page.figure(-0.004, 2) == "0.00"

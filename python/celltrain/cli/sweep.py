@@ -52,7 +52,7 @@ def _worker(
     where = {"--jobs": jobs, "--dask": dask, "--scheduler-file": scheduler_file}
     chosen = [option for option, value in where.items() if value is not None]
     if len(chosen) > 1:
-        problem = f"selects where to run, as {chosen[0]} does: give only one"
+        problem = f"selects where to run, as {chosen[0]} does: give only one of these options"
         raise InputError.of_option(chosen[1], where[chosen[1]], problem)
     from celltrain.running import Local
 

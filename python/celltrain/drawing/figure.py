@@ -219,7 +219,7 @@ class FigureStyle:
 
     @property
     def layout(self) -> str:
-        """The one of `WIDTHS` whose layout it has."""
+        """The element of `WIDTHS` whose layout the figure has."""
         return "column" if self.narrow else "page"
 
     def shape(self, count: int, most: int) -> tuple[int, int]:

@@ -256,7 +256,7 @@ def _finished(ax: Axes, labels: Sequence[str]) -> Axes:
 
 
 def _below(ax: Axes, look: canvas.FigureStyle) -> None:
-    """Moves the legend of a narrow plot below it."""
+    """Moves the legend of a narrow plot below the plot."""
     from matplotlib.transforms import ScaledTranslation
 
     if (legend := ax.get_legend()) is None:

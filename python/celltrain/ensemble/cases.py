@@ -305,9 +305,9 @@ def store_columns(axes: Sequence[Axis]) -> list[Column]:
 #: Columns of means, by attribute of `Means`.
 SUMMARY = {
     "n": Column("n", "int64", "1", "values"),
-    "mean": Column("mean", "float64", "", "their mean, in the unit of the measure"),
-    "sd": Column("sd", "float64", "", "their standard deviation; null below two"),
-    "low": Column("low", "float64", "", "lower end of the mean's 95 % interval (Student's t); null below two"),
+    "mean": Column("mean", "float64", "", "mean of the values, in the unit of the measure"),
+    "sd": Column("sd", "float64", "", "standard deviation of the values; null for one value"),
+    "low": Column("low", "float64", "", "lower end of the mean's 95 % interval (Student's t); null for one value"),
     "high": Column("high", "float64", "", "its upper end"),
 }
 

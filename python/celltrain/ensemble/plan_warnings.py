@@ -306,7 +306,7 @@ def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str
     text = f"{count} of {int((~np.isnan(carried)).sum()):,} carried nothing, and fairness is undefined there"
     if points := runs.points[dead].tolist():
         first = _point(plan, points[0])
-        carry = "point carries nothing with any seed" if len(points) == 1 else "points carry nothing with any seed"
+        carry = "point delivers no data with any seed" if len(points) == 1 else "points deliver no data with any seed"
         text += f"; {len(points):,} {carry}{f', the first {first}' if first else ''}: ignore their other measures"
     yield text
 
@@ -458,7 +458,7 @@ def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Ite
     phase = "".join(f" --set tcp.{variant}.tick_phase=random" for variant in variants)
     cases = f"{count:,} of {total:,} {what}, such as {first}" if total > 1 else first or "this scenario"
     return (
-        f"{seeds} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
+        f"{seeds} seeds hardly change {cases}: the interval does not cover other start times or delays. "
         f"Add --set host.start_spread=100ms{phase}, or vary delays too"
     )
 

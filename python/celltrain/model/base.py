@@ -187,7 +187,7 @@ class Keyed:
         def of_text(value: object, info: ValidationInfo) -> object:
             """Reads a text such as `epd:threshold=80%`. Refuses a class in place of an object."""
             if isinstance(value, type) and (value in keys or hasattr(value, "_as_model")):
-                problem = f"is a class: create an object of it, {value.__name__}()"
+                problem = f"is a class: pass an object of the class, {value.__name__}()"
                 raise PydanticCustomError("text", "{problem}", {"problem": problem})
             if not isinstance(value, str):
                 return value

@@ -451,7 +451,7 @@ def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     yield Line(text="How close", style="bold")
     yield _dense(ERRORS, [error_row(group, paper) for group in summary["by"]], paper)
     yield _note(
-        "mean error: printed value to mean of the seeds; error of a seed: one seed to the mean of the others; "
+        "mean error: distance of the printed value from the mean of the seeds; error of a seed: from the mean of the others; "
         "relative: mean error as a share of the printed value"
     )
     yield Line(text="")

@@ -45,7 +45,9 @@ def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) ->
         raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
     chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
     if len(chosen) > 1:
-        raise PlanError.of_option(chosen[1], "", f"selects where to run, as {chosen[0]} does: give only one")
+        raise PlanError.of_option(
+            chosen[1], "", f"selects where to run, as {chosen[0]} does: give only one of these options"
+        )
     if client is not None:
         from celltrain.running.cluster import Cluster
 

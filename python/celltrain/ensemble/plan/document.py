@@ -301,7 +301,7 @@ class Document:
             return
         self.faults.append(fault)
         if len(self.faults) > MOST_FAULTS:
-            more = Fault.of(f"has more faults than these {MOST_FAULTS}", file=self.file)
+            more = Fault.of(f"has more faults; only the first {MOST_FAULTS} are shown", file=self.file)
             raise PlanError([*self.faults[:MOST_FAULTS], more])
 
     def refused(self, at: str | Place, problem: str, value: Any = ...) -> RefusedError:
