@@ -32,8 +32,8 @@ fn reading_a_scenario_ends_as_soon_as_a_callback_returns_stop() {
     for (name, text) in all {
         let (questions, whole) = asked(usize::MAX, |token| read(&text, token));
         assert!(whole.unwrap().scenario.is_some(), "{name}");
-        // About a hundred of the checks, evenly distributed.
-        for most in (0..questions).step_by(1 + questions / 100) {
+        // About twenty of the checks, evenly distributed.
+        for most in (0..questions).step_by(1 + questions / 20) {
             let (told, outcome) = asked(most, |token| read(&text, token));
             assert!(outcome.is_err(), "{name}: question {most} of {questions}");
             assert_eq!(told, most + 1, "{name}: no further call");
