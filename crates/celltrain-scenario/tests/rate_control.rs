@@ -187,7 +187,7 @@ fn cells_are_conserved_with_marks_and_rates_on_both_engines() {
     {
         let network = network(&format!(
             r#"
-            duration = "200ms"
+            duration = "300ms"
             topology.internetwork = {{ sources = 3, ip_delay = "1ms", atm_delay = "1ms", bidirectional = true }}
             tcp.newreno = {{ mss = "1460B", receive_window = "655360B" }}
             edge."*" = {{ buffer = 500, discard.adaptive_discard = {{}} }}
