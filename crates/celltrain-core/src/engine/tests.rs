@@ -122,7 +122,7 @@ fn the_final_window_in_the_results_is_the_congestion_window_of_the_sender() {
 
 #[test]
 fn a_fixed_order_of_simultaneous_cells_lets_one_source_capture_the_link() {
-    let mut network = lan(5, Some(1000), "1500ms");
+    let mut network = lan(5, Some(1000), "3s");
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
     assert!(result.efficiency > 0.995, "{}", result.efficiency);
@@ -275,7 +275,7 @@ fn delayed_acknowledgements_need_a_clock_with_a_tick_of_200_ms() {
 
 #[test]
 fn a_run_ends_as_soon_as_a_progress_callback_returns_stop() {
-    let network = lan(4, None, "500us");
+    let network = lan(4, None, "2ms");
     let run = |engine: Engine, most: usize, shares: &Cell<[usize; 3]>| -> (usize, Outcome) {
         let progress = Progress::default();
         let count = Cell::new(0);
@@ -376,7 +376,7 @@ fn a_burst_starts_one_pause_after_the_previous_one_was_acknowledged() {
 #[test]
 fn bursts_continue_despite_losses_under_every_tcp_variant() {
     for &name in TcpConfig::NAMES {
-        let mut network = lan(5, Some(60), "5s");
+        let mut network = lan(5, Some(60), "10s");
         for flow in &mut network.flows {
             flow.tcp = TcpConfig::named(name, TcpOptions::default()).unwrap();
             let (bytes, pause) = (Bytes { bytes: 512 * 100 }, "300ms".parse().unwrap());
@@ -613,7 +613,7 @@ fn the_delay_of_a_file_is_its_transmission_time_plus_a_round_trip() {
     let line: f64 = 512.0 / (12.0 * 265.0);
     for (segments, size) in [(1, 100_000), (2, 100_000), (2, 30_000), (20, 100_000), (127, 100_000), (127, 65_024)] {
         let window = segments * 512;
-        let mut network = lan(1, None, "350ms");
+        let mut network = lan(1, None, "500ms");
         let options = TcpOptions { receive_window: Bytes { bytes: window }, ..TcpOptions::default() };
         network.flows[FIRST].tcp = TcpConfig::Vanilla(options);
         let rate = line.min(window as f64 / alone);
