@@ -613,7 +613,7 @@ fn the_delay_of_a_file_is_its_transmission_time_plus_a_round_trip() {
     let line: f64 = 512.0 / (12.0 * 265.0);
     for (segments, size) in [(1, 100_000), (2, 100_000), (2, 30_000), (20, 100_000), (127, 100_000), (127, 65_024)] {
         let window = segments * 512;
-        let mut network = lan(1, None, "500ms");
+        let mut network = lan(1, None, "700ms");
         let options = TcpOptions { receive_window: Bytes { bytes: window }, ..TcpOptions::default() };
         network.flows[FIRST].tcp = TcpConfig::Vanilla(options);
         let rate = line.min(window as f64 / alone);
