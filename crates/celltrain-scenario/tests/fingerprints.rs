@@ -25,7 +25,7 @@ const DURATION: &str = "1s";
 /// Runs seed 1, and both seeds to write the table. `python/tests/test_fingerprints.py` compares both seeds on the
 /// optimised core.
 #[test]
-fn the_fingerprint_of_every_shipped_scenario_is_unchanged() {
+fn the_fingerprint_of_every_shipped_scenario_equals_the_recorded_fingerprint() {
     let mut runs = runs();
     runs.retain(|run| run.engine == Engine::Fast && !run.is_watched && (run.seed == 1 || writes_table()));
     is_the_same_as_last_time(&runs, &on_threads(2, &runs));
