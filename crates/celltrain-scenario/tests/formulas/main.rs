@@ -100,13 +100,8 @@ fn shipped() -> Vec<(String, Scenario)> {
 }
 
 #[test]
-<<<<<<< HEAD
-fn native_policies_and_formulas_agree_at_the_start_of_shipped_scenarios() {
-    policies_are_the_same_up_to(Duration::from_microseconds(100_000));
-=======
 fn native_policies_and_the_same_policies_as_formulas_agree_at_the_start_of_shipped_scenarios() {
-    policies_are_the_same_up_to(Duration::from_microseconds(250_000));
->>>>>>> b1b56530f9d81a24de4247e238b921c63ded9126
+    policies_are_the_same_up_to(Duration::from_microseconds(100_000));
 }
 
 #[test]
@@ -128,13 +123,8 @@ fn policies_are_the_same_up_to(end: Duration) {
 }
 
 #[test]
-<<<<<<< HEAD
-fn native_controls_and_weights_agree_with_formulas_at_the_start_of_shipped_scenarios() {
-    is_the_same_up_to(Duration::from_microseconds(50_000));
-=======
 fn native_congestion_controls_and_weights_agree_with_formulas_at_the_start_of_shipped_scenarios() {
-    is_the_same_up_to(Duration::from_microseconds(100_000));
->>>>>>> b1b56530f9d81a24de4247e238b921c63ded9126
+    is_the_same_up_to(Duration::from_microseconds(50_000));
 }
 
 #[test]
