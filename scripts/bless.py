@@ -1,6 +1,6 @@
 """Regenerates every derived file, and prints what changed, grouped by cause: `make bless`.
 
-It refuses to run in CI. With uncommitted changes it goes on only with `FORCE=1`.
+It refuses to run in CI, and with a debug build of celltrain. With uncommitted changes it goes on only with `FORCE=1`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import moved
+from celltrain import _core
 
 ROOT = Path(__file__).parents[1]
 PYTHON = sys.executable
@@ -68,7 +69,7 @@ STEPS = [
 
 def main() -> None:
     """Runs every step and prints the changes of each."""
-    refuse(os.environ, moved.git("status", "--porcelain"))
+    refuse(os.environ, moved.git("status", "--porcelain"), _core.build()["profile"])
     head = moved.git("rev-parse", "HEAD").strip()
     state, failed = files(), []
     for step in STEPS:
@@ -88,8 +89,11 @@ def main() -> None:
         sys.exit("bless: these steps failed and changed nothing: " + "; ".join(step.cause for step in failed))
 
 
-def refuse(environment: os._Environ[str] | dict[str, str], uncommitted: str) -> None:
-    """Exits with 2 in CI, and with uncommitted changes unless FORCE=1."""
+def refuse(environment: os._Environ[str] | dict[str, str], uncommitted: str, profile: str = "release") -> None:
+    """Exits with 2 in CI, with a debug build of celltrain, and with uncommitted changes unless FORCE=1."""
+    if profile != "release":
+        print("bless: celltrain is a debug build, and saved answers would name it; run: make setup", file=sys.stderr)
+        sys.exit(2)
     if environment.get("CI"):
         print("bless: refuses to run in CI (the variable CI is set), where it would accept any change", file=sys.stderr)
         sys.exit(2)

@@ -27,6 +27,13 @@ def test_the_bless_command_names_uncommitted_changes_and_needs_force_to_continue
     assert capsys.readouterr().err == ""
 
 
+def test_the_bless_command_refuses_a_debug_build_which_saved_answers_would_name(capsys):
+    with pytest.raises(SystemExit) as ended:
+        bless.refuse({"FORCE": "1"}, "", "debug")
+    assert ended.value.code == 2
+    assert "make setup" in capsys.readouterr().err
+
+
 def test_every_script_and_test_that_the_bless_command_runs_exists():
     words = [word for step in bless.STEPS for word in step.command]
     paths = [bless.ROOT / word for word in words if word.endswith(".py")]

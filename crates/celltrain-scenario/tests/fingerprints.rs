@@ -22,10 +22,12 @@ use crate::scenarios_in;
 /// The first simulated second is enough to distinguish runs, because it includes losses and timeouts.
 const DURATION: &str = "1s";
 
+/// Runs seed 1, and both seeds to write the table. `python/tests/test_fingerprints.py` compares both seeds on the
+/// optimised core.
 #[test]
 fn the_fingerprint_of_every_shipped_scenario_equals_the_recorded_fingerprint() {
     let mut runs = runs();
-    runs.retain(|run| run.engine == Engine::Fast && !run.is_watched);
+    runs.retain(|run| run.engine == Engine::Fast && !run.is_watched && (run.seed == 1 || writes_table()));
     is_the_same_as_last_time(&runs, &on_threads(2, &runs));
 }
 
@@ -38,6 +40,10 @@ fn both_engines_agree_on_every_shipped_scenario_with_and_without_tracing() {
     let fast = runs.iter().take_while(|run| run.engine == Engine::Fast).count();
     assert!(on_threads(1, &runs[..fast]) == found[..fast], "one thread and two threads give the same result");
     is_the_same_as_last_time(&runs, &found);
+}
+
+fn writes_table() -> bool {
+    std::env::var_os("CELLTRAIN_BLESS").is_some()
 }
 
 fn is_the_same_as_last_time(runs: &[Run], found: &[RunResult]) {
@@ -54,14 +60,17 @@ fn is_the_same_as_last_time(runs: &[Run], found: &[RunResult]) {
     for ((scenario, seed), result) in now {
         writeln!(text, "{scenario},{seed},{}", result.fingerprint).unwrap();
     }
-    if std::env::var_os("CELLTRAIN_BLESS").is_some() {
+    if writes_table() {
         std::fs::write(&table, &text).unwrap();
     }
     let rows = |text: &str| -> BTreeMap<String, String> {
         text.lines().filter_map(|line| line.rsplit_once(',')).map(|(k, v)| (k.to_string(), v.to_string())).collect()
     };
-    let then = std::fs::read_to_string(&table).unwrap();
-    assert_eq!(rows(&text), rows(&then), "the fingerprint of a run changed: see the beginning of this file");
+    let mut then = rows(&std::fs::read_to_string(&table).unwrap());
+    if runs.iter().all(|run| run.seed == 1) {
+        then.retain(|run, _| !run.ends_with(",2"));
+    }
+    assert_eq!(rows(&text), then, "the fingerprint of a run changed: see the beginning of this file");
 }
 
 #[derive(Debug)]

@@ -187,7 +187,7 @@ fn no_abr_cell_is_lost_or_added_uncounted_on_either_engine_with_marks_or_rates()
     {
         let network = network(&format!(
             r#"
-            duration = "400ms"
+            duration = "300ms"
             topology.internetwork = {{ sources = 3, ip_delay = "1ms", atm_delay = "1ms", bidirectional = true }}
             tcp.newreno = {{ mss = "1460B", receive_window = "655360B" }}
             edge."*" = {{ buffer = 500, discard.adaptive_discard = {{}} }}

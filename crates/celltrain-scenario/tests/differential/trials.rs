@@ -235,7 +235,7 @@ impl Trial {
 
 /// Returns the number of random networks. The jobs for each change and the nightly job use more.
 pub(crate) fn cases() -> u32 {
-    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(45)
+    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
 }
 
 /// Returns a runner that draws `cases` values from a seed.
