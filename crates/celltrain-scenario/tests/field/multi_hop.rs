@@ -64,8 +64,8 @@ fn rates(text: &str) -> [f64; 3] {
 }
 
 /// The windows of S1 and S3 are so small that the shares follow from their lower bound. RFC 8257 has none, and RFC 3168
-/// (6.1.2) has a segment. Windows, Linux and `rules = "paper"` keep two segments, so that more than 20 packets wait at the
-/// receiver's port all the time and mark every packet.
+/// (6.1.2) has a segment. Windows, Linux and `rules = "paper"` keep two segments, so that more than 20 packets wait at
+/// the receiver's port all the time and mark every packet.
 #[test]
 fn with_two_segments_at_least_dctcp_has_the_rates_measured_at_two_bottlenecks() {
     let rates = rates(&network().replace("ecn =", "rules = \"paper\"\necn ="));

@@ -426,8 +426,8 @@ impl Windows {
     }
 
     /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3), reported while `flight` segments were
-    /// outstanding. A segment of cwnd remains, or two with DCTCP under the papers' rules, and two of ssthresh. cwnd never
-    /// rises.
+    /// outstanding. A segment of cwnd remains, or two with DCTCP under the papers' rules, and two of ssthresh. cwnd
+    /// never rises.
     pub fn on_mark(&mut self, flight: f64) {
         let window = self.deflated();
         let used = match self.rule {
