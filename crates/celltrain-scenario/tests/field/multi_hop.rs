@@ -64,11 +64,16 @@ fn rates(text: &str) -> [f64; 3] {
 }
 
 /// The windows of S1 and S3 are so small that the shares follow from their lower bound. RFC 8257 has none, and RFC 3168
-/// (6.1.2) has a segment. Windows, Linux and `rules = "paper"` keep two segments, so that more than 20 packets wait at
-/// the receiver's port all the time and mark every packet.
+/// (6.1.2) has a segment. Windows and Linux keep two segments, so that more than 20 packets wait at the receiver's port
+/// all the time and mark every packet. Then DCTCP halves its window, as the formula does.
 #[test]
 fn with_two_segments_at_least_dctcp_has_the_rates_measured_at_two_bottlenecks() {
-    let rates = rates(&network().replace("ecn =", "rules = \"paper\"\necn ="));
+    let mut text = network();
+    for flows in ["tcp1-10", "tcp31-40"] {
+        let formula = "congestion = \"formula\"\nformula.on_loss.ssthresh = \"max(2, cwnd / 2)\"";
+        writeln!(text, "[flow.{flows}.{TCP}{formula}").unwrap();
+    }
+    let rates = rates(&text);
     for (rate, (.., measured)) in rates.iter().zip(GROUPS) {
         assert!((rate / measured - 1.0).abs() < 0.1, "{rates:?}");
     }
