@@ -597,8 +597,8 @@ impl EndSystems {
         let echoes = connection.receiver.echoes_mark();
         let frame = Frame::new(cells, Body::Ack { flow, ack, echoes });
         let vc = connection.ack_vc;
-        //= rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
-        let departure = self.vcs.put(vc, frame, blocks).with_capable(false);
+        let capable = connection.sender.acknowledges_capable();
+        let departure = self.vcs.put(vc, frame, blocks).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
         emit::ack_sent(connection, departure, (flow, ack, blocks), now, observer);
     }

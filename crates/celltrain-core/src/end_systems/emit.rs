@@ -106,7 +106,7 @@ impl EndSystems {
             std::cmp::Ordering::Less => AckKind::Old,
         };
         let step = SegmentStep::Acknowledged { ack, blocks, kind };
-        let ecn = EcnBits { echo, ..EcnBits::default() };
+        let ecn = EcnBits { capable: sender.acknowledges_capable(), echo, ..EcnBits::default() };
         let event = SegmentEvent { flow, vc: *ack_vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }
@@ -278,7 +278,8 @@ pub(super) fn ack_sent<P: Observer>(
 ) {
     if P::OBSERVES {
         let step = SegmentStep::AckSent { ack, blocks: blocks.unwrap_or(SackBlocks::NONE) };
-        let ecn = EcnBits { echo: receiver.echoes_mark(), ..EcnBits::default() };
+        let (capable, echo) = (sender.acknowledges_capable(), receiver.echoes_mark());
+        let ecn = EcnBits { capable, echo, ..EcnBits::default() };
         let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }

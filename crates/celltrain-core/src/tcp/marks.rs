@@ -12,6 +12,7 @@ pub(super) struct Marks {
     /// The last segment sent.
     last: Last,
     to_mark: ToMark,
+    capable: Capable,
     /// `snd_nxt` when a whole window was last acknowledged.
     window_end: u64,
 }
@@ -23,8 +24,19 @@ pub(super) enum ToMark {
     Reduce,
     /// The same, and at a cwnd of one segment the sender rests until its retransmission timer expires (RFC 3168).
     ReduceOrRest,
-    /// The window shrinks by the share of marked segments, and the SYN is ECN-capable (RFC 8257).
+    /// The window shrinks by the share of marked segments (RFC 8257).
     Share,
+}
+
+/// The packets of a connection that are ECN-capable (ECT). A port drops others where it would mark them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Capable {
+    /// New data (RFC 3168).
+    NewData,
+    /// New data, the SYN and its answer (RFC 8257).
+    NewDataAndSyns,
+    /// All packets, as DCTCP sends them in ns-3 (`DctcpEcn`), which the papers about shared memories use, and in Linux.
+    All,
 }
 
 /// A segment that was sent.
@@ -39,8 +51,8 @@ enum Last {
 
 impl Marks {
     /// Creates the state of a sender that has sent nothing.
-    pub(super) fn new(to_mark: ToMark) -> Self {
-        Self { echoed: false, to_report: false, last: Last::Again, to_mark, window_end: 0 }
+    pub(super) fn new(to_mark: ToMark, capable: Capable) -> Self {
+        Self { echoed: false, to_report: false, last: Last::Again, to_mark, capable, window_end: 0 }
     }
 
     /// Returns the state of the same sender if all data before `offset` has been acknowledged.
@@ -50,7 +62,12 @@ impl Marks {
 
     /// Returns whether the SYN and its answer are ECN-capable.
     pub(super) fn opens_capable(self) -> bool {
-        self.to_mark == ToMark::Share
+        self.capable != Capable::NewData
+    }
+
+    /// Returns whether acknowledgements without data are ECN-capable.
+    pub(super) fn acknowledges_capable(self) -> bool {
+        self.capable == Capable::All
     }
 
     /// Returns whether a mark at a cwnd of one segment stops the sender until its retransmission timer expires.
@@ -69,9 +86,7 @@ impl Marks {
     }
 
     /// Records that a segment is sent, for the first time or again. The first new segment after a reduction reports the
-    /// reduction. Only new data is ECN-capable.
-    //= rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
-    //= rfc3168#6.1.6 "a window probe is not ECN-capable"
+    /// reduction.
     #[inline]
     pub(super) fn on_sent(&mut self, again: bool) {
         self.last = if again {
@@ -84,8 +99,10 @@ impl Marks {
     }
 
     /// Returns whether the last segment sent is ECN-capable.
+    //= rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
+    //= rfc3168#6.1.6 "a window probe is not ECN-capable"
     pub(super) fn is_capable(self) -> bool {
-        self.last != Last::Again
+        self.last != Last::Again || self.capable == Capable::All
     }
 
     /// Returns whether the last segment sent reports that the window was reduced because of a mark (CWR).
@@ -118,7 +135,7 @@ mod tests {
     //= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
     #[test]
     fn the_first_new_segment_after_a_window_reduction_has_cwr_and_only_new_segments_are_ecn_capable() {
-        let mut marks = Marks::new(ToMark::Reduce);
+        let mut marks = Marks::new(ToMark::Reduce, Capable::NewData);
         marks.on_reduction();
         let sent = [true, false, false, true].map(|again| {
             marks.on_sent(again);
@@ -129,7 +146,7 @@ mod tests {
 
     #[test]
     fn for_ecn_a_window_of_data_ends_at_the_highest_sequence_number_sent() {
-        let mut marks = Marks::new(ToMark::Reduce);
+        let mut marks = Marks::new(ToMark::Reduce, Capable::NewData);
         let ends = [(1000, 4000), (4000, 8000), (4001, 8001)].map(|(una, nxt)| marks.acknowledges_window(una, nxt));
         assert_eq!(ends, [true, false, true]);
     }

@@ -189,7 +189,8 @@ pub enum Rules {
     /// pause, the loss of a retransmission, and the timeout after a repeated SYN.
     #[default]
     Rfc,
-    /// As ATM Forum 96-1269 and 97-0831 state it, with BSD's timers.
+    /// As ATM Forum 96-1269 and 97-0831 state it, with BSD's timers. All packets of DCTCP are ECN-capable, and a mark
+    /// leaves it two segments, as in Linux.
     Paper,
 }
 

@@ -7,7 +7,7 @@
 //! to which the SYN backed off.
 
 use super::congestion::Windows;
-use super::marks::{Marks, ToMark};
+use super::marks::{Capable, Marks, ToMark};
 use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
@@ -227,11 +227,13 @@ impl Sender {
             burst_left: bursts.map_or(u64::MAX, |bursts| bursts.largest),
             bursts,
             marks: (options.ecn == Ecn::On).then(|| {
-                Marks::new(match options.rules {
-                    _ if options.congestion.needs_exact_echo() => ToMark::Share,
-                    Rules::Rfc => ToMark::ReduceOrRest,
-                    Rules::Paper => ToMark::Reduce,
-                })
+                let (to_mark, capable) = match (options.congestion.needs_exact_echo(), options.rules) {
+                    (true, Rules::Rfc) => (ToMark::Share, Capable::NewDataAndSyns),
+                    (true, Rules::Paper) => (ToMark::Share, Capable::All),
+                    (false, Rules::Rfc) => (ToMark::ReduceOrRest, Capable::NewData),
+                    (false, Rules::Paper) => (ToMark::Reduce, Capable::NewData),
+                };
+                Marks::new(to_mark, capable)
             }),
             counters: SenderCounters::default(),
         }
@@ -344,6 +346,12 @@ impl Sender {
     //= rfc8257#3.6 "a SYN and its answer may be ECN-capable, which keeps them from being dropped above K"
     pub fn opens_capable(&self) -> bool {
         self.marks.is_some_and(Marks::opens_capable)
+    }
+
+    /// Returns whether acknowledgements without data are ECN-capable.
+    //= rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
+    pub fn acknowledges_capable(&self) -> bool {
+        self.marks.is_some_and(Marks::acknowledges_capable)
     }
 
     /// Records whether the acknowledgement that is processed next reports a mark (ECE).

@@ -139,7 +139,8 @@ impl Observed {
             self.sent.push((self.now, segment));
             prop_assert!(self.now >= self.rests_until, "{:?} leaves before {}", segment, self.rests_until);
             let capable = self.sender.sends_capable();
-            prop_assert_eq!(capable, self.sender.uses_ecn() && segment.seq >= sent, "{:?}", segment);
+            let is_new = segment.seq >= sent || self.sender.acknowledges_capable();
+            prop_assert_eq!(capable, self.sender.uses_ecn() && is_new, "{:?}", segment);
             if segment.seq < sent && self.sender.acknowledged() >= self.timed_out_to {
                 self.resent.insert(segment.seq);
             }

@@ -161,6 +161,16 @@ fn where_packets_with_ecn_are_marked_packets_without_ecn_are_dropped() {
     assert!(goodput[0] > 900.0 && goodput[1] < 20.0, "{goodput:?}");
 }
 
+//= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
+#[test]
+fn acknowledgements_of_dctcp_are_dropped_in_a_queue_above_k_unless_the_papers_rules_make_them_ecn_capable() {
+    let refused = ["paper", "rfc"].map(|rules| {
+        let text = include_str!("dctcp-both-ways.toml").replace("paper", rules);
+        run(&text).1.cells.discarded
+    });
+    assert!(refused[0] == 0 && refused[1] > 0, "{refused:?}");
+}
+
 /// Returns the timeouts in a minute of `NewReno` behind a small buffer, with `rules`.
 fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
     let text = include_str!("newreno-small-buffer.toml").replace("rules = \"rfc\"", rules);

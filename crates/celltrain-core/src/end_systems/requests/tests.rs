@@ -5,7 +5,7 @@ use crate::events::{Event, RequestEvent, SegmentEvent, SegmentStep};
 use crate::network::tests::{FIRST, simple_network};
 use crate::probe::Nothing;
 use crate::requests::{Opening as HowOpened, PairOrder, QueryTimes, RequestGroup, Sizes};
-use crate::tcp::{DelayedAcks, Ecn, Rules, TcpOptions};
+use crate::tcp::{Congestion, DelayedAcks, Ecn, Rules, TcpOptions};
 use crate::units::{Bytes, Duration, Span};
 
 const GROUP: GroupIndex = GroupIndex::new(0);
@@ -410,6 +410,32 @@ fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
     assert_eq!(with(" CE"), ["3: 0 arrived 0 ECT CE"]);
     assert_eq!(with(" ECE")[0], "3: 0 ACK sent 512 ECE");
     assert!(script.iter().filter(|line| line.contains("Syn")).all(|line| !line.contains(" EC")));
+}
+
+//= test rfc3168#6.1.4 "an acknowledgement without data is not ECN-capable"
+//= test rfc3168#6.1.5 "a segment that is sent again is not ECN-capable"
+#[test]
+fn all_packets_of_dctcp_under_the_papers_rules_are_ecn_capable_and_otherwise_only_new_data_and_its_syns() {
+    let kinds = ["SynSent", "SynAckSent", " sent again", "ACK sent", " sent "];
+    for (congestion, rules, capable) in [
+        (Congestion::Jacobson, Rules::Rfc, [false, false, false, false, true]),
+        (Congestion::Jacobson, Rules::Paper, [false, false, false, false, true]),
+        (Congestion::Dctcp, Rules::Rfc, [true, true, false, false, true]),
+        (Congestion::Dctcp, Rules::Paper, [true; 5]),
+    ] {
+        let options = TcpOptions { ecn: Ecn::On, congestion, rules, ..fast_timer() };
+        // The first segment is lost.
+        let script = Wires::losing(&network(1, options, HowOpened::Handshake, rare(1000)), &[2]).run(1);
+        let mut seen = [const { Vec::new() }; 5];
+        for line in &script {
+            if let Some(kind) = kinds.iter().position(|&kind| line.contains(kind)) {
+                seen[kind].push(line.contains(" ECT"));
+            }
+        }
+        for ((kind, seen), capable) in kinds.iter().zip(&seen).zip(capable) {
+            assert!(!seen.is_empty() && seen.iter().all(|&seen| seen == capable), "{kind}, {congestion:?}, {rules:?}");
+        }
+    }
 }
 
 #[test]

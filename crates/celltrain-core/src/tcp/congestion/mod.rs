@@ -9,7 +9,7 @@ pub mod dctcp;
 pub mod formula;
 pub mod jacobson;
 
-use super::options::{RecoveryWindow, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
+use super::options::{RecoveryWindow, Rules, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, WindowGrowth};
 use super::recovery::Flight;
 #[cfg(test)]
 use super::scoreboard::Scoreboard;
@@ -195,6 +195,8 @@ pub struct Windows {
     recovery_window: RecoveryWindow,
     /// cwnd of a connection that has sent nothing (IW).
     initial: f64,
+    /// Lower bound of the cwnd that a mark leaves.
+    least_after_mark: f64,
     /// cwnd during fast recovery, before it is inflated, if it is not ssthresh.
     half: Option<f64>,
     /// True if the control sets both windows itself.
@@ -207,6 +209,8 @@ pub struct Windows {
 const MIN_SSTHRESH: f64 = 2.0;
 /// Lower bound of cwnd for every control.
 const MIN_CWND: f64 = 1.0;
+/// Lower bound of the cwnd that a mark leaves to DCTCP in Windows and Linux.
+const MIN_CWND_OF_DCTCP: f64 = 2.0;
 
 impl Windows {
     /// Creates the windows of a connection that has sent nothing.
@@ -228,6 +232,10 @@ impl Windows {
             arithmetic: options.ssthresh_arithmetic,
             recovery_window: options.recovery_window,
             initial: options.initial_window.into(),
+            least_after_mark: match options.rules {
+                Rules::Paper if options.congestion.needs_exact_echo() => MIN_CWND_OF_DCTCP,
+                _ => MIN_CWND,
+            },
             half: None,
             ruled: control.sets_windows(),
             control,
@@ -418,7 +426,8 @@ impl Windows {
     }
 
     /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3), reported while `flight` segments were
-    /// outstanding. A segment of cwnd remains, and two of ssthresh.
+    /// outstanding. A segment of cwnd remains, or two with DCTCP under the papers' rules, and two of ssthresh. cwnd
+    /// never rises.
     pub fn on_mark(&mut self, flight: f64) {
         let window = self.deflated();
         let used = match self.rule {
@@ -429,7 +438,7 @@ impl Windows {
         let remaining = set.ssthresh.unwrap_or_else(|| used * self.control.decrease_after_mark(window));
         self.ssthresh = self.least_two(remaining);
         self.control.on_fast_retransmit(window);
-        self.cwnd = self.rounded(remaining).min(window).max(MIN_CWND);
+        self.cwnd = self.rounded(remaining).max(self.least_after_mark).min(window).max(MIN_CWND);
         (self.half, self.inflation) = (None, 0.0);
     }
 
@@ -477,7 +486,7 @@ mod tests {
     use proptest::sample::select;
 
     use super::*;
-    use crate::tcp::options::{Rules, WindowArithmetic};
+    use crate::tcp::options::WindowArithmetic;
     use crate::units::Bytes;
 
     fn windows(rule: SsthreshRule, cwnd: f64) -> Windows {
