@@ -11,6 +11,7 @@ import { FirstSeed, RunOrStop, SeedCount } from "../parts/running.tsx";
 import {
   checkFault,
   checkedNow,
+  delays,
   engine,
   ensemble,
   nameNow,
@@ -68,6 +69,16 @@ function Running(): JSX.Element {
     <div class="row running">
       <SeedCount />
       <FirstSeed label="First seed" />
+      <label class="row" title="Measure queueing delays and round-trip times. Runs take about twice as long.">
+        <input
+          type="checkbox"
+          checked={delays.value}
+          onChange={(event) => {
+            delays.value = event.currentTarget.checked;
+          }}
+        />
+        Packet delays
+      </label>
       <RunOrStop
         id="run"
         running={ensemble.value.phase === "running"}
