@@ -238,16 +238,31 @@ def test_tshark_reads_captures_of_one_host_and_of_several_hosts(
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack", "lan-tahoe", "wan-dfba"])
 def test_at_the_receiver_tcptrace_counts_duplicates_and_filled_gaps(name: str, tmp_path: Path) -> None:
-    capture = tmp_path / "run.pcapng"
+    counted_at_receiver(shortened(name, SCENARIOS[name], tmp_path), tmp_path)
+
+
+@needs_tshark
+@needs_tcptrace
+@pytest.mark.parametrize("name", ["lan-reno", "lan-sack"])
+def test_at_the_receiver_tcptrace_counts_packets_that_a_link_delays(name: str, tmp_path: Path) -> None:
+    scenario = shortened(name, "300ms", tmp_path)
+    delay = '[link."source1->sw1"]\ndelay = [{ flow = "tcp1", packets = [20, 30, 31, 40], by = "3ms" }]\n'
+    scenario.write_text(scenario.read_text() + delay)
+    counted_at_receiver(scenario, tmp_path)
+
+
+def counted_at_receiver(scenario: Path, folder: Path) -> None:
+    """Holds tcptrace's counts of duplicates and of filled gaps at the receivers against the events of the run."""
+    capture = folder / "run.pcapng"
     ct.run(
-        shortened(name, SCENARIOS[name], tmp_path),
+        scenario,
         pcap=ct.Capture(capture, at="receiver"),
-        events=ct.Events(tmp_path / "events", kinds=["segments"]),
+        events=ct.Events(folder / "events", kinds=["segments"]),
         engine="fast",
     )
     seen = tshark(capture)
     assert (seen.malformed, seen.bad_checksums) == (0, 0)
-    flows = recorded(tmp_path / "events" / "segments.parquet")
+    flows = recorded(folder / "events" / "segments.parquet")
     counted = tcptrace(capture, seen.ends)
     assert sum(flow.out_of_order for flow in counted.values()) > 0
     for flow, counts in counted.items():

@@ -139,6 +139,19 @@ def test_each_cause_of_a_lost_frame_has_its_own_sentence(policy: models.Policy, 
     assert re.search(words, text_of(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
+def test_a_delayed_packet_that_causes_needless_retransmissions_is_named_with_its_delay() -> None:
+    tcp = ct.Newreno(mss="1000B", receive_window="32kB", timer_granularity="10ms")
+    lan = ct.n_source(sources=1, link_delay="1ms", tcp=tcp, duration="50ms", buffer_cells=5000, policy=ct.TailDrop())
+    delay = [{"flow": "tcp1", "packets": [40], "by": "5ms"}]
+    answer = ct.why(lan.replace(link={"source1->sw1": {"delay": delay}}), at="40ms")
+    [text] = [sentence.text for sentence in answer.sentences if "were late" in sentence.text]
+    assert text.startswith("Bytes 40,000 to 40,999 were late: sent at ")
+    sent, arrived, after = (float(number) for number in re.findall(r"([.\d]+) m?s", text))
+    # The packet crosses three links of 1 ms and waits for 5 ms. Its successor is 21 cells later at least.
+    assert 1000 * (arrived - sent) == pytest.approx(3 + 5, abs=0.5)
+    assert after == pytest.approx(5, abs=0.3)
+
+
 def test_outcomes_after_the_end_of_the_run_are_reported_as_open() -> None:
     result = text_of(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
     assert "segments" in result.splitlines()[0]

@@ -3,6 +3,7 @@
 //! The program `celltrain-bench` runs a scenario once. `celltrain bench` times whole scenarios on both engines, and
 //! `scripts/instruction_guard.py` counts instructions. All of them take the scenarios from here.
 
+pub mod allocator;
 mod cases;
 mod measure;
 mod networks;

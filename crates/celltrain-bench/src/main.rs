@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io::{self, ErrorKind, Write};
 use std::process::{Command, ExitCode};
 
+#[cfg(all(feature = "mimalloc", not(any(windows, target_family = "wasm"))))]
+use celltrain_bench::allocator::BySize;
 use celltrain_bench::{Case, Group, Measured, all, measure, named};
 use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, PortMode};
@@ -12,7 +14,7 @@ use serde_json::json;
 /// Allocator for runs: `docs/design/memory.md` explains why the system allocator is not used.
 #[cfg(all(feature = "mimalloc", not(any(windows, target_family = "wasm"))))]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: BySize<mimalloc::MiMalloc> = BySize(mimalloc::MiMalloc);
 
 const USAGE: &str = "\
 celltrain-bench: how fast the engines are. Build it with --release.

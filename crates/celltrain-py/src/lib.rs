@@ -14,6 +14,8 @@ mod scenario;
 mod shipped;
 mod stack;
 
+#[cfg(all(feature = "mimalloc", not(any(windows, target_family = "wasm"))))]
+use celltrain_bench::allocator::BySize;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine::Engine;
 use celltrain_core::threshold::{EXPECTED, Threshold};
@@ -39,7 +41,7 @@ use scenario::Scenario;
 /// Allocator for runs: `docs/design/memory.md` explains why the system's allocator is not used.
 #[cfg(all(feature = "mimalloc", not(any(windows, target_family = "wasm"))))]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: BySize<mimalloc::MiMalloc> = BySize(mimalloc::MiMalloc);
 
 /// The private module.
 #[pymodule]

@@ -256,7 +256,7 @@ class _Story:
 
     def tell(self) -> Iterator[Sentence]:
         yield self._headline()
-        sentences = [*self._losses(), *self._ack_losses(), *self._reactions()]
+        sentences = [*self._losses(), *self._ack_losses(), *self._overtaken(), *self._reactions()]
         begin = {one.group: one.time for one in sentences if one.group is not None and one.place == 0}
         yield from sorted(
             sentences, key=lambda one: (begin[one.group], one.place) if one.group in begin else (one.time, 0)
@@ -389,6 +389,21 @@ class _Story:
             text = f"So were {counted(len(self.lost_acks) - 1, 'more ACK')}, sent until {instant(times[-1])}."
             sentences.append(Sentence(text=text, time=times[-1], events=(own,), place=2))
         yield from (replace(one, group=_OF_ACKS) for one in sentences)
+
+    def _overtaken(self) -> Iterator[Sentence]:
+        """Yields the first retransmitted segment that had not been lost, but arrived after later ones."""
+        history, arrived = self.history, self.history.arrived
+        frames = history.frame[arrived]
+        late = arrived[frames < np.maximum.accumulate(frames)]
+        late = late[np.isin(history.first[late], history.first[self.retransmitted])]
+        if len(late):
+            frame, place = history.frame[late[0]], int(late[0])
+            [sent] = history.sent[history.frame[history.sent] == frame]
+            later = arrived[frames > frame][0]
+            when = float(history.time[place])
+            text = f"{capital(self._bytes(place))} were late: sent at {instant(history.time[sent])}, they arrived at "
+            text += f"{instant(when)}, {span(when - history.time[later])} after the first later segment."
+            yield Sentence(text=text, time=when, events=(history.rows([sent, later, place]),))
 
     # Reactions of the sender.
 

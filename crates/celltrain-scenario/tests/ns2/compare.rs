@@ -30,11 +30,14 @@ pub(super) fn run(test: &Test, rules: &[&Rule], trace: &Trace) -> Result<(), Str
         first: test.first(),
         phase: test.phase(),
         access: [1, 2].map(|flow| test.access(flow)),
+        late: test.delays(),
         free: BTreeMap::new(),
         on_the_way: BTreeMap::new(),
         found: Trace::new(),
     };
     Engine::Fast.observe(&network, scenario.duration, &mut packets, |_| true).unwrap();
+    // Delayed packets enter the bottleneck later than they were sent.
+    packets.found.values_mut().for_each(|found| found.sort_by(|a, b| a.time.total_cmp(&b.time)));
     let traced = Traced { first: test.first(), until: test.number("end"), tolerance: test.tolerance() };
     traced.compare(trace, &packets.found)
 }
@@ -79,6 +82,8 @@ struct Packets {
     phase: f64,
     /// By flow: seconds that a packet takes on the access link, and the delay of that link.
     access: [[f64; 2]; 2],
+    /// Seconds by which a packet of the first flow is late, by its number on the access link.
+    late: BTreeMap<u64, f64>,
     /// By flow: the time at which its access link is free.
     free: BTreeMap<FlowIndex, f64>,
     /// By frame: where its packet is in the trace, until it is delivered.
@@ -112,7 +117,9 @@ impl Observer for Packets {
                         let [takes, delay] = self.access[usize::from(flow)];
                         let free = self.free.entry(flow).or_default();
                         *free = free.max(now) + takes;
-                        let time = *free + delay;
+                        let sent = self.found.get("data1").map_or(0, |packets| packets.len() as u64);
+                        let late = if flow.number() == 0 { self.late.get(&sent) } else { None };
+                        let time = *free + delay + late.unwrap_or(&0.0);
                         self.add("data", flow, time, number)
                     }
                     SegmentStep::AckSent { ack, .. } => {

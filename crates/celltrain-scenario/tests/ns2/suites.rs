@@ -96,8 +96,6 @@ impl Test {
             Some("another TCP, with forward acknowledgements (FACK)")
         } else if self.tcp == "SackRH" {
             Some("another TCP, with rate halving")
-        } else if self.get("delayed").is_some() {
-            Some("delays single packets; here, cells of a VC never overtake each other")
         } else if self.is("partial_ack_") {
             Some("`partial_ack_`, an experiment: a partial acknowledgement sends two segments again")
         } else if self.is("numdupacksFrac_") {
@@ -152,6 +150,15 @@ impl Test {
     pub(super) fn access(&self, flow: usize) -> [f64; 2] {
         let link = self.link(&self.of("access", flow));
         [self.bits() / link.rate, link.delay]
+    }
+
+    /// Seconds by which a packet is late on the access link, by its number among the packets of the first connection. A
+    /// lost packet is not counted in ns-2.
+    pub(super) fn delays(&self) -> BTreeMap<u64, f64> {
+        let counted = (0..).filter(|number| !self.lost.contains(number));
+        let late = self.get("delayed").map(numbers).unwrap_or_default();
+        let of_late = counted.enumerate().take(1000).filter(|(count, _)| late.contains(&(*count as u64)));
+        of_late.map(|(_, number)| (number - self.first(), self.number("delay_"))).collect()
     }
 
     /// Number of the first packet that is compared. Connections are open here, so the first packet of a connection that
@@ -242,9 +249,22 @@ impl Test {
         text.push_str("[port.default]\nbuffer = \"infinite\"\npolicy.tail_drop = {}\n");
         let acks = self.get("lost_acks").map(numbers).unwrap_or_default();
         lost.insert("k1->r1".to_string(), acks.iter().map(|number| number - self.first()).collect());
+        let mut links: BTreeMap<_, String> = BTreeMap::new();
         for (link, lost) in lost.iter().filter(|(_, lost)| !lost.is_empty()) {
             let flow = if link.starts_with("s2") { 2 } else { 1 };
-            writeln!(text, "[link.\"{link}\"]\nlose = [{{ flow = \"tcp{flow}\", packets = {lost:?} }}]").unwrap();
+            let lose = format!("lose = [{{ flow = \"tcp{flow}\", packets = {lost:?} }}]\n");
+            links.insert(link.as_str(), lose);
+        }
+        let late = self.delays().into_iter();
+        let late = late.map(|(packet, by)| {
+            format!("{{ flow = \"tcp1\", packets = [{packet}], by = \"{}\" }}", picoseconds(by))
+        });
+        let late = late.collect::<Vec<_>>();
+        if !late.is_empty() {
+            write!(links.entry("s1->r1").or_default(), "delay = [{}]\n", late.join(", ")).unwrap();
+        }
+        for (link, rules) in links {
+            write!(text, "[link.\"{link}\"]\n{rules}").unwrap();
         }
         for flow in 1..=self.flows() {
             let packets = ["packets", "packets2"][flow - 1];

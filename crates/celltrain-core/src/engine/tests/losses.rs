@@ -253,6 +253,38 @@ fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
 }
 
 #[test]
+fn losses_in_both_states_have_the_ratio_and_the_correlation_of_the_markov_chain() {
+    const CELLS: u32 = 400_000;
+    for (p, r, good, bad) in
+        [(0.02, 0.25, 0.01, 0.6), (0.3, 0.1, 0.2, 0.9), (0.5, 0.5, 0.5, 0.1), (0.01, 0.05, 0.0, 0.3)]
+    {
+        let mut losses = LinkLosses::new(FROM_SOURCE, 1);
+        let pattern = LossPattern::GilbertElliott(GilbertElliott { p, r, good, bad });
+        losses.add(
+            Label::new(0),
+            &LossRule { vc: DATA, unit: LossUnit::Cells, pattern },
+            None,
+            Stream::new(7, "states"),
+        );
+        let cell = Cell::new(Label::new(0), FrameNumber::new(0), false);
+        let lost: Vec<_> = (0..CELLS).map(|_| matches!(losses.take(cell, || None), Fate::Lost(_))).collect();
+        let (in_good, in_bad) = (r / (p + r), p / (p + r));
+        let ratio = in_good * good + in_bad * bad;
+        // Two losses in a row: the state at the first, its loss, the change, and the loss in the next state.
+        let both = in_good * good * ((1.0 - p) * good + p * bad) + in_bad * bad * ((1.0 - r) * bad + r * good);
+        let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
+        for (counted, expected) in [(lost.iter().filter(|&&lost| lost).count(), ratio), (pairs, both)] {
+            // The states make the variance at most (2 - p - r) / (p + r) times that of independent draws, and pairs
+            // overlap.
+            let factor = 3.0 * ((2.0 - p - r) / (p + r)).max(1.0);
+            let deviation = (expected * (1.0 - expected) / f64::from(CELLS) * factor).sqrt();
+            let share = counted as f64 / f64::from(CELLS);
+            assert!((share - expected).abs() < 4.0 * deviation, "{share} and {expected} at {p}, {r}, {good}, {bad}");
+        }
+    }
+}
+
+#[test]
 fn the_packet_with_a_given_byte_is_lost_the_stated_number_of_times() {
     let mut network = lan(1, None, "3s");
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
