@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(found, outlined_paths);
         assert!(found.iter().any(|path| path == ".contracts.tcp1.eligible_frames"), "{found:?}");
         assert!(found.iter().any(|path| path == ".links.sw2->destination1.lost_cells"), "{found:?}");
-        assert!(found.iter().any(|path| path == ".queues.sw1->sw2/tcp2.delay_ms_p99"), "{found:?}");
+        assert!(found.iter().any(|path| path == ".queues.source2->sw1/tcp2.delay_ms_p99"), "{found:?}");
     }
 
     #[test]

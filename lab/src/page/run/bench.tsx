@@ -69,6 +69,15 @@ function Running(): JSX.Element {
     <div class="row running">
       <SeedCount />
       <FirstSeed label="First seed" />
+      <RunOrStop
+        id="run"
+        running={ensemble.value.phase === "running"}
+        disabled={faults > 0}
+        onRun={() => void run()}
+        onStop={stop}
+      >
+        {seedCount.value === 1 ? "Run" : `Run ${String(seedCount.value)} seeds`}
+      </RunOrStop>
       <label class="row" title="Measure queueing delays and round-trip times. Runs take about twice as long.">
         <input
           type="checkbox"
@@ -79,15 +88,6 @@ function Running(): JSX.Element {
         />
         Packet delays
       </label>
-      <RunOrStop
-        id="run"
-        running={ensemble.value.phase === "running"}
-        disabled={faults > 0}
-        onRun={() => void run()}
-        onStop={stop}
-      >
-        {seedCount.value === 1 ? "Run" : `Run ${String(seedCount.value)} seeds`}
-      </RunOrStop>
     </div>
   );
 }

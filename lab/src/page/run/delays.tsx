@@ -35,7 +35,7 @@ export function Delays(props: { readonly runs: readonly Done[] }): JSX.Element |
           class="dense"
           caption={
             <>
-              <Word of="round trip">Round-trip time</Word> and one-way delay in ms ({meansOver(runs)})
+              <Word of="round trip">Round-trip time</Word> (RTT) and one-way delay in ms ({meansOver(runs)})
             </>
           }
           columns={["connection", ...STATISTICS.map((s) => s.name), "jitter"]}
@@ -46,7 +46,7 @@ export function Delays(props: { readonly runs: readonly Done[] }): JSX.Element |
               <tr key={`${name} ${kind}`}>
                 <th scope="row">
                   <Swatch n={i} />
-                  {`${name}, ${kind === "rtt" ? "round trip" : "one way"}`}
+                  {`${name}, ${kind === "rtt" ? "RTT" : "one way"}`}
                 </th>
                 {STATISTICS.map(({ key }) => (
                   <td key={key}>{digits(over(runs, "flows", i, `${kind}_ms_${key}`))}</td>

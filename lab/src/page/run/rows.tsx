@@ -23,7 +23,7 @@ export function over(runs: readonly Done[], of: List, i: number, measure: string
   return mean(runs.map((r) => Number(row(r, of, i)?.[measure] ?? NaN)));
 }
 
-/** Returns the ports with a finite buffer or with losses. Others, such as host ports, seldom matter. */
+/** Returns the ports with a finite buffer or with losses. Others, such as host ports, rarely matter. */
 export function busyPorts(runs: readonly Done[]): { readonly name: string; readonly i: number }[] {
   return rowNames(runs, "ports")
     .map((name, i) => ({ name, i }))

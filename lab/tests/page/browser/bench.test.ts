@@ -67,7 +67,7 @@ for (const width of [1280, 400]) {
     await page.locator("#run").click();
     const delays = page.getByRole("region", { name: "Round-trip time" }).locator("tbody tr");
     await page.locator('.results[data-phase="done"]').waitFor();
-    assert.match(await delays.first().innerText(), /round trip(\s+[\d.]+){5}/);
+    assert.match(await delays.first().innerText(), /RTT(\s+[\d.]+){5}/);
     assert.match(await page.getByRole("region", { name: "Queueing delay at ports" }).innerText(), /99\.9 %/);
     assert.equal(await page.locator(".results .notice").count(), 0);
     assert.ok((await overflow(page)) <= 0);
