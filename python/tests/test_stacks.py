@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
 from celltrain.model.network import network
+from celltrain.model.policy_files import stack_of_class
 
 #: Two connections of smoltcp share a switch with one of the simulator's own TCP.
 MIXED = ct.n_source(
@@ -186,11 +188,15 @@ class Windowed(ct.Stack):
         number = int.from_bytes(packet[20:24], "big")
         if self.end.side == "receiver":
             self.oldest += number == self.oldest
-            self.received = 512 * self.oldest
+            self.received = self.payload * self.oldest
             self.acks.append(self.packet(self.oldest, 0))
         elif number > self.oldest:
             self.oldest, self.next, self.timeout = number, max(self.next, number), now + 20_000_000
             self.completed = self.oldest == self.packets
+
+    @property
+    def payload(self):
+        return getattr(self, "mss", 512)
 
     @property
     def packets(self):
@@ -205,7 +211,7 @@ class Windowed(ct.Stack):
         last = self.oldest + self.window
         numbers = range(self.next, last if self.packets is None else min(last, self.packets))
         self.next = max(self.next, numbers.stop)
-        return [self.packet(number, 512) for number in numbers]
+        return [self.packet(number, self.payload) for number in numbers]
 
     def next_timeout(self, now):
         return None if self.completed else self.timeout
@@ -291,6 +297,29 @@ class Elsewhere(Windowed):
         return bytes(packet)
 
 
+#: The methods that a stack must have.
+METHODS = """
+    def on_packet(self, now, packet): ...
+    def poll(self, now): return []
+    def next_timeout(self, now): return None
+"""
+
+
+class Measured(Windowed):
+    mss: int = 1000
+
+
+class Long(Windowed):
+    def poll(self, now):
+        return [self.packet(0, 1476)]
+
+
+class Loops(Windowed):
+    def poll(self, now):
+        while True:
+            pass
+
+
 class Tiny(Windowed):
     def poll(self, now):
         return [b"x"]
@@ -362,13 +391,14 @@ def test_a_setting_of_a_python_stack_is_an_axis():
         (Tiny(), r"a packet of 1 bytes that is shorter than an IP header \(20 bytes\)"),
         (Elsewhere(change=0), r"whose IP version is 11; it must be 4"),
         (Elsewhere(change=3), r"whose IP header has the total length \d+"),
-        (Elsewhere(change=12), r"from [\d.]+; it must be from self\.end\.local \([\d.]+\)"),
-        (Elsewhere(change=16), r"to [\d.]+; it must be to self\.end\.remote \([\d.]+\)"),
-        (Generous(), r"its received is 1000000000000, but only \d+ bytes have arrived after IP headers"),
+        (Elsewhere(change=12), r"from [\d.]+; it must be from the local address of its end \([\d.]+\)"),
+        (Elsewhere(change=16), r"to [\d.]+; it must be to the remote address of its end \([\d.]+\)"),
+        (Generous(), r"it is 1000000000000, but only \d+ bytes have arrived after IP headers"),
         (
             CountsHeaders(),
             r"CountsHeaders\.received for the receiver of tcp\d, now \d+ ns: it is 532, but only 512 bytes",
         ),
+        (Long(), r"a packet of 1500 bytes but an mss of 512 bytes allows at most 552; set the mss .* to 1460 bytes"),
         (Endless(), r"returned more than 50000 packets at once"),
         (Halved(), r"its received must be a number of bytes"),
         (NoPoll(), r"has no poll\(self, now\); add it to return the packets to send"),
@@ -379,6 +409,31 @@ def test_a_python_stack_that_fails_ends_its_run_with_the_call(stack, words):
         ct.run(hosting(stack))
     assert ct.run(hosting(Windowed())).efficiency > 0
     assert ct.run(hosting(CountsHeaders(header=0))).efficiency > 0
+
+
+def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(tmp_path, monkeypatch):
+    long = hosting(Measured(mss=1460))
+    assert long.to_dict()["stack"]["python"]["mss"] == "1460B"
+    assert hosting(Measured()).to_dict()["stack"]["python"]["mss"] == "1000B"
+    # A link of 8 Mb/s carries 1460 bytes in 32 cells.
+    efficiency = ct.run(long.replace(duration="200ms")).efficiency
+    assert 0.1 < efficiency <= 1
+    own = Path(tmp_path / "ownstack.py")
+    own.write_text("import celltrain as ct\n\n\nclass Own(ct.Stack):\n    mss = 900\n" + METHODS)
+    monkeypatch.setenv("CELLTRAIN_POLICIES", "ownstack")
+    monkeypatch.chdir(tmp_path)
+    named = stack_of_class("ownstack.py:Own", tmp_path, ())
+    assert named == ("Own", {"python": {"class": "ownstack:Own", "mss": "900B"}})
+
+
+def test_an_interrupted_endless_loop_of_a_python_stack_is_named_with_its_line():
+    handle = ct.Cancel()
+    threading.Timer(0.3, handle.cancel).start()
+    with pytest.raises(ct.CancelledError) as raised:
+        ct.run(hosting(Loops()), cancel=handle)
+    [note] = raised.value.__notes__
+    assert re.match(r"during .*:Loops\.poll for the sender of tcp\d, now 0 ns:", note)
+    assert "pass" in note or "while True" in note
 
 
 def test_a_stack_that_never_clears_its_expired_timer_ends_the_run():
@@ -392,7 +447,7 @@ def test_a_stack_that_never_clears_its_expired_timer_ends_the_run():
 
 
 def test_a_python_stack_cannot_report_a_file_as_acknowledged_before_sending_the_file():
-    with pytest.raises(ct.ScenarioError, match=r"its completed is True, but it has sent only 0 of the 3000 bytes"):
+    with pytest.raises(ct.ScenarioError, match=r"Finished\.completed .* it is true, but only 0 of the 3000 bytes"):
         ct.run(hosting(Finished(), flow={"tcp1": ct.FlowOptions(traffic=ct.File(bytes="3kB"))}))
 
 

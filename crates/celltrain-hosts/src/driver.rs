@@ -20,6 +20,7 @@ use celltrain_core::units::Time;
 use typed_index_collections::TiVec;
 
 use crate::clock::StackClock;
+use crate::contract::Contract;
 use crate::seen::{Seen, Step};
 use crate::segments::Segments;
 use crate::stack::{Packet, Report, Side, Stack};
@@ -59,6 +60,7 @@ struct End {
     clock: StackClock,
     timeout: Option<Time>,
     idle: Idle,
+    contract: Contract,
 }
 
 /// Polls of a stack in which nothing happens.
@@ -165,6 +167,7 @@ impl Hosts {
                     clock,
                     timeout: Some(start),
                     idle: Idle::default(),
+                    contract: Contract::new(network, flow, side),
                 });
             }
         }
@@ -175,8 +178,8 @@ impl Hosts {
     /// end.
     ///
     /// # Errors
-    /// If the run is interrupted, or a stack sends a packet that its VC cannot carry, reports more bytes than have
-    /// arrived, or is polled again and again for nothing.
+    /// If the run is interrupted, or a stack sends a packet with a wrong IP header or beyond its MTU, reports more bytes
+    /// than have arrived, or is polled again and again for nothing.
     pub fn run<P: Probe>(
         mut self,
         simulation: &mut HostedSimulation<'_, '_, P>,
@@ -232,8 +235,9 @@ impl Hosts {
             Side::Receiver => segments.on_arrived(&kept.bytes, counters),
         };
         observe(simulation.probe(), &self.seen(&kept, Step::Arrived, segment, time));
-        let End { stack, clock, idle, .. } = &mut self.ends[kept.to];
+        let End { stack, clock, idle, contract, .. } = &mut self.ends[kept.to];
         idle.has_packet = true;
+        contract.on_arrived(&kept.bytes);
         stack.on_packet(clock.told(time), &kept.bytes);
         kept.to
     }
@@ -247,7 +251,7 @@ impl Hosts {
         observe: &mut OnPacket<'_, P>,
     ) -> Result<(), HostsError> {
         let now = simulation.now();
-        let End { flow, side, host, vc, stack, clock, timeout, idle } = &mut self.ends[end];
+        let End { flow, side, host, vc, stack, clock, timeout, idle, contract } = &mut self.ends[end];
         let (flow, side, host, vc) = (*flow, *side, *host, *vc);
         let told = clock.told(now);
         stack.poll(told, out);
@@ -266,6 +270,9 @@ impl Hosts {
             let (stack, flow, now) = (stack.name(), &simulation.network().flows[flow].name, told.as_nanos());
             HostsError::Wrong(format!("{stack}.{call} for the {side} of {flow}, now {now} ns: {problem}"))
         };
+        if let Some(problem) = out.iter().find_map(|packet| contract.packet_problem(packet)) {
+            return Err(wrong("poll", problem));
+        }
         if let Some(polls) = idle.stuck(told, next, !out.is_empty(), report) {
             let next = next.map_or_else(|| "nothing".to_owned(), |next| format!("{} ns", next.as_nanos()));
             let problem = format!(
@@ -273,6 +280,9 @@ impl Hosts {
                  it must return a later time, or None if no timer runs"
             );
             return Err(wrong("next_timeout", problem));
+        }
+        if let Some((part, problem)) = contract.report_problem(report) {
+            return Err(wrong(part, problem));
         }
         let most = if side == Side::Receiver { self.segments[end / 2].most_received() } else { None };
         if let Some(most) = most.filter(|&most| report.received > most) {
@@ -337,7 +347,8 @@ pub enum HostsError {
     Interrupted,
     /// A stack sent a packet that its VC cannot carry.
     Refused(SimulationError),
-    /// A stack reports more than has arrived, or is polled again and again for nothing.
+    /// A stack sends a packet with a wrong header, reports more than has arrived, or is polled again and again for
+    /// nothing.
     Wrong(String),
 }
 

@@ -9,6 +9,7 @@
 mod application;
 mod capture;
 mod clock;
+mod contract;
 mod driver;
 mod outcome;
 #[cfg(feature = "quic")]

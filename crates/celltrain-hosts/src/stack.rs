@@ -95,11 +95,24 @@ impl Endpoint {
         Self { flow, side, local, remote, seed }
     }
 
+    /// Returns an IPv4 packet from this end to the other (RFC 791, 3.1). Its header has no options and no checksum.
+    ///
+    /// # Panics
+    /// If the payload has more than 65,515 bytes.
+    pub fn packet(&self, protocol: u8, payload: &[u8]) -> Packet {
+        let length = u16::try_from(HEADER + payload.len()).expect("the length of a packet fits 16 bits").to_be_bytes();
+        let start = [0x45, 0, length[0], length[1], 0, 0, 0x40, 0, 64, protocol, 0, 0];
+        [&start, &self.local.octets()[..], &self.remote.octets(), payload].concat()
+    }
+
     /// Returns both ends of a flow, the sender first.
     pub fn pair(network: &Network, flow: FlowIndex) -> [Self; 2] {
         [Side::Sender, Side::Receiver].map(|side| Self::of(network, flow, side))
     }
 }
+
+/// Bytes of an IP header without options (RFC 791, 3.1).
+pub(crate) const HEADER: usize = 20;
 
 /// From 10.0.0.0 on, four addresses for each flow. Fewer than 2^21 flows stay below 10.128.0.0.
 const NETWORK: u32 = 10 << 24;

@@ -199,8 +199,8 @@ impl Trial {
     /// Runs the trial. `make` creates the stacks at both ends of each flow, the sender first.
     ///
     /// # Panics
-    /// If a stack panics, sends a packet that AAL5 cannot carry, reports more bytes than have arrived, or is polled
-    /// again and again for nothing.
+    /// If a stack panics, sends a packet with a wrong IP header or beyond its MTU, reports more bytes than have arrived,
+    /// or is polled again and again for nothing.
     pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Outcome {
         let network = self.network();
         let run = observed(&network, &mut make, |_| {});
@@ -328,20 +328,21 @@ mod tests {
 
     /// Sends 40 packets of 1500 bytes every millisecond, which is more than the network can carry.
     struct Flood {
+        end: Endpoint,
         next: Duration,
-        first_byte: u8,
+        byte: u8,
         received: u64,
     }
 
     impl Stack for Flood {
         fn on_packet(&mut self, _: Duration, packet: &[u8]) {
-            self.received += packet.len() as u64;
-            assert!(packet[0] < 9, "a stack that panics");
+            self.received += packet.len() as u64 - 20;
+            assert!(packet[20] < 9, "a stack that panics");
         }
 
         fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
             if now >= self.next {
-                out.extend([(); 40].map(|()| vec![self.first_byte; 1500]));
+                out.extend([(); 40].map(|()| self.end.packet(253, &[self.byte; 1480])));
                 self.next = now + Duration::from_millis(1);
             }
         }
@@ -355,8 +356,8 @@ mod tests {
         }
     }
 
-    fn flood(first_byte: u8) -> impl Fn([Endpoint; 2]) -> [Box<dyn Stack>; 2] {
-        move |ends| ends.map(|_| Box::new(Flood { next: Duration::ZERO, first_byte, received: 0 }) as Box<dyn Stack>)
+    fn flood(byte: u8) -> impl Fn([Endpoint; 2]) -> [Box<dyn Stack>; 2] {
+        move |ends| ends.map(|end| Box::new(Flood { end, next: Duration::ZERO, byte, received: 0 }) as Box<dyn Stack>)
     }
 
     fn trial() -> Trial {
@@ -400,7 +401,7 @@ mod tests {
         assert!(senders.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "it is pcapng");
         assert_eq!(["source1", "destination2"].map(|host| count(&senders, host.as_bytes())), [1, 0]);
         assert_eq!(["source1", "destination2"].map(|host| count(&receivers, host.as_bytes())), [0, 1]);
-        assert!(count(&senders, &[1; 1500]) > 1000, "the capture has the packets");
+        assert!(count(&senders, &[1; 1480]) > 1000, "the capture has the packets");
         let reason = b"lost at switch1->switch2: refused: X is above R (X = ";
         assert!(count(&senders, reason) > 100 && count(&senders, b"threshold 800 cells)") > 100);
     }
@@ -422,7 +423,7 @@ mod tests {
     fn a_trial_can_measure_a_part_of_the_run() {
         let some = trial().capture_around(Duration::from_millis(10), Duration::from_millis(1));
         let (_, captures) = failure("around", |path| some.check(path, flood(1), |_| panic!("not met")));
-        let packets = count(&captures.unwrap()[0], &[1; 1500]);
+        let packets = count(&captures.unwrap()[0], &[1; 1480]);
         // Both ends of two flows send forty packets each millisecond; only the senders' are in this file.
         assert!((100..600).contains(&packets), "{packets}");
     }
@@ -447,8 +448,7 @@ mod tests {
 
     #[test]
     fn numbers_that_packets_do_not_show_are_unknown_and_not_zero() {
-        let flow = |first_byte| trial().run(flood(first_byte)).flows.raw.remove(0);
-        let own = flow(1);
+        let own = trial().run(flood(1)).flows.raw.remove(0);
         assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);
         let counts = [own.segments_sent, own.retransmitted_segments, own.repeated_segments];
         assert_eq!((counts, own.throughput_mbps, own.cwnd_segments), ([None; 3], None, None));
@@ -458,13 +458,13 @@ mod tests {
     fn a_trial_of_a_stack_that_panics_leaves_a_capture_up_to_the_panic() {
         let (message, captures) = failure("panic", |path| trial().check(path, flood(9), |_| ()));
         assert_eq!(message, "a stack that panics");
-        assert!(count(&captures.unwrap()[0], &[9; 1500]) > 0);
+        assert!(count(&captures.unwrap()[0], &[9; 1480]) > 0);
     }
 
     #[test]
     fn a_stack_that_is_not_deterministic_fails_its_trial_even_if_the_requirement_is_met() {
         let runs = AtomicU8::new(0);
-        // The first bytes of the packets differ from run to run.
+        // The packets differ from run to run.
         let make = |ends| flood(1 + runs.fetch_add(1, Ordering::Relaxed) / 2)(ends);
         assert_eq!(failure("changing", |path| trial().check(path, make, |_| ())), (DIFFERS.to_owned(), None));
     }

@@ -6,7 +6,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_run::threads;
 use pyo3::prelude::*;
 
-use crate::interpreter;
+use crate::{interpreter, policy};
 
 pyo3::import_exception!(celltrain.errors, CancelledError);
 
@@ -45,6 +45,19 @@ pub(crate) fn check(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()>
         Some(handle) if handle.get().cancelled() => Err(CancelledError::new_err("cancelled")),
         _ => Ok(()),
     }
+}
+
+/// Calls `work` with the interpreter detached. Adds to an exception the call of a Python class that it interrupted.
+pub(crate) fn noted<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
+    drop(policy::take_interrupted());
+    interpreter::detach(py, work).inspect_err(|error| {
+        if let Some(call) = policy::take_interrupted() {
+            let added = py
+                .import("celltrain.errors")
+                .and_then(|errors| errors.call_method1("add_note", (error.value(py), call)));
+            added.expect("the package has the function");
+        }
+    })
 }
 
 /// Runs `work` on the calling thread with the interpreter detached. Attaches it only to check for cancellation.

@@ -70,7 +70,7 @@ pub(crate) fn run_many(
             }
         })
     };
-    interpreter::detach(py, || runner::many(&handles, (&runs, threads), how, on))
+    cancel::noted(py, || runner::many(&handles, (&runs, threads), how, on))
 }
 
 /// Passes a result to `on_result`, or an error to `on_error`. Without `on_error`, an error ends all runs.

@@ -4,6 +4,7 @@
 //! interpreter.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
@@ -12,6 +13,7 @@ use celltrain_core::policy::python::{Config, Interpreter, Object, Setting};
 use celltrain_core::policy::{self};
 use celltrain_core::rng::Stream;
 use celltrain_run::outside;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::json;
@@ -99,6 +101,14 @@ pub(crate) fn settings<'py>(py: Python<'py>, own: &BTreeMap<String, Setting>) ->
     Ok(dict)
 }
 
+/// The call of a class that an interrupt has ended, with its traceback.
+static INTERRUPTED: Mutex<Option<String>> = Mutex::new(None);
+
+/// Returns the call of a class that an interrupt has ended since the last time, with its traceback.
+pub(crate) fn take_interrupted() -> Option<String> {
+    INTERRUPTED.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
 /// Records an exception raised by a class. The traceback follows a line that names the call.
 pub(crate) fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     let traceback: Vec<String> = py
@@ -107,6 +117,10 @@ pub(crate) fn failed(py: Python<'_>, call: &str, error: &PyErr) {
         .and_then(|module| module.call_method1("traceback_of", (error.clone_ref(py).into_value(py),)))
         .and_then(|lines| lines.extract())
         .unwrap_or_default();
+    if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        let lines = [&[format!("during {call}:")], &*traceback].concat().join("\n");
+        INTERRUPTED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(lines);
+    }
     let message = format!("{call}: {error}");
     let fault = json!({
         "file": "", "line": null, "key": "", "value": "", "problem": message, "message": message, "excerpt": traceback,

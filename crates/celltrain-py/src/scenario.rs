@@ -220,7 +220,7 @@ impl Scenario {
             };
             runner::one_watched(&self.handle, seed, how, watched, (stopped, &progress))
         };
-        interpreter::detach(py, || threads::over((1, 1), work, on))?;
+        cancel::noted(py, || threads::over((1, 1), work, on))?;
         match finished {
             Some(done) => Ok(done.map_err(Failure)?),
             None => Err(PyRuntimeError::new_err("the run was aborted without a signal; please report this")),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack};
 
 /// Payload of a data packet. Its first four bytes are its number.
-const PAYLOAD: usize = 532;
+const PAYLOAD: usize = 512;
 const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Sends packets with numbers, at most `window` of them unacknowledged. A timeout sends all of them again.
@@ -29,13 +29,9 @@ impl Windowed {
 
     /// Returns an IPv4 packet of a protocol for experiments (RFC 3692) that carries a number.
     fn packet(&self, number: u32, bytes: usize) -> Packet {
-        let length = u16::try_from(20 + bytes).expect("the length of a packet fits 16 bits").to_be_bytes();
-        let mut packet = vec![0x45, 0, length[0], length[1], 0, 0, 0x40, 0, 64, 253, 0, 0];
-        packet.extend(self.end.local.octets());
-        packet.extend(self.end.remote.octets());
-        packet.extend(number.to_be_bytes());
-        packet.resize(20 + bytes, 0);
-        packet
+        let mut payload = number.to_be_bytes().to_vec();
+        payload.resize(bytes, 0);
+        self.end.packet(253, &payload)
     }
 }
 

@@ -260,7 +260,13 @@ def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tu
     Returns None if the text names no class, but one of the `stacks` of celltrain.
     """
     match = None if text.partition(":")[0] in stacks else _CLASS.fullmatch(text)
-    return None if match is None else _class_table(text, match, folder, python_stack.faults)
+    if match is None:
+        return None
+    name, table = _class_table(text, match, folder, python_stack.faults)
+    called = table["python"]["class"]
+    return name, {
+        "python": {**table["python"], **python_stack.mss_of(python_policy.class_of(called, python_stack.Stack))}
+    }
 
 
 def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:

@@ -61,7 +61,8 @@ class StackEnd:
 class Stack(Named):
     """Base class of your own transport stacks; override `on_packet`, `poll` and `next_timeout`.
 
-    Class attributes that are numbers, texts, True or False are settings, which the constructor can change. Times are
+    Class attributes that are numbers, texts, True or False are settings, which the constructor can change. An attribute
+    `mss` is also the most payload of a packet in bytes, besides 40 bytes of headers; without it, that is 512. Times are
     whole nanoseconds since the start of the run.
     """
 
@@ -105,7 +106,13 @@ class Stack(Named):
         """Returns the scenario's table for this stack."""
         from celltrain.model.types import PythonStack
 
-        return PythonStack(class_=self._called, settings=self._set)
+        return PythonStack(class_=self._called, settings=self._set, **mss_of(self))
+
+
+def mss_of(stack: Stack | type[Stack]) -> dict[str, str]:
+    """Returns the key `mss` of a scenario's table for a stack, if it has an attribute `mss` in bytes."""
+    mss = getattr(stack, "mss", None)
+    return {"mss": f"{mss}B"} if isinstance(mss, int) and not isinstance(mss, bool) else {}
 
 
 def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -17,6 +17,8 @@ const US: Duration = Duration::from_micros(1);
 /// A stack that sends packets of given lengths at given times, and answers each packet with one of `answer` bytes.
 #[derive(Default)]
 struct Script {
+    /// The end of the flow that it is at, once the run has begun.
+    end: Option<Endpoint>,
     name: &'static str,
     unit: Option<Duration>,
     sends: VecDeque<(Duration, usize)>,
@@ -41,9 +43,10 @@ impl Stack for Script {
 
     fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
         self.log.lock().unwrap().push((now, self.name, "poll", self.answers));
-        out.extend(std::iter::repeat_n(vec![1; self.answer], std::mem::take(&mut self.answers)));
+        let packet = |length| self.end.expect("the run has begun").packet(253, &vec![2; length - 20]);
+        out.extend((0..std::mem::take(&mut self.answers)).map(|_| packet(self.answer)));
         while let Some((_, length)) = self.sends.pop_front_if(|send| send.0 <= now) {
-            out.push(vec![2; length]);
+            out.push(packet(length));
         }
     }
 
@@ -64,14 +67,19 @@ impl Stack for Script {
     }
 }
 
+/// Returns a flow whose ends are these stacks.
+fn hosted(network: &Network, flow: FlowIndex, mut stacks: [Script; 2]) -> HostedFlow {
+    for (stack, end) in stacks.iter_mut().zip(Endpoint::pair(network, flow)) {
+        stack.end = Some(end);
+    }
+    HostedFlow { flow, stacks: stacks.map(|stack| Box::new(stack) as Box<dyn Stack>) }
+}
+
 /// Runs stacks in the network of a trial, on both engines. `make` creates the stacks of a flow.
 fn run(network: &Network, make: impl Fn(usize, &Log) -> [Script; 2]) -> (Calls, Result<RunResult, HostsError>) {
     let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| {
         let log = Log::default();
-        let flows = network.flows.keys().map(|flow| {
-            let stacks = make(usize::from(flow), &log).map(|stack| Box::new(stack) as Box<dyn Stack>);
-            HostedFlow { flow, stacks }
-        });
+        let flows = network.flows.keys().map(|flow| hosted(network, flow, make(usize::from(flow), &log)));
         let hosts = Hosts::new(network, flows.collect());
         let result = engine.run_hosted(network, &mut Nothing, |_| true, |simulation| hosts.run(simulation, |_, _| ()));
         let log = std::mem::take(&mut *log.lock().unwrap());
@@ -82,7 +90,7 @@ fn run(network: &Network, make: impl Fn(usize, &Log) -> [Script; 2]) -> (Calls, 
 }
 
 fn trial() -> Trial {
-    Trial::new(1).duration(Duration::from_millis(1))
+    Trial::new(1).mss(1460).duration(Duration::from_millis(1))
 }
 
 #[test]
@@ -131,7 +139,7 @@ fn a_stack_is_first_called_when_its_flow_starts() {
 #[test]
 fn a_packet_is_reported_as_lost_when_a_later_one_arrives() {
     // Two senders share a buffer of 40 cells. Packets of 32 cells collide at the bottleneck.
-    let trial = Trial::new(2).buffer(40).policy(PolicyConfig::TailDrop(tail_drop::Config {}));
+    let trial = Trial::new(2).mss(1460).buffer(40).policy(PolicyConfig::TailDrop(tail_drop::Config {}));
     let network = trial.duration(Duration::from_millis(2)).network();
     let flow = |number: usize, log: &Log| {
         let late = (1000 * US, 100);
@@ -145,10 +153,7 @@ fn a_packet_is_reported_as_lost_when_a_later_one_arrives() {
             Script { name: "receiver", log: log.clone(), ..Script::default() },
         ]
     };
-    let flows = network.flows.keys().map(|index| {
-        let stacks = flow(usize::from(index), &Log::default()).map(|stack| Box::new(stack) as Box<dyn Stack>);
-        HostedFlow { flow: index, stacks }
-    });
+    let flows = network.flows.keys().map(|index| hosted(&network, index, flow(usize::from(index), &Log::default())));
     let hosts = Hosts::new(&network, flows.collect());
     let mut seen = Vec::new();
     let result = Engine::Fast.run_hosted(
@@ -170,13 +175,14 @@ fn a_packet_is_reported_as_lost_when_a_later_one_arrives() {
 }
 
 #[test]
-fn a_packet_that_its_vc_cannot_carry_ends_the_run() {
+fn a_packet_beyond_the_mtu_ends_the_run() {
     let (_, result) = run(&trial().network(), |_, _| {
-        [Script { sends: [(7 * US, 65_528)].into(), ..Script::default() }, Script::default()]
+        [Script { sends: [(7 * US, 1501)].into(), ..Script::default() }, Script::default()]
     });
     assert_eq!(
         result.unwrap_err().to_string(),
-        "a packet of 65528 bytes is too long for VC flow1: at most 65527 fit its longest frame"
+        "Script.poll for the sender of flow1, now 7000 ns: it sends a packet of 1501 bytes but an mss of 1460 bytes \
+         allows at most 1500; set the mss of the flow to 1461 bytes"
     );
 }
 
@@ -202,6 +208,7 @@ fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
 
 /// A timer that its stack leaves as it was, or sets to a later time at each poll.
 struct Timer {
+    end: Endpoint,
     unit: Duration,
     /// Time from each poll to its timeout; `None` to leave the timer at 0.
     every: Option<Duration>,
@@ -215,7 +222,7 @@ impl Stack for Timer {
     fn poll(&mut self, now: Duration, out: &mut Vec<Packet>) {
         self.now = now;
         if now >= self.sends {
-            out.push(vec![1; 40]);
+            out.push(self.end.packet(253, &[1; 20]));
             self.sends = now + Duration::from_millis(300);
         }
     }
@@ -238,8 +245,10 @@ fn a_stuck_timer_is_refused_on_every_link_and_with_every_clock_and_a_slow_one_is
     let ended = |rate: u64, unit: Duration, every: Option<Duration>| {
         let trial = Trial::new(1).link_rate(rate).round_trip(Duration::from_millis(6));
         let network = trial.duration(Duration::from_secs(2)).network();
-        let stack = || Box::new(Timer { unit, every, now: Duration::ZERO, sends: Duration::ZERO }) as Box<dyn Stack>;
-        let hosts = Hosts::new(&network, vec![HostedFlow { flow: FlowIndex::new(0), stacks: [stack(), stack()] }]);
+        let flow = FlowIndex::new(0);
+        let stack = |end| Box::new(Timer { end, unit, every, now: Duration::ZERO, sends: Duration::ZERO });
+        let stacks = Endpoint::pair(&network, flow).map(|end| stack(end) as Box<dyn Stack>);
+        let hosts = Hosts::new(&network, vec![HostedFlow { flow, stacks }]);
         let result =
             Engine::Fast.run_hosted(&network, &mut Nothing, |_| true, |simulation| hosts.run(simulation, |_, _| ()));
         result.map(drop).map_err(|error| error.to_string())
@@ -260,11 +269,11 @@ fn a_stuck_timer_is_refused_on_every_link_and_with_every_clock_and_a_slow_one_is
 }
 
 #[test]
-fn a_stack_cannot_report_more_bytes_than_have_arrived_in_tcp_segments() {
+fn a_stack_cannot_report_more_bytes_than_have_arrived() {
     let (_, result) = run(&trial().network(), |_, _| [Script::default(), Script { received: 1, ..Script::default() }]);
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.received for the receiver of flow1, now 0 ns: it is 1, but only 0 bytes of data have arrived in TCP segments"
+        "Script.received for the receiver of flow1, now 0 ns: it is 1, but only 0 bytes have arrived after IP headers"
     );
 }
 

@@ -1,0 +1,168 @@
+//! What the network demands of a stack: valid IP headers, packets that fit its MTU, and reports of data that has arrived.
+
+use std::net::Ipv4Addr;
+
+use celltrain_core::aal5::TCP_IP_HEADERS;
+use celltrain_core::index::FlowIndex;
+use celltrain_core::network::Network;
+use celltrain_core::traffic::Load;
+
+use crate::stack::{Endpoint, HEADER, Report, Side};
+
+/// The packets of an end so far, which bound what its stack can send and report.
+pub(crate) struct Contract {
+    local: Ipv4Addr,
+    remote: Ipv4Addr,
+    mss: u64,
+    /// At the sender of a file, its bytes.
+    file: Option<u64>,
+    /// Bytes sent after IP headers.
+    sent: u64,
+    /// Bytes that have arrived after IP headers.
+    arrived: u64,
+    /// The bytes received by the last report.
+    received: u64,
+}
+
+impl Contract {
+    pub(crate) fn new(network: &Network, flow: FlowIndex, side: Side) -> Self {
+        let Endpoint { local, remote, .. } = Endpoint::of(network, flow, side);
+        let (mss, _) = network.flows[flow].frame(&network.aal5);
+        let file = match network.flows[flow].traffic.load() {
+            Load::Stream(Some(file)) if side == Side::Sender => Some(file.bytes),
+            _ => None,
+        };
+        Self { local, remote, mss, file, sent: 0, arrived: 0, received: 0 }
+    }
+
+    /// Counts a packet that has arrived.
+    pub(crate) fn on_arrived(&mut self, packet: &[u8]) {
+        self.arrived += payload(packet);
+    }
+
+    /// Counts a packet that leaves the end. Returns what is wrong with it, if anything is (RFC 791, 3.1).
+    pub(crate) fn packet_problem(&mut self, packet: &[u8]) -> Option<String> {
+        self.sent += payload(packet);
+        let bytes = packet.len();
+        let of = |problem: String| Some(format!("it sends a packet of {bytes} bytes {problem}"));
+        let Some(header) = packet.first_chunk::<HEADER>() else {
+            return of(format!("that is shorter than an IP header ({HEADER} bytes)"));
+        };
+        let version = header[0] >> 4;
+        let header_bytes = header_bytes(packet);
+        let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        let [from, to] = [12, 16].map(|at| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]));
+        let longest = self.mss + TCP_IP_HEADERS;
+        if version != 4 {
+            of(format!("whose IP version is {version}; it must be 4"))
+        } else if header_bytes < HEADER || header_bytes > bytes {
+            of(format!("whose IP header has {header_bytes} bytes; it must have {HEADER} or more, within the packet"))
+        } else if length != bytes {
+            of(format!("whose IP header has the total length {length}"))
+        } else if from != self.local {
+            of(format!("from {from}; it must be from the local address of its end ({})", self.local))
+        } else if to != self.remote {
+            of(format!("to {to}; it must be to the remote address of its end ({})", self.remote))
+        } else if bytes as u64 > longest {
+            let needed = bytes as u64 - TCP_IP_HEADERS;
+            of(format!(
+                "but an mss of {} bytes allows at most {longest}; set the mss of the flow to {needed} bytes",
+                self.mss
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// Returns the part of a report that is wrong, if any is, and the problem.
+    pub(crate) fn report_problem(&mut self, report: Report) -> Option<(&'static str, String)> {
+        let Report { received, completed, .. } = report;
+        let (before, arrived, sent) = (self.received, self.arrived, self.sent);
+        self.received = received;
+        if received > arrived {
+            let problem = format!("it is {received}, but only {arrived} bytes have arrived after IP headers");
+            return Some(("received", problem));
+        }
+        if received < before {
+            return Some(("received", format!("it is {received}, but was {before} before; it must not fall")));
+        }
+        let file = self.file.filter(|&file| completed && sent < file)?;
+        Some(("completed", format!("it is true, but only {sent} of the {file} bytes of the file were sent")))
+    }
+}
+
+/// Returns the number of bytes of a packet's IP header.
+fn header_bytes(packet: &[u8]) -> usize {
+    packet.first().map_or(0, |first| 4 * usize::from(first & 15))
+}
+
+/// Returns the number of bytes of a packet after its IP header.
+fn payload(packet: &[u8]) -> u64 {
+    packet.len().saturating_sub(header_bytes(packet)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Trial;
+    use celltrain_core::traffic::{TrafficConfig, file};
+    use celltrain_core::units::Bytes;
+
+    #[test]
+    fn a_packet_with_a_wrong_header_or_beyond_the_mtu_is_refused_with_its_problem() {
+        let network = Trial::new(1).network();
+        let [sender, _] = Endpoint::pair(&network, FlowIndex::new(0));
+        let mut contract = Contract::new(&network, sender.flow, Side::Sender);
+        let whole = sender.packet(253, &[7; 532]);
+        assert_eq!(contract.packet_problem(&whole), None);
+        let changed = |at: usize, byte: u8| {
+            let mut packet = whole.clone();
+            packet[at] = byte;
+            packet
+        };
+        let cases = [
+            (vec![1; 10], "10 bytes that is shorter than an IP header (20 bytes)"),
+            (changed(0, 0x65), "552 bytes whose IP version is 6; it must be 4"),
+            (changed(0, 0x44), "552 bytes whose IP header has 16 bytes; it must have 20 or more, within the packet"),
+            (changed(3, 1), "552 bytes whose IP header has the total length 513"),
+            (changed(12, 9), "552 bytes from 9.0.0.1; it must be from the local address of its end (10.0.0.1)"),
+            (changed(19, 9), "552 bytes to 10.0.0.9; it must be to the remote address of its end (10.0.0.2)"),
+            (
+                sender.packet(253, &[7; 1480]),
+                "1500 bytes but an mss of 512 bytes allows at most 552; set the mss of the flow to 1460 bytes",
+            ),
+        ];
+        for (packet, words) in cases {
+            assert_eq!(contract.packet_problem(&packet), Some(format!("it sends a packet of {words}")));
+        }
+    }
+
+    #[test]
+    fn received_bytes_neither_exceed_what_has_arrived_nor_fall() {
+        let network = Trial::new(1).network();
+        let mut contract = Contract::new(&network, FlowIndex::new(0), Side::Receiver);
+        let [sender, _] = Endpoint::pair(&network, FlowIndex::new(0));
+        contract.on_arrived(&sender.packet(253, &[7; 100]));
+        let mut problem = |received| contract.report_problem(Report { received, ..Report::default() });
+        assert_eq!(problem(100), None);
+        let falls = "it is 99, but was 100 before; it must not fall";
+        assert_eq!(problem(99), Some(("received", falls.to_owned())));
+        let exceeds = "it is 101, but only 100 bytes have arrived after IP headers";
+        assert_eq!(problem(101), Some(("received", exceeds.to_owned())));
+    }
+
+    #[test]
+    fn a_file_is_completed_only_after_all_of_its_bytes_were_sent() {
+        let mut network = Trial::new(1).network();
+        let bytes = Bytes { bytes: 1000 };
+        network.flows[FlowIndex::new(0)].traffic = TrafficConfig::File(file::Config { bytes });
+        let [sender, _] = Endpoint::pair(&network, FlowIndex::new(0));
+        let mut contract = Contract::new(&network, sender.flow, Side::Sender);
+        let completed = Report { completed: true, ..Report::default() };
+        assert_eq!(contract.packet_problem(&sender.packet(253, &[7; 532])), None);
+        let early = "it is true, but only 532 of the 1000 bytes of the file were sent";
+        assert_eq!(contract.report_problem(completed), Some(("completed", early.to_owned())));
+        assert_eq!(contract.packet_problem(&sender.packet(253, &[7; 468])), None);
+        assert_eq!(contract.report_problem(completed), None);
+    }
+}
