@@ -89,4 +89,4 @@ port.bottleneck = { buffer = 300, policy.ppd = {}, scheduler.round_robin = {} }
     [port] = [row for row in measured.ports.to_pylist() if row["name"] == "sw1->sw2"]
     means = [row["delay_ms_mean"] for row in rows.values()]
     assert min(means) <= port["delay_ms_mean"] <= max(means)
-    ct.compare(tmp_path / "lan.toml", seeds=2, measures=['queues."sw1->sw2/tcp1".delay_ms_p99'])
+    ct.compare(tmp_path / "lan.toml", seeds=2, measures=["queues.sw1->sw2/tcp1.delay_ms_p99"])
