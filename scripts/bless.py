@@ -45,12 +45,12 @@ STEPS = [
     Step(cause="plans: their JSON Schema", command=script("plan_schema")),
     Step(
         cause="formulas: names and functions on their page",
-        command=cargo("--lib", "the_page_lists"),
+        command=cargo("--lib", "the_page_about_formulas_lists"),
         may_fail=True,
     ),
     Step(
         cause="faults of scenarios: their messages",
-        command=cargo("--lib", "reading_the_example_scenarios_gives_the_saved_results"),
+        command=cargo("--lib", "reading_the_example_scenarios_gives_the_saved_parse_results"),
         may_fail=True,
     ),
     Step(

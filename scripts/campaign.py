@@ -136,7 +136,9 @@ CAMPAIGNS = {
         formulas,
         10_000_000,
     ),
-    "fuzz": Campaign("the readers of files, COUNT seconds each (cargo-fuzz, nightly Rust)", "1 h", fuzz, count=600),
+    "fuzz": Campaign(
+        "fuzzes the readers of files for COUNT seconds each (cargo-fuzz, nightly Rust)", "1 h", fuzz, count=600
+    ),
     "hosted": Campaign(
         "both engines on random networks of real stacks, which must repeat themselves",
         "2 min",
@@ -251,8 +253,8 @@ def main() -> int:
     """Lists the campaigns, or runs one."""
     parser = argparse.ArgumentParser(description="Run a campaign; without a name, list them.", allow_abbrev=False)
     parser.add_argument("name", nargs="?", choices=CAMPAIGNS)
-    parser.add_argument("--count", type=int, help="how much of it; each campaign has a default")
-    parser.add_argument("--seed", type=int, default=1, help="of random campaigns (default: 1)")
+    parser.add_argument("--count", type=int, help="number of cases to try; each campaign has a default")
+    parser.add_argument("--seed", type=int, default=1, help="seed of random campaigns (default: 1)")
     asked, further = parser.parse_known_args()
     if asked.name is None:
         for name, one in CAMPAIGNS.items():

@@ -60,7 +60,7 @@ COUNTS = {
 def main() -> None:
     """Counts and prints."""
     parser = argparse.ArgumentParser(description="Count what a cell-hop costs, with valgrind's cachegrind.")
-    parser.add_argument("scenario", nargs="*", choices=[*DURATIONS, []], help="all of them if none is given")
+    parser.add_argument("scenario", nargs="*", choices=[*DURATIONS, []], help="scenarios to run; all by default")
     parser.add_argument(
         "--port-mode", default="planned", choices=["planned", "trains", "streams"], help="the code of contended ports"
     )

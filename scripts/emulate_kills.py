@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(
                     f"emulation {number}: left {now[0]}, namespaces {now[1] ^ before[1]}, devices {now[2]}", flush=True
                 )
-    print(f"{options.count} kills, {running} while programs ran: {faults} left something")
+    print(f"{options.count} kills, {running} while programs ran: {faults} left processes or devices")
     return int(faults > 0 or not running)
 
 

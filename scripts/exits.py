@@ -144,9 +144,9 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Counts processes that use stores and end abnormally.")
     parser.add_argument("--count", type=int, default=2000, help="processes")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the order of their actions")
+    parser.add_argument("--seed", type=int, default=1, help="seed for the order of the processes' actions")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    parser.add_argument("--only", default="", help="only the ways whose name contains this, such as run")
+    parser.add_argument("--only", default="", help="test only exits with this text in their name, such as run")
     parser.add_argument("--interrupts", type=Path, help="interrupt runs of the scenarios in this folder instead")
     parser.add_argument("--control", action="store_true", help="pyarrow alone")
     return parser.parse_args()
@@ -198,7 +198,7 @@ def _ended(program: str, stores: list[str], number: int) -> tuple[int, str]:
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         except subprocess.TimeoutExpired:
-            return -signal.SIGKILL, "it was still there after 120 s"
+            return -signal.SIGKILL, "the process was still running after 120 s"
     return done.returncode, " ".join(done.stderr.split())
 
 

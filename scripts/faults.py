@@ -123,7 +123,7 @@ def found(output: str, found_by: str) -> str | None:
 def main() -> int:
     """Runs a test for each fault. Returns 1 if one of them is not found."""
     parser = argparse.ArgumentParser(description="Plant faults in a copy of the core.", allow_abbrev=False)
-    parser.add_argument("--seed", type=int, default=1, help="of the campaign (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the campaign (default: 1)")
     parser.add_argument("--only", default="", help="faults whose description or test contains this text")
     asked = parser.parse_args()
     folder = ROOT / "target" / "faults"

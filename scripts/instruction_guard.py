@@ -36,7 +36,7 @@ Budgets = dict[str, dict[str, int]]
 def main() -> int:
     """Counts and compares."""
     parser = argparse.ArgumentParser(description="Compare instruction counts of the fast engine with their budgets.")
-    parser.add_argument("--bless", action="store_true", help="write the counts down as the new budgets")
+    parser.add_argument("--bless", action="store_true", help="save the counts as the new budgets")
     arguments = parser.parse_args()
     if shutil.which("valgrind") is None:
         print("instruction guard skipped: valgrind is not installed")

@@ -315,12 +315,14 @@ def _wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> N
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the campaign. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Kills sweeps, resumes them, and compares the results.")
-    parser.add_argument("--kills", type=int, default=200, help="at random, half on threads and half on a cluster")
-    parser.add_argument("--forced", type=int, help="at system calls; a fifth of --kills when absent")
+    parser.add_argument(
+        "--kills", type=int, default=200, help="kills at random times, half on threads, half on a cluster"
+    )
+    parser.add_argument("--forced", type=int, help="kills at system calls; a fifth of --kills if absent")
     parser.add_argument("--each", type=int, default=8, help="kills of a sweep")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--seeds", type=int, default=320, help="of each of the plan's four points: 40 runs are written together"
+        "--seeds", type=int, default=320, help="seeds for each of the plan's four points; 40 runs are written together"
     )
     parser.add_argument("--duration", default="30ms", help="of a run, simulated")
     parser.add_argument("--only", choices=["threads", "cluster", "forced"], action="append")

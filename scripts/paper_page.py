@@ -33,9 +33,9 @@ from celltrain.papers.report import ERRORS, SHARES, counted_by, error_row, share
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 #: The columns of numbers.csv that have verdicts, and their heads on pages.
-VERDICTS = {"in_range": "in range", "near_mean": "near mean", "pit": "PIT"}
+VERDICTS = {"in_range": "in seeds' range", "near_mean": "near mean", "pit": "PIT"}
 #: Rules by which a number counts as inside.
-RULES = {"range": "in range", "mean": "near the mean", "either": "in range or near the mean"}
+RULES = {"range": "in the seeds' range", "mean": "near the mean", "either": "in the seeds' range or near the mean"}
 #: Longer tables become files.
 MOST_WORDS = 120
 #: Maximum number of words of a cell in a table on a page.
@@ -187,8 +187,8 @@ def counted(answer: dict[str, Any], paper: Paper) -> str:
 def agreement(shares: Sequence[Row]) -> str:
     """Returns how many numbers agree with the printed ones."""
     inside, scored = map(int, shares[-1]["inside"].split("/"))
-    within, near = (shares[-1][key].split("/") for key in ("in range", "near mean"))
-    text = f"{inside} of {scored} scored numbers are inside ({100 * inside / scored:.0f} %): {within[0]} are in range"
+    within, near = (shares[-1][key].split("/") for key in ("in seeds' range", "near mean"))
+    text = f"{inside} of {scored} scored numbers are inside ({100 * inside / scored:.0f} %): {within[0]} are in the seeds' range"
     return f"{text}, and {near[0]} of the {near[1]} with a tolerance are near the mean." if near[1:] else f"{text}."
 
 

@@ -52,9 +52,9 @@ CELL_HOPS_PER_SEGMENT = 3 * (12 + 2)
 
 def main() -> int:
     """Measures if requested, draws, and fills the page."""
-    parser = argparse.ArgumentParser(description="Draw how the engines' cost grows; fill the page on performance.")
+    parser = argparse.ArgumentParser(description="Draw how the engines' cost grows, and update the page.")
     parser.add_argument("--page", action="store_true", help="measure again and update docs/performance.md too")
-    parser.add_argument("--saved", action="store_true", help="with --page: take the saved numbers")
+    parser.add_argument("--saved", action="store_true", help="with --page: use the saved measurements")
     parser.add_argument("--csv", type=Path, default=MEASURED / "scaling.csv", help="what --scaling printed")
     arguments = parser.parse_args()
     if arguments.page and not arguments.saved:

@@ -37,7 +37,7 @@ LARGEST_BYTES = 8_000_000
 def main() -> int:
     """Builds and checks wheels, and prints a line for each file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--with-lab", action="store_true", help="fail where the page of the lab was not built before")
+    parser.add_argument("--with-lab", action="store_true", help="fail if the page of the lab has not been built")
     with_lab: bool = parser.parse_args().with_lab
     if not PAGE.is_file():
         print(f"{PAGE} is not there, so a wheel has nothing for celltrain lab: make lab builds it", file=sys.stderr)

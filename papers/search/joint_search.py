@@ -207,7 +207,7 @@ class Search:
         for numbers in (self.space.stages[-1].numbers, range(len(self.space.numbers))):
             for configuration in final:
                 if time.time() > until:
-                    print("out of time; the same command goes on", file=sys.stderr)
+                    print("out of time; repeat the command to continue", file=sys.stderr)
                     return
                 self.runs.run(configuration, numbers, CONFIRMATION, self.jobs(), whole=True)
                 parts = self.scores.final(configuration, CONFIRMATION, numbers) or {}
@@ -222,15 +222,15 @@ def main() -> int:
     """Searches, confirms or reports."""
     parser = argparse.ArgumentParser(description="Search all open choices of a paper jointly.")
     parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
-    parser.add_argument("--configurations", type=int, default=1500, help="how many the store shall have (1500)")
+    parser.add_argument("--configurations", type=int, default=1500, help="number of configurations in the store (1500)")
     parser.add_argument("--focus", default="all", help="a network or quantity alone, such as WAN (all)")
     parser.add_argument(
-        "--cross", action="append", default=[], metavar="QUESTION", help="first all combinations of these questions"
+        "--cross", action="append", default=[], metavar="QUESTION", help="first try all combinations of these choices"
     )
-    parser.add_argument("--minutes", type=float, default=1e6, help="end after so long")
-    parser.add_argument("--jobs", type=int, help="threads; one, or two while the machine is idle, when absent")
+    parser.add_argument("--minutes", type=float, default=1e6, help="time after which the search ends")
+    parser.add_argument("--jobs", type=int, help="threads; if absent one, or two while the machine is idle")
     parser.add_argument("--seed", type=int, default=1, help="of the sampler (1)")
-    parser.add_argument("--confirm", action="store_true", help="run the best again with other seeds")
+    parser.add_argument("--confirm", action="store_true", help="run the best configurations again with other seeds")
     parser.add_argument("--selected", type=int, default=SELECTED, help=f"chosen among by other seeds ({SELECTED})")
     parser.add_argument("--confirmed", type=int, default=CONFIRMED, help=f"confirmed on all rows ({CONFIRMED})")
     parser.add_argument("--report", action="store_true", help="run nothing; write the table and the page")

@@ -30,8 +30,8 @@ POINTS = 12
 def main() -> None:
     """Measures and prints the result."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=8400, help="of one second of five sources on a LAN")
-    parser.add_argument("--rounds", type=int, default=1, help="how often; the fastest of each counts")
+    parser.add_argument("--runs", type=int, default=8400, help="number of runs: five sources on a LAN for 1 s")
+    parser.add_argument("--rounds", type=int, default=1, help="number of repetitions (the fastest counts)")
     options = parser.parse_args()
     lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, duration="1s", policy=ct.Epd(threshold=800))
     thresholds = {"port.bottleneck.policy.epd.threshold": [400 + 50 * i for i in range(POINTS)]}

@@ -96,7 +96,7 @@ def compared(times: int) -> None:
                 prints.add(ct.run(lan, seed=1).fingerprint)
                 taken = time.process_time() - begun
                 least[name] = min(taken, least.get(name, taken))
-        assert len(prints) == 1, "all of them are one policy"
+        assert len(prints) == 1, "all formulas express the same policy"
         for name, taken in least.items():
             print(f"| {sources} | {name} | {taken:.3f} | {taken / least['native']:.2f} |", flush=True)
 

@@ -1,6 +1,6 @@
 """Ctrl-C on the command line while no command runs: before the first command is imported, and after its answer.
 
-It imports no other module of celltrain, so it is ready first.
+This module imports no other module of celltrain, so it is loaded first.
 """
 
 from __future__ import annotations

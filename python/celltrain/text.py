@@ -73,6 +73,18 @@ def is_text(text: str) -> bool:
     return True
 
 
+def key_path(path: str, key: str | int) -> str:
+    """Returns the path of a key in a table, or of a place in a list; quoted as in TOML if necessary.
+
+    >>> print(key_path('link."sw1->sw2".delay', 0), key_path("link", "sw1->sw2"))
+    link."sw1->sw2".delay[0] link."sw1->sw2"
+    """
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    name = key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+    return f"{path}.{name}" if path else name
+
+
 def broken_texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     r"""Yields the texts in tables and lists that UTF-8 cannot encode, with their paths.
 
@@ -83,12 +95,11 @@ def broken_texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, value
     elif isinstance(value, Mapping):
         for key, one in value.items():
-            below = f"{path}.{key}" if path else str(key)
             yield from broken_texts(key, path)
-            yield from broken_texts(one, below)
+            yield from broken_texts(one, key_path(path, str(key)))
     elif isinstance(value, list | tuple):
         for place, one in enumerate(value):
-            yield from broken_texts(one, f"{path}[{place}]")
+            yield from broken_texts(one, key_path(path, place))
 
 
 def described(value: object) -> str:

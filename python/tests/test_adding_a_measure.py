@@ -19,17 +19,17 @@ def test_the_measure_on_the_page_compiles_and_passes_all_tests_of_measures():
     # Cargo runs tests on threads, so the order of their lines varies.
     assert sorted(own) == [
         "a_port_where_no_cell_arrived_has_no_loss_ratio",
-        "the_loss_ratio_counts_lost_and_discarded_cells",
+        "the_loss_ratio_counts_cells_lost_at_a_full_buffer_and_cells_discarded_by_a_policy",
     ]
     for name in (
-        "names_of_measures_are_unique_in_their_table_and_every_measure_has_a_meaning",
+        "names_of_measures_are_unique_within_their_table_and_every_measure_has_a_meaning",
         "the_outline_of_an_answer_has_the_same_keys_as_the_answer",
     ):
         assert re.search(rf"^test answer::tests::{name}\w* \.\.\. ok$", output, re.MULTILINE), output
 
 
 @pytest.mark.nightly
-def test_an_answer_has_the_measure_with_its_unit_and_meaning():
+def test_an_answer_has_the_example_measure_with_its_unit_and_meaning():
     output = build().run("celltrain-run", "adding", "measure::", "--nocapture")
     [described] = re.findall(r"^.*described: (.*)$", output, re.MULTILINE)
     line = json.loads(described)

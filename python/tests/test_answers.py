@@ -110,7 +110,7 @@ def steady(answer: Any) -> Any:
     "name",
     [pytest.param(name, marks=[pytest.mark.nightly] if name.startswith("report-") else []) for name in COMMANDS],
 )
-def test_a_command_gives_its_saved_answer(
+def test_each_command_gives_its_saved_json_answer(
     name: str, celltrain: Command, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     if any("awkward" in command for command in COMMANDS[name]):
@@ -124,7 +124,7 @@ def test_a_command_gives_its_saved_answer(
 
 
 @pytest.mark.parametrize("name", ["plain", "awkward", "narrow"])
-def test_the_database_tables_of_a_store_equal_the_saved_tables(
+def test_the_database_tables_of_a_results_store_equal_the_saved_tables(
     name: str, celltrain: Command, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     if name == "awkward":
@@ -152,6 +152,6 @@ def test_the_database_tables_of_a_store_equal_the_saved_tables(
     same(f"tables-{name}", {**found, "configurations": configurations})
 
 
-def test_every_saved_answer_is_used() -> None:
+def test_every_saved_answer_belongs_to_a_tested_command() -> None:
     wanted = {*COMMANDS, *(f"tables-{name}" for name in ("plain", "awkward", "narrow"))}
     assert {path.stem for path in ANSWERS.iterdir()} == wanted

@@ -69,7 +69,7 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
         ),
         (
             guaranteed(contract("tcp1", mcr="80Mbps", mfs=23), contract("tcp2", mcr="80Mbps", mfs=23)),
-            ["160Mbps in all over sw1->sw2, which has 149.76Mbps", "the sum of mcr must not be above it"],
+            ["160Mbps to VCs on sw1->sw2, which has only 149.76Mbps", "the sum of mcr must not exceed this rate"],
         ),
         (
             guaranteed(contract("tcp1", mcr="20Mbps", mfs=23, mbs=45)),
@@ -102,13 +102,15 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
         ),
     ],
 )
-def test_guarantees_that_cannot_be_kept_and_interleaving_merges_are_refused(celltrain, tmp_path, text, words):
+def test_rate_guarantees_that_cannot_be_kept_and_merges_that_interleave_frames_are_refused(
+    celltrain, tmp_path, text, words
+):
     path = tmp_path / "guarantees.toml"
     path.write_text(text)
     expect_refusal(celltrain, path, *words)
 
 
-def test_valid_guarantees_and_merges_are_accepted(celltrain, tmp_path):
+def test_valid_rate_guarantees_and_merges_are_accepted(celltrain, tmp_path):
     path = tmp_path / "guarantees.toml"
     contracts = [contract("tcp1", mcr="80Mbps", mfs=23, mbs=46), contract("tcp2", mcr="69.76Mbps", mfs=23)]
     dfba = "[port.bottleneck.policy.dfba]\nthresholds = { tcp1-2 = 400, tcp3 = 199 }"

@@ -33,19 +33,19 @@ def expect_refusal(celltrain, path: Path, *words: str):
         ct.load(path)
 
 
-def test_a_missing_file_is_refused(celltrain, tmp_path):
+def test_a_missing_input_file_is_refused(celltrain, tmp_path):
     expect_refusal(celltrain, tmp_path / "nowhere.toml", "no such file")
 
 
-def test_a_folder_in_place_of_a_file_is_refused(celltrain, tmp_path):
+def test_a_folder_where_an_input_file_is_expected_is_refused(celltrain, tmp_path):
     expect_refusal(celltrain, tmp_path, "is a folder")
 
 
-def test_a_file_in_place_of_a_folder_is_refused(celltrain, small):
+def test_a_file_where_a_folder_is_expected_is_refused(celltrain, small):
     expect_refusal(celltrain, small / "inside.toml", "cannot be read")
 
 
-def test_an_unreadable_file_is_refused(celltrain, small, monkeypatch):
+def test_an_unreadable_input_file_is_refused(celltrain, small, monkeypatch):
     # Root can read everything, so this simulates the refusal.
     def refuse(path, *_):
         raise PermissionError(13, "permission denied", str(path))
@@ -55,17 +55,17 @@ def test_an_unreadable_file_is_refused(celltrain, small, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
-def test_a_pipe_without_a_writer_is_refused(celltrain, tmp_path):
+def test_a_pipe_without_a_writer_is_refused_as_input_file(celltrain, tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
     expect_refusal(celltrain, tmp_path / "pipe.toml", "not a regular file")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs an endless device")
-def test_an_endless_device_is_refused(celltrain):
+def test_an_endless_device_is_refused_as_input_file(celltrain):
     expect_refusal(celltrain, Path("/dev/zero"), "not a regular file")
 
 
-def test_a_file_larger_than_any_memory_is_refused_before_it_is_read(celltrain, tmp_path):
+def test_an_input_file_larger_than_any_memory_is_refused_before_it_is_read(celltrain, tmp_path):
     path = tmp_path / "large.toml"
     with path.open("wb") as file:
         file.truncate(1 << 40)
@@ -74,45 +74,45 @@ def test_a_file_larger_than_any_memory_is_refused_before_it_is_read(celltrain, t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["a = " + "[" * 500_000, "a = " + "{b=" * 150_000, "[" + "a." * 400_000 + "a]"])
-def test_nested_brackets_up_to_the_limit_are_accepted(celltrain, tmp_path, text):
+def test_brackets_nested_up_to_the_limit_are_accepted_in_an_input_file(celltrain, tmp_path, text):
     path = tmp_path / "deep.toml"
     path.write_text(text)
     expect_refusal(celltrain, path)
 
 
-def test_an_empty_file_is_refused(celltrain, tmp_path):
+def test_an_empty_input_file_is_refused(celltrain, tmp_path):
     path = tmp_path / "empty.toml"
     path.touch()
     expect_refusal(celltrain, path, "duration is missing", "topology is missing")
 
 
-def test_a_binary_file_is_refused(celltrain, tmp_path):
+def test_a_binary_input_file_is_refused(celltrain, tmp_path):
     path = tmp_path / "binary.toml"
     path.write_bytes(random.Random(1).randbytes(5000))
     expect_refusal(celltrain, path, "not text in UTF-8")
 
 
-def test_text_in_another_encoding_is_refused(celltrain, tmp_path):
+def test_an_input_file_in_another_encoding_than_utf_8_is_refused(celltrain, tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes('# ein Kommentar\nname = "für"\n'.encode("latin-1"))
     expect_refusal(celltrain, path, "byte 0xfc in line 2")
 
 
-def test_text_with_zero_bytes_and_terminal_commands_is_refused(celltrain, tmp_path):
+def test_an_input_file_with_zero_bytes_or_terminal_commands_is_refused(celltrain, tmp_path):
     path = tmp_path / "control.toml"
     path.write_bytes(SMALL.replace("small", "a\\u001b[31mb").encode() + b'"\\u001b[2Jkey" = 1\nx = \x00\x1b[2J\n')
     expect_refusal(celltrain, path)
     assert "\x1b" not in celltrain("check", path).err
 
 
-def test_a_byte_order_mark_and_crlf_line_ends_are_accepted(celltrain, small):
+def test_a_byte_order_mark_and_crlf_line_ends_are_accepted_in_an_input_file(celltrain, small):
     small.write_bytes(b"\xef\xbb\xbf" + SMALL.replace("\n", "\r\n").encode())
     assert celltrain("check", small).code == 0
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("end", range(0, len(SMALL), 7))
-def test_a_truncated_file_is_refused(celltrain, tmp_path, end):
+def test_a_truncated_input_file_is_refused(celltrain, tmp_path, end):
     path = tmp_path / "cut.toml"
     path.write_text(SMALL[:end])
     answer = celltrain("check", path)
@@ -141,7 +141,7 @@ def test_a_truncated_file_is_refused(celltrain, tmp_path, end):
         ('name = "small"', "name = small", 1, ["not TOML"]),
     ],
 )
-def test_a_wrong_value_is_named_with_its_line(celltrain, small, old, new, line, words):
+def test_a_wrong_value_in_an_input_file_is_named_with_its_line(celltrain, small, old, new, line, words):
     assert old in SMALL
     small.write_text(SMALL.replace(old, new))
     expect_refusal(celltrain, small, f"{small}:{line}: ", *words)
@@ -206,7 +206,7 @@ POWERS = "is not a power of two from 1/32768 (0.000030517578125) to 1"
 ALLOCATORS = "efci, equal_share, erica, erica_plus, max_min"
 
 
-def test_scenarios_with_rate_control_are_valid_before_they_are_damaged(celltrain, tmp_path):
+def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(celltrain, tmp_path):
     path = tmp_path / "sound.toml"
     for text in (INTERNETWORK, ONE_PORT, NETWORK, MERGE):
         path.write_text(text)
@@ -226,7 +226,7 @@ def test_scenarios_with_rate_control_are_valid_before_they_are_damaged(celltrain
             "nrm = 32",
             'mcr = "60Mbps"',
             21,
-            "vc promises VCs 180Mbps in all over sw1->sw2, which has 155.52Mbps; the sum of mcr must not be above it",
+            "vc guarantees 180Mbps to VCs on sw1->sw2, which has only 155.52Mbps; the sum of mcr must not exceed this rate",
         ),
         (
             INTERNETWORK,
@@ -339,7 +339,7 @@ def test_scenarios_with_rate_control_are_valid_before_they_are_damaged(celltrain
             "buffer = 500",
             "buffer = 5",
             9,
-            'edge."*".buffer = 5 is smaller than a packet of 12 cells; the buffer of an edge device holds at least one',
+            'edge."*".buffer = 5 is smaller than a packet of 12 cells; the buffer of an edge device must hold at least one packet',
         ),
         (INTERNETWORK, "buffer = 500", "buffer = 0", 9, 'edge."*".buffer = 0 is not a whole number (1 to 4294967295)'),
         (
@@ -369,7 +369,7 @@ def test_scenarios_with_rate_control_are_valid_before_they_are_damaged(celltrain
             "[vc.tcp1-3.abr]",
             "[vc.tcp1-acks.abr]",
             21,
-            "vc.tcp1-acks.abr is for both directions: write it for the VC of the data, [vc.tcp1.abr]",
+            "vc.tcp1-acks.abr controls both directions: write the table for the VC of the data, [vc.tcp1.abr]",
         ),
         (
             INTERNETWORK,
@@ -419,7 +419,9 @@ def test_scenarios_with_rate_control_are_valid_before_they_are_damaged(celltrain
         ),
     ],
 )
-def test_impossible_rate_control_is_refused_with_a_helpful_message(celltrain, tmp_path, base, old, new, line, fault):
+def test_impossible_rate_control_settings_are_refused_with_a_helpful_message(
+    celltrain, tmp_path, base, old, new, line, fault
+):
     assert old in base
     path = tmp_path / "bad.toml"
     path.write_text(base.replace(old, new, 1))
@@ -452,7 +454,7 @@ def test_random_damage_to_input_files_never_gives_a_traceback(celltrain, tmp_pat
         assert "Traceback" not in answer.err
 
 
-def test_a_file_name_that_is_not_unicode_is_accepted(celltrain, tmp_path):
+def test_an_input_file_name_that_is_not_unicode_is_accepted(celltrain, tmp_path):
     if sys.platform != "linux":
         pytest.skip("file names are text here")
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/na\xffme [red]x[bold].toml"))
@@ -463,7 +465,7 @@ def test_a_file_name_that_is_not_unicode_is_accepted(celltrain, tmp_path):
     assert celltrain("run", path).code == 0
 
 
-def test_several_bad_files_are_all_reported(celltrain, small, tmp_path):
+def test_if_several_input_files_are_bad_all_of_them_are_reported(celltrain, small, tmp_path):
     small.write_text("x = 1")
     answer = celltrain("check", small, tmp_path / "missing.toml", ROOT / "scenarios" / "lan-epd.toml")
     assert answer.code == 2
@@ -481,13 +483,13 @@ def test_an_impossible_output_folder_is_refused_before_the_run(celltrain, small,
     assert "cannot be written" in answer.err
 
 
-def test_plotting_requires_an_input_file(celltrain, small):
+def test_the_plot_command_requires_an_input_file(celltrain, small):
     answer = celltrain("run", small, "--plot")
     assert answer.code == 2
     assert "--plot" in answer.err
 
 
-def test_a_trace_without_a_folder_names_the_missing_option(celltrain, small):
+def test_an_option_for_traces_without_an_output_folder_is_refused_with_the_missing_option(celltrain, small):
     answer = celltrain("run", small, "--trace", "queue,cwnd", "--json")
     assert answer.code == 2
     [fault] = answer.json["faults"]
@@ -506,7 +508,7 @@ def test_a_trace_without_a_folder_names_the_missing_option(celltrain, small):
         ["--trace", "queue", "--port", "x"],
     ],
 )
-def test_invalid_options_exit_with_2(celltrain, small, tmp_path, arguments):
+def test_invalid_options_give_exit_code_2(celltrain, small, tmp_path, arguments):
     answer = celltrain("run", small, "--out", tmp_path / "out", *arguments)
     assert answer.code == 2
     assert arguments[-1] in answer.err
@@ -514,7 +516,7 @@ def test_invalid_options_exit_with_2(celltrain, small, tmp_path, arguments):
 
 
 @pytest.mark.parametrize("command", ["run", "check", "compare", "why", "vet", "sweep --dry-run", "tune --dry-run"])
-def test_a_file_of_the_wrong_kind_gets_a_message_with_the_required_kind(celltrain, tmp_path, command):
+def test_a_file_of_the_wrong_kind_gets_a_message_with_the_kind_that_is_required(celltrain, tmp_path, command):
     table = tmp_path / "cwnd.csv"
     table.write_text("time_s,flow,cwnd\n0.0,tcp1,1\n0.1,tcp1,2\n")
     told = celltrain(*command.split(), table)

@@ -11,7 +11,7 @@ import pytest
 from celltrain.cli import options
 
 
-def test_a_new_scenario_is_valid_commented_and_runs(celltrain, tmp_path, monkeypatch):
+def test_a_scenario_that_the_new_command_writes_is_valid_commented_and_runs(celltrain, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = celltrain("new", "mine")
     assert (answer.code, answer.out.splitlines()[0]) == (0, "wrote mine.toml")
@@ -21,7 +21,7 @@ def test_a_new_scenario_is_valid_commented_and_runs(celltrain, tmp_path, monkeyp
     assert celltrain("run", "mine.toml", "--json").json["scenario"] == "mine"
 
 
-def test_a_new_scenario_may_start_from_a_shipped_one_and_overwrites_nothing(celltrain, tmp_path, monkeypatch):
+def test_the_new_command_can_start_from_a_shipped_scenario_and_overwrites_nothing(celltrain, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert celltrain("new", "far", "--like", "wan-epd", "--json").json == {"file": "far.toml"}
     assert 'name = "far"' in (tmp_path / "far.toml").read_text()
@@ -50,7 +50,7 @@ def test_the_why_command_lists_loss_episodes_and_suggests_a_command_that_explain
 
 
 @pytest.mark.slow
-def test_the_why_command_works_without_naming_a_flow(celltrain):
+def test_the_why_command_works_without_the_name_of_a_flow(celltrain):
     assert celltrain("why", "lan-epd", "--seed", 18, "--at", "2.2s", "--json").json["is_well"] is False
 
 
@@ -68,11 +68,11 @@ def test_the_why_command_works_without_naming_a_flow(celltrain):
         (options.complete_shipped, "lan-tail", ["lan-tail-drop"]),
     ],
 )
-def test_completion_knows_measures_paths_and_scenarios(complete, beginning, found):
+def test_shell_completion_suggests_measures_paths_and_scenarios(complete, beginning, found):
     assert complete(beginning) == found
 
 
-def test_completion_knows_the_flows_of_the_scenario():
+def test_shell_completion_suggests_the_flows_of_the_scenario():
     assert options.complete_flows(SimpleNamespace(params={"file": "lan-epd"}), "tcp") == [
         f"tcp{i}" for i in range(1, 6)
     ]
@@ -80,7 +80,7 @@ def test_completion_knows_the_flows_of_the_scenario():
     assert options.complete_flows(SimpleNamespace(params={}), "") == []
 
 
-def test_the_list_command_counts_all_kinds_and_accepts_singular_names(celltrain):
+def test_the_list_command_counts_models_of_all_kinds_and_accepts_singular_names(celltrain):
     counts = {row["kind"]: row["count"] for row in celltrain("list", "--json").json}
     assert counts["policies"] == len(celltrain("list", "policy", "--json").json) > 10
     assert counts["measures"] == len(celltrain("list", "measures", "--json").json)
@@ -93,7 +93,7 @@ def test_the_list_command_counts_all_kinds_and_accepts_singular_names(celltrain)
 @pytest.mark.parametrize(
     ("command", "named"), [("explain", "selective_drop"), ("reproduce", "af-96-1269"), ("study", "tagging")]
 )
-def test_commands_without_arguments_print_their_usage(celltrain, command, named):
+def test_a_command_without_arguments_prints_its_usage(celltrain, command, named):
     answer = celltrain(command)
     assert (answer.code, answer.err) == (0, "")
     assert named in answer.out and f"celltrain {command} " in answer.out

@@ -8,14 +8,14 @@ import bless
 import moved
 
 
-def test_the_bless_command_refuses_to_run_in_ci(capsys):
+def test_the_bless_command_refuses_to_run_in_continuous_integration(capsys):
     with pytest.raises(SystemExit) as ended:
         bless.refuse({"CI": "true", "FORCE": "1"}, "")
     assert ended.value.code == 2
     assert "refuses to run in CI" in capsys.readouterr().err
 
 
-def test_the_bless_command_names_uncommitted_changes_and_requires_force_to_continue(capsys):
+def test_the_bless_command_names_uncommitted_changes_and_needs_force_to_continue(capsys):
     with pytest.raises(SystemExit) as ended:
         bless.refuse({}, " M README.md\n")
     assert ended.value.code == 2
@@ -34,7 +34,7 @@ def test_every_script_and_test_that_the_bless_command_runs_exists():
     assert [path for path in paths if not path.exists()] == []
 
 
-def test_every_rust_test_that_bless_runs_exists():
+def test_every_rust_test_that_the_bless_command_runs_exists():
     """Cargo succeeds if no test has the name that it is given."""
     names = [step.command[-1] for step in bless.STEPS if step.command[0] == "cargo"]
     text = "".join(path.read_text() for path in (bless.ROOT / "crates").glob("celltrain-*/**/*.rs"))
@@ -42,7 +42,7 @@ def test_every_rust_test_that_bless_runs_exists():
     assert [name for name in names if f"fn {name}" not in text] == []
 
 
-def test_a_fingerprint_that_moves_is_reported_with_both_values():
+def test_the_bless_command_reports_a_changed_fingerprint_with_both_values():
     old = "scenario,seed,fingerprint\na,1,x\nb,1,y\n"
     assert moved.fingerprints(old, old.replace("y", "z") + "c,1,w\n") == [
         "b, seed 1: y -> z",
@@ -63,12 +63,12 @@ def test_a_fingerprint_that_moves_is_reported_with_both_values():
         ),
     ],
 )
-def test_a_published_number_that_moves_is_reported_with_its_change(suffix, old, new, row):
+def test_the_bless_command_reports_how_a_published_number_changed(suffix, old, new, row):
     assert moved.numbers_moved(old, new, suffix) == [row]
     assert moved.numbers_moved(old, old, suffix) == []
 
 
-def test_comparing_a_commit_with_itself_reports_no_changed_numbers():
+def test_the_bless_command_reports_no_changed_numbers_if_a_commit_is_compared_with_itself():
     if not (moved.ROOT / ".git").exists():
         pytest.skip("no git checkout")
     head = moved.git("rev-parse", "HEAD").strip()

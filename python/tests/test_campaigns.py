@@ -25,7 +25,7 @@ def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
 
 
-def test_make_campaign_lists_every_campaign_named_in_pages_and_workflows():
+def test_the_make_target_campaign_lists_every_campaign_that_pages_and_workflows_name():
     import campaign
 
     listed = subprocess.run([sys.executable, campaign.__file__], capture_output=True, text=True, check=True).stdout
@@ -39,7 +39,7 @@ def test_make_campaign_lists_every_campaign_named_in_pages_and_workflows():
     assert not [script for script in scripts if not (ROOT / script).exists()]
 
 
-def test_a_campaign_runs_its_command_with_its_seed_and_further_arguments(monkeypatch):
+def test_a_campaign_passes_its_seed_and_further_arguments_to_its_command(monkeypatch):
     import campaign
 
     ran: list[str] = []
@@ -59,7 +59,7 @@ def test_every_setting_in_the_linux_over_cells_campaign_is_valid(monkeypatch):
 
 
 @pytest.mark.nightly
-def test_processes_that_used_stores_exit_normally():
+def test_a_process_that_used_a_results_store_exits_normally():
     # About 1 in 200 processes aborted: a thread of Arrow released Python's bytes while the interpreter shut down.
     program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "5", "--seed", "3"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
@@ -67,7 +67,7 @@ def test_processes_that_used_stores_exit_normally():
     assert "in all: 5 exits, 0 abnormal" in done.stdout
 
 
-def test_an_abnormal_exit_is_counted(scripts, monkeypatch, capsys):
+def test_the_exit_campaign_counts_processes_that_exit_abnormally(scripts, monkeypatch, capsys):
     import exits
 
     monkeypatch.setattr(exits, "_sweep", lambda store: None)
@@ -80,7 +80,7 @@ def test_an_abnormal_exit_is_counted(scripts, monkeypatch, capsys):
 
 
 @POSIX
-def test_sweep_processes_killed_at_any_moment_lose_no_results(scripts, tmp_path):
+def test_a_sweep_whose_processes_are_killed_at_any_moment_loses_no_results(scripts, tmp_path):
     import kills
 
     campaign = kills.Campaign.of(tmp_path, 7, seeds=60, duration="5ms")
@@ -89,7 +89,7 @@ def test_sweep_processes_killed_at_any_moment_lose_no_results(scripts, tmp_path)
 
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a library that is loaded before libc")
-def test_sweep_processes_killed_while_writing_any_file_lose_no_results(scripts, tmp_path):
+def test_a_sweep_whose_processes_are_killed_while_writing_any_file_loses_no_results(scripts, tmp_path):
     import kills
 
     if not kills.can_force():
@@ -107,7 +107,7 @@ def test_sweep_processes_killed_while_writing_any_file_lose_no_results(scripts, 
 
 
 @POSIX
-def test_the_kill_campaign_notices_rows_that_are_missing(scripts, tmp_path):
+def test_the_campaign_that_kills_processes_notices_missing_rows(scripts, tmp_path):
     import kills
 
     campaign = kills.Campaign.of(tmp_path, 7, seeds=5, duration="2ms")
@@ -118,7 +118,7 @@ def test_the_kill_campaign_notices_rows_that_are_missing(scripts, tmp_path):
         campaign.finish(store, campaign.driver(store))
 
 
-def test_damaged_files_are_refused_with_messages(scripts, tmp_path, monkeypatch):
+def test_damaged_input_files_are_refused_with_messages(scripts, tmp_path, monkeypatch):
     import mutated_files
 
     for path, name in (
@@ -139,7 +139,7 @@ def test_damaged_files_are_refused_with_messages(scripts, tmp_path, monkeypatch)
     assert codes[0] > 0 < codes[2]
 
 
-def test_every_mutation_of_the_campaign_changes_its_file(scripts):
+def test_every_mutation_of_the_damage_campaign_changes_its_file(scripts):
     import mutated_files
 
     chance = random.Random(5)

@@ -187,7 +187,7 @@ FEW = {"chain-epd", "gfr-tagging", "internetwork-abr-ada", "lan-epd", "lan-sack"
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in FEW else [pytest.mark.nightly]) for name in SCENARIOS]
 )
-def test_tshark_and_tcptrace_count_the_same_packets_as_the_run(name: str, tmp_path: Path) -> None:
+def test_tshark_and_tcptrace_count_the_same_packets_in_a_capture_as_the_run(name: str, tmp_path: Path) -> None:
     scenario = shortened(name, SCENARIOS[name], tmp_path)
     capture = tmp_path / "run.pcapng"
     events = ct.Events(tmp_path / "events", kinds=["segments"])
@@ -211,7 +211,7 @@ def test_tshark_and_tcptrace_count_the_same_packets_as_the_run(name: str, tmp_pa
 @needs_tshark
 @pytest.mark.parametrize(("flows", "hosts"), [(None, 3), (["tcp2"], 1)])
 @pytest.mark.parametrize("program", ["tcptrace", "tcpdump"])
-def test_tshark_reads_captures_of_one_host_and_of_several_hosts(
+def test_tshark_can_read_captures_of_one_host_and_of_several_hosts(
     flows: list[str] | None, hosts: int, program: str, small: Path, tmp_path: Path
 ) -> None:
     if shutil.which(program) is None:
@@ -237,14 +237,14 @@ def test_tshark_reads_captures_of_one_host_and_of_several_hosts(
 @needs_tshark
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack", "lan-tahoe", "wan-dfba"])
-def test_at_the_receiver_tcptrace_counts_duplicates_and_filled_gaps(name: str, tmp_path: Path) -> None:
+def test_tcptrace_counts_duplicates_and_filled_gaps_in_a_capture_at_the_receiver(name: str, tmp_path: Path) -> None:
     counted_at_receiver(shortened(name, SCENARIOS[name], tmp_path), tmp_path)
 
 
 @needs_tshark
 @needs_tcptrace
 @pytest.mark.parametrize("name", ["lan-reno", "lan-sack"])
-def test_at_the_receiver_tcptrace_counts_packets_that_a_link_delays(name: str, tmp_path: Path) -> None:
+def test_tcptrace_counts_delayed_packets_in_a_capture_at_the_receiver(name: str, tmp_path: Path) -> None:
     scenario = shortened(name, "300ms", tmp_path)
     delay = '[link."source1->sw1"]\ndelay = [{ flow = "tcp1", packets = [20, 30, 31, 40], by = "3ms" }]\n'
     scenario.write_text(scenario.read_text() + delay)
@@ -272,7 +272,7 @@ def counted_at_receiver(scenario: Path, folder: Path) -> None:
 @pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize("encapsulation", ["llc_snap", "vc_mux"])
-def test_tshark_reads_aal5_frames(encapsulation: str, tmp_path: Path) -> None:
+def test_tshark_can_read_captured_aal5_frames(encapsulation: str, tmp_path: Path) -> None:
     scenario = tmp_path / "small.toml"
     scenario.write_text(f'{SMALL}\n[aal5]\nencapsulation = "{encapsulation}"\n')
     capture = tmp_path / "run.pcapng"
@@ -379,7 +379,7 @@ def decoded(path: Path) -> Cells:
 
 
 @pytest.mark.slow
-def test_an_independent_decoder_verifies_every_crc_of_10000_frames(tmp_path: Path) -> None:
+def test_an_independent_decoder_verifies_the_crc_of_each_of_10000_captured_frames(tmp_path: Path) -> None:
     capture = tmp_path / "cells.pcapng"
     result = ct.run(shortened("lan-epd", "1s", tmp_path), pcap=ct.Capture(capture, kind="cells"))
     found = decoded(capture)
@@ -397,7 +397,7 @@ def test_an_independent_decoder_verifies_every_crc_of_10000_frames(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_an_independent_decoder_verifies_every_crc_of_rm_cells(tmp_path: Path) -> None:
+def test_an_independent_decoder_verifies_the_crc_of_every_captured_rm_cell(tmp_path: Path) -> None:
     capture = tmp_path / "cells.pcapng"
     choice = ct.Capture(capture, kind="cells", ports=["sw1->sw2", "sw2->sw1"])
     ct.run(shortened("abr-erica-parking-lot", "100ms", tmp_path), pcap=choice)
@@ -421,7 +421,9 @@ def test_writing_a_capture_does_not_change_the_run(small: Path, tmp_path: Path) 
         assert (tmp_path / f"{number}.pcapng").stat().st_size > 10_000
 
 
-def test_the_command_writes_events_and_a_capture_of_one_run(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_the_run_command_writes_events_and_a_capture_of_the_same_run(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     file, out = tmp_path / "run.pcapng", tmp_path / "events"
     options = ["--kinds", "frames", "--flow", "tcp2", "--window", "0ms:5ms", "--port", "sw1->sw2"]
     answer = celltrain("run", small, "--pcap", file, "--events", out, *options)
@@ -439,7 +441,9 @@ def test_the_command_writes_events_and_a_capture_of_one_run(celltrain: Command, 
 
 
 @needs_tshark
-def test_capturing_packets_at_both_ends_writes_two_files(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_capturing_packets_at_both_ends_of_a_connection_writes_two_files(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "run.pcapng"
     answer = celltrain("run", small, "--pcap", file, "--pcap-at", "both")
     paths = [tmp_path / f"run-{end}.pcapng" for end in ("sender", "receiver")]
@@ -474,7 +478,7 @@ policy.tail_drop = {}
 
 
 @needs_tshark
-def test_a_capture_has_the_packets_and_the_handshake_of_requests(celltrain: Command, tmp_path: Path) -> None:
+def test_a_capture_contains_the_packets_and_the_handshake_of_requests(celltrain: Command, tmp_path: Path) -> None:
     scenario, file = tmp_path / "query.toml", tmp_path / "run.pcapng"
     scenario.write_text(QUERY)
     assert celltrain("run", scenario, "--pcap", file).code == 0
@@ -486,14 +490,14 @@ def test_a_capture_has_the_packets_and_the_handshake_of_requests(celltrain: Comm
     assert b"opens q0" in file.read_bytes()
 
 
-def test_the_command_reports_a_capture_without_packets(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_the_run_command_reports_that_a_capture_has_no_packets(celltrain: Command, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.pcapng"
     answer = celltrain("run", small, "--pcap", file, "--window", "0ns:1ns")
     assert answer.code == 0
     assert f"wrote {file}: no packets in the window" in answer.out
 
 
-def test_a_port_option_captures_cells(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_the_capture_option_for_a_port_captures_cells(celltrain: Command, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.pcapng"
     options = ["--pcap-kind", "wireshark_cells", "--pcap-at", "both", "--port", "sw2->destination1"]
     answer = celltrain("run", small, "--pcap", file, *options)
@@ -530,7 +534,7 @@ def test_an_impossible_capture_is_refused_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == [small]
 
 
-def test_packets_are_captured_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
+def test_packets_can_be_captured_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
     with pytest.raises(ct.ScenarioError, match="packets are captured at hosts; choose flows"):
         ct.run("lan-epd", pcap=ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2"))
     assert not list(tmp_path.iterdir())
@@ -544,7 +548,7 @@ def test_a_capture_option_without_an_output_file_is_refused(celltrain: Command, 
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_an_existing_output_file_is_not_overwritten(
+def test_a_capture_does_not_overwrite_an_existing_file(
     celltrain: Command, small: Path, tmp_path: Path, link: bool
 ) -> None:
     there = tmp_path / "mine.pcapng"
@@ -559,7 +563,7 @@ def test_an_existing_output_file_is_not_overwritten(
     assert sorted(tmp_path.iterdir()) == sorted([small, there])
 
 
-def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_its_incomplete_capture_files(tmp_path: Path) -> None:
     lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800), duration="60s")
     cancel = ct.Cancel()
 
@@ -578,7 +582,9 @@ def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
     assert raised.value.__notes__ == [f"kept the packets captured until then: {file}"]
 
 
-def test_a_capture_creates_its_folder_and_has_a_distinct_path(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_a_capture_creates_its_folder_and_the_path_must_differ_from_other_outputs(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out" / "deep"
     answer = celltrain("run", small, "--events", out, "--kinds", "timers", "--pcap", out / "run.pcapng")
     assert answer.code == 0
@@ -605,7 +611,7 @@ def lengths(capture: bytes) -> Iterator[int]:
 
 
 @pytest.mark.slow
-def test_a_full_disk_leaves_no_partial_file(small: Path, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_incomplete_capture_file(small: Path, tmp_path: Path) -> None:
     file, events = tmp_path / "run.pcapng", tmp_path / "events"
     ended = subprocess.run(
         [sys.executable, "-m", "celltrain", "run", small, "--pcap", file, "--events", events, "--kinds", "timers"],

@@ -9,7 +9,7 @@ from celltrain import _core
 from celltrain.papers.paper import PAPER
 
 
-def test_every_place_that_states_the_version_states_the_same_version_and_commit(celltrain, small):
+def test_every_file_that_states_the_version_states_the_same_version_and_commit(celltrain, small):
     build = _core.build()
     commit = build["commit"]
     assert build["version"] == _core.__version__ + ("" if commit is None else f"+g{commit}")
@@ -39,7 +39,7 @@ def test_every_paper_has_a_complete_bibtex_entry(celltrain):
     assert celltrain("cite").out == "".join(entry["bibtex"] + "\n" for entry in entries.values())
 
 
-def test_celltrain_without_git_reports_an_unknown_commit(celltrain, monkeypatch):
+def test_without_git_celltrain_reports_an_unknown_commit(celltrain, monkeypatch):
     built = {"version": "0.3.0.dev0", "commit": None, "profile": "release"}
     monkeypatch.setattr(_core, "build", lambda: built)
     told = celltrain("cite").out
@@ -48,7 +48,7 @@ def test_celltrain_without_git_reports_an_unknown_commit(celltrain, monkeypatch)
     assert (found["commit"]["value"], found["commit"]["fine"]) == ("unknown", True)
 
 
-def test_the_cite_command_prints_the_entry_of_one_paper_or_a_message(celltrain):
+def test_the_cite_command_prints_the_entry_of_one_paper_or_an_error_message(celltrain):
     assert celltrain("cite", "draft-jagan").out.startswith("@techreport{draft-jagan,\n")
     told = celltrain("cite", "nothing")
     assert (told.code, told.err.count("\n")) == (2, 1)

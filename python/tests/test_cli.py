@@ -49,7 +49,7 @@ FAULT_FIELDS = {"file", "line", "key", "value", "problem", "message"}
 COMMANDS = ["run", "reproduce", "study", "report", "check", "list", "explain", "schema", "bench", "doctor"]
 
 
-def test_run_prints_the_main_results(celltrain, small):
+def test_the_run_command_prints_the_main_results(celltrain, small):
     answer = celltrain("run", small)
     assert answer.code == 0
     assert answer.err == ""
@@ -73,7 +73,7 @@ def test_the_json_answer_of_the_run_command_has_the_documented_fields(celltrain,
     assert result == {**ct.run(small, seed=5).to_dict(), "timing": result["timing"]}
 
 
-def test_the_port_plan_is_explained_without_a_run(celltrain, small):
+def test_the_run_command_explains_the_port_plan_without_running_the_scenario(celltrain, small):
     answer = celltrain("run", small, "--explain-plan")
     assert answer.code == 0
     assert "transparent" in answer.out
@@ -85,7 +85,7 @@ def test_the_port_plan_is_explained_without_a_run(celltrain, small):
     assert any(set(port["feeds"]) & names for port in ports)
 
 
-def test_run_shows_the_delay_of_files_on_request(celltrain, small):
+def test_the_run_command_shows_the_delay_of_files_on_request(celltrain, small):
     assert "file delay" not in celltrain("run", small).out
     small.write_text(small.read_text() + '\n[measure]\nfile_size = "1kB"\n')
     delay = celltrain("run", small, "--json").json["file_delay_ms"]
@@ -94,10 +94,10 @@ def test_run_shows_the_delay_of_files_on_request(celltrain, small):
     assert f"file delay  {delay['mean']:.4g} ms, mean of {delay['files']:,} files" in out
     assert "file delay, ms" in out
     small.write_text(small.read_text().replace("1kB", "10MB"))
-    assert "file delay  no file is complete" in celltrain("run", small).out
+    assert "file delay  no file transfer was completed" in celltrain("run", small).out
 
 
-def test_recording_and_writing_series_does_not_change_the_run(celltrain, small, tmp_path):
+def test_recording_and_writing_series_does_not_change_a_run(celltrain, small, tmp_path):
     plain = celltrain("run", small, "--json").json
     out = tmp_path / "new" / "out"
     traced = celltrain("run", small, "--json", "--trace", "queue,cwnd", "--trace", "occupancy", "--out", out).json
@@ -110,7 +110,7 @@ def test_recording_and_writing_series_does_not_change_the_run(celltrain, small, 
 
 
 @pytest.mark.slow
-def test_run_writes_a_plot(celltrain, small, tmp_path):
+def test_the_run_command_writes_a_plot(celltrain, small, tmp_path):
     pytest.importorskip("matplotlib")
     answer = celltrain("run", small, "--plot", tmp_path / "run.png", "--out", tmp_path / "out", "--step", "1ms")
     assert answer.code == 0
@@ -118,13 +118,13 @@ def test_run_writes_a_plot(celltrain, small, tmp_path):
     assert "run.png" in answer.out
 
 
-def test_run_records_the_chosen_ports(celltrain, small, tmp_path):
+def test_the_run_command_records_the_chosen_ports(celltrain, small, tmp_path):
     arguments = ["--trace", "queue", "--port", "source1->sw1", "--out", tmp_path]
     assert celltrain("run", small, *arguments).code == 0
     assert "source1->sw1" in (tmp_path / "queue.csv").read_text()
 
 
-def test_a_table_of_many_flows_shows_only_the_best_and_the_worst(celltrain, small):
+def test_a_printed_table_of_many_flows_shows_only_the_best_and_the_worst_flows(celltrain, small):
     small.write_text(small.read_text().replace("sources = 3", "sources = 40"))
     out = celltrain("run", small).out
     assert "40 flows; the 12 fastest and the 12 slowest" in out
@@ -133,7 +133,7 @@ def test_a_table_of_many_flows_shows_only_the_best_and_the_worst(celltrain, smal
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", catalog.KINDS)
-def test_the_list_command_prints_every_kind(celltrain, kind):
+def test_the_list_command_prints_every_kind_of_model(celltrain, kind):
     listed = celltrain("list", kind, "--json").json
     assert listed
     for entry in listed:
@@ -145,7 +145,7 @@ def test_the_list_command_prints_every_kind(celltrain, kind):
     assert all(entry["name"] in plain.out for entry in listed)
 
 
-def test_measures_are_listed_by_paths_that_a_run_has(celltrain, small):
+def test_the_list_command_shows_measures_as_paths_into_a_result(celltrain, small):
     listed = celltrain("list", "measures", "--json").json
     names = [entry["name"] for entry in listed]
     assert len(names) == len(set(names)) and {"efficiency", "flows.tcp1.timeouts"} <= set(names)
@@ -160,7 +160,7 @@ def test_measures_are_listed_by_paths_that_a_run_has(celltrain, small):
     assert compared.code == 0, compared.err
 
 
-def test_an_unknown_measure_refers_to_the_list(celltrain, small):
+def test_a_message_about_an_unknown_measure_refers_to_the_list_of_measures(celltrain, small):
     buffers = ["--vary", "port.bottleneck.buffer=100,200"]
     answer = celltrain("compare", small, *buffers, "--measures", "nonsense")
     assert answer.code == 2
@@ -184,7 +184,7 @@ def test_the_list_command_names_the_same_models_as_the_python_package(celltrain)
 @pytest.mark.slow
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("entry", catalog.everything(), ids=lambda entry: entry.name)
-def test_the_explain_command_explains_everything_that_has_a_name(celltrain, entry):
+def test_the_explain_command_explains_every_model_measure_and_term(celltrain, entry):
     name = f"{entry.kind}/{entry.name}"
     told = celltrain("explain", name, "--json")
     assert told.code == 0
@@ -202,7 +202,7 @@ def test_the_explain_command_explains_everything_that_has_a_name(celltrain, entr
         assert parameter["name"] in plain.out or parameter["name"] in folded
 
 
-def test_the_explanation_of_a_tcp_has_the_common_settings_and_a_link_to_all_settings(celltrain):
+def test_the_explanation_of_a_tcp_variant_has_the_common_settings_and_a_link_to_all_settings(celltrain):
     told = celltrain("explain", "vanilla").out
     shown = [one for one in celltrain("explain", "vanilla", "--json").json["parameters"] if one["name"] in told]
     assert {"mss", "receive_window", "timer_granularity", "delayed_acks", "congestion"} <= {
@@ -212,7 +212,7 @@ def test_the_explanation_of_a_tcp_has_the_common_settings_and_a_link_to_all_sett
     assert "celltrain explain vanilla --page" in told
 
 
-def test_the_explain_command_prints_units_defaults_and_ranges(celltrain):
+def test_the_explain_command_prints_the_unit_default_and_range_of_each_setting(celltrain):
     [threshold] = celltrain("explain", "epd", "--json").json["parameters"]
     assert (threshold["unit"], threshold["required"], threshold["type"]) == (
         "",
@@ -269,7 +269,7 @@ def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkey
     assert all(name in told for name in SERIES)
 
 
-def test_if_two_models_share_a_name_the_first_is_explained_and_the_other_is_mentioned(celltrain):
+def test_if_two_models_share_a_name_the_explain_command_explains_one_and_mentions_the_other(celltrain):
     assert celltrain("explain", "tail_drop", "--json").json["kind"] == "policy"
     assert "celltrain explain discards/tail_drop" in celltrain("explain", "tail_drop").out
     assert celltrain("explain", "discards/tail_drop", "--json").json["kind"] == "discard algorithm"
@@ -277,13 +277,13 @@ def test_if_two_models_share_a_name_the_first_is_explained_and_the_other_is_ment
     assert celltrain("explain", "policies/erica").code == 2
 
 
-def test_an_example_scenario_is_printed_unchanged(celltrain):
+def test_the_command_that_prints_a_shipped_scenario_does_not_change_it(celltrain):
     told = celltrain("explain", "lan-epd")
     assert told.out == (ROOT / "scenarios" / "lan-epd.toml").read_text()
 
 
 @pytest.mark.parametrize("wrong, meant", [("fbq", "fba"), ("selective-drop", "selective_drop")])
-def test_an_unknown_name_gets_the_nearest_known_name_as_suggestion(celltrain, wrong, meant):
+def test_an_unknown_name_in_the_explain_command_gets_the_nearest_known_name_as_suggestion(celltrain, wrong, meant):
     answer = celltrain("explain", wrong)
     assert answer.code == 2
     assert meant in answer.err
@@ -292,7 +292,7 @@ def test_an_unknown_name_gets_the_nearest_known_name_as_suggestion(celltrain, wr
     assert set(fault) == FAULT_FIELDS
 
 
-def test_check_reports_a_valid_scenario(celltrain, small):
+def test_the_check_command_reports_that_a_scenario_is_valid(celltrain, small):
     answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
     assert answer.code == 0
     assert answer.out.count("nothing is wrong") == 2
@@ -302,7 +302,7 @@ def test_check_reports_a_valid_scenario(celltrain, small):
     assert (network["file"], network["nodes"], network["links"]) == (str(small), 8, 7)
 
 
-def test_check_reports_every_fault_with_file_line_key_and_value(celltrain, small):
+def test_the_check_command_reports_every_fault_with_file_line_key_and_value(celltrain, small):
     text = small.read_text().replace("threshold = 60", "threshold = 101").replace("sources = 3", "sources = 0")
     small.write_text(text)
     answer = celltrain("check", small, ROOT / "scenarios" / "lan-epd.toml")
@@ -315,7 +315,7 @@ def test_check_reports_every_fault_with_file_line_key_and_value(celltrain, small
     assert faults.json["faults"][0]["line"] == 5
 
 
-def test_a_warning_is_on_standard_error_and_the_run_continues(celltrain, small):
+def test_a_warning_is_printed_on_standard_error_and_the_run_continues(celltrain, small):
     small.write_text(small.read_text().replace('"5us"', '"4.999999us"\nlink_rate = "155.520001Mbps"'))
     answer = celltrain("run", small, "--json")
     assert answer.code == 0
@@ -326,7 +326,7 @@ def test_a_warning_is_on_standard_error_and_the_run_continues(celltrain, small):
 
 
 @pytest.mark.parametrize("scenario", ["lan-epd", "internetwork-abr-efci"])
-def test_a_result_matches_its_schema(celltrain, scenario):
+def test_the_json_result_of_a_run_matches_its_schema(celltrain, scenario):
     jsonschema = pytest.importorskip("jsonschema")
     schema, result = celltrain("schema", "--result").json, celltrain("run", scenario, "--json").json
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -336,7 +336,7 @@ def test_a_result_matches_its_schema(celltrain, scenario):
         jsonschema.validate({**result, "efficiency": "high"}, schema)
 
 
-def test_two_runs_with_the_same_seed_differ_only_in_their_timing(celltrain):
+def test_two_runs_with_the_same_seed_differ_only_in_their_wall_clock_times(celltrain):
     first, second = (celltrain("run", "lan-epd", "--json").json for _ in range(2))
     assert first.pop("timing").keys() == second.pop("timing").keys() == {"engine_seconds", "cell_hops_per_second"}
     assert first == second
@@ -347,7 +347,7 @@ def test_the_options_for_the_plan_schema_and_the_result_schema_exclude_each_othe
     assert (answer.code, answer.err) == (2, "--plan cannot be combined with --result; give one of them\n")
 
 
-def test_the_schema_comes_from_the_core(celltrain):
+def test_the_printed_scenario_schema_comes_from_the_simulator_core(celltrain):
     assert celltrain("schema").json == json.loads(_core.schema())
 
 
@@ -444,7 +444,7 @@ def test_the_doctor_command_accepts_a_complete_installation(celltrain):
     assert answer.code == (0 if answer.json["fine"] else 1)
 
 
-def test_the_doctor_command_reports_results_that_differ_from_the_expected_ones(celltrain, monkeypatch):
+def test_the_doctor_command_reports_results_that_differ_from_the_recorded_ones(celltrain, monkeypatch):
     monkeypatch.setattr("celltrain.cli.installation.SELF_TEST_FINGERPRINT", "0" * 16)
     answer = celltrain("doctor")
     assert answer.code == 1
@@ -452,12 +452,12 @@ def test_the_doctor_command_reports_results_that_differ_from_the_expected_ones(c
     assert "please report it" in answer.out
 
 
-def test_the_version_comes_from_the_core(celltrain):
+def test_the_printed_version_comes_from_the_simulator_core(celltrain):
     assert celltrain("--version").out == f"celltrain {ct.__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_three_examples_and_takes_json(celltrain, command):
+def test_every_command_has_help_with_three_examples_and_an_option_for_json(celltrain, command):
     answer = celltrain(command, "--help")
     assert answer.code == 0
     examples = answer.out.partition("Examples:")[2].split()
@@ -478,13 +478,13 @@ def test_every_command_has_help_with_three_examples_and_takes_json(celltrain, co
         ["reproduce", "af-96-1269", "--jobs", "0"],
     ],
 )
-def test_an_invalid_command_line_exits_with_2(celltrain, arguments):
+def test_an_invalid_command_line_gives_exit_code_2(celltrain, arguments):
     answer = celltrain(*arguments)
     assert answer.code == 2
     assert "Traceback" not in answer.err
 
 
-def test_an_internal_error_exits_with_3_and_asks_for_a_report(celltrain, small, monkeypatch):
+def test_an_internal_error_gives_exit_code_3_and_asks_the_user_for_a_report(celltrain, small, monkeypatch):
     def broken(*_):
         raise RuntimeError("the impossible happened")
 
@@ -499,21 +499,21 @@ def test_an_internal_error_exits_with_3_and_asks_for_a_report(celltrain, small, 
 
 
 @pytest.mark.slow
-def test_running_the_module_runs_the_command_without_extra_output_in_a_pipe(small):
+def test_python_m_celltrain_runs_a_command_and_prints_nothing_else_into_a_pipe(small):
     done = subprocess.run([sys.executable, "-m", "celltrain", "run", small, "--json"], capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stderr == ""
     assert json.loads(done.stdout)["scenario"] == "small"
 
 
-def test_a_closed_output_pipe_is_not_an_error(small):
+def test_a_command_whose_output_pipe_is_closed_exits_without_error(small):
     command = f'"{sys.executable}" -m celltrain schema | head -n 1'
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.returncode in {0, 1, 141}
 
 
-def test_every_command_is_registered_with_an_existing_module():
+def test_every_command_is_registered_with_a_module_that_exists():
     for command in cli.COMMANDS:
         group = typer.main.get_command(cli.program([command]))
         assert list(group.commands) == [command]
@@ -522,7 +522,7 @@ def test_every_command_is_registered_with_an_existing_module():
 
 
 @pytest.mark.slow
-def test_the_run_command_imports_neither_model_classes_nor_other_commands(small):
+def test_the_run_command_imports_neither_model_classes_nor_modules_of_other_commands(small):
     code = "import sys; from celltrain.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code, "run", small, "--json"], capture_output=True, text=True)
     modules = set(done.stderr.split())
@@ -545,7 +545,7 @@ def test_the_run_command_imports_neither_model_classes_nor_other_commands(small)
         ("run lan-epd --explain-plan", ["port", "code", "why"]),
     ],
 )
-def test_csv_output_has_the_same_rows_as_json_output(celltrain, command, columns, tmp_path, monkeypatch):
+def test_csv_output_of_a_command_has_the_same_rows_as_json_output(celltrain, command, columns, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     printed = celltrain(*command.split(), "--csv", "-")
     assert printed.code == 0
@@ -563,7 +563,7 @@ def test_csv_on_standard_output_cannot_be_combined_with_other_output(celltrain):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["list", "policies"], ["list", "policies", "--json"]])
-def test_standard_output_to_a_full_disk_gives_a_message_of_one_sentence(arguments):
+def test_a_command_whose_standard_output_is_a_full_disk_prints_a_message_of_one_sentence(arguments):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-m", "celltrain", *arguments], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
@@ -571,7 +571,7 @@ def test_standard_output_to_a_full_disk_gives_a_message_of_one_sentence(argument
 
 
 @pytest.mark.parametrize("file", ["missing/rows.csv", "."])
-def test_a_file_for_csv_that_cannot_be_written_is_refused_before_the_run(celltrain, file, tmp_path, monkeypatch):
+def test_a_csv_file_that_cannot_be_written_is_refused_before_the_run(celltrain, file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("celltrain.running.results.run", lambda *_, **__: pytest.fail("it runs"))
     answer = celltrain("run", "lan-epd", "--csv", file)
@@ -579,14 +579,14 @@ def test_a_file_for_csv_that_cannot_be_written_is_refused_before_the_run(celltra
     assert "cannot be written" in answer.err
 
 
-def test_a_pipe_for_csv_is_refused(celltrain, tmp_path):
+def test_a_pipe_as_csv_file_is_refused(celltrain, tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     answer = celltrain("list", "policies", "--csv", str(tmp_path / "pipe.csv"))
     assert answer.code == 2
     assert "is not a regular file" in answer.err
 
 
-def test_dry_runs_have_no_table_for_csv(celltrain):
+def test_a_dry_run_refuses_csv_because_it_has_no_table(celltrain):
     for command, plan in (("sweep", "selective-drop-rz"), ("tune", "tune-selective-drop")):
         answer = celltrain(command, plan, "--dry-run", "--csv", "-")
         assert answer.code == 2

@@ -169,7 +169,7 @@ def assert_warned_of_lock_step(err: str) -> None:
 
 # The campaign `kills` covers this too. The tests below kill a worker and a scheduler; test_campaigns.py kills drivers.
 @pytest.mark.nightly
-def test_killing_drivers_and_workers_at_random_loses_and_duplicates_no_results(tmp_path, machines, client):
+def test_killing_cluster_drivers_and_workers_at_random_loses_and_duplicates_no_results(tmp_path, machines, client):
     count, seed = 2000, 20261121
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(count // 4, "300ms"))
@@ -215,11 +215,11 @@ def test_a_sweep_in_python_accepts_any_dask_client(tmp_path, client):
     assert (told[-1].done, told[-1].total) == (240, 240)
     assert store.verify() == []
     assert client.status == "running"
-    with pytest.raises(ct.PlanError, match="client = given selects where to run, as jobs"):
+    with pytest.raises(ct.PlanError, match="client selects where to run, as jobs"):
         ct.sweep(plan(), client=client, jobs=2)
 
 
-def test_a_run_that_kills_its_worker_is_a_failed_row_and_others_continue(tmp_path, machines, client):
+def test_a_run_that_kills_its_cluster_worker_is_a_failed_row_and_other_runs_continue(tmp_path, machines, client):
     one_point = Plan.of_toml(text(9, "5ms").replace("50, 60, 70, 80", "50"))
     client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 1))
     try:
@@ -245,7 +245,7 @@ def test_a_run_that_panics_on_a_cluster_is_a_failed_row(tmp_path, machines, clie
     assert {row["error"] for row in failures} == {"panicked: made for a test"}
 
 
-def test_a_run_past_its_limit_on_a_cluster_is_a_failed_row(tmp_path, client):
+def test_a_run_past_its_time_limit_on_a_cluster_is_a_failed_row(tmp_path, client):
     limited = text(1, "5ms").replace("[axes]", '[limits]\ntime = "200ms"\n[axes]\nduration = ["1ms", "100000s"]')
     end = run_plan(Plan.of_toml(limited.replace("50, 60, 70, 80", "50, 60")), tmp_path / "s", Cluster(client))
     assert (end.done, end.failed) == (4, 2)
@@ -253,7 +253,7 @@ def test_a_run_past_its_limit_on_a_cluster_is_a_failed_row(tmp_path, client):
     assert set(errors) == {"took longer than 0.2 s of real time"}
 
 
-def test_a_worker_of_another_version_is_named_and_other_results_are_kept(tmp_path, client):
+def test_a_cluster_worker_of_another_version_is_named_and_results_of_other_workers_are_kept(tmp_path, client):
     def other():
         from celltrain import _core
 
@@ -282,7 +282,7 @@ def test_a_worker_of_another_version_is_named_and_other_results_are_kept(tmp_pat
     assert Store.open(tmp_path / "t").verify() == []
 
 
-def test_a_worker_without_celltrain_is_reported(tmp_path, client):
+def test_a_cluster_worker_without_celltrain_is_reported(tmp_path, client):
     def hide():
         import sys
 
@@ -303,7 +303,7 @@ def test_a_worker_without_celltrain_is_reported(tmp_path, client):
         client.run(show)
 
 
-def test_ctrl_c_cancels_running_chunks_of_runs_and_keeps_finished_ones(tmp_path, client, monkeypatch):
+def test_ctrl_c_on_a_cluster_cancels_running_chunks_of_runs_and_keeps_finished_chunks(tmp_path, client, monkeypatch):
     monkeypatch.setattr(cluster, "MOST_RUNS", 1)
     # A busy machine may need longer than a user wants to wait.
     monkeypatch.setattr(cluster, "LAST_FETCH", 30.0)
@@ -332,7 +332,7 @@ def test_ctrl_c_cancels_running_chunks_of_runs_and_keeps_finished_ones(tmp_path,
     assert client.submit(sum, [1, 2]).result(timeout=30) == 3
 
 
-def test_ctrl_c_while_a_result_is_released_is_handled(tmp_path, client, monkeypatch):
+def test_ctrl_c_while_the_cluster_releases_a_result_is_handled(tmp_path, client, monkeypatch):
     release = Future.__del__
 
     def interrupted(future):
@@ -362,7 +362,7 @@ def test_ctrl_c_during_a_sweep_on_a_cluster_gives_exit_code_130(tmp_path, machin
 
 
 @pytest.mark.nightly
-def test_a_sweep_ends_with_its_scheduler_and_resumes_on_another(tmp_path):
+def test_a_sweep_ends_if_its_cluster_scheduler_ends_and_resumes_on_another_scheduler(tmp_path):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(120, "300ms"))
     folder = tmp_path / "machines"
@@ -392,7 +392,7 @@ def test_a_sweep_ends_with_its_scheduler_and_resumes_on_another(tmp_path):
     assert rows(store) == rows(tmp_path / "one")
 
 
-def test_chunks_dropped_by_the_cluster_are_submitted_again(tmp_path, inside, monkeypatch):
+def test_chunks_of_runs_that_the_cluster_dropped_are_submitted_again(tmp_path, inside, monkeypatch):
     machines, client = inside
     machines.scale(1)
     monkeypatch.setattr(cluster, "MOST_RUNS", 4)
@@ -412,7 +412,7 @@ def test_chunks_dropped_by_the_cluster_are_submitted_again(tmp_path, inside, mon
     assert rows(tmp_path / "s") == rows(tmp_path / "one")
 
 
-def test_late_workers_get_work_and_their_absence_is_reported(tmp_path, inside, monkeypatch):
+def test_workers_that_join_late_get_work_and_missing_workers_are_reported(tmp_path, inside, monkeypatch):
     machines, client = inside
     monkeypatch.setattr(cluster, "SILENCE", 0.2)
     told = []
@@ -426,7 +426,7 @@ def test_late_workers_get_work_and_their_absence_is_reported(tmp_path, inside, m
     assert told == [f"{client.scheduler.address} has no workers: waiting for some"]
 
 
-def test_chunks_of_runs_grow_until_they_take_about_a_second(tmp_path, inside, monkeypatch):
+def test_chunks_of_runs_grow_until_a_chunk_takes_about_a_second(tmp_path, inside, monkeypatch):
     machines, client = inside
     machines.scale(1)
     monkeypatch.setattr(cluster, "CHUNK_SECONDS", 0.1)
@@ -452,7 +452,7 @@ def test_a_cluster_task_uses_one_thread_and_does_not_block_the_python_interprete
     assert turns > 50
 
 
-def test_the_dry_run_shows_the_size_of_the_cluster(tmp_path, celltrain, machines, client):
+def test_the_dry_run_of_a_sweep_shows_the_size_of_the_cluster(tmp_path, celltrain, machines, client):
     path = tmp_path / "plan.toml"
     path.write_text(text(6, "5ms"))
     foretold = celltrain("sweep", path, "--dry-run", "--dask", client.scheduler.address, "--json").json
@@ -460,7 +460,7 @@ def test_the_dry_run_shows_the_size_of_the_cluster(tmp_path, celltrain, machines
     assert "2 threads in 2 workers" in celltrain("sweep", path, "--dry-run", "--scheduler-file", machines.file).out
 
 
-def test_an_invalid_scheduler_address_is_named_in_the_message(tmp_path, celltrain, client):
+def test_a_message_about_an_invalid_scheduler_address_shows_the_address(tmp_path, celltrain, client):
     path = tmp_path / "plan.toml"
     path.write_text(text(6, "5ms"))
     worker, _ = client.nthreads()
@@ -480,7 +480,7 @@ exec "$@"
 
 
 @pytest.mark.nightly
-def test_the_slurm_script_of_the_page_runs_and_resumes_a_sweep(tmp_path):
+def test_the_slurm_script_on_the_page_about_clusters_runs_and_resumes_a_sweep(tmp_path):
     [script] = [block.text for block in blocks(ROOT / "docs" / "cluster.md") if block.comment == "file: sweep.sbatch"]
     (tmp_path / "sweep.sbatch").write_text(script)
     (tmp_path / "plan.toml").write_text(text(6, "5ms"))
@@ -536,7 +536,7 @@ confirmation = 3
 """
 
 
-def test_a_search_on_a_cluster_equals_a_local_one(tmp_path, machines, client):
+def test_a_search_on_a_cluster_gives_the_result_of_a_local_search(tmp_path, machines, client):
     plan = TunePlan.of_toml(TUNE)
     here = run_tune(plan, tmp_path / "here", Local(2)).to_dict()
     assert ct.tune(plan, client=client, out=tmp_path / "there").to_dict() == here
@@ -554,6 +554,6 @@ def test_a_search_on_a_cluster_equals_a_local_one(tmp_path, machines, client):
         )
 
 
-def test_a_search_accepts_one_scheduler_only(client):
+def test_a_search_accepts_only_one_cluster_scheduler(client):
     with pytest.raises(ct.PlanError, match="selects where to run, as jobs"):
         ct.tune(TunePlan.of_toml(TUNE), jobs=2, client=client)

@@ -30,7 +30,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are dif
         ("tls://127.0.0.1:1", "TLS"),
     ],
 )
-def test_a_cluster_scheduler_that_does_not_answer_is_named_in_the_message(tmp_path, celltrain, address, why):
+def test_a_message_about_a_cluster_scheduler_that_does_not_answer_names_the_scheduler(
+    tmp_path, celltrain, address, why
+):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     begun = time.monotonic()
@@ -53,7 +55,7 @@ def test_a_cluster_scheduler_that_does_not_answer_is_named_in_the_message(tmp_pa
         ('{"address": 3}', "has 3 as its address"),
     ],
 )
-def test_a_scheduler_file_with_a_fault_is_named_in_the_message(tmp_path, celltrain, content, problem):
+def test_a_message_about_a_faulty_scheduler_file_names_the_file(tmp_path, celltrain, content, problem):
     path, file = tmp_path / "plan.toml", tmp_path / "scheduler.json"
     path.write_text(thresholds(6, "5ms"))
     if content is not None:
@@ -81,7 +83,7 @@ def test_naming_two_cluster_schedulers_is_refused(tmp_path, celltrain):
         assert f"--dask-timeout = {wait} is not a time above 0 and up to 86400s (one day)" in told.err
 
 
-def test_without_dask_the_error_names_the_package_to_install(tmp_path, celltrain, monkeypatch):
+def test_if_dask_is_not_installed_the_error_names_the_package_to_install(tmp_path, celltrain, monkeypatch):
     path = tmp_path / "plan.toml"
     path.write_text(thresholds(6, "5ms"))
     monkeypatch.setitem(sys.modules, "distributed", None)

@@ -115,7 +115,7 @@ def failed(answer) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("formula, expected", DEAD.values(), ids=DEAD)
-def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_nothing(formula, expected):
+def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_no_frame(formula, expected):
     warnings = read(lan({"formula": formula})).warnings
     assert len(warnings) == 1, warnings
     assert expected in warnings[0]
@@ -157,13 +157,13 @@ def test_a_formula_that_admits_into_an_empty_buffer_gets_no_warning(admit):
 @pytest.mark.parametrize(
     "policy, expected",
     [
-        (Student(), f"{EMPTY}; nothing was carried in lan-5: 1 of 1 run"),
-        (OnlyTagged(), "admits only tagged frames (CLP = 1) while the buffer is empty; nothing was carried in lan-5"),
+        (Student(), f"{EMPTY}; no data was delivered in lan-5: 1 of 1 run"),
+        (OnlyTagged(), "admits only tagged frames (CLP = 1) while the buffer is empty; no data was delivered in lan-5"),
         (OneAtATime(), f"refuses every frame {ONE}"),
-        (NeverOpens(), f"{EMPTY}; nothing was carried in lan-5"),
+        (NeverOpens(), f"{EMPTY}; no data was delivered in lan-5"),
     ],
 )
-def test_the_vet_command_reports_a_policy_class_that_admits_nothing(policy, expected):
+def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, expected):
     found = dict(failed(ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)))
     evidence = found.pop(ADMITS)
     assert found == ({CARRIES: "0 % in lan-5"} if "nothing was carried" in expected else {})
@@ -172,12 +172,12 @@ def test_the_vet_command_reports_a_policy_class_that_admits_nothing(policy, expe
     assert read(lan(policy)).warnings == []
 
 
-def test_a_run_whose_policy_class_admits_nothing_warns_that_no_data_arrived():
+def test_a_run_whose_policy_class_admits_no_frame_warns_that_no_data_arrived():
     with pytest.warns(ct.CelltrainWarning, match="this run carried nothing"):
         assert ct.run(lan(Student())).fairness is None
 
 
-def test_a_policy_without_goodput_does_not_make_an_axis_ineffective():
+def test_a_policy_without_goodput_does_not_make_an_axis_count_as_ineffective():
     """All runs of the policy have the same fingerprint, whatever else varies."""
     vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
     found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)
@@ -195,14 +195,14 @@ def dead():
     return lan(ct.Formula(**DEAD["0 < 0 in an empty buffer"][0]), name="dead")
 
 
-def test_no_shipped_scenario_gets_the_warning_about_policies_that_admit_nothing():
+def test_no_shipped_scenario_gets_the_warning_about_policies_that_admit_no_frame():
     for name in shipped.names("scenario"):
         told = read(name).warnings
         assert not [one for one in told if "buffer is empty" in one or "single cell" in one], name
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_fairness_of_a_run_that_carried_nothing_is_undefined(dead, engine):
+def test_the_fairness_of_a_run_that_delivered_no_data_is_undefined(dead, engine):
     with pytest.warns(ct.CelltrainWarning, match=EMPTY):
         result = ct.run(dead, engine=engine)
     assert (result.efficiency, result.fairness, result.fairness_max_min) == (0.0, None, None)
@@ -212,7 +212,9 @@ def test_fairness_of_a_run_that_carried_nothing_is_undefined(dead, engine):
     assert "fairness undefined" in str(result) and "fairness=undefined" in repr(result)
 
 
-def test_the_run_command_prints_undefined_measures_as_such_and_leaves_them_empty_in_files(dead, celltrain, tmp_path):
+def test_the_run_command_prints_undefined_measures_as_undefined_and_leaves_them_empty_in_files(
+    dead, celltrain, tmp_path
+):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     told = celltrain("run", file)
@@ -223,7 +225,7 @@ def test_the_run_command_prints_undefined_measures_as_such_and_leaves_them_empty
     assert several["scenarios"][0]["fairness"] == {"mean": None, "low": None, "high": None, "n": 0}
 
 
-def test_the_check_command_warns_about_a_policy_that_admits_nothing_and_exits_with_0(dead, celltrain, tmp_path):
+def test_the_check_command_warns_about_a_policy_that_admits_no_frame_and_exits_with_0(dead, celltrain, tmp_path):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     told = celltrain("check", file)
@@ -247,7 +249,7 @@ def test_a_comparison_reports_runs_that_delivered_no_data_before_its_results(dea
     assert "undefined" in str(both)
 
 
-def test_the_compare_command_prints_runs_that_delivered_no_data_in_the_heading(dead, celltrain, tmp_path):
+def test_the_compare_command_names_runs_that_delivered_no_data_in_its_heading(dead, celltrain, tmp_path):
     file = tmp_path / "dead.toml"
     ct.save(dead, file)
     vary = ("--vary", "port.bottleneck.policy=as-is,epd:threshold=80%")
@@ -257,7 +259,7 @@ def test_the_compare_command_prints_runs_that_delivered_no_data_in_the_heading(d
     assert told.err.startswith("warning: as-is carried nothing in any of 2 runs")
 
 
-def test_a_mean_states_its_number_of_seeds():
+def test_a_printed_mean_states_its_number_of_seeds():
     """A stream that rarely starts within the run delivers nothing for some seeds."""
     text = {"admit": "lucky > 0.5", "state": {"lucky": 0}, "vc_state": {"seen": 0}}
     text["on_frame"] = {"lucky": "if seen < 1 and lucky == 0 then max(random(), 0.001) else lucky", "seen": "1"}
@@ -288,7 +290,7 @@ def test_a_measure_that_divides_by_zero_is_undefined(dead):
 NEARLY_DEAD = {"selective_drop": {"threshold": 0}}
 
 
-def test_the_vet_command_fails_a_policy_with_less_than_half_the_goodput_of_tail_drop(celltrain, tmp_path):
+def test_a_policy_with_less_than_half_the_goodput_of_tail_drop_fails_the_vet_command(celltrain, tmp_path):
     """The policy admits one frame of each VC at a time. It is fair, but delivers very little."""
     file = tmp_path / "d16.toml"
     file.write_text("[policy]\nselective_drop = { threshold = 0 }\n")
@@ -311,7 +313,7 @@ def test_the_vet_command_fails_a_policy_with_less_than_half_the_goodput_of_tail_
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_comparisons_sweeps_and_reports_warn_about_policies_with_very_low_goodput(celltrain, tmp_path):
+def test_comparisons_sweeps_and_reports_warn_of_policies_with_very_low_goodput(celltrain, tmp_path):
     policies = {"tail": {"tail_drop": {}}, "d16": NEARLY_DEAD}
     over = {"policy": {"path": "port.bottleneck.policy", "values": policies}, "duration": ["100ms", "200ms"]}
     with pytest.warns(ct.CelltrainWarning, match="d16 carries"):
@@ -328,7 +330,7 @@ def test_comparisons_sweeps_and_reports_warn_about_policies_with_very_low_goodpu
     )
 
 
-def test_networks_and_tcps_are_not_ranked_against_each_other():
+def test_low_goodput_warnings_do_not_compare_different_networks_or_tcp_variants():
     """A small buffer delivers little over a long round trip, which is not the policy's fault."""
     found = ct.compare(lan("tail_drop"), vary={"port.bottleneck.buffer": [13, 1000]}, seeds=2, measures=["efficiency"])
     assert not [one for one in found.warnings if "ignore its" in one]
@@ -346,14 +348,14 @@ def test_the_vet_command_reports_low_goodput_first_and_exits_with_1(celltrain, t
     assert "undefined" in told.out and "*" not in next(x for x in told.out.splitlines() if "fairness" in x)
 
 
-def test_a_report_begins_with_points_at_which_no_data_was_delivered(tmp_path):
+def test_a_report_begins_with_the_points_that_delivered_no_data(tmp_path):
     over = {"R": {"path": "port.bottleneck.policy.formula.constants.R", "values": [-0.1, 0.5]}}
     base = lan(ct.Formula(admit="X <= R * K", constants={"R": 0.5}))
     with pytest.warns(ct.CelltrainWarning, match="2 runs of 4 carried nothing"):
         store = ct.sweep(base, over=over, seeds=2, measures=["efficiency", "fairness"], store=tmp_path / "store")
     report = ct.report(store)
     assert report.warnings[0] == (
-        "2 runs of 4 carried nothing, and fairness is undefined there; 1 point carries nothing with any seed, the first "
+        "2 runs of 4 carried nothing, and fairness is undefined there; 1 point delivers no data with any seed, the first "
         "R = -0.1: ignore their other measures"
     )
     fairness = store.summary(["fairness"]).to_pylist()
@@ -397,14 +399,14 @@ def test_a_search_warns_if_its_best_policies_have_less_than_half_the_goodput_of_
     assert answer["failed"] == 0
 
 
-def test_a_reproduction_leaves_out_runs_in_which_a_number_is_undefined():
+def test_a_reproduction_excludes_runs_in_which_a_number_is_undefined():
     """Nothing arrives within 20 us, so fairness is undefined; only the efficiency has values."""
     with pytest.warns(ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; they do not count for it"):
         found = ct.reproduce("af-96-1269", tables=[2, 3], networks=["LAN"], seeds=2, overrides={"duration": "20us"})
     assert {one.number.quantity.name for one in found.scored} == {"efficiency"}
 
 
-def test_a_formula_that_delivers_no_data_cannot_win_a_search():
+def test_a_policy_formula_that_delivers_no_data_cannot_win_a_search():
     import numpy as np
 
     import_or_skip("optuna")

@@ -149,7 +149,7 @@ def lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip(" ─")]
 
 
-def test_the_output_of_a_command_on_a_page_matches_except_for_omitted_lines():
+def test_the_output_that_a_page_shows_for_a_command_matches_except_for_omitted_lines():
     printed = "a  1\n\nb  2 of 3\n ───\nc  3\n"
     for shown in ("a 1\nb 2 of 3\nc 3\n", "...\nc 3\n", "a 1\n...\n", "a 1\nb 2 ...\n c  3\n", "...\nb 2 of 3\n...\n"):
         assert matches(shown, printed), shown
@@ -189,13 +189,13 @@ def is_accepted(command, name: str, arguments: list[str], parent: typer.Context 
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(calls(text) for _, text in commands(page))], ids=named)
-def test_the_command_line_accepts_every_command_of_a_page(page):
+def test_the_command_line_parser_accepts_every_command_on_a_page(page):
     for _, text in commands(page):
         for arguments in calls(text):
             is_accepted(COMMAND_LINE, "celltrain", arguments)
 
 
-def test_a_command_on_a_page_with_an_unknown_option_is_reported():
+def test_the_page_check_reports_a_command_with_an_unknown_option():
     is_accepted(COMMAND_LINE, "celltrain", ["run", "lan-epd", "--seed", "2"])
     for arguments in (["run", "lan-epd", "--sede", "2"], ["run", "lan-epd", "--step"], ["store", "verify"]):
         with pytest.raises(UsageError):
@@ -211,7 +211,7 @@ def test_a_command_on_a_page_with_an_unknown_option_is_reported():
         if commands(page)
     ],
 )
-def test_the_commands_on_every_page_run(page, checkout):
+def test_the_commands_on_every_page_run_without_error(page, checkout):
     shown, left = outputs(page), {}
     # Use the table width of the pages.
     wide = {**os.environ, "COLUMNS": "120"}

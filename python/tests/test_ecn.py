@@ -79,7 +79,7 @@ def test_the_queue_under_dctcp_oscillates_as_in_the_published_analysis(sources: 
 
 @pytest.mark.parametrize(("gain", "share"), [(0.0625, 0.76), (0.015625, 0.84)])
 @pytest.mark.parametrize("k", [40, 65])
-def test_the_queue_of_two_connections_oscillates_less_because_alpha_is_not_constant(
+def test_the_queue_of_two_dctcp_connections_oscillates_less_because_their_alpha_is_not_constant(
     k: int, gain: float, share: float
 ) -> None:
     networks = [scenario(2, f"{k} cells", seed=seed, tcp={"dctcp_gain": gain}) for seed in (1, 2)]
@@ -87,19 +87,19 @@ def test_the_queue_of_two_connections_oscillates_less_because_alpha_is_not_const
     assert measured == pytest.approx(share * published_amplitude(2, k), rel=0.06)
 
 
-def test_a_seventh_of_the_bandwidth_delay_product_keeps_the_link_of_two_connections_busy() -> None:
+def test_a_marking_threshold_of_a_seventh_of_the_bandwidth_delay_product_keeps_the_link_busy() -> None:
     assert queue(scenario(2, k="12 cells"))[1].min() > 0
     assert queue(scenario(2, k="2 cells"))[1].min() == 0
 
 
-def test_with_ecn_no_packet_is_lost_and_without_it_packets_are_dropped() -> None:
+def test_with_ecn_no_packet_is_lost_and_without_ecn_packets_are_dropped() -> None:
     reno = {"congestion": "jacobson"}
     marked, dropped = (ct.run(scenario(tcp=reno | {"ecn": ecn})).ports.to_pylist()[0] for ecn in ("on", "off"))
     assert 66 < marked["max_queue_cells"] < 4000 and marked["discarded_cells"] == marked["lost_cells"] == 0
     assert dropped["max_queue_cells"] == 66 and dropped["discarded_cells"] + dropped["lost_cells"] > 0
 
 
-def test_events_show_marks_echoes_and_reductions(tmp_path: Path) -> None:
+def test_events_show_congestion_marks_their_echoes_and_window_reductions(tmp_path: Path) -> None:
     result = ct.run(scenario().replace(duration="5ms"), events=ct.Events(tmp_path, kinds=["segments", "cells"]))
     segments = pq.read_table(tmp_path / "segments.parquet").to_pandas()
     found = Counter(zip(segments.event, segments.ecn, strict=True))
@@ -126,7 +126,7 @@ def test_events_show_marks_echoes_and_reductions(tmp_path: Path) -> None:
         ({"tcp": {"dctcp_gain": 0.0}}, "tcp.newreno.dctcp_gain = 0.0"),
     ],
 )
-def test_impossible_marks_are_refused(changes: dict[str, Any], words: str) -> None:
+def test_impossible_settings_of_congestion_marking_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ct.ScenarioError) as refused:
         ct.run(scenario(**changes))
     assert words in str(refused.value)

@@ -126,7 +126,7 @@ def printed(stderr: str) -> dict[str, float]:
 
 @LINUX
 @pytest.mark.slow
-def test_a_datagram_and_its_answer_take_at_least_the_round_trip_of_the_network(line):
+def test_in_an_emulation_a_datagram_and_its_answer_take_at_least_the_round_trip_of_the_network(line):
     hosts = [*in_host("destination1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
     # Linux has no IPv6 on devices with so small an MTU.
     words = command(line, "--set", "tcp.vanilla.mss=512B", "--json", *hosts)
@@ -147,7 +147,7 @@ def test_a_datagram_and_its_answer_take_at_least_the_round_trip_of_the_network(l
 
 @LINUX
 @pytest.mark.slow
-def test_a_connection_gets_the_rate_of_a_slow_link(line):
+def test_in_an_emulation_a_connection_gets_the_rate_of_the_slow_link(line):
     hosts = [*in_host("destination1", sys.executable, "-c", RECEIVE), *in_host("source1", sys.executable, "-c", SEND)]
     done = subprocess.run(command(line, "--json", *hosts), capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
@@ -212,7 +212,7 @@ def test_invalid_input_of_an_emulation_is_refused_with_a_message(celltrain, line
 
 
 @LINUX
-def test_an_emulated_network_without_tcp_flows_is_refused(celltrain, line):
+def test_an_emulation_of_a_network_without_tcp_flows_is_refused(celltrain, line):
     line.write_text(LINE + '\n[flow.tcp1.traffic.constant_rate]\nrate = "1Mbps"\npacket = "512B"\n')
     is_refused(celltrain("emulate", line), ["the scenario has no TCP flow"])
 
@@ -244,7 +244,7 @@ def test_an_emulation_without_the_required_permissions_is_refused(line):
     assert done.stderr == "emulate needs CAP_SYS_ADMIN: run it as root, such as with sudo\n"
 
 
-def test_packets_late_enough_to_change_a_result_give_a_warning():
+def test_an_emulation_warns_if_packets_were_late_enough_to_change_a_result():
     report = {"lateness_us": {"p99": 100.0}, "shortest_round_trip_us": 1001.0}
     assert emulation.doubts(report) == []
     [doubt] = emulation.doubts(report | {"shortest_round_trip_us": 999.0})
@@ -254,7 +254,7 @@ def test_packets_late_enough_to_change_a_result_give_a_warning():
 
 @LINUX
 @pytest.mark.slow
-def test_a_scenario_that_is_faster_than_real_time_is_refused_and_leaves_nothing(celltrain, line):
+def test_a_scenario_that_cannot_be_emulated_in_real_time_is_refused_and_leaves_no_files(celltrain, line):
     flows = '\n[flow.tcp2-40.traffic.constant_rate]\nrate = "5Gbps"\npacket = "1000B"\n'
     line.write_text(LINE.replace("sources = 1", "sources = 40").replace("8Mbps", "10Gbps") + flows)
     words = ["the scenario is faster than real time on this machine: after 0.", "behind the clock"]

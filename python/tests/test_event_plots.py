@@ -49,7 +49,7 @@ def labels(axes) -> list[str]:
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_tables_of_events_are_read_when_they_are_first_used(result: ct.RunResult) -> None:
+def test_an_event_folder_reads_its_tables_when_they_are_first_used(result: ct.RunResult) -> None:
     assert list(result.events) == ["segments", "timers", "frames", "cells", "rates", "memories"]
     folder = result.events.folder
     assert folder is not None
@@ -60,7 +60,7 @@ def test_tables_of_events_are_read_when_they_are_first_used(result: ct.RunResult
     assert (metadata[b"scenario"], metadata[b"seed"]) == (b"three", b"1")
 
 
-def test_a_plot_names_the_events_that_are_missing(result: ct.RunResult, tmp_path: Path) -> None:
+def test_the_message_of_a_plot_that_lacks_events_names_the_missing_events(result: ct.RunResult, tmp_path: Path) -> None:
     with pytest.raises(ct.NotTracedError, match=r"the run recorded no events: run it with events=ct.Events"):
         ct.run(scenario(duration="1ms")).events["segments"]
     some = ct.run(scenario(duration="1ms"), events=ct.Events(folder=tmp_path, kinds=["timers"]))
@@ -72,7 +72,7 @@ def test_a_plot_names_the_events_that_are_missing(result: ct.RunResult, tmp_path
         some.plot.sequence("tcp1")
 
 
-def test_a_folder_without_events_is_refused(tmp_path: Path) -> None:
+def test_an_event_plot_of_a_folder_without_events_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ct.InputError, match="there is no such folder"):
         ct.read_events(tmp_path / "nowhere")
     with pytest.raises(ct.InputError, match="has no tables of events; write them with celltrain run FILE --events DIR"):
@@ -83,7 +83,9 @@ def test_a_folder_without_events_is_refused(tmp_path: Path) -> None:
         log["cells"]
 
 
-def test_the_time_sequence_plot_has_segments_acks_and_losses_with_their_place(result: ct.RunResult) -> None:
+def test_the_time_sequence_plot_shows_segments_acknowledgements_and_the_place_of_each_loss(
+    result: ct.RunResult,
+) -> None:
     axes = result.plot.sequence("tcp1")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (ms)", "place in the stream (kB)")
     assert axes.get_title().splitlines()[:2] == ["segments of tcp1", "three, seed 1"]
@@ -95,7 +97,7 @@ def test_the_time_sequence_plot_has_segments_acks_and_losses_with_their_place(re
     assert (np.diff(ack.get_ydata()) >= 0).all()
 
 
-def test_only_the_chosen_window_of_time_and_sequence_is_drawn(result: ct.RunResult) -> None:
+def test_the_time_sequence_plot_draws_only_the_chosen_range_of_time_and_sequence_numbers(result: ct.RunResult) -> None:
     axes = result.plot.sequence("tcp1", window="5ms:8ms")
     assert 4.8 < axes.get_xlim()[0] < axes.get_xlim()[1] < 8.2
 
@@ -115,7 +117,7 @@ def test_the_time_axis_of_an_event_plot_covers_the_requested_window(result: ct.R
     assert all((edge.min(), edge.max()) == pytest.approx((5, 8.5)) for edge in edges)
 
 
-def test_the_cells_in_the_anatomy_plot_add_up_to_the_recorded_queue(result: ct.RunResult) -> None:
+def test_the_cells_in_the_anatomy_plot_of_a_buffer_add_up_to_the_recorded_queue(result: ct.RunResult) -> None:
     from celltrain.drawing.diagrams import _waiting
     from celltrain.drawing.event_rows import rows_of
 
@@ -128,7 +130,9 @@ def test_the_cells_in_the_anatomy_plot_add_up_to_the_recorded_queue(result: ct.R
 
 
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
-def test_cells_waiting_at_the_start_of_a_window_are_found(policy: models.Policy, tmp_path: Path) -> None:
+def test_the_anatomy_plot_includes_cells_that_were_waiting_at_the_start_of_the_window(
+    policy: models.Policy, tmp_path: Path
+) -> None:
     """Only cells in the window are read, so cells that were already waiting at its start depart without an arrival."""
     from celltrain.drawing.diagrams import _waiting
 
@@ -144,7 +148,7 @@ def test_cells_waiting_at_the_start_of_a_window_are_found(policy: models.Policy,
             assert waiting[:, np.searchsorted(times, time, side="right") - 1].sum() == cells, (vcs, time)
 
 
-def test_the_anatomy_plot_shows_pauses_at_their_times() -> None:
+def test_the_anatomy_plot_shows_pauses_of_the_port_at_their_times() -> None:
     """Two bursts of thousands of cells with a long pause and an empty buffer between them, then a third burst."""
     from celltrain.drawing.diagrams import _COLUMNS, _drawn
 
@@ -196,7 +200,7 @@ def test_by_default_the_ladder_plot_shows_the_first_frame_that_lost_some_of_its_
     assert plot.notes == []
 
 
-def test_the_ladder_plot_shows_the_slowest_frame_if_only_whole_frames_were_lost(result: ct.RunResult) -> None:
+def test_if_only_whole_frames_were_lost_the_ladder_plot_shows_the_slowest_frame(result: ct.RunResult) -> None:
     frames = result.events["frames"].to_pylist()
     assert any(r["vc"] == "tcp1" and r["event"] == "refused" for r in frames)
     assert not any(r["vc"] == "tcp1" and r["event"] == "cut" for r in frames)
@@ -207,7 +211,7 @@ def test_the_ladder_plot_shows_the_slowest_frame_if_only_whole_frames_were_lost(
 
 
 @pytest.mark.slow
-def test_by_default_event_plots_show_the_connection_with_the_longest_silence(
+def test_by_default_event_plots_show_the_connection_with_the_longest_pause_in_sending(
     celltrain: Command, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -217,12 +221,14 @@ def test_by_default_event_plots_show_the_connection_with_the_longest_silence(
     told = celltrain("plot", "sequence", out)
     worst = told.out.partition(" ")[0]
     assert counts[worst] == max(counts.values(), default=0)
-    assert told.out.startswith(f"{worst} retransmitted most of all; for another, add --flow NAME\n")
+    assert told.out.startswith(
+        f"{worst} retransmitted the most, so this flow is drawn; to draw another flow, add --flow NAME\n"
+    )
     answer = json.loads(celltrain("plot", "ladder", out, "--json").out)
     assert answer["flow"] in ct.read_events(out)["cells"]["vc"].to_pylist()
 
 
-def test_the_anatomy_plot_of_one_flow_shows_only_cells_of_the_flow(tmp_path: Path) -> None:
+def test_the_anatomy_plot_of_one_flow_shows_only_the_cells_of_this_flow(tmp_path: Path) -> None:
     kept = ct.Events(folder=tmp_path / "tcp2", flows=["tcp2"])
     ct.run(scenario(), events=kept)
     axes = ct.read_events(tmp_path / "tcp2").plot.anatomy()
@@ -230,7 +236,7 @@ def test_the_anatomy_plot_of_one_flow_shows_only_cells_of_the_flow(tmp_path: Pat
     assert "tcp2" in labels(axes) and "tcp1" not in labels(axes)
 
 
-def test_a_folder_of_events_knows_the_flows_the_buffers_and_the_tcp(result: ct.RunResult) -> None:
+def test_an_event_folder_lists_its_flows_its_buffers_and_the_tcp_variant(result: ct.RunResult) -> None:
     folder = result.events.folder
     assert folder is not None
     axes = ct.read_events(folder).plot.anatomy("sw1->sw2")
@@ -245,7 +251,7 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
     return ct.run(scenario(policy=ct.Ppd()), events=tmp_path_factory.mktemp("rest") / "events")
 
 
-def test_the_anatomy_plot_marks_every_lost_cell(rest: ct.RunResult) -> None:
+def test_the_anatomy_plot_marks_every_cell_that_the_buffer_lost(rest: ct.RunResult) -> None:
     lost = [row["reason"] for row in rest.events["cells"].to_pylist() if row["event"] == "lost"]
     of_frames = lost.count("its frame had lost a cell")
     marks = labels(rest.plot.anatomy())
@@ -254,7 +260,7 @@ def test_the_anatomy_plot_marks_every_lost_cell(rest: ct.RunResult) -> None:
     assert of_frames > 100 and lost.count("no room") + of_frames == len(lost)
 
 
-def test_the_ladder_plot_counts_losses_by_reason(rest: ct.RunResult) -> None:
+def test_the_ladder_plot_counts_losses_by_their_reason(rest: ct.RunResult) -> None:
     cells = [row for row in rest.events["cells"].to_pylist() if row["event"] == "lost" and row["vc"] == "tcp1"]
     frame = next(row["frame"] for row in cells if row["reason"] == "its frame had lost a cell")
     reasons = [row["reason"] for row in cells if row["frame"] == frame]
@@ -263,7 +269,7 @@ def test_the_ladder_plot_counts_losses_by_reason(rest: ct.RunResult) -> None:
         assert any(label.startswith(f"lost: {reason} ({reasons.count(reason)} of ") for label in marks), marks
 
 
-def test_the_anatomy_plot_shows_merged_vcs_as_one(tmp_path: Path) -> None:
+def test_the_anatomy_plot_shows_merged_vcs_as_one_vc(tmp_path: Path) -> None:
     path = tmp_path / "merge.toml"
     path.write_text(
         'duration = "20ms"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = "5us"\n[tcp.tahoe]\n'
@@ -274,7 +280,9 @@ def test_the_anatomy_plot_shows_merged_vcs_as_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_run_draws_the_same_files(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_drawing_event_plots_of_the_same_run_again_gives_identical_files(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     drawn: list[list[bytes]] = []
     for name in ("a", "b"):
         out = tmp_path / name
@@ -313,7 +321,7 @@ def test_impossible_event_plots_are_refused(
     assert words in " ".join(answer.err.split())
 
 
-def test_terminal_and_typesetting_commands_in_names_are_escaped(tmp_path: Path) -> None:
+def test_terminal_and_typesetting_commands_in_names_are_escaped_in_event_plots(tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     path.write_text(SMALL.replace('name = "small"', 'name = "$x^2$ \\u001b[31m"'))
     axes = ct.run(path, events=tmp_path / "events").plot.sequence("tcp1")

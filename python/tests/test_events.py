@@ -43,7 +43,7 @@ def rows(table: pa.Table, **wanted: Any) -> pa.Table:
     return table
 
 
-def test_an_event_folder_has_every_kind_with_units_and_meanings(
+def test_an_event_folder_describes_every_kind_of_event_with_units_and_meanings(
     everything: tuple[ct.RunResult, dict[str, pa.Table]],
 ) -> None:
     _, tables = everything
@@ -92,7 +92,7 @@ def test_the_counts_of_events_add_up_to_the_results_of_the_run(
     assert min(frames["occupancy"].to_pylist()) > 60 == frames["threshold_cells"][0].as_py()
 
 
-def test_cells_are_numbered_within_their_frame(everything: tuple[ct.RunResult, dict[str, pa.Table]]) -> None:
+def test_events_number_cells_within_their_frame(everything: tuple[ct.RunResult, dict[str, pa.Table]]) -> None:
     _, tables = everything
     cells = rows(tables["cells"], vc="tcp1", frame="0")
     by_event = {event: rows(cells, event=event)["index"].to_pylist() for event in ("arrived", "admitted", "departed")}
@@ -100,7 +100,7 @@ def test_cells_are_numbered_within_their_frame(everything: tuple[ct.RunResult, d
     assert rows(cells, event="arrived")["last"].to_pylist() == [False] * 11 + [True]
 
 
-def test_events_of_a_window_that_ends_early_equal_those_of_the_whole_run(
+def test_events_of_a_run_that_ends_early_equal_the_first_events_of_the_whole_run(
     small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
 ) -> None:
     whole, tables = everything
@@ -124,7 +124,7 @@ def test_events_of_a_window_that_ends_early_equal_those_of_the_whole_run(
     assert asked.engine == "reference"
 
 
-def test_segment_events_of_the_fast_engine_match_the_reference(
+def test_segment_events_of_the_fast_engine_equal_those_of_the_reference_engine(
     small: Path, everything: tuple[ct.RunResult, dict[str, pa.Table]], tmp_path: Path
 ) -> None:
     result = ct.run(small, events=ct.Events(tmp_path, kinds=["segments", "timers"]))
@@ -134,7 +134,7 @@ def test_segment_events_of_the_fast_engine_match_the_reference(
         assert pq.read_table(tmp_path / f"{kind}.parquet").equals(everything[1][kind])
 
 
-def test_the_run_command_chooses_kinds_of_events_flows_and_a_window(
+def test_the_run_command_selects_events_by_kind_flow_and_time_window(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "events"
@@ -151,7 +151,7 @@ def test_the_run_command_chooses_kinds_of_events_flows_and_a_window(
         assert 0 <= min(times) <= max(times) < 0.001
 
 
-def test_events_of_rate_changes_name_the_rule_that_caused_them(tmp_path: Path) -> None:
+def test_an_event_of_a_rate_change_names_the_rule_that_caused_the_change(tmp_path: Path) -> None:
     result = ct.run(
         abr(tmp_path),
         events=ct.Events(tmp_path / "out", kinds=["rates", "cells"]),
@@ -193,7 +193,7 @@ def abr(folder: Path) -> Path:
         (["--engine", "fast"], "does not report frames, cells, rates"),
     ],
 )
-def test_impossible_event_options_are_refused_and_leave_no_file(
+def test_impossible_event_options_are_refused_and_no_file_is_written(
     celltrain: Command, small: Path, tmp_path: Path, options: list[str], words: str
 ) -> None:
     out = tmp_path / "events"
@@ -206,7 +206,9 @@ def test_impossible_event_options_are_refused_and_leave_no_file(
 @pytest.mark.parametrize(
     "options", [["--window", "1ms:90ms"], ["--port", "sw1->sw3"], ["--vc", "tcp1", "--flow", "tcp2"]]
 )
-def test_refused_options_leave_no_folder(celltrain: Command, small: Path, tmp_path: Path, options: list[str]) -> None:
+def test_refused_event_options_leave_no_folder_behind(
+    celltrain: Command, small: Path, tmp_path: Path, options: list[str]
+) -> None:
     (tmp_path / "there").mkdir()
     for out in (tmp_path / "a" / "b", tmp_path / "there"):
         assert celltrain("run", small, "--events", out, *options).code == 2
@@ -214,7 +216,9 @@ def test_refused_options_leave_no_folder(celltrain: Command, small: Path, tmp_pa
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
 
 
-def test_a_flow_and_a_vc_that_exclude_each_other_are_refused(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_selecting_events_by_a_flow_and_a_vc_that_does_not_carry_it_is_refused(
+    celltrain: Command, small: Path, tmp_path: Path
+) -> None:
     for file in (["--events", tmp_path / "events"], ["--pcap", tmp_path / "run.pcapng"]):
         answer = celltrain("run", small, *file, "--flow", "tcp1", "--vc", "tcp2")
         assert answer.code == 2
@@ -222,7 +226,7 @@ def test_a_flow_and_a_vc_that_exclude_each_other_are_refused(celltrain: Command,
         assert problem in " ".join(answer.err.split())
 
 
-def test_an_event_file_without_rows_is_named_in_a_note(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_a_note_names_an_event_file_without_rows(celltrain: Command, small: Path, tmp_path: Path) -> None:
     answer = celltrain("run", small, "--events", tmp_path / "out", "--window", "0s:1ns", "--kinds", "timers,frames")
     assert answer.code == 0
     assert f"wrote {tmp_path / 'out' / 'timers.parquet'}: no timers in the window" in answer.out
@@ -231,7 +235,7 @@ def test_an_event_file_without_rows_is_named_in_a_note(celltrain: Command, small
     assert "no segments" not in answer.out
 
 
-def test_a_folder_has_the_events_of_one_run(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_an_event_folder_has_the_events_of_one_run(celltrain: Command, small: Path, tmp_path: Path) -> None:
     out = tmp_path / "events"
     assert celltrain("run", small, "--events", out, "--kinds", "segments").code == 0
     answer = celltrain("run", small, "--events", out, "--kinds", "frames", "--seed", "9")
@@ -241,7 +245,7 @@ def test_a_folder_has_the_events_of_one_run(celltrain: Command, small: Path, tmp
 
 
 @pytest.mark.slow
-def test_after_a_merge_a_port_counts_the_merged_vc(tmp_path: Path) -> None:
+def test_behind_a_merge_point_a_port_counts_the_merged_vc(tmp_path: Path) -> None:
     path = tmp_path / "merge.toml"
     path.write_text(MERGE)
     kept = ct.Events(tmp_path / "out", kinds=["frames", "cells"], ports=["local1->sw1", "sw1->sw2"])
@@ -289,7 +293,7 @@ buffer = "infinite"
 
 
 @pytest.mark.slow
-def test_a_packet_dropped_by_an_edge_device_after_a_rate_decrease_appears_in_all_tables(tmp_path: Path) -> None:
+def test_a_packet_dropped_by_an_edge_device_after_a_rate_decrease_appears_in_all_event_tables(tmp_path: Path) -> None:
     path = tmp_path / "edge.toml"
     text = (ROOT / "scenarios" / "abr-shared-edge.toml").read_text()
     path.write_text(re.sub(r"^duration = .*$", 'duration = "200ms"', text, flags=re.M))
@@ -312,7 +316,7 @@ def test_a_packet_dropped_by_an_edge_device_after_a_rate_decrease_appears_in_all
     assert {f"lost: the rate fell ({own} of {own})", "waits"} <= set(labels)
 
 
-def test_a_sampling_step_below_the_time_unit_is_refused_with_the_time_unit() -> None:
+def test_a_sampling_step_below_the_time_unit_is_refused_and_the_message_states_the_time_unit() -> None:
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="100us")
     with pytest.raises(
         ct.ScenarioError, match=r"shorter than a tick of the run's clock, so the smallest step is (.*)s"
@@ -322,7 +326,7 @@ def test_a_sampling_step_below_the_time_unit_is_refused_with_the_time_unit() -> 
     assert len(set(times)) == len(times) == 1001
 
 
-def test_an_existing_output_file_is_not_overwritten(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_recording_events_does_not_overwrite_an_existing_file(celltrain: Command, small: Path, tmp_path: Path) -> None:
     there = tmp_path / "timers.parquet"
     there.write_text("mine")
     answer = celltrain("run", small, "--events", tmp_path)
@@ -337,7 +341,7 @@ def test_an_event_option_without_an_output_folder_is_refused(celltrain: Command,
     assert "name a folder for them with --events DIR" in answer.err
 
 
-def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_its_incomplete_event_files(tmp_path: Path) -> None:
     lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800), duration="60s")
     cancel = ct.Cancel()
 
@@ -358,7 +362,7 @@ def test_an_interrupted_run_keeps_its_partial_files(tmp_path: Path) -> None:
     assert b"interrupted_at_s" in ct.read_events(tmp_path)["segments"].schema.metadata
 
 
-def test_writing_of_events_is_not_interrupted_when_it_takes_long(
+def test_writing_events_to_disk_continues_even_if_it_takes_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Regression: after 50 ms, the writer's Python code was interrupted as if it were the user's policy.
@@ -380,7 +384,7 @@ def test_writing_of_events_is_not_interrupted_when_it_takes_long(
 
 
 @pytest.mark.slow
-def test_ctrl_c_reports_the_kept_events_and_their_end(tmp_path: Path) -> None:
+def test_ctrl_c_reports_how_many_events_were_kept_and_when_they_end(tmp_path: Path) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(SMALL.replace('duration = "20ms"', 'duration = "1000s"'))
     out = tmp_path / "events"
@@ -399,7 +403,7 @@ def test_ctrl_c_reports_the_kept_events_and_their_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_full_disk_leaves_no_partial_file(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_incomplete_event_file(tmp_path: Path) -> None:
     scenario = tmp_path / "small.toml"
     scenario.write_text(SMALL)
     out = tmp_path / "events"

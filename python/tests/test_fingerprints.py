@@ -51,7 +51,7 @@ def scenarios(table) -> dict[str, _core.Scenario]:
         pytest.param("reference", 2, marks=pytest.mark.nightly),
     ],
 )
-def test_runs_in_a_batch_give_the_saved_fingerprints(table, scenarios, engine, jobs):
+def test_a_batch_of_shipped_scenarios_gives_the_saved_fingerprints(table, scenarios, engine, jobs):
     names = list(scenarios)
     runs = [(names.index(name), seed) for name, seed in table]
     found = {}
@@ -67,7 +67,7 @@ def test_runs_in_a_batch_give_the_saved_fingerprints(table, scenarios, engine, j
 # The Rust test covers observers too.
 @pytest.mark.nightly
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_runs_that_record_series_give_the_saved_fingerprints(table, scenarios, jobs):
+def test_shipped_scenarios_that_record_series_give_the_saved_fingerprints(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:
         scenario, seed = run
         # smoltcp does not show its windows.

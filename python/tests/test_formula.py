@@ -73,20 +73,20 @@ def test_a_constant_that_no_formula_uses_gives_a_warning(celltrain, tmp_path):
     assert "constants.alpha is" not in told.out + told.err
 
 
-def test_a_formula_of_a_megabyte_is_refused_in_a_few_lines(celltrain, tmp_path):
+def test_a_formula_of_a_megabyte_is_refused_with_a_message_of_a_few_lines(celltrain, tmp_path):
     told = celltrain("check", mine(tmp_path, '{ admit = "' + "X + " * 250_000 + 'X <= 3" }'))
     assert told.code == 2
     assert "at most 4000 are possible" in told.err
     assert len(told.err) < 3000
 
 
-def test_the_explain_command_shows_the_page_of_the_formula_language(celltrain):
+def test_the_explain_command_shows_the_page_about_the_formula_language(celltrain):
     told = celltrain("explain", "formula").out
     assert "if c then a else b" in told
     assert "random()" in told
 
 
-def test_a_formula_gives_the_run_of_the_policy_it_expresses():
+def test_a_policy_formula_gives_the_same_run_as_the_policy_that_it_expresses():
     def run(policy):
         scenario = ct.n_source(sources=5, link_delay="5us", buffer_cells=300, policy=policy, duration="300ms")
         return ct.run(scenario, seed=3)
@@ -97,7 +97,7 @@ def test_a_formula_gives_the_run_of_the_policy_it_expresses():
     assert sum(ours.ports["discarded_frames"].to_pylist()) > 0
 
 
-def test_results_that_are_not_numbers_are_counted(celltrain, tmp_path):
+def test_policy_formula_results_that_are_not_numbers_are_counted(celltrain, tmp_path):
     path = mine(tmp_path, '{ admit = "Y / X < 2" }')
     [port] = [p for p in json.loads(celltrain("run", path, "--json").out)["ports"] if p["policy"] == "formula"]
     assert port["replaced_results"] > 0
@@ -106,7 +106,7 @@ def test_results_that_are_not_numbers_are_counted(celltrain, tmp_path):
     assert "results replaced" not in celltrain("run", mine(tmp_path, '{ admit = "X <= 100" }')).out
 
 
-def test_a_comparison_warns_of_results_that_are_not_numbers():
+def test_a_comparison_warns_of_formula_results_that_are_not_numbers():
     def scenario(admit):
         formula = ct.Formula(admit=admit)
         return ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=formula, duration="20ms")
@@ -120,7 +120,7 @@ def test_a_comparison_warns_of_results_that_are_not_numbers():
     assert not any("good:" in warning for warning in compared.warnings)
 
 
-def test_formulas_as_axis_values_are_labelled_by_their_differences():
+def test_formulas_as_values_of_an_axis_are_labelled_by_their_differences():
     policies = [ct.Fba(), ct.Fba(z=0.5), ct.Formula(admit="X <= a", constants={"a": 9}), ct.Epd(threshold=90)]
     policies.append(ct.Formula(admit="X <= a", constants={"a": 8}))
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=ct.Ppd(), duration="5ms")
@@ -159,7 +159,7 @@ def sender(tmp_path, formula: str, control: str = "formula") -> str:
     return str(path)
 
 
-def test_congestion_controls_as_formulas_give_the_run_of_the_native_control(celltrain, tmp_path):
+def test_a_congestion_control_as_a_formula_gives_the_run_of_the_native_control(celltrain, tmp_path):
     ours = celltrain("run", sender(tmp_path, RENO), "--json").json
     lan = ct.n_source(
         sources=3,
@@ -179,7 +179,7 @@ def test_congestion_controls_as_formulas_give_the_run_of_the_native_control(cell
         assert sent > 100 and 1.5 < cwnd < 1 + sent / 100
 
 
-def test_a_mistake_in_a_congestion_formula_is_shown_at_its_place(celltrain, tmp_path):
+def test_a_message_about_a_mistake_in_a_congestion_formula_shows_the_place(celltrain, tmp_path):
     told = celltrain("check", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / cwmd" }\n'))
     is_refused(told, ["sender.toml:14: tcp.reno.formula.on_ack.cwnd", "did you mean cwnd?"])
     text, carets = told.err.splitlines()[-2:]
@@ -202,7 +202,7 @@ def test_every_mistake_in_a_congestion_formula_is_refused_with_its_key(celltrain
     is_refused(celltrain("check", sender(tmp_path, f"{formula}\n", control)), words)
 
 
-def test_window_sizes_that_are_not_numbers_are_counted(celltrain, tmp_path):
+def test_window_sizes_that_a_formula_computes_as_not_a_number_are_counted(celltrain, tmp_path):
     flows = celltrain("run", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / (cwnd - 1)" }\n'), "--json").json["flows"]
     assert all(flow["replaced_results"] > 0 for flow in flows)
 
@@ -213,7 +213,7 @@ def weighted(tmp_path, scheduler: str) -> str:
     return str(path)
 
 
-def test_weights_as_a_formula_give_the_run_of_the_same_constant_weights(celltrain, tmp_path):
+def test_a_weight_formula_with_constant_values_gives_the_run_of_the_same_constant_weights(celltrain, tmp_path):
     formula = '{ weight = "2 * W + 1", constants = { W = { tcp1 = 1, default = 0 } } }'
     ours = celltrain("run", weighted(tmp_path, formula), "--json").json
     port = ct.Port(
@@ -240,7 +240,7 @@ def test_every_mistake_in_a_weight_formula_is_refused_with_its_key(celltrain, tm
     is_refused(celltrain("check", weighted(tmp_path, scheduler)), words)
 
 
-def test_the_explain_command_shows_the_page_and_keys_of_congestion_formulas(celltrain):
+def test_the_explain_command_shows_the_page_and_the_keys_of_congestion_formulas(celltrain):
     told = celltrain("explain", "congestion/formula").out
     assert "min_rtt" in told
     assert "on_timeout" in told

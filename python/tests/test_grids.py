@@ -38,7 +38,7 @@ def grids(draw: st.DrawFn) -> Grid:
 
 @pytest.mark.slow
 @given(grids(), st.integers(20, 150))
-def test_no_number_is_cut_or_broken_on_a_screen_of_any_width(grid: Grid, width: int) -> None:
+def test_no_number_in_a_printed_table_is_cut_or_broken_at_any_screen_width(grid: Grid, width: int) -> None:
     text = grid.text(width)
     assert "\u2026" not in text
     for row in grid.rows:
@@ -48,12 +48,12 @@ def test_no_number_is_cut_or_broken_on_a_screen_of_any_width(grid: Grid, width: 
 
 
 @given(grids(), st.integers(110, 150))
-def test_a_table_fits_a_screen_that_is_wide_enough_for_its_keys_and_a_number(grid: Grid, width: int) -> None:
+def test_a_table_fits_any_screen_that_is_wide_enough_for_its_keys_and_a_number(grid: Grid, width: int) -> None:
     assert all(len(line) <= width for line in grid.text(width).splitlines())
 
 
 @given(grids(), st.integers(20, 150))
-def test_every_word_of_a_table_is_visible_on_a_screen_of_any_width(grid: Grid, width: int) -> None:
+def test_every_word_of_a_printed_table_is_visible_at_any_screen_width(grid: Grid, width: int) -> None:
     text = "".join(grid.text(width).split())
     for cell in (*grid.heads, *(cell for row in grid.rows for cell in row)):
         for word in cell.split():
@@ -70,13 +70,13 @@ def test_a_table_that_is_too_wide_continues_below_and_repeats_its_key_columns() 
     assert grid.text(60).count("1,711,654") == 8
 
 
-def test_a_long_word_is_folded_at_its_dots_and_colons() -> None:
+def test_a_long_word_in_a_table_is_broken_at_its_dots_and_colons() -> None:
     grid = Grid(heads=["name", "value"])
     grid.add_row("ports.bottleneck.max_queue_cells", "1")
     assert "ports.bottleneck." in grid.text(30).splitlines()[2]
 
 
-def test_a_long_word_in_a_column_heading_is_folded_and_all_numbers_stay_visible() -> None:
+def test_a_long_word_in_a_column_heading_is_broken_and_all_numbers_stay_visible() -> None:
     grid = Grid(heads=["name", "mean", f"difference from sack:{'mss=1460B:' * 8}"])
     grid.add_row("reno", "0.519 \u00b1 0.010", "-0.41 \u00b1 0.17 *")
     lines = grid.text(60).splitlines()
@@ -140,7 +140,7 @@ def test_latex_output_has_the_notes_of_each_table_below_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "two\nlines"])
-def test_names_are_escaped_for_terminals_and_comments(text: str) -> None:
+def test_names_in_tables_are_escaped_for_terminals_and_comments(text: str) -> None:
     grid = Grid(heads=[text])
     grid.add_row(text)
     screen = Console(file=io.StringIO(), width=80)

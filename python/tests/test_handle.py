@@ -34,7 +34,7 @@ def fingerprint(handle: _core.Scenario, seed: int | None) -> str:
     return json.loads(answer)["fingerprint"]
 
 
-def test_canonicalizing_a_canonical_scenario_changes_nothing(handle):
+def test_the_canonical_form_of_a_canonical_scenario_is_identical(handle):
     again = Reading.of_core(_core.parse_json(handle.json, "again"))
     assert again.accepted().json == handle.json
     assert again.scenario == json.loads(handle.json)
@@ -63,7 +63,7 @@ def test_inspecting_the_network_does_not_change_the_run(handle):
     assert fingerprint(handle, 5) == fingerprint(before, 5)
 
 
-def test_several_threads_can_share_a_scenario_handle_that_was_not_read_yet(handle):
+def test_several_threads_can_share_a_scenario_handle_that_has_not_been_read_yet(handle):
     unread = _core.Scenario(handle.json)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda seed: fingerprint(unread, seed), [1, 2] * 4))
@@ -80,7 +80,7 @@ def test_errors_of_an_unpickled_scenario_handle_appear_at_its_first_use(handle):
     assert refused.json == wrong
 
 
-def test_a_batch_of_runs_gives_the_answers_of_single_runs(handle):
+def test_a_batch_of_runs_of_a_scenario_handle_gives_the_results_of_single_runs(handle):
     found = {}
     runs = [(0, 5), (1, 6), (0, 6)]
     _core.run_many(

@@ -57,7 +57,9 @@ def refused(scenario: dict[str, Any], queue: str = "leaf1/leaf1->host1/0") -> in
 
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
 @pytest.mark.parametrize("senders", [16, 64])
-def test_incast_answers_of_one_window_need_exactly_the_memory_of_the_formula(senders: int, alpha: float) -> None:
+def test_incast_answers_that_fit_into_one_window_need_exactly_the_buffer_of_the_formula(
+    senders: int, alpha: float
+) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
     # Dynamic Threshold does not count the arriving cell, so one cell less is enough.
     needed = math.ceil(CELLS * smallest_memory(queue, WINDOW, alpha)) - 1
@@ -66,14 +68,14 @@ def test_incast_answers_of_one_window_need_exactly_the_memory_of_the_formula(sen
 
 
 @pytest.mark.parametrize("senders", [8, 16, 32, 64])
-def test_long_incast_answers_need_the_memory_of_the_formula_less_one_packet(senders: int) -> None:
+def test_long_incast_answers_need_the_buffer_of_the_formula_less_one_packet(senders: int) -> None:
     queue = largest_queue(senders, WINDOW, 60, K, BDP)
     assert refused(network(senders, 60, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0
     assert refused(network(senders, 60, round(CELLS * smallest_memory(queue - 1.2, WINDOW, 1)), 1.0)) > 0
 
 
 @pytest.mark.parametrize("senders", [2, 4, 7])
-def test_long_incast_answers_of_few_senders_need_up_to_four_packets_less(senders: int) -> None:
+def test_long_incast_answers_of_few_senders_need_up_to_four_packets_less_than_the_formula(senders: int) -> None:
     queue = largest_queue(senders, WINDOW, 500, K, BDP)
     assert queue == BDP + 2 * K
     assert refused(network(senders, 500, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0
@@ -105,7 +107,7 @@ def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: in
 
 @pytest.mark.parametrize(("senders", "busy", "seed"), [(8, 1, 10), (8, 6, 8), (32, 1, 7)])
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
-def test_incast_next_to_other_traffic_needs_up_to_a_fortieth_more_memory_than_the_formula(
+def test_incast_next_to_other_traffic_needs_up_to_a_fortieth_more_buffer_than_the_formula(
     senders: int, busy: int, seed: int, alpha: float
 ) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
@@ -122,7 +124,7 @@ def longest(senders: int, *, seed: int = 1, **query: Any) -> float:
     return next(float(row["max_cells"]) for row in table if row["name"] == "leaf1/leaf1->host1/0") / CELLS
 
 
-def test_incast_answers_that_do_not_start_at_once_need_less_memory() -> None:
+def test_incast_answers_that_start_at_different_times_need_less_buffer() -> None:
     queue = largest_queue(32, WINDOW, WINDOW, K, BDP)
     assert longest(32) == queue
     assert round(queue - longest(32, handshake=True)) == 2
@@ -130,7 +132,7 @@ def test_incast_answers_that_do_not_start_at_once_need_less_memory() -> None:
     assert [round(min(less)), math.ceil(max(less))] == [64, 75]
 
 
-def test_the_table_of_incast_memory_sizes_follows_from_the_formulas() -> None:
+def test_the_table_of_incast_buffer_sizes_follows_from_the_formulas() -> None:
     rows = [
         [float(cell) for cell in line.strip("|").split("|")]
         for line in section(prose(PAGE), "Sizes").splitlines()

@@ -49,7 +49,7 @@ def test_following_the_installation_page_in_a_fresh_clone_draws_a_figure(tmp_pat
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_and_make_targets_that_pages_name_exist(page: Path):
+def test_every_command_and_make_target_that_a_page_names_exists(page: Path):
     text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"`(?:\S*/)?celltrain ([a-z]+)", text))
     code = "\n".join(block.text for block in blocks(page) if block.language in ("console", "sh", "text"))

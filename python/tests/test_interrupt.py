@@ -45,7 +45,7 @@ def wait_until_the_engine_runs(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
-def test_an_interrupted_run_exits_with_130_and_a_message(tmp_path, arguments):
+def test_a_command_that_is_interrupted_exits_with_code_130_and_a_message(tmp_path, arguments):
     path = tmp_path / "long.toml"
     path.write_text(LONG)
     command = [sys.executable, "-m", "celltrain", "run", path, *arguments]
@@ -134,7 +134,7 @@ main()
 
 
 @pytest.mark.parametrize("instant", ["celltrain.cli", "typer", "celltrain.cli.explain", "answered", "over"])
-def test_an_interrupt_before_or_after_a_command_gives_no_traceback(instant):
+def test_an_interrupt_while_a_command_starts_or_ends_gives_no_traceback(instant):
     command = [sys.executable, "-c", EARLY_OR_LATE, instant, "list", "policies"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=6 * GENEROUS_SECONDS)
     # While the interpreter shuts down, the command has already ended with its own exit code.

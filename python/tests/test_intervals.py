@@ -26,7 +26,9 @@ pytest.importorskip("matplotlib")
         ("efficiency - fairness", (-np.inf, np.inf)),
     ],
 )
-def test_the_known_bounds_of_a_measure_limit_its_confidence_interval(measure: str, limits: tuple[float, float]) -> None:
+def test_the_bounds_of_a_measure_such_as_0_and_1_limit_its_confidence_interval(
+    measure: str, limits: tuple[float, float]
+) -> None:
     assert bounds(measure) == limits
 
 

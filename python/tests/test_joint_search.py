@@ -36,7 +36,7 @@ def wan() -> Space:
 
 
 @pytest.mark.nightly
-def test_every_alternative_in_the_search_changes_some_row_and_is_valid_in_all_rows(space: Space) -> None:
+def test_every_alternative_in_the_joint_search_changes_some_row_and_is_valid_in_all_rows(space: Space) -> None:
     rows = sorted({number.configuration for number in space.numbers})[:: 9 if space.paper_id == "af-96-1269" else 1]
     before = space.scenarios(space.default, rows)
     for configuration in space.alone():
@@ -47,20 +47,20 @@ def test_every_alternative_in_the_search_changes_some_row_and_is_valid_in_all_ro
         assert scenarios != before or any(measured), space.text(configuration)
 
 
-def test_every_stage_of_the_joint_search_contains_the_rows_of_the_first_stage(space: Space) -> None:
+def test_every_stage_of_the_joint_search_contains_the_rows_of_its_first_stage(space: Space) -> None:
     for earlier, later in zip(space.stages, space.stages[1:], strict=False):
         assert set(earlier.numbers) < set(later.numbers)
         assert earlier.numbers
 
 
-def test_a_configuration_of_the_search_is_named_by_its_choices(wan: Space) -> None:
+def test_the_name_of_a_configuration_in_the_joint_search_lists_its_choices(wan: Space) -> None:
     assert wan.text(wan.default) == "the defaults"
     changed = wan.with_answer(0, 2, wan.with_answer(2, 1))
     assert wan.text(changed) == "ties in a fixed order; segments out of order discarded"
     assert len(set(wan.alone())) == sum(len(question.answers) - 1 for question in wan.questions)
 
 
-def test_a_choice_for_one_network_does_not_change_the_other_network(wan: Space) -> None:
+def test_a_modelling_choice_for_one_network_does_not_change_the_other_network(wan: Space) -> None:
     wan.duration = None
     [place] = [i for i, question in enumerate(wan.questions) if question.name == "WAN window"]
     changed = wan.with_answer(place, 1)
@@ -68,7 +68,7 @@ def test_a_choice_for_one_network_does_not_change_the_other_network(wan: Space) 
     assert wan.overrides(changed, "LAN") == {}
 
 
-def test_the_best_configurations_are_confirmed_with_runs_as_long_as_in_the_paper() -> None:
+def test_the_best_configurations_of_the_joint_search_are_confirmed_with_runs_as_long_as_in_the_paper() -> None:
     space = Space("draft-jagan")
     row = space.numbers[0].configuration
     screened, whole = (space.scenarios(space.default, [row], whole=whole)[row] for whole in (False, True))
@@ -76,7 +76,7 @@ def test_the_best_configurations_are_confirmed_with_runs_as_long_as_in_the_paper
     assert {**screened, "duration": "20s"} == whole
 
 
-def test_a_later_start_of_measuring_counts_only_later_arrivals() -> None:
+def test_if_measuring_starts_later_only_arrivals_after_this_start_are_counted() -> None:
     flows = [{"delivered_bytes": 300}, {"delivered_bytes": 500}]
     answer = {"flows": flows, "duration_s": 4.0, "efficiency": 0.8}
     series = {"time_s": np.array([0.0, 1.0, 2.0]), "delivered_bytes": np.array([[0, 0], [200, 200], [250, 450]])}
@@ -87,7 +87,7 @@ def test_a_later_start_of_measuring_counts_only_later_arrivals() -> None:
     assert late["fairness"] == pytest.approx(400**2 / (2 * (100**2 + 300**2)))
 
 
-def test_nearly_all_losses_of_slow_start_are_in_its_second_half(wan: Space, tmp_path: Path) -> None:
+def test_nearly_all_losses_of_slow_start_occur_in_the_second_half_of_slow_start(wan: Space, tmp_path: Path) -> None:
     [row] = {wan.numbers[i].configuration for i in wan.stages[0].numbers if wan.numbers[i].network == "WAN"}
     results = {row: {"efficiency": "efficiency", "fairness": "fairness"}}
     runs = Runs(wan, tmp_path / "store.sqlite")
@@ -101,14 +101,16 @@ def test_nearly_all_losses_of_slow_start_are_in_its_second_half(wan: Space, tmp_
     runs.close()
 
 
-def test_the_likelihood_equals_the_likelihood_in_the_earlier_search(wan: Space) -> None:
+def test_the_likelihood_of_a_configuration_equals_that_in_the_recorded_search(wan: Space) -> None:
     number = wan.numbers[0]
     scored = Scored(number=number, values=(0.5, 0.6, 0.64), seeds=(1, 2, 3), requested=1)
     assert number.published is not None
     assert log_likelihood(number.published, scored.mean, scored.sd or 0.0) == wan_search.log_likelihood(scored)
 
 
-def test_stored_runs_are_not_repeated(wan: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_joint_search_does_not_repeat_stored_runs(
+    wan: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     numbers = wan.stages[0].numbers
     first = Runs(wan, tmp_path / "store.sqlite")
     first.run(wan.default, numbers, [1, 2], 1)
@@ -124,7 +126,7 @@ def test_stored_runs_are_not_repeated(wan: Space, tmp_path: Path, monkeypatch: p
     again.close()
 
 
-def test_a_search_tries_the_defaults_first_never_repeats_a_run_and_stops_poor_settings_early(
+def test_the_joint_search_starts_with_the_defaults_never_repeats_a_run_and_stops_poor_settings_early(
     wan: Space, tmp_path: Path
 ) -> None:
     wan.stages = wan.stages[:2]
@@ -161,7 +163,7 @@ def is_on(page: Path, block: str, content: str) -> None:
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_the_page_of_the_search_matches_the_saved_table(paper: str) -> None:
+def test_the_page_of_the_joint_search_matches_the_saved_table(paper: str) -> None:
     space = Space(paper)
     with (ROOT / "papers" / paper / "joint.csv").open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
@@ -172,14 +174,14 @@ def test_the_page_of_the_search_matches_the_saved_table(paper: str) -> None:
     is_on(ROOT / "docs" / "papers" / f"{paper}.md", "joint", joint_page.tables(space, rows))
 
 
-def test_outstanding_data_is_computed_with_littles_law() -> None:
+def test_the_joint_search_computes_outstanding_data_by_littles_law() -> None:
     # R_i = 8.106 Mb/s for 520 ms is 526,890 bytes: a file of 100,000 bytes and 46.7 packets of 9140 bytes.
     assert littles_law.Seen(81.06, 520, 9180).outstanding == pytest.approx(46.7, abs=0.05)
     # If 100,000 bytes at 10 Mb/s take 80 ms, nothing but the file is outstanding.
     assert littles_law.Seen(100, 80, 1500).outstanding == pytest.approx(0)
 
 
-def test_the_page_lists_the_outstanding_data_of_every_tcp_variant() -> None:
+def test_the_page_of_the_joint_search_lists_the_outstanding_data_of_every_tcp_variant() -> None:
     space = Space("draft-jagan")
     with littles_law.TABLE.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))

@@ -34,7 +34,7 @@ def without_tools(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(tools), "HOME": str(tmp_path), "MAKEFLAGS": ""}
 
 
-def test_the_lab_command_opens_the_page_in_a_browser(celltrain, tmp_path, monkeypatch):
+def test_the_lab_command_opens_the_lab_page_in_a_browser(celltrain, tmp_path, monkeypatch):
     page = tmp_path / "lab.html"
     page.write_text("<title>celltrain lab</title>")
     monkeypatch.setattr(command, "PAGE", page)
@@ -70,7 +70,7 @@ def test_a_release_wheel_cannot_be_built_without_the_lab_page(tmp_path, monkeypa
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
-def test_make_lab_lists_all_missing_tools_and_builds_nothing(tmp_path):
+def test_the_make_target_lab_lists_all_missing_tools_and_builds_nothing(tmp_path):
     done = subprocess.run(
         ["make", ".make/lab-tools"], cwd=ROOT, env=without_tools(tmp_path), capture_output=True, text=True
     )
@@ -109,7 +109,7 @@ def page() -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
-def test_the_lab_page_is_one_small_file_that_loads_no_other_files(page):
+def test_the_lab_page_is_one_file_of_limited_size_and_loads_no_other_files(page):
     assert len(page.encode()) <= 3_000_000
     assert len(gzip.compress(page.encode(), 9)) <= 1_320_000
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
@@ -158,14 +158,14 @@ def native(tmp_path_factory) -> str:
 
 
 @pytest.mark.nightly
-def test_the_lab_page_gives_the_native_fingerprint_of_every_shipped_scenario(page, native, tmp_path):
+def test_the_lab_page_computes_the_native_fingerprint_of_every_shipped_scenario(page, native, tmp_path):
     left_out = {*shipped.names("scenario")} - {*json.loads(Path(native).read_text())}
     assert left_out == {"lan-quic"}, "the page has no QUIC"
     # Checking the claims of the stories takes half a minute of simulation.
     node_tests([*files_in("engine"), CLAIMS], tmp_path, CELLTRAIN_NATIVE=native)
 
 
-def test_the_lab_page_gives_the_native_fingerprint_of_some_shipped_scenarios(page, tmp_path):
+def test_the_lab_page_computes_the_native_fingerprint_of_some_shipped_scenarios(page, tmp_path):
     native = tmp_path / "native.json"
     native.write_text(json.dumps(lab_data.answers(every=8)))
     files = [file for file in files_in("engine", "page") if file != CLAIMS]

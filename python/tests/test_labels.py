@@ -30,7 +30,7 @@ def every_path() -> list[str]:
     return rows + [one.name for one in RUN if one.kind in ("int64", "float64")]
 
 
-def test_every_measure_has_a_short_label_of_words_with_its_unit():
+def test_every_measure_has_a_short_label_in_words_with_its_unit():
     labels = {path: words.called(measured(path)) for path in every_path()}
     for path, label in labels.items():
         own = re.sub(r"(tcp1|tcp\*|sw1->sw2|bottleneck|web)", "", label).replace("p99.9", "")
@@ -40,7 +40,7 @@ def test_every_measure_has_a_short_label_of_words_with_its_unit():
         assert unit in ("", "1") or unit in re.split(r"[ (),]+", label) or "bytes" in label, (path, label)
 
 
-def test_no_two_measures_of_one_row_have_the_same_label():
+def test_two_measures_of_the_same_table_never_have_the_same_label():
     labels: dict[str, str] = {}
     for path in every_path():
         # Rows of different lists have different names.
@@ -63,7 +63,7 @@ def test_no_two_measures_of_one_row_have_the_same_label():
         ("timeouts_together", "flows that time out together"),
     ],
 )
-def test_labels_use_normal_capitals_and_units(path, label):
+def test_labels_of_measures_use_normal_capitals_and_units(path, label):
     assert words.called(measured(path)) == label
 
 
@@ -78,14 +78,14 @@ def test_labels_use_normal_capitals_and_units(path, label):
         ("Z", "1", [0.5], ("Z", 1.0)),
     ],
 )
-def test_the_label_of_an_axis_states_the_unit_in_which_the_axis_is_drawn(label, unit, values, drawn):
+def test_an_axis_label_states_the_unit_in_which_the_axis_is_drawn(label, unit, values, drawn):
     assert words.axis_label(label, unit, values) == drawn
 
 
 BUFFER, POLICY = "port.bottleneck.buffer", "port.bottleneck.policy"
 
 
-def test_axes_have_the_users_labels_in_tables_figures_and_reports(celltrain, tmp_path):
+def test_labels_that_the_user_sets_appear_in_tables_figures_and_reports(celltrain, tmp_path):
     """A table, whose values have units, leaves out the unit of a label."""
     labels = ["--labels", f"{BUFFER}=Room (cells)", "--labels", "efficiency=Link use"]
     varied = ["--vary", f"{POLICY}=tail_drop,ppd", "--vary", f"{BUFFER}=500,1000", "--set", "duration=20ms"]
@@ -115,7 +115,7 @@ def test_a_label_for_an_unknown_name_is_refused_with_the_names_of_measures_and_a
     assert "is neither a measure nor an axis here; did you mean port.bottleneck.buffer?" in told.err
 
 
-def test_names_may_contain_commas_if_the_option_is_given_once_per_name(celltrain, tmp_path):
+def test_names_that_contain_commas_work_if_their_option_is_repeated_for_each_name(celltrain, tmp_path):
     varied = ["compare", "lan-epd", "--vary", f"{POLICY}=epd,ppd", "--vary", "duration=20ms", "--seeds", 1]
     told = celltrain(*varied, "--names", "EPD (early, 80%)", "--names", "PPD")
     assert told.code == 0 and told.out.startswith("EPD (early, 80%), PPD in lan-epd")

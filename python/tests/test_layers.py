@@ -90,7 +90,7 @@ def test_rust_modules_do_not_import_each_other_in_a_cycle(crate: Path) -> None:
     assert circle(imports(modules(crate))) == []
 
 
-def test_a_cycle_of_imports_is_found() -> None:
+def test_the_import_check_finds_a_cycle() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b -> c", "c -> b"]
 
 
@@ -102,6 +102,6 @@ def test_files_of_the_fast_engine_do_not_import_each_other_in_a_cycle() -> None:
     assert circle(found) == []
 
 
-def test_a_file_that_imports_from_its_parent_module_forms_a_cycle_with_the_parent() -> None:
+def test_the_import_check_counts_a_file_that_imports_from_its_parent_module_as_a_cycle() -> None:
     sources = {"": "use a::A;", "a": "use b::B; struct A;", "a::b": "use super::A; use super::super::c::C;", "c": ""}
     assert circle(file_imports(sources, "crate::x")) == ["a -> a::b", "a::b -> a"]

@@ -35,7 +35,7 @@ def delayed(*rules: dict[str, object]) -> ct.Scenario:
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_packet_that_arrives_after_later_ones_is_sent_again_although_nothing_is_lost(engine: str) -> None:
+def test_a_packet_that_overtakes_others_causes_a_retransmission_although_no_packet_is_lost(engine: str) -> None:
     result = ct.run(delayed({"flow": "tcp1", "packets": [14], "by": "50ms"}), engine=engine)
     assert result.cells["lost"] == 0
     assert result.flows["retransmitted_segments"].to_pylist() == [1, 0]
@@ -45,8 +45,8 @@ def test_a_packet_that_arrives_after_later_ones_is_sent_again_although_nothing_i
     assert by_byte.fingerprint == result.fingerprint
 
 
-def test_a_delay_of_a_packet_that_is_never_sent_is_named_after_the_run() -> None:
-    words = "a delay on source1->sw1 did not happen: packet 100000 of tcp1 was never sent over it"
+def test_a_rule_that_delays_a_packet_that_is_never_sent_is_reported_after_the_run() -> None:
+    words = "a delay on source1->sw1 did not happen: packet 100000 of tcp1 was never sent over this link"
     with pytest.warns(ct.CelltrainWarning, match=words):
         ct.run(delayed({"flow": "tcp1", "packets": [100_000], "by": "1ms"}))
 
@@ -61,7 +61,74 @@ def test_a_delay_of_a_packet_that_is_never_sent_is_named_after_the_run() -> None
         ({"flow": "tcp9", "packets": [1], "by": "1ms"}, "tcp9"),
     ],
 )
-def test_a_wrong_delay_of_packets_is_refused_with_its_place(rule: dict[str, object], words: str) -> None:
+def test_a_wrong_delay_rule_for_packets_is_refused_with_its_place(rule: dict[str, object], words: str) -> None:
     with pytest.raises(ct.ScenarioError, match=re.escape(words)) as raised:
         ct.run(ct.Scenario.model_validate(delayed(rule).to_dict()))
     assert "source1->sw1" in str(raised.value)
+
+
+NEVER = "a loss on source1->sw1 did not happen: packet 900000 of tcp1 was never sent over it; tcp1 sent "
+
+
+def test_a_comparison_names_a_loss_that_never_happened_once_for_each_scenario(celltrain, tmp_path: Path) -> None:
+    for name, packet in (("one", 900_000), ("two", 900_000), ("met", 1)):
+        rule = f"[[link.'source1->sw1'.lose]]\nflow = 'tcp1'\npackets = [{packet}]\n"
+        lan = re.sub(r'(?m)^duration = ".*"$', 'duration = "20ms"', Path("scenarios/lan-epd.toml").read_text())
+        (tmp_path / f"{name}.toml").write_text(f"{lan}\n{rule}")
+    one, two, met = (tmp_path / f"{name}.toml" for name in ("one", "two", "met"))
+    seeds = ("--seeds", 2)
+    policies = celltrain("compare", one, "--vary", "port.bottleneck.policy=epd,tail_drop", *seeds, "--json").json
+    [warning] = [text for text in policies["warnings"] if "did not happen" in text]
+    assert warning.startswith(NEVER)
+    assert warning.endswith(" (in 4 of 4 runs; the numbers are those of epd, seed 1)")
+    both = " ".join(celltrain("compare", one, two, met, *seeds).err.split())
+    assert both.count(NEVER) == 2
+    assert f"one: {NEVER}" in both and f"two: {NEVER}" in both
+    assert "(in 2 of 2 runs; the numbers are those of seed 1)" in both
+    # Several seeds of one scenario give the same warning, and a single run another.
+    several = " ".join(celltrain("run", one, *seeds).err.split())
+    assert several.count(NEVER) == 1 and "(in 2 of 2 runs" in several
+    single = " ".join(celltrain("run", one).err.split())
+    assert single.count(NEVER) == 1 and "of 2 runs" not in single
+
+
+def test_a_sweep_and_its_report_name_a_delay_that_never_happened_once(tmp_path: Path, celltrain) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        """
+name = "late"
+measures = ["efficiency"]
+[scenario]
+duration = "20ms"
+topology.n_source = { sources = 2, link_delay = "5us" }
+port.bottleneck = { buffer = 200, policy.epd = { threshold = 160 } }
+[[scenario.link."source1->sw1".delay]]
+flow = "tcp1"
+packets = [1, 900000]
+by = "1ms"
+[[scenario.link."source1->sw1".delay]]
+flow = "tcp1"
+packets = [800000]
+by = "1ms"
+[axes]
+rate = { path = "topology.n_source.link_rate", values = ["100Mbps", "150Mbps"] }
+[seeds]
+count = 2
+"""
+    )
+    store = tmp_path / "store"
+    words = "a delay on source1->sw1 did not happen: packet {} of tcp1 was never sent over it; tcp1 sent "
+    answer = celltrain("sweep", plan, "--store", store, "--json")
+    for number in (900_000, 800_000):
+        [one] = [warning for warning in answer.json["warnings"] if words.format(number) in warning]
+        assert one.endswith(" (in 4 of 4 runs; the numbers are those of rate = 100 Mbit/s, seed 1)")
+    # The store keeps the warnings, but they are neither failures nor errors of runs.
+    again = celltrain("sweep", plan, "--store", store, "--resume")
+    assert (again.code, " ".join(again.err.split()).count("did not happen")) == (0, 2)
+    opened = ct.Store.open(store)
+    assert opened.wide()["error"].null_count == opened.table()["error"].null_count == 4
+    assert opened.verify() == [] and opened.failures().num_rows == 0
+    page = tmp_path / "report"
+    assert celltrain("report", store, "--out", page).code == 0
+    [text] = [file.read_text() for file in page.rglob("*.html")]
+    assert "packet 900000 of tcp1 was never sent over it" in text

@@ -81,7 +81,7 @@ def test_a_symbolic_link_in_place_of_an_output_subfolder_is_refused(tmp_path, st
     assert not list(elsewhere.iterdir())
 
 
-def test_an_output_folder_that_the_user_names_may_be_a_symbolic_link(tmp_path):
+def test_the_output_folder_that_the_user_names_may_be_a_symbolic_link(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "disk")
     files = results().write(tmp_path / "out")
@@ -89,7 +89,7 @@ def test_an_output_folder_that_the_user_names_may_be_a_symbolic_link(tmp_path):
     assert len(list((tmp_path / "disk").iterdir())) == len(files)
 
 
-def test_an_output_file_that_the_user_names_may_be_a_symbolic_link(tmp_path, mine, celltrain):
+def test_the_output_file_that_the_user_names_may_be_a_symbolic_link(tmp_path, mine, celltrain):
     (tmp_path / "one.toml").symlink_to(mine)
     scenario = network("a")
     ct.save(scenario, tmp_path / "one.toml")
@@ -120,7 +120,7 @@ def test_output_to_a_pipe_or_a_device_is_refused(tmp_path, celltrain, command):
 
 
 @pytest.mark.slow
-def test_a_search_does_not_write_through_symbolic_links(tmp_path, mine):
+def test_a_search_does_not_write_through_symbolic_links_in_its_folder(tmp_path, mine):
     import_or_skip("optuna")
     from tunes import PLAN
 

@@ -43,7 +43,7 @@ def ran(table: dict[str, Any]) -> dict[int, tuple[float, float]]:
     return {seed: outcome(ct.run(ct.Scenario.model_validate(table), seed=seed)) for seed in (1, 2)}
 
 
-def test_hosts_in_lock_step_whose_packets_never_find_room_are_detected() -> None:
+def test_lock_step_of_hosts_whose_packets_never_find_room_is_detected() -> None:
     table = scenario()
     found = lock_step_warning(table, ran(table))
     assert found is not None
@@ -59,7 +59,7 @@ def test_hosts_in_lock_step_whose_packets_never_find_room_are_detected() -> None
     "options",
     [{"host.processing": "523457ns", "host.processing_times": "uniform"}, {"host.clock_offset": "100ms"}],
 )
-def test_the_suggested_settings_break_lock_step(options: dict[str, Any]) -> None:
+def test_the_settings_that_the_lock_step_warning_suggests_end_lock_step(options: dict[str, Any]) -> None:
     table = scenario({**options, "duration": "10s"})
     for seed in (1, 2):
         in_step_still = scenario({"duration": "10s"})
@@ -70,7 +70,7 @@ def test_the_suggested_settings_break_lock_step(options: dict[str, Any]) -> None
         assert lock_step_warning(table, {seed: outcome(broken)}) is None
 
 
-def test_lock_step_without_starvation_gets_no_warning() -> None:
+def test_lock_step_without_a_starved_flow_gets_no_warning() -> None:
     table = scenario({"tcp.reno.mss": "472B", "port.bottleneck.buffer": 1000})
     found = ran(table)
     assert in_step(table) is not None
@@ -90,7 +90,7 @@ def test_lock_step_without_starvation_gets_no_warning() -> None:
         {"flow.tcp3.traffic": {"bursts": {"bytes": "1MB", "pause": "1ms", "times": "exponential"}}},
     ],
 )
-def test_any_randomness_other_than_the_order_of_ties_prevents_the_lock_step_warning(options: dict[str, Any]) -> None:
+def test_with_any_randomness_other_than_tie_order_there_is_no_lock_step_warning(options: dict[str, Any]) -> None:
     table = scenario(options)
     reading = Reading.of_table(table, "scenario")
     assert reading.scenario is not None, reading.faults
@@ -113,7 +113,7 @@ def test_settings_that_keep_flows_in_lock_step_are_detected(options: dict[str, A
     assert lock_step_warning(scenario(options), NOTHING) is not None
 
 
-def test_without_random_ties_all_seeds_give_the_same_run() -> None:
+def test_without_random_tie_order_all_seeds_give_the_same_run() -> None:
     assert "seeds do not differ" in str(lock_step_warning(scenario({"switch.tie_order": "rotating"}), NOTHING))
 
 
@@ -137,7 +137,7 @@ def test_starvation_without_lock_step_gets_no_lock_step_warning(options: dict[st
     assert lock_step_warning(table, NOTHING) is None
 
 
-def test_the_thresholds_for_starvation_are_as_documented() -> None:
+def test_a_flow_counts_as_starved_by_the_documented_thresholds() -> None:
     table = scenario()
     step = in_step(table)
     assert step is not None
@@ -153,13 +153,13 @@ def test_the_thresholds_for_starvation_are_as_documented() -> None:
     assert lock_step_warning(short, NOTHING) is None
 
 
-def test_lock_step_with_one_of_many_seeds_gives_the_warning() -> None:
+def test_the_lock_step_warning_appears_if_one_of_many_seeds_shows_lock_step() -> None:
     found = lock_step_warning(scenario(), {1: (9.0, 5.0), 2: (8.0, 5.0), 3: (0.01, 5.0)})
     assert found is not None
     assert "in 1 of 3 seeds a flow starves (0.01 of a fair 14 Mb/s)" in str(found)
 
 
-def test_lock_step_is_not_judged_for_an_invalid_scenario() -> None:
+def test_an_invalid_scenario_is_not_checked_for_lock_step() -> None:
     assert lock_step_warning(scenario({"duration": "soon"}), NOTHING) is None
 
 
@@ -201,13 +201,13 @@ def about_lock_step(warnings: list[str]) -> list[str]:
     return [one for one in warnings if "lock-step" in one]
 
 
-def test_the_default_measures_include_those_for_lock_step() -> None:
+def test_the_default_measures_include_those_that_detect_lock_step() -> None:
     assert {LEAST, TIMEOUTS} <= set(MEASURES)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_a_sweep_and_its_report_warn_of_lock_step_at_their_end(celltrain: Command, tmp_path: Path) -> None:
+def test_a_sweep_and_its_report_warn_of_lock_step_at_the_end(celltrain: Command, tmp_path: Path) -> None:
     swept = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "s")
     assert swept.code == 0
     assert "warning: 1 of 2 points may depend on lock-step: at point 0 (spread 0" in swept.err
@@ -223,19 +223,21 @@ def test_a_sweep_and_its_report_warn_of_lock_step_at_their_end(celltrain: Comman
     assert about_lock_step(celltrain("report", tmp_path / "s", "--json").json["warnings"]) == [doubt]
 
 
-def test_a_sweep_without_lock_step_gets_no_lock_step_warning(celltrain: Command, tmp_path: Path) -> None:
+def test_a_sweep_whose_flows_are_not_in_lock_step_gets_no_warning(celltrain: Command, tmp_path: Path) -> None:
     file = plan(tmp_path)
     file.write_text(file.read_text().replace("'0s'", "'50ms'"))
     swept = celltrain("sweep", file, "--store", tmp_path / "s", "--json")
     assert (swept.json["warnings"], swept.err) == ([], "")
 
 
-def test_lock_step_is_not_judged_if_a_store_lacks_the_measures(celltrain: Command, tmp_path: Path) -> None:
+def test_lock_step_is_not_judged_if_a_store_lacks_the_measures_that_detect_it(
+    celltrain: Command, tmp_path: Path
+) -> None:
     swept = celltrain("sweep", plan(tmp_path, ["efficiency"]), "--store", tmp_path / "s", "--json")
     assert about_lock_step(swept.json["warnings"]) == []
 
 
-def test_calls_from_python_give_the_lock_step_warning(tmp_path: Path) -> None:
+def test_python_functions_give_the_lock_step_warning(tmp_path: Path) -> None:
     base = ct.Scenario.model_validate(scenario())
     with pytest.warns(CelltrainWarning, match="1 of 1 points may depend on lock-step: in 2 of 2 seeds"):
         ct.sweep(base, seeds=2, store=tmp_path / "in_step")

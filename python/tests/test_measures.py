@@ -33,7 +33,7 @@ def test_an_answer_has_exactly_the_documented_measures(answer):
             assert set(row) == {one.name.partition(".")[0] for one in ROWS[name] if not one.on_request}
 
 
-def test_every_measure_of_the_whole_run_has_its_unit_in_a_store():
+def test_each_measure_of_a_whole_run_has_its_unit_in_a_results_store():
     for measure in RUN:
         assert measured(measure.name).unit == measure.unit
     assert measured("fairness_max_min").unit == "1"
@@ -41,7 +41,7 @@ def test_every_measure_of_the_whole_run_has_its_unit_in_a_store():
     assert measured("flows.fairness(*).goodput_mbps").unit == "1"
 
 
-def test_every_series_can_be_recorded_by_a_plan(tmp_path):
+def test_every_series_of_a_run_can_be_recorded_by_a_sweep_plan(tmp_path):
     scenario = "scenario = 'internetwork-abr-ada.toml'\n"
     plan = tmp_path / "plan.toml"
     of_memories = ["memory"]
@@ -52,12 +52,12 @@ def test_every_series_can_be_recorded_by_a_plan(tmp_path):
         assert Plan.load(plan).recording.trace == tuple(names)
 
 
-def test_the_measures_of_a_plan_are_checked_before_any_run(tmp_path, monkeypatch):
+def test_the_measures_that_a_plan_names_are_checked_before_any_run(tmp_path, monkeypatch):
     def ran(*_arguments):
         raise AssertionError("a plan is read without running anything")
 
     monkeypatch.setattr(_core, "run_many", ran)
-    # If a run started nevertheless, it would take days.
+    # If the test started a run by mistake, the run would take days.
     long = (ROOT / "scenarios" / "lan-epd.toml").read_text().replace('duration = "10s"', 'duration = "1000000s"')
     assert "1000000s" in long
     (tmp_path / "long.toml").write_text(long)
@@ -71,7 +71,7 @@ def test_the_measures_of_a_plan_are_checked_before_any_run(tmp_path, monkeypatch
     assert [fault.value for fault in refused.value.faults] == ['"flows.tcp9.timeouts"', '"flows.tcp1.timeout"']
 
 
-def test_occupancy_percentiles_of_a_memory_match_its_cell_events(tmp_path):
+def test_occupancy_percentiles_of_a_shared_memory_match_its_cell_events(tmp_path):
     window = {"duration": "40ms", "measure.from": "10ms", "measure.to": "35ms"}
     scenario = ct.load("memory-dynamic-threshold", settings=window)
     ports = [port["name"] for port in ct.run(scenario).to_dict()["ports"] if port["name"].startswith("sw->")]
@@ -89,7 +89,7 @@ def test_occupancy_percentiles_of_a_memory_match_its_cell_events(tmp_path):
     assert ct.run(scenario).to_dict()["memories"] == [memory]
 
 
-def test_columns_of_results_follow_the_tables_of_measures(answer):
+def test_the_columns_of_result_tables_follow_the_tables_of_measures(answer):
     table = tables.table(answer["flows"], [measure.as_column() for measure in ROWS["flows"]])
     assert table.column_names == [measure.column for measure in ROWS["flows"]]
     assert table.schema.field("goodput_mbps").metadata[b"unit"] == b"Mb/s"

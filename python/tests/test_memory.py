@@ -81,7 +81,9 @@ def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_the_refusal_of_a_run_too_large_for_memory_names_its_largest_parts(command: str, tmp_path: Path) -> None:
+def test_the_message_about_a_run_too_large_for_memory_names_the_largest_parts_of_the_run(
+    command: str, tmp_path: Path
+) -> None:
     path = tmp_path / "ring.toml"
     path.write_text(campaign.star(LARGE, "ring", "1ms", EPD))
     done = limited(command, path)
@@ -120,7 +122,7 @@ def test_a_point_of_a_sweep_too_large_for_memory_is_a_failed_row(tmp_path: Path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
-def test_a_plan_none_of_whose_points_fit_into_memory_is_refused(tmp_path: Path) -> None:
+def test_a_plan_is_refused_if_none_of_its_points_fits_into_memory(tmp_path: Path) -> None:
     (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))
     (tmp_path / "plan.toml").write_text(PLAN.format(hosts=[LARGE]))
     done = limited("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
@@ -135,7 +137,9 @@ def swept(tmp_path: Path, name: str) -> list[dict[str, Any]]:
     return list(store.wide().to_pylist())
 
 
-def test_runs_in_separate_processes_give_the_same_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_in_separate_processes_give_the_results_of_runs_in_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shared = swept(tmp_path, "shared")
     monkeypatch.setattr(local, "SHARE", 0.0)
     own = swept(tmp_path, "own")
@@ -154,7 +158,7 @@ def test_runs_in_separate_processes_give_the_same_results(tmp_path: Path, monkey
         ("raise SystemExit('no room')", "ended without a result, with exit code 1: no room"),
     ],
 )
-def test_a_process_that_dies_gives_one_failed_row(
+def test_a_worker_process_that_dies_gives_one_failed_row(
     how: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "SHARE", 0.0)
@@ -190,7 +194,7 @@ def test_a_scenario_that_no_longer_fits_into_memory_after_its_check_is_refused()
             ask()
 
 
-def test_a_point_that_no_longer_fits_into_memory_is_a_failed_row_and_the_sweep_continues() -> None:
+def test_a_sweep_point_that_no_longer_fits_into_memory_is_a_failed_row_and_the_sweep_continues() -> None:
     gone: Any = NoLonger()
     here = Reading.of_table(ct.load(ROOT / "scenarios/lan-epd.toml").to_dict(), "here")
     there = Reading(handle=gone, faults=[], warnings=[])

@@ -14,14 +14,14 @@ import messages
 FILE = Path(__file__).with_name("messages.txt")
 
 
-def test_saved_messages_match_the_code():
+def test_the_saved_list_of_messages_matches_the_code():
     listed = messages.listed()
     if os.environ.get("CELLTRAIN_BLESS"):
         FILE.write_text(listed, encoding="utf-8")
     assert FILE.read_text(encoding="utf-8") == listed
 
 
-def test_the_list_of_messages_includes_rust_and_python():
+def test_the_list_of_messages_includes_messages_of_rust_and_python_code():
     listed = messages.listed().splitlines()
     assert sum(line.startswith("celltrain/") for line in listed) > 100
     assert sum(line.startswith("celltrain-scenario/") for line in listed) > 100

@@ -80,13 +80,13 @@ def numbers(found: Thresholds) -> dict[str, int | None]:
 
 
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_the_thresholds_of_tomahawk_5_follow_from_their_configurations(row):
+def test_the_pause_thresholds_of_tomahawk_5_follow_from_its_configurations(row):
     found = numbers(calculated(tomahawk5(row), "th5"))
     assert found == {name: int(row[name]) for name in found}
 
 
 @pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
-def test_priority_groups_that_fill_in_turn_pause_at_the_published_cell_counts(topology):
+def test_priority_groups_that_fill_one_after_the_other_pause_at_the_published_cell_counts(topology):
     expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
     row = next(row for row in TH5 if row["topology"] == topology)
     found = calculated(tomahawk5(row), "th5", in_turn=len(expected))
@@ -94,7 +94,7 @@ def test_priority_groups_that_fill_in_turn_pause_at_the_published_cell_counts(to
 
 
 @pytest.mark.parametrize("row", MORE, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_one_shared_pool_gives_every_published_number_of_further_topologies(row):
+def test_with_one_shared_pool_every_published_number_of_other_topologies_is_computed(row):
     """Sizes of pools are not published with these sections, but one size gives all numbers of a pool."""
     bytes_of = {"pool_bytes": 508 * int(row["pool_cells"]), "xoff_bytes": 508 * int(row["xoff_cells"])}
     published = [int(cells) for cells in row["in_turn"].split()]
@@ -107,7 +107,7 @@ def test_one_shared_pool_gives_every_published_number_of_further_topologies(row)
 
 
 @pytest.mark.parametrize("row", OTHERS, ids=lambda row: f"{row['generation']}-{row['section']}")
-def test_the_thresholds_of_other_chips_follow_from_their_configurations(row):
+def test_the_pause_thresholds_of_other_chips_follow_from_their_configurations(row):
     table = {
         "pool": {"ingress": {"type": "ingress", "size": int(row["pool_bytes"]), "xoff": int(row["xoff_bytes"])}},
         "profile": {
@@ -137,7 +137,7 @@ def test_the_thresholds_of_other_chips_follow_from_their_configurations(row):
 @pytest.mark.parametrize(
     ("chip", "xoff", "headroom", "partial"), [("th2", 7827456, 682 * 208, 542), ("td3", 1622016, 362 * 256, 182)]
 )
-def test_the_last_priority_group_gets_the_rest_of_the_headroom_pool(chip, xoff, headroom, partial):
+def test_the_priority_group_that_fills_last_gets_the_rest_of_the_headroom_pool(chip, xoff, headroom, partial):
     table = {
         "pool": {"ingress": {"type": "ingress", "size": 4 * xoff, "xoff": xoff}},
         "profile": {"lossless": {"pool": "ingress", "size": 0, "xoff": headroom, "dynamic_th": 0}},
@@ -146,13 +146,13 @@ def test_the_last_priority_group_gets_the_rest_of_the_headroom_pool(chip, xoff, 
     assert calculated(table, chip).rows[0].limits.partial == partial
 
 
-def test_management_ports_use_cells_of_their_memory():
+def test_management_ports_of_a_switch_use_cells_of_its_memory():
     without = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits.shared.cells
     found = calculated(tomahawk5({**TH5[0], "management_ports_per_memory": "1"}), "th5").rows[0].limits.shared.cells
     assert found == without - 70
 
 
-def test_a_group_never_gets_more_than_its_alpha_allows():
+def test_a_priority_group_never_gets_more_memory_than_its_alpha_allows():
     """The cell that reaches the threshold still fits, and the next cell does not."""
     table = tomahawk5({**TH5[2], "pool_bytes": "12000000", "xoff_bytes": "1000000", "ports_per_memory": "2"})
     for chip in ("th5", "td2"):
@@ -174,7 +174,7 @@ def test_every_switch_chip_generation_is_found_by_each_of_its_names():
         assert all(of_switch(f"x86_64-{name}-r0") == one for name in one.switches)
 
 
-def test_thresholds_of_a_switch_are_available_as_text_json_and_pandas():
+def test_pause_thresholds_of_a_switch_are_available_as_text_json_and_pandas():
     found = calculated(tomahawk5(TH5[0]), "th5", in_turn=2)
     text = str(found)
     for words in ("142285", "1/2 of 284,502", "less headroom", "less the queues of 32 ports, 70 each", "12 groups"):
@@ -185,20 +185,20 @@ def test_thresholds_of_a_switch_are_available_as_text_json_and_pandas():
     assert list(found.to_pandas()["egress_drop_cells"].dropna()) == [142259]
 
 
-def test_ports_with_different_settings_are_divided_evenly_among_the_memories():
+def test_ports_with_different_settings_are_divided_evenly_among_the_memories_of_a_switch():
     table = tomahawk5(TH5[0])
     names = table["port"][0]["names"]
     table["port"] = [{**table["port"][0], "names": [name], "speed": number + 1} for number, name in enumerate(names)]
     assert {row.limits.pause for row in calculated(table, "th5").rows if row.group} == {142285}
 
 
-def test_the_answer_describes_the_memory_with_the_most_ports():
+def test_the_answer_about_a_switch_describes_the_memory_with_the_most_ports():
     table = tomahawk5(TH5[0])
     table["port"][0]["names"] = table["port"][0]["names"][:-1]
     assert calculated(table, "th5").rows[0].limits.pause == 142285
 
 
-def test_a_large_switch_has_as_many_rows_as_settings_in_under_a_second():
+def test_the_thresholds_of_a_large_switch_have_a_row_per_setting_and_take_under_a_second():
     names = [f"Ethernet{number}" for number in range(128)]
     table = tomahawk5(TH5[2])
     table["port"] = [
@@ -210,7 +210,7 @@ def test_a_large_switch_has_as_many_rows_as_settings_in_under_a_second():
     assert time.process_time() - start < 1
 
 
-def test_switch_configurations_in_files_and_in_python_calls_give_the_same_answer(tmp_path):
+def test_a_switch_configuration_in_a_file_and_in_a_python_call_give_the_same_answer(tmp_path):
     file = tmp_path / "switch.toml"
     loaded = of_table({**tomahawk5(TH5[0]), "generation": "th5"}, Source(file="test"))
     file.write_text(loaded.switch.to_toml(head="A switch."))
@@ -218,7 +218,7 @@ def test_switch_configurations_in_files_and_in_python_calls_give_the_same_answer
     assert mmu.thresholds(file, group=3).rows[0].limits.pause == 142285
 
 
-def test_the_generated_scenario_fills_priority_groups_in_turn_up_to_their_headroom():
+def test_the_generated_scenario_fills_priority_groups_one_after_the_other_up_to_their_headroom():
     """Sources send a cell every 10 ns. Each starts when the previous one has filled its group and its headroom."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
@@ -230,7 +230,7 @@ def test_the_generated_scenario_fills_priority_groups_in_turn_up_to_their_headro
     assert (group["reserve"], group["headroom"], group["ports"]) == (34, 2853, ["source1->switch", "source2->switch"])
 
 
-def test_the_sources_of_the_generated_scenario_send_the_cells_that_fill_the_priority_groups():
+def test_sources_in_the_generated_scenario_send_as_many_cells_as_fill_the_priority_groups():
     """Without the memory, a practically infinite buffer accepts the cells."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
@@ -278,7 +278,7 @@ def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(ro
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
-def test_on_both_engines_priority_groups_that_fill_in_turn_pause_at_the_published_cells(topology, engine):
+def test_on_both_engines_priority_groups_that_fill_one_after_the_other_pause_at_the_published_cells(topology, engine):
     expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
     row = next(row for row in TH5 if row["topology"] == topology)
     queues = filled_by(engine, calculated(tomahawk5(row), "th5").rows[0].limits, len(expected))
@@ -286,7 +286,7 @@ def test_on_both_engines_priority_groups_that_fill_in_turn_pause_at_the_publishe
 
 
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_the_simulate_option_agrees_with_the_published_thresholds(row):
+def test_the_pause_thresholds_of_a_simulated_switch_agree_with_the_published_ones(row):
     """The memory's events contain the cells at which each group pauses and is full."""
     turns = [int(one["pfc_cells"]) for one in IN_TURN if one["topology"] == row["topology"]] or [int(row["pfc_cells"])]
     simulated = simulate(calculated(tomahawk5(row), "th5", in_turn=len(turns)))

@@ -125,7 +125,7 @@ def lossless(rows: list[dict]) -> dict:
     return next(row for row in rows if row["pause_cells"] is not None)
 
 
-def test_a_configuration_folder_and_its_exported_file_give_the_same_thresholds(switch, toml, celltrain):
+def test_a_switch_configuration_folder_and_its_exported_file_give_the_same_thresholds(switch, toml, celltrain):
     answers = [celltrain("mmu", "thresholds", path, "--json").json for path in (switch, toml)]
     assert answers[0] == answers[1]
     row = lossless(answers[0]["rows"])
@@ -134,7 +134,7 @@ def test_a_configuration_folder_and_its_exported_file_give_the_same_thresholds(s
     assert len(toml.read_text().splitlines()) < 50
 
 
-def test_configuration_files_of_a_switch_type_need_only_the_cable_length_in_addition(device, celltrain):
+def test_the_configuration_files_of_a_switch_type_need_only_the_cable_length_in_addition(device, celltrain):
     is_refused(
         celltrain("mmu", "thresholds", device, "--generation", "th5"),
         ["port_config.ini: PORT.Ethernet0", "CABLE_LENGTH", "--cable"],
@@ -144,7 +144,7 @@ def test_configuration_files_of_a_switch_type_need_only_the_cable_length_in_addi
     assert {row["egress_drop_cells"] for row in answer["rows"]} == {125563, None}
 
 
-def test_by_default_priority_groups_3_and_4_are_lossless(switch, celltrain):
+def test_by_default_priority_groups_3_and_4_of_a_switch_are_lossless(switch, celltrain):
     table = config_db()
     table["PORT_QOS_MAP"] = {"global": {"dscp_to_tc_map": "AZURE"}}
     write(switch, table)
@@ -155,7 +155,7 @@ def test_by_default_priority_groups_3_and_4_are_lossless(switch, celltrain):
     assert [row["group"] for row in rows if row["pause_cells"]] == ["2-4", "6"]
 
 
-def test_keys_of_a_chassis_name_the_port_before_the_priorities(switch, celltrain):
+def test_in_keys_of_a_modular_switch_the_port_precedes_the_priorities(switch, celltrain):
     table = config_db()
     table["BUFFER_QUEUE"] = {f"host|asic0|{key}": value for key, value in table["BUFFER_QUEUE"].items()}
     write(switch, table)
@@ -163,7 +163,7 @@ def test_keys_of_a_chassis_name_the_port_before_the_priorities(switch, celltrain
     assert [row["queue"] for row in rows if row["egress_drop_cells"]] == ["0-2"]
 
 
-def test_the_output_can_be_limited_to_one_port_group_and_queue(toml, celltrain):
+def test_the_output_about_a_switch_can_be_limited_to_one_port_group_and_queue(toml, celltrain):
     answer = celltrain("mmu", "thresholds", toml, "--port", "Ethernet8", "--group", 3, "--queue", 1, "--json").json
     assert [(row["group"], row["queue"]) for row in answer["rows"]] == [("3-4", None), (None, "0-2")]
     is_refused(celltrain("mmu", "thresholds", toml, "--port", "Ethernet9"), ["Ethernet9", "Ethernet0"])
@@ -300,7 +300,7 @@ def test_a_switch_without_lossless_groups_and_with_several_pools_is_imported(tmp
     assert "1,923  static threshold and reserve\n" in text
 
 
-def test_faults_in_all_tables_of_a_configuration_are_reported_together(tmp_path, celltrain):
+def test_faults_in_all_tables_of_a_switch_configuration_are_reported_together(tmp_path, celltrain):
     table = config_db()
     table["BUFFER_POOL"]["ingress_lossless_pool"]["xof"] = "1"
     table["BUFFER_PROFILE"]["egress_lossy_profile"]["dynamic_th"] = "zero"
@@ -311,7 +311,7 @@ def test_faults_in_all_tables_of_a_configuration_are_reported_together(tmp_path,
     )
 
 
-def test_the_thresholds_of_groups_that_fill_in_turn_are_printed_with_their_arithmetic(toml, celltrain):
+def test_thresholds_of_groups_that_fill_one_after_the_other_are_printed_with_their_arithmetic(toml, celltrain):
     answer = celltrain("mmu", "thresholds", toml, "--in-turn", 3)
     assert answer.code == 0
     for words in ("62811", "31423", "-66,320  less headroom", "251,110  shared", "1/2 of 251,110"):
@@ -324,14 +324,14 @@ def test_the_thresholds_of_an_imported_switch_are_written_as_csv(toml, celltrain
     assert len(lines) == 5
 
 
-def test_expected_values_of_a_test_file_are_compared_with_the_computed_thresholds(toml, tmp_path, celltrain):
+def test_expected_values_in_a_switch_test_file_are_compared_with_the_computed_thresholds(toml, tmp_path, celltrain):
     (tmp_path / "expected.yaml").write_text(EXPECTED)
     answer = celltrain("mmu", "thresholds", toml, "--check", tmp_path / "expected.yaml")
     assert answer.code == 0, answer.out
     assert "17 of 17 entries of topo-lt2-p32o64 follow" in answer.out
 
 
-def test_a_comparison_names_every_expected_value_that_differs_from_the_computed_one(toml, tmp_path, celltrain):
+def test_the_comparison_names_every_expected_threshold_that_differs_from_the_computed_one(toml, tmp_path, celltrain):
     path = tmp_path / "expected.yaml"
     wrong = EXPECTED.replace("62811", "62810").replace(
         "pkts_num_trig_ingr_drp: 128443", "pkts_num_trig_ingr_drp: 128446"
@@ -352,7 +352,7 @@ def test_a_comparison_names_every_expected_value_that_differs_from_the_computed_
     assert facts["wrong"] == sum(not entry["follows"] for entry in facts["entries"]) == 3
 
 
-def test_one_of_several_sections_of_a_test_file_is_chosen_by_its_name(toml, tmp_path, celltrain):
+def test_the_section_of_a_switch_test_file_is_chosen_by_its_name(toml, tmp_path, celltrain):
     path = tmp_path / "expected.yaml"
     path.write_text(f"{EXPECTED}        topo-other: *lt2\n")
     is_refused(celltrain("mmu", "thresholds", toml, "--check", path), ["2 sections", "--section", "topo-other"])
@@ -361,7 +361,7 @@ def test_one_of_several_sections_of_a_test_file_is_chosen_by_its_name(toml, tmp_
         assert celltrain("mmu", "thresholds", toml, "--check", path, "--section", name).code == 0
 
 
-def test_a_comparison_with_one_section_of_a_test_file_can_be_printed_as_json(toml, tmp_path, celltrain):
+def test_the_comparison_with_one_section_of_a_switch_test_file_can_be_printed_as_json(toml, tmp_path, celltrain):
     path = tmp_path / "expected.json"
     path.write_text(json.dumps({"xoff_1": {"pg": 3, "pkts_num_trig_pfc": 125589}}))
     answer = celltrain("mmu", "thresholds", toml, "--check", path)
@@ -390,7 +390,7 @@ def test_a_comparison_with_one_section_of_a_test_file_can_be_printed_as_json(tom
         ),
     ],
 )
-def test_a_test_file_that_cannot_be_compared_is_refused(text, words, toml, tmp_path, celltrain):
+def test_a_switch_test_file_that_cannot_be_compared_is_refused(text, words, toml, tmp_path, celltrain):
     path = tmp_path / "expected.yaml"
     path.write_text(text)
     is_refused(celltrain("mmu", "thresholds", toml, "--check", path), words)
@@ -439,7 +439,7 @@ def faulty(table: str, entry: str, **values: str | None) -> dict:
         ({"PORT": {}}, ["has no table BUFFER_POOL"]),
     ],
 )  # fmt: skip
-def test_a_fault_in_a_configuration_database_is_named_with_its_line(table, words, switch, celltrain):
+def test_a_message_about_a_faulty_switch_configuration_database_names_the_line(table, words, switch, celltrain):
     write(switch, table)
     for command in (("import", "sonic", switch), ("mmu", "thresholds", switch)):
         answer = celltrain(*command)
@@ -451,7 +451,7 @@ def test_a_fault_in_a_configuration_database_is_named_with_its_line(table, words
             assert f"{switch}/config_db.json:" in answer.err
 
 
-def test_the_line_of_a_value_is_its_line_in_the_file(switch, celltrain):
+def test_the_reported_line_of_a_value_is_its_line_in_the_configuration_database(switch, celltrain):
     write(switch, faulty("BUFFER_PROFILE", "ingress_lossy_profile", dynamic_th="x"))
     lines = (switch / "config_db.json").read_text().splitlines()
     line = next(number for number, text in enumerate(lines, 1) if '"dynamic_th": "x"' in text)
@@ -481,7 +481,7 @@ def test_the_line_of_a_value_is_its_line_in_the_file(switch, celltrain):
         ("pg_profile_lookup.ini", "800000 5m 8636 0", ["lookup.ini:1: 800000_5m.xoff is missing"]),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named_with_its_line(name, text, words, switch, celltrain):
+def test_a_message_about_a_switch_file_that_cannot_be_used_names_the_line(name, text, words, switch, celltrain):
     (switch / name).write_text(text, encoding="latin-1")
     is_refused(celltrain("import", "sonic", switch), words)
 
@@ -497,11 +497,11 @@ def test_a_file_that_cannot_be_used_is_named_with_its_line(name, text, words, sw
         ('generation = "th5"', "", []),
         ("dynamic_th = 0", "dynamic_th = 99", ["dynamic_th = 99"]),
         ("dynamic_th = 0", "dynamic_th =", ["switch.toml"]),
-        ('"Ethernet0 to Ethernet760 by 8"', '"Ethernet0 to Ethernet760 by 8", "Ethernet8"', ["Ethernet8 is in two places"]),
+        ('"Ethernet0 to Ethernet760 by 8"', '"Ethernet0 to Ethernet760 by 8", "Ethernet8"', ["Ethernet8 appears in two places"]),
         ('"Ethernet0 to Ethernet760 by 8"', '"Ethernet0 to Ethernet99999 by 1"', ["more than 4096 ports"]),
     ],
 )  # fmt: skip
-def test_a_fault_in_a_configuration_file_is_named_with_its_line(old, new, words, toml, celltrain):
+def test_a_message_about_a_faulty_switch_configuration_file_names_the_line(old, new, words, toml, celltrain):
     text = toml.read_text()
     assert old in text
     toml.write_text(text.replace(old, new, 1))
@@ -513,7 +513,7 @@ def test_a_fault_in_a_configuration_file_is_named_with_its_line(old, new, words,
         assert answer.code == 0
 
 
-def test_an_unknown_chip_is_refused_with_the_known_chips(switch, celltrain):
+def test_an_unknown_switch_chip_is_refused_with_a_list_of_known_chips(switch, celltrain):
     table = config_db()
     table["DEVICE_METADATA"]["localhost"]["hwsku"] = "Unheard-Of"
     write(switch, table)
@@ -522,7 +522,7 @@ def test_an_unknown_chip_is_refused_with_the_known_chips(switch, celltrain):
     assert celltrain("mmu", "thresholds", switch, "--generation", "Tomahawk 5").code == 0
 
 
-def test_a_switch_chip_generation_is_described_in_one_file(toml, tmp_path, celltrain):
+def test_a_file_of_the_user_can_describe_a_switch_chip_generation(toml, tmp_path, celltrain):
     rows = celltrain("mmu", "generations", "--json").json
     file = next(Path(row["file"]) for row in rows if row["name"] == "th5")
     (tmp_path / "mine.toml").write_text(file.read_text().replace("port_cells = 70", "port_cells = 80"))
@@ -545,11 +545,11 @@ def test_a_switch_chip_generation_is_described_in_one_file(toml, tmp_path, cellt
         (["net.json", "--generation", "th5"], ["--generation = th5 applies to celltrain import sonic FOLDER only"]),
     ],
 )
-def test_arguments_of_the_import_command_that_conflict_are_refused(arguments, words, celltrain):
+def test_contradicting_options_of_the_switch_import_are_refused(arguments, words, celltrain):
     is_refused(celltrain("import", *arguments), words)
 
 
-def test_a_configuration_folder_with_two_topologies_is_refused(device, celltrain):
+def test_a_switch_configuration_folder_with_two_topologies_is_refused(device, celltrain):
     (device / "buffers_defaults_t1.j2").write_text(json.dumps(POOLS))
     is_refused(celltrain("import", "sonic", device), ["buffers_defaults_lt2.j2 and buffers_defaults_t1.j2"])
 
@@ -563,7 +563,7 @@ class Ran:
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_simulated_thresholds_are_compared_with_the_computed_ones(late, toml, celltrain, monkeypatch):
+def test_simulated_pause_thresholds_are_compared_with_the_computed_ones(late, toml, celltrain, monkeypatch):
     """A run that pauses one cell too late counts as a difference. `test_mmu.py` runs the engines."""
 
     def run(model, *, events=None):
@@ -587,11 +587,11 @@ def test_simulated_thresholds_are_compared_with_the_computed_ones(late, toml, ce
     assert facts["agrees"] == (not late)
 
 
-def test_asking_for_two_comparisons_at_once_is_refused(toml, celltrain):
+def test_requesting_two_comparisons_at_once_is_refused(toml, celltrain):
     is_refused(celltrain("mmu", "thresholds", toml, "--simulate", "--check", toml), ["give one of them"])
 
 
-def test_headroom_of_a_lossy_group_of_an_imported_switch_is_refused(device, tmp_path, celltrain):
+def test_headroom_for_a_lossy_priority_group_of_an_imported_switch_is_refused(device, tmp_path, celltrain):
     path = tmp_path / "switch.toml"
     assert celltrain("import", "sonic", device, "--cable", "5m", "--generation", "th5", "--out", path).code == 0
     text = path.read_text()

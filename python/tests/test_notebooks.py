@@ -64,7 +64,7 @@ class Words(HTMLParser):
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_a_notebook_shows_an_answer_as_html_with_the_same_content_as_the_text(answers, name):
+def test_a_notebook_shows_an_answer_as_html_with_the_content_of_the_printed_text(answers, name):
     answer = answers[name]
     html, text = answer._repr_html_(), str(answer)
     words = Words(html)
@@ -78,7 +78,7 @@ def test_a_notebook_shows_an_answer_as_html_with_the_same_content_as_the_text(an
 
 
 @pytest.mark.parametrize("name", ["Scenario", "RunResult", "Compared", "Store", "Report"])
-def test_names_are_escaped_in_html_and_on_terminals(answers, name):
+def test_names_in_answers_are_escaped_in_html_and_on_terminals(answers, name):
     html, text = answers[name]._repr_html_(), str(answers[name])
     assert "&lt;script&gt;" in html
     for one in (html, text):
@@ -93,7 +93,7 @@ def test_the_html_of_an_answer_sets_no_colours(answers):
         assert not re.search(r"(?<!-)color:|background:(?!none)|#[0-9a-f]{3}", styles)
 
 
-def test_the_html_of_an_answer_omits_rows_and_states_their_number():
+def test_the_html_of_a_long_answer_omits_rows_and_states_their_number():
     rows = [[f"flow {i}", str(i)] for i in range(MOST_ROWS + 5)]
     card = Card(title="many", grids=[Grid(heads=["flow", "count"], rows=rows, more=2)])
     for text in (card.text(), card.html()):
@@ -149,7 +149,7 @@ def notebook(monkeypatch):
     return shown
 
 
-def test_a_long_call_shows_a_progress_bar_in_a_notebook(notebook):
+def test_a_long_call_in_a_notebook_shows_a_progress_bar(notebook):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="5ms")
     ct.compare(lan, seeds=4, jobs=1)
     ct.sweep(lan, over={"port.bottleneck.buffer": [50, 60]}, seeds=2, jobs=1)
@@ -159,14 +159,14 @@ def test_a_long_call_shows_a_progress_bar_in_a_notebook(notebook):
     assert percents[-1] == 100
 
 
-def test_a_progress_callback_replaces_the_progress_bar(notebook):
+def test_a_progress_callback_of_the_user_replaces_the_progress_bar(notebook):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=60, policy=ct.TailDrop(), duration="5ms")
     told = []
     ct.compare(lan, seeds=2, progress=told.append)
     assert told and not notebook
 
 
-def test_a_terminal_and_a_script_get_no_progress_bar_of_notebooks(monkeypatch):
+def test_calls_in_a_terminal_or_a_script_show_no_progress_bar_of_notebooks(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", None)
     assert not cancel.in_notebook()
     console = types.ModuleType("IPython")
@@ -189,7 +189,7 @@ def test_committed_notebooks_contain_no_outputs(path):
 # Each notebook starts its own kernel.
 @pytest.mark.nightly
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatch):
+def test_a_notebook_of_the_project_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatch):
     nbclient, nbformat = import_or_skip("nbclient"), import_or_skip("nbformat")
     import_or_skip("ipykernel")
     import_or_skip("polars")

@@ -18,7 +18,7 @@ def test_the_simulated_tcp_agrees_with_the_tcp_of_ns_2():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_without_ns_2_the_comparison_is_skipped_with_a_message(tmp_path):
+def test_the_comparison_with_ns_2_is_skipped_with_a_message_if_ns_2_is_not_installed(tmp_path):
     program = [sys.executable, str(ROOT / "peers" / "ns2.py")]
     done = subprocess.run(program, capture_output=True, text=True, timeout=60, env={"PATH": str(tmp_path)})
     assert done.returncode == 0

@@ -19,12 +19,12 @@ def is_installed() -> bool:
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not is_installed(), reason="ns-3 is not installed (Debian's package libns3-dev)")
-def test_flows_take_as_long_as_in_ns_3():
+def test_flows_take_as_long_as_in_an_ns_3_simulation():
     done = subprocess.run(PROGRAM, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_without_ns_3_the_comparison_is_skipped_with_a_message(tmp_path):
+def test_the_comparison_with_ns_3_is_skipped_with_a_message_if_ns_3_is_not_installed(tmp_path):
     done = subprocess.run(PROGRAM, capture_output=True, text=True, timeout=60, env={"PATH": str(tmp_path)})
     assert done.returncode == 0
     assert "skipped: ns-3 or g++ is not installed" in done.stdout

@@ -29,12 +29,12 @@ def registered() -> dict[str, tuple[str, str]]:
     return {page_of(kind, name): (kind, name) for kind, name in models}
 
 
-def test_every_model_has_its_own_page_and_every_page_a_model():
+def test_every_model_has_its_own_documentation_page_and_every_such_page_has_a_model():
     assert len(registered()) == sum(len(entries(kind)) for kind in CHOICES)
     assert sorted(page.stem for page in MODELS.glob("*.md")) == sorted(registered())
 
 
-def test_the_verification_page_has_the_counts_of_the_page_with_ns2s_traces():
+def test_the_verification_page_states_the_same_counts_as_the_page_about_ns2_traces():
     def counts(page: str) -> list[int]:
         rows = re.findall(r"^\| (?:equal|not modelled)[^|]*\| (\d+) \|$", prose(ROOT / "docs" / page), re.MULTILINE)
         return [int(count) for count in rows]
@@ -46,7 +46,7 @@ def test_the_verification_page_has_the_counts_of_the_page_with_ns2s_traces():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", registered())
-def test_a_models_page_has_its_name_in_the_title_and_the_required_headings_in_order(page: str):
+def test_the_page_of_a_model_has_its_name_in_the_title_and_the_required_headings_in_order(page: str):
     _, name = registered()[page]
     text = prose(MODELS / f"{page}.md")
     assert re.match(rf"# .*\S \(`{name}`\)\n", text), text[:80]
@@ -60,7 +60,7 @@ def test_every_page_of_a_model_shows_a_scenario(name: str):
 
 
 @pytest.mark.parametrize("name", [name for name in registered() if name not in WITHOUT_TABLE])
-def test_the_site_shows_every_parameter_of_a_model_on_its_page(name: str):
+def test_the_documentation_site_shows_every_parameter_of_a_model_on_its_page(name: str):
     kind, own = registered()[name]
     [entry] = [entry for entry in entries(kind) if entry.name == own]
     page = MODELS / f"{name}.md"
@@ -69,14 +69,14 @@ def test_the_site_shows_every_parameter_of_a_model_on_its_page(name: str):
     assert set(rows) >= {parameter.name for parameter in entry.parameters}
 
 
-def test_the_page_of_scenario_files_names_every_key_of_the_schema():
+def test_the_page_about_scenario_files_names_every_key_of_the_schema():
     schema = json.loads(_core.schema())
     # A choice among tables has no keys of its own.
     keys = {key for part in (schema, *schema["$defs"].values()) for key in part.get("properties", {})}
     assert sorted(key for key in keys if f"`{key}`" not in prose(SCENARIOS) and f"[{key}" not in prose(SCENARIOS)) == []
 
 
-def test_the_page_of_scenario_files_states_the_defaults_of_tcp():
+def test_the_page_about_scenario_files_states_the_default_settings_of_tcp():
     [title] = [title for title in headings(prose(SCENARIOS)) if "[tcp.vanilla]" in title]
     listed = table(section(prose(SCENARIOS), title))
     rows = {key: row for row in listed for key in re.findall(r"`([^`]+)`", row[0])}
@@ -89,7 +89,7 @@ def test_the_page_of_scenario_files_states_the_defaults_of_tcp():
 
 
 @pytest.mark.parametrize("name", registered())
-def test_tests_named_on_a_models_page_exist(name: str):
+def test_every_test_named_on_the_page_of_a_model_exists(name: str):
     text = section(prose(MODELS / f"{name}.md"), "Validation")
     for word in re.findall(r"`([^`\s]+)`", text):
         if "/" in word:
@@ -112,7 +112,7 @@ def is_scenario(block: Block) -> bool:
 
 
 @pytest.mark.parametrize("block", [b for page in pages() for b in blocks(page) if is_scenario(b)], ids=str)
-def test_every_complete_scenario_of_a_page_is_without_fault_or_warning(block: Block):
+def test_every_complete_scenario_on_a_page_is_valid_and_gives_no_warning(block: Block):
     reading = Reading.of_core(_core.parse(block.text, str(block)))
     assert [fault.message for fault in reading.faults] == []
     assert reading.warnings == []
@@ -121,7 +121,7 @@ def test_every_complete_scenario_of_a_page_is_without_fault_or_warning(block: Bl
 @pytest.mark.parametrize(
     "block", [b for page in pages() for b in blocks(page) if b.comment.startswith("faulty")], ids=str
 )
-def test_a_faulty_scenario_of_a_page_gives_the_messages_the_page_shows(block: Block):
+def test_the_faulty_scenario_on_a_page_gives_the_messages_that_the_page_shows(block: Block):
     faults = Reading.of_core(_core.parse(block.text, "slips.toml")).faults
     shown = "".join(other.text for other in blocks(block.page) if other.language == "text")
     assert faults
@@ -130,7 +130,7 @@ def test_a_faulty_scenario_of_a_page_gives_the_messages_the_page_shows(block: Bl
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_every_link_of_a_page_leads_somewhere(page: Path):
+def test_every_link_on_a_page_has_a_target_that_exists(page: Path):
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if "://" in target:
             continue
@@ -145,7 +145,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path):
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_pages_contain_no_comments_for_the_site_other_than_names_of_tables(page: Path):
+def test_pages_contain_no_comments_for_the_site_generator_other_than_names_of_tables(page: Path):
     # MyST leaves out lines that begin with a percent sign.
     assert not re.findall(r"^ *%.*", prose(page), re.MULTILINE)
 

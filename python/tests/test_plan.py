@@ -59,7 +59,7 @@ def groups():
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(groups(), st.integers(1, 4))
-def test_the_points_of_a_plan_match_a_naive_model(made, seeds):
+def test_the_points_of_a_sweep_plan_match_a_simple_model(made, seeds):
     crossed, paired = made
     document = {"axes": crossed, "seeds": seeds}
     if paired:
@@ -89,7 +89,7 @@ def test_the_points_of_a_plan_match_a_naive_model(made, seeds):
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 999), st.integers(1, 999), st.integers(2, 9), st.sampled_from(["ns", "us", "ms"]), st.booleans())
-def test_a_range_with_exact_ends_has_exact_values(low, more, count, unit, by_step):
+def test_an_axis_range_with_exact_ends_has_exact_values(low, more, count, unit, by_step):
     scale = {"ns": 10**3, "us": 10**6, "ms": 10**9}[unit]
     high = low + more * (count - 1)
     spread = f'step = "{more}{unit}"' if by_step else f"count = {count}"
@@ -102,7 +102,7 @@ def test_a_range_with_exact_ends_has_exact_values(low, more, count, unit, by_ste
     ]
 
 
-def test_steps_of_a_tenth_give_exact_decimal_values():
+def test_axis_steps_of_a_tenth_give_exact_decimal_values():
     found = plan(f'[axes]\nz = {{ path = "{SD}.z", from = 0.1, to = 1.0, step = 0.1 }}')
     assert [point.values["z"] for point in found.points] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
 
@@ -118,7 +118,7 @@ def test_logarithmic_axis_values_have_equal_ratios_and_whole_numbers_stay_whole(
     assert (second.unit, first.unit) == ("s", "cells")
 
 
-def test_columns_contain_labels_words_and_units():
+def test_the_columns_for_labels_of_a_plan_contain_words_and_units():
     found = plan(
         '[axes]\n"switch.tie_order" = ["random", "fixed"]\n"topology.n_source.link_rate" = ["155.52Mbps", "1Gbps"]\n'
         'policy = { path = "port.bottleneck.policy", values = { td = { tail_drop = {} }, ppd = { ppd = {} } } }\n'
@@ -136,7 +136,7 @@ def test_columns_contain_labels_words_and_units():
 
 
 @pytest.mark.parametrize("method", ["sobol", "latin_hypercube"])
-def test_a_random_sample_of_points_is_reproducible_and_covers_its_ranges(method):
+def test_a_random_sample_of_plan_points_is_reproducible_and_covers_its_ranges(method):
     text = f"""
     [axes]
     buffer = {{ path = "port.bottleneck.buffer", values = [1000, 2000] }}
@@ -164,7 +164,7 @@ def test_a_random_sample_of_points_is_reproducible_and_covers_its_ranges(method)
 
 
 @pytest.mark.slow
-def test_ten_million_points_are_not_built():
+def test_a_plan_with_ten_million_points_is_not_expanded_in_memory():
     text = (
         '[axes]\nb = { path = "port.bottleneck.buffer", from = 1001, to = 11000, step = 1 }\n'
         f'z = {{ path = "{SD}.z", from = 0.001, to = 1.0, step = 0.001 }}\n[seeds]\ncount = 10'
@@ -320,12 +320,12 @@ PHASE = '"tcp.vanilla.tick_phase" = ["common", "random"]'
         ),
     ],
 )
-def test_an_axis_that_fits_no_point_is_refused_with_its_line(text, line, key):
+def test_an_axis_that_is_valid_at_no_point_is_refused_with_its_line(text, line, key):
     [message] = refused(text)
     assert message == f"plan.toml:{line}: {key} changes nothing: no point has tcp.vanilla; they have tcp.reno, tcp.sack"
 
 
-def test_an_axis_that_fits_one_point_is_accepted():
+def test_an_axis_that_is_valid_at_one_point_only_is_accepted():
     """An axis is paired with the TCP. The point with Reno ignores the axis, and the point with vanilla uses it."""
     some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
     own = {"rules": "paper", "receive_window": "65535B"}
@@ -334,7 +334,7 @@ def test_an_axis_that_fits_one_point_is_accepted():
     assert some.uses["tcp.vanilla.tick_phase"].at == (("vanilla",),)
 
 
-def test_all_faults_are_reported_together_with_lines_of_the_file():
+def test_all_faults_of_a_plan_are_reported_together_with_their_lines():
     found = refused('[axes]\nduration = []\n"prt.x" = [1]\n[seedz]\n', base="")
     assert len(found) == 4
     assert (
@@ -343,7 +343,7 @@ def test_all_faults_are_reported_together_with_lines_of_the_file():
     )
 
 
-def test_a_plan_with_too_many_runs_is_counted_and_refused():
+def test_a_plan_with_too_many_runs_is_refused_and_the_message_states_their_number():
     text = "[axes]\n" + "\n".join(
         f'a{i} = {{ path = "{path}", from = 1, to = 10000, step = 1 }}'
         for i, path in enumerate(["port.bottleneck.buffer", "topology.n_source.sources", f"{SD}.z"])
@@ -357,7 +357,7 @@ def test_a_plan_with_too_many_runs_is_counted_and_refused():
     assert MAX_RUNS == 10**8
 
 
-def test_a_fault_of_the_scenario_is_reported_with_its_own_line(tmp_path):
+def test_a_fault_of_the_base_scenario_of_a_plan_is_reported_with_its_own_line(tmp_path):
     (tmp_path / "base.toml").write_text('duration = "1s"\n[topology.n_source]\nsources = 0\nlink_delay = "5us"\n')
     (tmp_path / "plan.toml").write_text('scenario = "base.toml"\nseeds = 2\n')
     with pytest.raises(ct.PlanError) as refusal:
@@ -377,7 +377,7 @@ def test_a_fault_of_the_scenario_is_reported_with_its_own_line(tmp_path):
         Plan.load(tmp_path / "nothing.toml")
 
 
-def test_a_fault_of_the_base_that_an_axis_fixes_is_ignored(tmp_path):
+def test_a_fault_of_the_base_scenario_is_ignored_if_an_axis_replaces_the_faulty_setting(tmp_path):
     (tmp_path / "base.toml").write_text(
         'duration = "1s"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n'
         "[port.bottleneck]\nbuffer = 100\npolicy = { epd = { threshold = 500 } }\n"
@@ -386,7 +386,7 @@ def test_a_fault_of_the_base_that_an_axis_fixes_is_ignored(tmp_path):
     assert len(Plan.load(tmp_path / "plan.toml").points) == 2
 
 
-def test_scenario_classes_can_be_axis_values_like_their_tables():
+def test_scenario_classes_can_be_axis_values_in_the_same_way_as_tables():
     lan = ct.load(ROOT / "scenarios/lan-epd.toml")
     found = Plan.of(
         lan,
@@ -405,7 +405,7 @@ def test_scenario_classes_can_be_axis_values_like_their_tables():
     assert list(point.scenario["port"]["bottleneck"]["policy"]) == ["fba"]
 
 
-def test_equal_scenarios_have_the_same_key_however_they_are_written_and_others_differ():
+def test_equal_scenarios_have_the_same_key_in_whatever_form_they_are_written_and_others_differ():
     lan = ct.load(ROOT / "scenarios/lan-epd.toml")
     table = lan.to_dict()
     same = canonical(table)
@@ -417,7 +417,7 @@ def test_equal_scenarios_have_the_same_key_however_they_are_written_and_others_d
     assert len(keys | {run_key(same, 1, version="0.0.1")}) == 4
 
 
-def test_every_key_of_every_shipped_scenario_is_found_by_its_path():
+def test_every_key_of_every_shipped_scenario_can_be_an_axis_path():
     def paths(value, path):
         if isinstance(value, dict):
             for key, one in value.items():
@@ -494,7 +494,7 @@ BUFFER = 'path = "port.bottleneck.buffer"'
         (f'scenario = "{"a" * 10**5}"', 3, "is not a file in the plan's folder, and no shipped scenario"),
     ],
 )
-def test_absurd_numbers_are_refused_with_their_line(text, line, words):
+def test_absurdly_large_numbers_in_a_plan_are_refused_with_their_line(text, line, words):
     # Regression: Python has no float with 400 digits, so these were internal errors.
     [message] = refused(f"\n{text}", base="\n") if text.startswith("scenario") else refused(text)
     assert message.startswith(f"plan.toml:{line}: ")
@@ -502,13 +502,13 @@ def test_absurd_numbers_are_refused_with_their_line(text, line, words):
     assert len(message) < 500
 
 
-def test_absurd_numbers_from_python_are_refused_with_their_key():
+def test_absurdly_large_numbers_in_a_plan_made_in_python_are_refused_with_their_key():
     for over in ({"port.bottleneck.buffer": [10**400]}, {"z": {"path": f"{SD}.z", "values": [10**5000]}}):
         with pytest.raises(ct.PlanError, match=r"axes\..* is too large for any setting"):
             Plan.of("lan-selective-drop", {"axes": over})
 
 
-def test_a_range_up_to_the_largest_floating_point_number_is_computed():
+def test_an_axis_range_up_to_the_largest_floating_point_number_is_computed():
     z = f'[axes]\nz = {{ path = "{SD}.z", from = 1e10, to = 1e308, count = 4, scale = "log" }}'
     assert [point.values["z"] for point in plan(z).points] == pytest.approx(
         [1e10, 2.15443e109, 4.64159e208, 1e308], rel=1e-5
@@ -533,7 +533,7 @@ def test_an_axis_path_beyond_the_end_of_a_list_is_refused():
             Plan.of(star, {"axes": {f"{links}.{place}.delay": ["1us", "2us"]}})
 
 
-def test_far_too_large_plans_are_refused_at_once():
+def test_a_plan_that_is_far_too_large_is_refused_at_once():
     # Regression: comparing every axis and every fault with every other took minutes.
     begun = time.process_time()
     pairs = "\n".join(f"a{i} = {{ {BUFFER}, values = [1, 2] }}" for i in range(1000))

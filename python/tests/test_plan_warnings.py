@@ -30,7 +30,7 @@ duration = ["500ms"]
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("empty_figures")
-def test_an_axis_without_effect_is_reported_in_dry_run_summary_and_report(celltrain, tmp_path):
+def test_an_axis_without_effect_is_reported_in_the_dry_run_the_summary_and_the_report(celltrain, tmp_path):
     """EPD with a threshold of 800 cells never queues more than 1000, so a buffer of 5000 gives identical runs."""
     plan, store = planned(tmp_path, IDLE), tmp_path / "store"
     foretold = celltrain("sweep", plan, "--dry-run")
@@ -54,12 +54,12 @@ def test_an_axis_without_effect_is_reported_in_dry_run_summary_and_report(celltr
     assert celltrain("report", store, "--json").json["warnings"] == list(ct.report(store).warnings)
 
 
-def test_a_sweep_in_python_gives_its_warnings_at_the_end(tmp_path):
+def test_a_sweep_in_python_gives_its_warnings_when_it_ends(tmp_path):
     with pytest.warns(ct.CelltrainWarning, match="buffer changes nothing"):
         ct.sweep(Plan.load(planned(tmp_path, IDLE)))
 
 
-def test_a_threshold_that_scales_with_its_buffer_gets_no_warning(tmp_path):
+def test_a_threshold_given_as_a_share_of_the_buffer_gets_no_warning(tmp_path):
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
@@ -67,7 +67,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
     assert plan_warnings.of_plan(Plan.load(planned(tmp_path, text))) == []
 
 
-def test_fractions_and_times_are_not_thresholds_in_cells(tmp_path):
+def test_fractions_and_times_do_not_count_as_thresholds_in_cells(tmp_path):
     """Selective Drop's threshold is a fraction of the buffer, and scales with it."""
     text = """[axes]
 policy = { path = "port.bottleneck.policy", values = { sd = { selective_drop = {} }, tail = { tail_drop = {} } } }
@@ -76,7 +76,7 @@ buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
     assert plan_warnings.of_plan(Plan.load(planned(tmp_path, text))) == []
 
 
-def test_a_threshold_above_the_buffer_of_some_points_is_refused_with_the_point(celltrain, tmp_path):
+def test_if_a_threshold_exceeds_the_buffer_at_some_points_the_message_names_a_point(celltrain, tmp_path):
     answer = celltrain("sweep", planned(tmp_path, '[axes]\n"port.bottleneck.buffer" = [500, 1000]\n'), "--dry-run")
     assert answer.code == 2
     assert f"{NAME}:4: port.bottleneck.policy.epd.threshold = 800 is above the buffer of 500 cells" in answer.err
@@ -84,7 +84,7 @@ def test_a_threshold_above_the_buffer_of_some_points_is_refused_with_the_point(c
 
 
 @pytest.mark.slow
-def test_a_mean_over_different_networks_gives_a_warning(celltrain, tmp_path):
+def test_averaging_a_measure_over_different_networks_gives_a_warning(celltrain, tmp_path):
     """If only the network varies, no mean is taken across networks, and no warning is given."""
     sources = '"topology.n_source.sources" = [3, 5]\n'
     answer = celltrain(
@@ -102,7 +102,7 @@ def test_a_mean_over_different_networks_gives_a_warning(celltrain, tmp_path):
     assert plan_warnings.of_plan(alone) == []
 
 
-def test_paired_settings_are_one_axis(celltrain, tmp_path):
+def test_settings_that_a_plan_pairs_form_one_axis(celltrain, tmp_path):
     """Changing only the buffer would have no effect, but changing the buffer and the threshold together does."""
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
@@ -113,7 +113,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
     assert "changes nothing" not in answer.err
 
 
-def test_settings_are_paired_among_points_that_are_equal_otherwise():
+def test_settings_count_as_paired_if_they_change_together_among_points_that_are_equal_otherwise():
     rng = np.random.default_rng(20)
     keys, prints = rng.integers(0, 5, 40), np.zeros(40, np.int64)
     assert plan_warnings.equal_pairs(keys, keys * 7) == 40 - len(np.unique(keys))
@@ -148,7 +148,7 @@ def test_paired_settings_are_crossed_with_policies(tmp_path):
     assert [point.values["threshold"] for point in plan.points] == [800.0, 4800.0] * 3
 
 
-def test_policies_can_be_paired_while_their_settings_are_crossed(celltrain, tmp_path):
+def test_policies_can_be_paired_with_each_other_while_their_settings_are_crossed(celltrain, tmp_path):
     """The order of the axes does not matter; a setting of another policy creates no additional run."""
     text = """[axes]
 z = { path = "port.bottleneck.policy.selective_drop.z", values = [0.5, 0.8] }
@@ -171,7 +171,7 @@ duration = ["100ms", "200ms"]
     assert configuration["port"]["bottleneck"]["policy"] == {"epd": {"threshold": 800}}
 
 
-def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(tmp_path):
+def test_an_axis_for_a_policy_that_the_scenario_does_not_use_is_refused(tmp_path):
     """No setting selects Selective Drop, so a setting of its z is probably a mistake."""
     with pytest.raises(ct.PlanError, match=r"names 2 \(epd, selective_drop\); it must be one"):
         Plan.load(planned(tmp_path, '[axes]\n"port.bottleneck.policy.selective_drop.z" = [0.5, 0.8]\n'))
@@ -179,7 +179,7 @@ def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_every_command_prints_the_warnings_of_the_check(celltrain, tmp_path):
+def test_every_command_that_reads_a_plan_prints_the_warnings_of_the_check(celltrain, tmp_path):
     """A constant that no formula uses is reported once for all points, seeds and scenarios."""
     told = "not used by any formula; leave it out, or check the spelling"
     file, store = tmp_path / "fs.toml", tmp_path / "store"
@@ -200,7 +200,7 @@ def test_every_command_prints_the_warnings_of_the_check(celltrain, tmp_path):
         assert sum(told in one for one in celltrain(*command, "--json").json["warnings"]) == 1
 
 
-def test_a_warning_names_its_first_point_and_at_most_five_warnings_are_shown():
+def test_a_warning_names_the_first_point_concerned_and_at_most_five_warnings_are_shown():
     over = {
         "port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "epd": {"epd": {"threshold": 0}}}},
         "duration": ["10ms", "20ms"],
@@ -225,9 +225,7 @@ def test_points_whose_seeds_differ_little_are_reported_after_a_sweep_and_in_the_
     text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
     plan, store = planned(tmp_path, text), tmp_path / "store"
     plan.write_text(plan.read_text().replace("seeds = 2", "seeds = 5"))
-    told = (
-        "5 seeds hardly change 1 of 2 points, such as tcp.vanilla.tick_phase = common: the interval says nothing about"
-    )
+    told = "5 seeds hardly change 1 of 2 points, such as tcp.vanilla.tick_phase = common: the interval does not cover"
     assert celltrain("sweep", plan, "--store", store).err.count(told) == 1
     assert celltrain("report", store).err.count(told) == 1
 

@@ -14,7 +14,7 @@ from project_copy import COPY, FAULTS, build
 import faults
 
 
-def test_the_campaign_finds_faults_planted_in_twelve_places_and_every_law_finds_one():
+def test_the_campaign_finds_faults_planted_in_twelve_places_and_every_law_of_the_engine_finds_one():
     rows = faults.read(faults.FAULTS)
     core = ROOT / faults.CORE
     faults.plant({path.relative_to(ROOT).as_posix(): path.read_text() for path in core.rglob("*.rs")}, rows)
@@ -26,7 +26,7 @@ def test_the_campaign_finds_faults_planted_in_twelve_places_and_every_law_finds_
 
 
 @pytest.mark.nightly
-def test_every_planted_fault_is_found_by_its_test():
+def test_every_fault_planted_in_the_source_is_found_by_the_test_listed_for_it():
     program = build().by_name["celltrain-core", "celltrain_core"]
     tests = sorted({row["found_by"] for row in FAULTS})
     with ThreadPoolExecutor(2) as pool:

@@ -33,7 +33,7 @@ def closed():
 @pytest.mark.parametrize(
     "name, unit, lines", [("queue", "cells", 2), ("occupancy", "cells", 3), ("cwnd", "segments", 3)]
 )
-def test_a_plot_has_units_on_its_axes_and_a_line_for_each_series(result, name, unit, lines):
+def test_the_plot_of_a_run_has_units_on_its_axes_and_a_line_for_each_series(result, name, unit, lines):
     axes = getattr(result.plot, name)()
     assert axes.get_xlabel() == "time (s)"
     assert unit in axes.get_ylabel()
@@ -49,14 +49,14 @@ def controlled():
     return ct.run(scenario, trace=["queue", "acr", "edge"], step="1ms")
 
 
-def test_the_rates_of_abr_connections_are_drawn_in_mbps(controlled):
+def test_the_rates_of_abr_connections_are_plotted_in_mbit_s(controlled):
     axes = controlled.plot.acr()
     assert axes.get_ylabel() == "ACR (Mb/s)"
     assert [line.get_label() for line in axes.get_lines()] == [f"tcp{i}" for i in range(1, 6)]
     assert axes.get_ylim()[1] >= 155
 
 
-def test_packets_at_an_edge_device_are_drawn_with_dots_in_phase_1(controlled):
+def test_plotted_packets_at_an_edge_device_have_dots_in_phase_1_of_adaptive_discard(controlled):
     axes = controlled.plot.edge()
     assert "packets" in axes.get_ylabel()
     lines, dots, [key] = axes.get_lines()[:5], axes.get_lines()[5:10], axes.get_lines()[10:]
@@ -69,13 +69,13 @@ def test_packets_at_an_edge_device_are_drawn_with_dots_in_phase_1(controlled):
 
 
 @pytest.mark.slow
-def test_the_series_and_the_table_of_rate_control_are_written(controlled, tmp_path):
+def test_series_and_the_table_of_a_rate_controlled_run_are_written_to_files(controlled, tmp_path):
     names = {file.name for file in [*controlled.write(tmp_path), controlled.plot.write(tmp_path / "all.svg")]}
     assert {"all.svg", "acr.csv", "edge.parquet", "abr.csv", "abr.parquet"} <= names
     assert (tmp_path / "abr.csv").read_text().count("\n") == 11
 
 
-def test_a_plot_can_use_existing_axes(result):
+def test_a_plot_can_be_drawn_into_existing_matplotlib_axes(result):
     from matplotlib.figure import Figure
 
     mine = Figure().add_subplot()
@@ -83,18 +83,18 @@ def test_a_plot_can_use_existing_axes(result):
     assert len(mine.get_lines()) == 6
 
 
-def test_the_size_of_the_buffer_is_visible_in_the_plot(result):
+def test_a_plot_of_a_queue_shows_the_size_of_the_buffer(result):
     axes = result.plot.queue()
     assert axes.get_ylim()[1] >= 100
 
 
-def test_a_plot_of_an_untraced_series_explains_how_to_trace_it():
+def test_a_plot_of_a_series_that_was_not_recorded_explains_how_to_record_the_series():
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1ms")
     with pytest.raises(ct.NotTracedError, match=r'trace=\["queue"\]'):
         ct.run(lan).plot.queue()
 
 
-def test_without_matplotlib_the_error_names_the_extra(result, monkeypatch):
+def test_if_matplotlib_is_missing_the_error_names_the_extra_to_install(result, monkeypatch):
     real = builtins.__import__
 
     def without(name, *args, **kwargs):
@@ -111,7 +111,7 @@ def test_without_matplotlib_the_error_names_the_extra(result, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_the_same_run_draws_the_same_files(result, tmp_path):
+def test_plotting_the_same_run_again_gives_identical_files(result, tmp_path):
     for kind in ("png", "svg"):
         one, other = (result.plot.write(tmp_path / f"{name}.{kind}") for name in ("a", "b"))
         assert one.read_bytes() == other.read_bytes()
@@ -124,7 +124,7 @@ def shared():
     return ct.run(scenario, trace=["memory"], step="100us")
 
 
-def test_the_plot_of_a_memory_stacks_its_queues_and_shows_the_threshold(shared):
+def test_the_plot_of_a_shared_memory_stacks_its_queues_and_shows_the_threshold(shared):
     from matplotlib.collections import PolyCollection
 
     axes = shared.plot.memory()
@@ -145,7 +145,7 @@ def test_the_plot_of_a_memory_stacks_its_queues_and_shows_the_threshold(shared):
     assert (line.get_ydata() == thresholds[:, 0]).all()
 
 
-def test_a_memory_to_plot_is_chosen_by_name_and_its_series_are_written(shared, tmp_path):
+def test_the_shared_memory_to_plot_is_chosen_by_name_and_its_series_are_written(shared, tmp_path):
     assert shared.plot.memory("sw").get_title().startswith("Memory of sw\n")
     with pytest.raises(ct.InputError, match="is not a memory of this network"):
         shared.plot.memory("other")
@@ -173,7 +173,7 @@ def test_a_memory_with_ingress_and_egress_limits_is_drawn_by_queue_or_by_priorit
     assert sum("->sw" in label for label in labels["ingress"]) >= 2
 
 
-def test_an_axis_of_windows_may_become_logarithmic_with_powers_of_two_as_plain_numbers(result, tmp_path):
+def test_an_axis_of_window_sizes_may_be_logarithmic_and_labels_powers_of_two_as_plain_numbers(result, tmp_path):
     """By `log`, or by the caller on axes that began at zero."""
     axes = result.plot.cwnd(log=True)
     axes.figure.draw_without_rendering()
@@ -195,7 +195,7 @@ def size(picture):
 @pytest.mark.parametrize(
     ("width", "inches"), [("page", 7.2), ("column", 3.5), ("5in", 5.0), ("8.5cm", 3.3465), ("120 mm", 4.7244)]
 )
-def test_the_figures_of_a_run_and_of_a_comparison_have_the_width_that_is_given_at_300_dots_per_inch(
+def test_figures_of_a_run_and_of_a_comparison_have_the_requested_width_at_300_dots_per_inch(
     celltrain, tmp_path, width, inches
 ):
     picture = tmp_path / "a.png"
@@ -223,7 +223,7 @@ def test_the_legend_of_a_narrow_figure_does_not_cover_its_axis(result, tmp_path)
 
 
 @pytest.mark.parametrize("width", ["poster", "8.5", "cm", "8.5 km", "1in", "99in", "-5in", "1e1in"])
-def test_widths_of_figures_out_of_range_are_refused_before_the_run(celltrain, width):
+def test_figure_widths_out_of_range_are_refused_before_the_run(celltrain, width):
     told = celltrain("run", "lan-epd", "--plot", "a.svg", f"--width={width}")
     assert told.code == 2
     assert "is not a figure width; choose column, page, or a length from 2in to 40in, such as 8.5cm" in told.err

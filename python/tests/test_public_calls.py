@@ -284,7 +284,7 @@ def wrong(name: str, argument: str) -> Iterator[tuple[str, Any]]:
     return ((label, known[label]) for label in chosen)
 
 
-def test_every_public_function_is_called_with_wrong_arguments(lan, store):
+def test_the_table_of_wrong_calls_covers_every_public_function(lan, store):
     assert set(NAMES) == set(calls(lan, store))
     called = {name.partition(".")[0] for name in NAMES}
     models = set(celltrain.models.__all__)
@@ -369,7 +369,7 @@ NAMES = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NAMES)
-def test_wrong_arguments_raise_exceptions_of_the_package(name, lan, store):
+def test_calls_with_wrong_arguments_raise_exceptions_of_the_package(name, lan, store):
     for extra in ("matplotlib", "networkx", "jinja2"):
         pytest.importorskip(extra)
     if "tune" in name.lower():
@@ -443,7 +443,7 @@ def models() -> list[type[Any]]:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
-def test_settings_of_a_wrong_type_are_refused_with_a_message_of_the_package(model):
+def test_settings_of_a_wrong_type_are_refused_with_an_error_of_the_package(model):
     for field, (label, value) in itertools.product(model.model_fields, VALUES.items()):
         try:
             model(**{field: value})
@@ -458,7 +458,7 @@ def test_settings_of_a_wrong_type_are_refused_with_a_message_of_the_package(mode
                 assert str(error)
 
 
-def test_a_wrong_type_is_refused_with_the_valid_type():
+def test_a_message_about_a_wrong_type_names_the_valid_type():
     with pytest.raises(ct.ScenarioError) as refused:
         ct.run(b"x", seed="one", trace=[1], progress=5)
     assert str(refused.value).splitlines() == [
@@ -469,14 +469,14 @@ def test_a_wrong_type_is_refused_with_the_valid_type():
     ]
 
 
-def test_python_refuses_wrong_numbers_of_arguments_and_unknown_options():
+def test_python_itself_refuses_wrong_numbers_of_arguments_and_unknown_options():
     with pytest.raises(TypeError, match="unexpected keyword argument 'sed'"):
         ct.run("small.toml", sed=1)
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         ct.load()
 
 
-def test_write_errors_are_oserrors_with_a_message_of_the_package(lan):
+def test_write_errors_are_instances_of_oserror_with_a_message_of_celltrain(lan):
     Path("taken").write_text("")
     for write in (
         lambda: ct.save(lan, "folder"),
@@ -489,7 +489,7 @@ def test_write_errors_are_oserrors_with_a_message_of_the_package(lan):
         assert isinstance(refused.value, OSError)
 
 
-def test_a_lone_surrogate_in_a_text_is_refused_before_writing(lan):
+def test_text_with_a_lone_surrogate_is_refused_before_anything_is_written(lan):
     lan = lan.replace(tcp=ct.Tahoe())
     broken = lan.replace(name="\ud800")
     policies = {"p": {"path": "tcp", "values": {"\ud800": {"vanilla": {}}}}}
@@ -509,7 +509,7 @@ def test_a_lone_surrogate_in_a_text_is_refused_before_writing(lan):
     assert not Path("broken.toml").exists()
 
 
-def test_a_lone_surrogate_in_a_graph_is_an_input_error():
+def test_a_lone_surrogate_in_the_names_of_a_graph_is_an_input_error():
     pytest.importorskip("networkx")
     edge = {"source": "\ud800", "target": "b", "delay": "1ms"}
     Path("net.json").write_text(json.dumps({"nodes": [{"id": "\ud800"}, {"id": "b"}], "links": [edge]}))
@@ -517,7 +517,7 @@ def test_a_lone_surrogate_in_a_graph_is_an_input_error():
         ct.import_graph("net.json", flows=1)
 
 
-def test_an_invalid_unchecked_copy_is_refused_with_a_message_of_the_package(lan):
+def test_an_invalid_scenario_copy_made_without_checks_is_refused_with_an_error_of_celltrain(lan):
     for change in ({"duration": object()}, {"topology": "none"}):
         copy = lan.model_copy(update=change)
         for call in (
@@ -530,7 +530,7 @@ def test_an_invalid_unchecked_copy_is_refused_with_a_message_of_the_package(lan)
         assert ct.check(copy)
 
 
-def test_numbers_of_numpy_are_accepted_as_arguments(lan):
+def test_arguments_of_public_functions_may_be_numpy_numbers(lan):
     np = pytest.importorskip("numpy")
     store = ct.sweep(lan, over={"port.bottleneck.buffer": np.array([50, 60])}, seeds=np.int64(2), jobs=np.int32(1))
     assert len(store.wide()) == 4
@@ -572,7 +572,7 @@ def test_any_path_like_object_is_accepted_as_a_path(lan):
         ct.report(BytesPath("nowhere"))
 
 
-def test_answers_cannot_be_constructed_directly(store):
+def test_users_cannot_construct_answer_objects_directly(store):
     for kind in (ct.Compared, ct.Report, ct.Tuned):
         for given in ((), (5,), ({}, []), (Path("st"), {})):
             with pytest.raises(
@@ -582,12 +582,12 @@ def test_answers_cannot_be_constructed_directly(store):
     assert pickle.loads(pickle.dumps(store)).wide() == store.wide()
 
 
-def test_a_measure_named_twice_appears_once(store):
+def test_a_measure_that_is_requested_twice_appears_once(store):
     for method in (store.table, store.wide, store.summary):
         assert method(["efficiency", "efficiency"]) == method(["efficiency"])
 
 
-def test_a_read_only_store_refuses_writes(store):
+def test_a_store_opened_read_only_refuses_writes(store):
     for call in (store.drop_failed, lambda: store.database):
         with pytest.raises(ct.StoreError, match="is open for reading"):
             call()
@@ -607,7 +607,7 @@ def test_a_cancellation_handle_cannot_be_pickled():
 
 
 @pytest.mark.slow
-def test_values_in_messages_are_short_and_name_their_option(lan):
+def test_values_quoted_in_error_messages_are_short_and_the_message_names_their_option(lan):
     long = "a" * 10**6
     for call, key in (
         (lambda: ct.study("tagging", tables=[long]), ""),
@@ -624,17 +624,17 @@ def test_values_in_messages_are_short_and_name_their_option(lan):
     assert isinstance(pickle.loads(pickle.dumps(ct.PaperError("no table"))), ct.PaperError)
 
 
-def test_every_public_class_has_a_repr():
+def test_every_public_class_has_a_readable_repr():
     classes = [one for name in ct.__all__ if inspect.isclass(one := getattr(ct, name))]
     assert len(classes) > 90
     assert not [one for one in classes if one.__repr__ is object.__repr__]
 
 
-def test_printing_a_table_names_its_class():
+def test_the_printed_form_of_a_result_table_names_its_class():
     assert str(ct.TailDrop()) == repr(ct.TailDrop()) == "TailDrop()"
 
 
-def test_plots_and_reasons_have_a_repr(lan):
+def test_plots_and_reasons_have_a_readable_repr(lan):
     assert repr(ct.run(lan, trace=["queue"], step="1ms").plot) == "<plots of a run: queue()>"
     assert "<plots of a run: none" in repr(ct.run(lan).plot)
     reasons = ct.why("lan-epd", flow="tcp4", at="2.2s", seed=18)
@@ -642,7 +642,7 @@ def test_plots_and_reasons_have_a_repr(lan):
     assert repr(ct.Capture("a.pcapng")) == "Capture('a.pcapng', kind='ip')"
 
 
-def test_completion_lists_functions_and_results_and_submodules_list_the_tables_of_a_scenario():
+def test_python_completion_lists_functions_and_results_and_submodules_list_scenario_classes():
     assert len(dir(ct)) <= 53
     assert {"run", "compare", "scenarios", "tcp", "abr", "policies", "topologies", "models", "errors"} <= {*dir(ct)}
     listed = {name for module in (ct.policies, ct.tcp, ct.abr, ct.topologies) for name in module.__all__}
@@ -664,7 +664,7 @@ def test_modules_of_earlier_versions_still_work_and_warn_once(module, name):
 @pytest.mark.parametrize(
     "kind", [ct.Compared, ct.Report, ct.RunResult, ct.Store, ct.Tuned, celltrain.papers.Reproduction]
 )
-def test_answers_are_frozen_dataclasses_for_notebooks_and_for_pandas(kind):
+def test_answers_are_frozen_dataclasses_that_notebooks_and_pandas_can_show(kind):
     assert dataclasses.is_dataclass(kind)
     assert kind.__dataclass_params__.frozen
     assert all(callable(getattr(kind, name)) for name in ("_repr_html_", "to_dict", "to_pandas"))

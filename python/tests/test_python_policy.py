@@ -86,11 +86,11 @@ def test_a_policy_class_gives_the_run_of_the_equivalent_formula_on_both_engines(
     "policy, words",
     [
         (Raises(), ["Raises.admit(view, ", " for tcp", " at sw1->sw2, 0.0", "ZeroDivisionError: division by zero"]),
-        (ReturnsNone(), ["ReturnsNone.admit(view, ", "it returned NoneType, but must return True or False"]),
+        (ReturnsNone(), ["ReturnsNone.admit(view, ", "admit returned NoneType, but must return True or False"]),
     ],
 )
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_policy_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy, words, engine):
+def test_a_policy_class_that_raises_an_exception_ends_its_run_with_the_call_and_the_traceback(policy, words, engine):
     with pytest.raises(ct.ScenarioError) as raised:
         ct.run(lan(policy), engine=engine)
     [fault] = raised.value.faults
@@ -106,7 +106,7 @@ def test_a_policy_class_that_raises_ends_its_run_with_the_call_and_the_traceback
     ct.run(lan(Fba()))
 
 
-def test_an_exception_in_a_policy_class_names_the_scenario_file(tmp_path, celltrain):
+def test_the_message_about_an_exception_in_a_policy_class_names_the_scenario_file(tmp_path, celltrain):
     path = tmp_path / "mine.toml"
     path.write_text(f'{WITHOUT_POLICY}policy.python.class = "{__name__}:Raises"\n')
     told = celltrain("run", path)
@@ -115,7 +115,7 @@ def test_an_exception_in_a_policy_class_names_the_scenario_file(tmp_path, celltr
     assert "mine.toml: " in line and " at sw1->sw2, " in line
 
 
-def test_settings_of_a_policy_class_can_be_axes_and_an_exception_fails_only_one_row(tmp_path):
+def test_settings_of_a_policy_class_can_be_axes_and_an_exception_fails_only_one_row_of_the_sweep(tmp_path):
     class Some(ct.PythonPolicy):
         z = 1.0
 
@@ -129,7 +129,7 @@ def test_settings_of_a_policy_class_can_be_axes_and_an_exception_fails_only_one_
 
 
 @pytest.mark.filterwarnings("ignore:.*are the same runs")
-def test_a_policy_object_is_accepted_wherever_a_policy_name_is(tmp_path):
+def test_python_functions_accept_a_policy_object_wherever_they_accept_a_policy_name(tmp_path):
     compared = ct.compare(lan(FBA), vary={"port.bottleneck.policy": [FBA, Fba(), Fba(z=0.5)]}, seeds=2)
     assert (compared.fingerprints[0] == compared.fingerprints[1]).all()
     assert (compared.fingerprints[0] != compared.fingerprints[2]).any()
@@ -138,7 +138,7 @@ def test_a_policy_object_is_accepted_wherever_a_policy_name_is(tmp_path):
     assert ct.run(again).fingerprint == ct.run(lan(Fba(z=0.5))).fingerprint
 
 
-def test_vetting_finds_a_class_that_answers_differently_each_time():
+def test_vetting_finds_a_policy_class_whose_answers_are_not_repeatable():
     answer = ct.vet(Moody(), scenarios=["lan-5"], beside=[], seeds=1)
     assert answer["policy"] == "Moody"
     bad = {check["check"] for check in answer["conformance"] if not check["holds"]}
@@ -147,7 +147,7 @@ def test_vetting_finds_a_class_that_answers_differently_each_time():
         ct.vet(Raises(), scenarios=["lan-5"], beside=[], seeds=1)
 
 
-def test_faults_of_a_policy_class_are_reported():
+def test_faults_in_the_definition_of_a_policy_class_are_reported():
     class Empty(ct.PythonPolicy):
         pass
 
@@ -190,7 +190,7 @@ class Nonsense(Fba):
     when_full = "lose_all"
 
 
-def test_an_invalid_action_at_a_full_buffer_is_refused():
+def test_a_policy_class_with_an_invalid_action_at_a_full_buffer_is_refused():
     with pytest.raises(
         ct.ScenarioError, match=r"when_full = 'lose_cel' is not an action for a full buffer; did you mean lose_cell"
     ):
@@ -209,7 +209,7 @@ def test_an_invalid_action_at_a_full_buffer_is_refused():
 
 
 @pytest.mark.slow
-def test_a_policy_module_is_imported_only_if_the_user_names_it(tmp_path):
+def test_a_python_policy_module_is_imported_only_if_the_user_names_it(tmp_path):
     (tmp_path / "elsewhere_mine.py").write_text(
         textwrap.dedent("""
             import celltrain as ct
@@ -245,7 +245,7 @@ def test_a_policy_module_is_imported_only_if_the_user_names_it(tmp_path):
     assert "which this Python cannot import" in missing.stdout + missing.stderr
 
 
-def test_a_worker_process_imports_the_policy_modules_of_its_task(monkeypatch):
+def test_a_worker_process_imports_the_policy_modules_that_its_task_names(monkeypatch):
     from celltrain.ensemble.plan import canonical
     from celltrain.model.python_policy import modules_of
     from celltrain.running import Chunk
@@ -256,7 +256,7 @@ def test_a_worker_process_imports_the_policy_modules_of_its_task(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_numba_function_gives_the_run_of_the_equivalent_formula(engine):
+def test_a_policy_compiled_by_numba_gives_the_run_of_the_equivalent_formula(engine):
     pytest.importorskip("numba")
 
     @ct.compiled
@@ -270,7 +270,7 @@ def test_a_numba_function_gives_the_run_of_the_equivalent_formula(engine):
     assert ct.run(lan(Fast()), seed=3, engine=engine).fingerprint == ct.run(lan(FBA), seed=3).fingerprint
 
 
-def test_a_policy_function_that_numba_refuses_gives_the_message_of_numba():
+def test_if_numba_cannot_compile_a_policy_its_message_is_shown():
     pytest.importorskip("numba")
 
     def mine(X, K, Y, N, V, C, now, tagged, draw):
@@ -282,7 +282,7 @@ def test_a_policy_function_that_numba_refuses_gives_the_message_of_numba():
     assert " at 0x" not in raised.value.faults[0].message
 
 
-def test_a_compiled_policy_class_refuses_settings():
+def test_a_compiled_policy_class_cannot_have_settings():
     pytest.importorskip("numba")
 
     @ct.compiled

@@ -32,7 +32,7 @@ def labels(axes) -> list[str]:
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
-def test_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy, engine: str, tmp_path: Path) -> None:
+def test_recorded_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy, engine: str, tmp_path: Path) -> None:
     kept = ct.Events(folder=tmp_path, kinds=["cells"], ports="sw1->sw2")
     result = ct.run(scenario(policy), trace="queue", step="100us", engine=engine)
     events = ct.run(scenario(policy), events=kept).events["cells"].to_pydict()
@@ -53,7 +53,7 @@ def test_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy, engine: 
     assert max(queue["queue_cells_largest"]) == largest
 
 
-def test_a_port_whose_queue_stays_empty_has_a_queue_range() -> None:
+def test_a_port_whose_queue_stays_empty_has_a_recorded_range_of_zero() -> None:
     """The fast engine stores no queue for this port unless the queue's range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)
@@ -62,13 +62,13 @@ def test_a_port_whose_queue_stays_empty_has_a_queue_range() -> None:
         assert set(queue["queue_cells_largest"]) == {0, 1}
 
 
-def test_recording_ranges_changes_no_fingerprint() -> None:
+def test_recording_queue_ranges_changes_no_fingerprint() -> None:
     plain = ct.run("lan-epd", seed=3)
     every = [port["name"] for port in plain.to_dict()["ports"]]
     assert ct.run("lan-epd", seed=3, trace="queue", step="777us", ports=every).fingerprint == plain.fingerprint
 
 
-def test_the_csv_and_its_description_have_the_columns_of_queue_ranges(
+def test_the_csv_file_and_its_description_have_the_columns_of_queue_ranges(
     celltrain: Command, small: Path, tmp_path: Path
 ) -> None:
     assert celltrain("run", small, "--trace", "queue", "--out", tmp_path / "out").code == 0
@@ -95,7 +95,7 @@ def test_the_plot_of_a_queue_range_shows_the_band_the_threshold_and_the_buffer()
     assert max(row["queue_cells_largest"] for row in late) > 800
 
 
-def test_a_port_without_a_threshold_is_drawn_with_its_buffer_only() -> None:
+def test_the_plot_of_a_port_without_a_threshold_shows_only_its_buffer() -> None:
     pytest.importorskip("matplotlib")
     axes = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms").plot.queue()
     assert labels(axes) == ["sw1->sw2", "least to largest in each 1 ms", "buffer: 100 cells"]

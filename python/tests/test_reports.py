@@ -130,7 +130,7 @@ class Page(HTMLParser):
                 self.references.append(value)
 
 
-def test_the_means_in_a_report_match_the_store(grid):
+def test_the_means_in_a_report_match_the_results_in_the_store(grid):
     ours, theirs = ct.report(grid).summary, grid.summary()
     assert ours.column_names == theirs.column_names
     for name in ours.column_names:
@@ -140,7 +140,7 @@ def test_the_means_in_a_report_match_the_store(grid):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_report_states_the_unfinished_part_of_the_plan(tmp_path):
+def test_a_report_states_which_part_of_the_plan_is_unfinished(tmp_path):
     plan = Plan.of_toml(
         'scenario = "lan-selective-drop"\nmeasures = ["efficiency"]\nseeds = 2\n[axes]\nduration = ["1ms", "2ms", "3ms"]\nsame = '
         '{ path = "port.bottleneck.policy.selective_drop.z", values = [0.8, 0.9] }'
@@ -163,7 +163,7 @@ def test_a_report_states_the_unfinished_part_of_the_plan(tmp_path):
     assert ct.report(tmp_path / "s").to_dict()["missing"] == 0
 
 
-def test_the_page_of_a_report_loads_no_other_files_and_escapes_names(written):
+def test_the_html_of_a_report_loads_no_other_files_and_escapes_names(written):
     folder, _ = written
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
@@ -186,7 +186,7 @@ def test_internal_links_of_a_report_have_targets(written):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_axes_and_measures_have_readable_labels_by_default(tmp_path):
+def test_axes_and_measures_in_a_report_have_readable_labels_by_default(tmp_path):
     """Regression: lists, headings and captions were full of paths, and descriptions full of backticks."""
     axes = {
         "port.bottleneck.policy": {"epd": {"epd": {"threshold": "50%"}}, "as it is": "as-is"},
@@ -198,7 +198,7 @@ def test_axes_and_measures_have_readable_labels_by_default(tmp_path):
     text = report.html()
     shown = re.sub(r"<details>.*?</details>|<[^>]+>|<!--.*?-->", " ", text, flags=re.DOTALL)
     assert "`" not in shown
-    assert "it moves most with buffer" in shown and "largest queue of bottleneck: means from" in shown
+    assert "the measure depends most on buffer" in shown and "largest queue of bottleneck: means from" in shown
     heads = re.findall(r'<button type="button">(.*?)</button>', text)
     assert {"policy", "buffer", "largest queue of bottleneck (cells)", "timeouts of all flows"} <= set(heads)
     assert not any("." in head for head in heads)
@@ -209,7 +209,7 @@ def test_axes_and_measures_have_readable_labels_by_default(tmp_path):
 
 
 @pytest.mark.nightly
-def test_the_same_store_gives_the_same_files(tmp_path):
+def test_reporting_the_same_store_again_gives_identical_files(tmp_path):
     axes = {"delay": {**DELAY, "count": 2}, "buffer": BUFFER}
     store = swept(tmp_path / "s", axes=axes, measures=["efficiency", "fairness"], seeds=2)
     folder, other = tmp_path / "one", tmp_path / "other"
@@ -222,7 +222,7 @@ def test_the_same_store_gives_the_same_files(tmp_path):
         assert (other / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-def test_every_figure_is_written_as_svg_and_pdf(written, figures):
+def test_every_figure_of_a_report_is_written_as_svg_and_pdf(written, figures):
     folder, _ = written
     # The report has two of the three measures.
     names = {name for name in figures if "max-queue-cells" not in name}
@@ -238,12 +238,12 @@ def labels(drawing):
     return {one.get_xlabel() for one in axes} - {""}, {one.get_ylabel() for one in axes} - {""}
 
 
-def test_every_figure_of_a_grid_has_axis_labels_with_units(grid, figures):
+def test_every_figure_of_a_grid_sweep_has_axis_labels_with_units(grid, figures):
     have_labels_with_units(figures.values(), ct.report(grid))
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_every_figure_of_a_sample_has_axis_labels_with_units(sampled):
+def test_every_figure_of_a_sampled_sweep_has_axis_labels_with_units(sampled):
     report = ct.report(sampled)
     have_labels_with_units(report.drawings(), report)
 
@@ -270,7 +270,7 @@ def test_a_logarithmic_axis_of_a_plan_is_drawn_logarithmically_in_a_readable_uni
     assert buffer.get_xscale() == "linear"
 
 
-def test_a_map_shows_the_means_and_has_a_panel_per_value_of_the_third_axis(grid, figures):
+def test_a_map_in_a_report_shows_means_and_has_a_panel_for_each_value_of_the_third_axis(grid, figures):
     report = ct.report(grid, measures=["efficiency"])
     heat = figures["map-efficiency"]
     panels = [axes for axes in heat.figure.axes if axes.get_title()]
@@ -296,7 +296,7 @@ def test_points_of_sampled_axes_are_drawn_as_dots_in_a_map(sampled):
     assert sum(row["axis"] == "threshold" for row in report.effects.to_pylist()) == 8
 
 
-def test_paired_axes_are_shown_as_one_axis(tmp_path):
+def test_a_report_shows_paired_axes_as_one_axis(tmp_path):
     paired = [
         {
             "sources": {"path": "topology.n_source.sources", "values": [2, 3]},
@@ -312,7 +312,7 @@ def test_paired_axes_are_shown_as_one_axis(tmp_path):
 
 
 @pytest.mark.usefixtures("without_pdf")
-def test_names_of_any_characters_are_shown_unchanged(tmp_path):
+def test_names_with_unusual_characters_are_shown_unchanged_in_a_report(tmp_path):
     names = ["$x_{$ and $", "_hidden", "a\x07b", "\u03b1 & <i>"]
     kinds = [{"epd": {"threshold": threshold}} for threshold in (50, 60, 70, 80)]
     policy = {"path": "port.bottleneck.policy", "values": dict(zip(names, kinds, strict=True))}
@@ -340,7 +340,7 @@ def test_a_report_of_one_seed_has_means_and_no_confidence_intervals(tmp_path):
     assert "±" not in (tmp_path / "r" / "report.html").read_text().split("<tbody>")[-1].split("</tbody>")[0]
 
 
-def test_the_pareto_front_is_computed_from_the_means(tmp_path):
+def test_the_pareto_front_in_a_report_is_computed_from_the_means(tmp_path):
     means = [(0.9, 0.1), (0.5, 0.5), (0.4, 0.4), (0.1, 0.9), (0.9, 0.05)]
     values = [[(x - 0.01, y), (x + 0.01, y)] for x, y in means]
     store = made(tmp_path / "s", values, seeds=(1, 2))
@@ -355,7 +355,7 @@ def test_the_pareto_front_is_computed_from_the_means(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_failed_runs_are_reported_and_excluded_from_the_means(tmp_path):
+def test_a_report_names_failed_runs_and_excludes_them_from_the_means(tmp_path):
     errors = {(0, 2): "the run took longer than <1s>", (1, 1): "it panicked", (1, 3): "it panicked"}
     values = [[(0.5, 0.5)] * 3, [(0.7, 0.7)] * 3]
     store = made(tmp_path / "s", values, seeds=(1, 2, 3), errors=errors)
@@ -375,7 +375,7 @@ def test_failed_runs_are_reported_and_excluded_from_the_means(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_point_all_of_whose_runs_failed_is_shown_without_values(tmp_path):
+def test_a_report_shows_a_point_whose_runs_all_failed_without_values(tmp_path):
     errors = {(1, 1): "no", (1, 2): "no"}
     store = made(tmp_path / "s", [[(0.5, 0.5)] * 2, [(0.7, 0.7)] * 2, [(0.6, 0.6)] * 2], seeds=(1, 2), errors=errors)
     report = ct.report(store, out=tmp_path / "r")
@@ -386,7 +386,7 @@ def test_a_point_all_of_whose_runs_failed_is_shown_without_values(tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("without_pdf")
-def test_many_points_are_drawn_as_an_image_and_cut_in_the_table(tmp_path):
+def test_a_report_draws_very_many_points_as_an_image_and_shortens_their_table(tmp_path):
     rng = np.random.default_rng(1)
     values = [[tuple(pair)] for pair in rng.uniform(0, 1, (3000, 2)).tolist()]
     report = ct.report(
@@ -426,7 +426,7 @@ def test_stores_with_the_same_seeds_are_compared_by_paired_differences(tmp_path)
     assert (tmp_path / "r" / "comparison.csv").exists()
 
 
-def test_the_same_shift_between_stores_with_different_seeds_is_not_significant(tmp_path):
+def test_an_equal_shift_between_stores_with_different_seeds_is_not_called_significant(tmp_path):
     values = drawn()
     first = made(tmp_path / "a", values, seeds=range(8))
     second = made(tmp_path / "b", shifted(values, 0.02, 0.001), seeds=range(100, 108))
@@ -435,7 +435,7 @@ def test_the_same_shift_between_stores_with_different_seeds_is_not_significant(t
     assert not any(row["beyond"] for row in moved)
 
 
-def test_two_stores_of_the_same_sweep_do_not_differ(grid, folder, tmp_path):
+def test_comparing_two_stores_of_the_same_sweep_finds_no_difference(grid, folder, tmp_path):
     axes = {"policy": POLICY, "delay": DELAY, "buffer": BUFFER}
     twin = swept(tmp_path / "twin", axes=axes)
     moved = ct.report(grid, compare_with=twin).moved.to_pylist()
@@ -444,7 +444,7 @@ def test_two_stores_of_the_same_sweep_do_not_differ(grid, folder, tmp_path):
     assert not any(row["beyond"] for row in moved)
 
 
-def test_points_that_only_one_store_has_are_named(tmp_path):
+def test_a_comparison_of_stores_names_points_that_only_one_store_has(tmp_path):
     axes = [{"buffer": {**BUFFER, "values": values}} for values in ([80, 90], [90, 100, 110])]
     first, second = (swept(tmp_path / str(i), axes=one) for i, one in enumerate(axes))
     comparison = ct.report(first, compare_with=second).to_dict()["comparison"]
@@ -453,7 +453,7 @@ def test_points_that_only_one_store_has_are_named(tmp_path):
     assert comparison["only_second"] == ["buffer 100 cells", "buffer 110 cells"]
 
 
-def test_incomparable_stores_are_refused_with_the_reason(grid, sampled, tmp_path):
+def test_stores_that_cannot_be_compared_are_refused_with_the_reason(grid, sampled, tmp_path):
     with pytest.raises(ct.StoreError, match=r"their axes differ \(grid alone has delay, policy; sampled alone has mss"):
         ct.report(grid, compare_with=sampled)
     with pytest.raises(ct.StoreError, match="is the same store"):
@@ -469,7 +469,7 @@ def test_incomparable_stores_are_refused_with_the_reason(grid, sampled, tmp_path
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_a_store_of_another_version_is_read_with_a_warning(tmp_path):
+def test_a_report_on_a_store_of_another_version_gives_a_warning(tmp_path):
     first, second = (swept(tmp_path / name, axes={"buffer": BUFFER}) for name in "ab")
     plan = {**second.manifest["plan"], "scenario": {**second.manifest["plan"]["scenario"], "gone": True}}
     # A plan from another version may be invalid today.
@@ -481,7 +481,7 @@ def test_a_store_of_another_version_is_read_with_a_warning(tmp_path):
     assert comparison["second"] == "b (celltrain 0.0.9)"
 
 
-def test_invalid_options_of_a_report_are_named_with_valid_alternatives(celltrain, grid, tmp_path):
+def test_a_message_about_an_invalid_report_option_names_valid_values(celltrain, grid, tmp_path):
     empty = tmp_path / "empty"
     Store.create(empty, Plan.of_document({"axes": {"buffer": BUFFER}, "scenario": BASE, "seeds": 2})).close()
     torn = swept(tmp_path / "torn", axes={"buffer": BUFFER})
@@ -495,8 +495,8 @@ def test_invalid_options_of_a_report_are_named_with_valid_alternatives(celltrain
         ([torn.path], "restore it from a backup"),
         ([grid.path, "--measures", "eficiency"], "did you mean efficiency?"),
         ([grid.path, "--measures", ","], "name measures"),
-        ([grid.path, "--front", "efficiency"], "is not two measures"),
-        ([grid.path, "--front", "efficiency,-efficiency"], "is not two measures"),
+        ([grid.path, "--front", "efficiency"], "must be two measures"),
+        ([grid.path, "--front", "efficiency,-efficiency"], "must be two measures"),
         ([grid.path, "--front", "efficiency,loss"], "is not among the measures"),
         ([grid.path, "--out", file], "cannot be written"),
         ([grid.path, "--compare", tmp_path / "none"], "is not there"),
@@ -509,7 +509,7 @@ def test_invalid_options_of_a_report_are_named_with_valid_alternatives(celltrain
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_the_command_writes_the_report_and_its_json_has_the_promised_fields(celltrain, sampled, tmp_path):
+def test_the_report_command_writes_the_report_and_json_with_the_documented_fields(celltrain, sampled, tmp_path):
     out = tmp_path / "out"
     arguments = ["--out", out, "--measures", "efficiency,fairness", "--front", "efficiency,-fairness"]
     answer = celltrain("report", sampled.path, *arguments, "--json")
@@ -538,7 +538,7 @@ def test_the_command_writes_the_report_and_its_json_has_the_promised_fields(cell
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_by_default_the_report_is_written_into_the_store(celltrain, tmp_path):
+def test_by_default_a_report_is_written_into_the_folder_of_the_store(celltrain, tmp_path):
     store = swept(tmp_path / "s", axes={"buffer": BUFFER}, seeds=2)
     assert celltrain("report", store.path, "--measures", "efficiency").code == 0
     assert (store.path / "report" / "report.html").exists()
@@ -549,5 +549,5 @@ def test_by_default_the_report_is_written_into_the_store(celltrain, tmp_path):
     "mean, half, text",
     [(0.99, 0.004, "0.9900 ± 0.0040"), (1234.5, 56.0, "1,234 ± 56"), (-3.0, 1.25, "-3.0 ± 1.2"), (0.0, 0.0, "0 ± 0")],
 )
-def test_an_estimate_of_the_run_time_has_only_significant_digits(mean, half, text):
+def test_an_estimated_run_time_is_rounded_to_significant_digits(mean, half, text):
     assert words.estimated(mean, half) == text

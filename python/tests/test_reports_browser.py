@@ -84,7 +84,7 @@ def written(tmp_path_factory):
     return page, report
 
 
-def test_the_report_opens_without_console_messages_and_has_every_figure(written, tmp_path):
+def test_a_report_opens_in_a_browser_without_console_messages_and_shows_every_figure(written, tmp_path):
     page, report = written
     text, console = opened(page, tmp_path)
     assert console == []
@@ -99,7 +99,7 @@ def test_the_report_opens_without_console_messages_and_has_every_figure(written,
                     assert line in content, (name, label)
 
 
-def test_the_browser_test_detects_a_console_message(written, tmp_path):
+def test_the_browser_test_itself_detects_a_console_message(written, tmp_path):
     page, _ = written
     broken = tmp_path / "broken.html"
     broken.write_text(
@@ -109,7 +109,7 @@ def test_the_browser_test_detects_a_console_message(written, tmp_path):
     assert any("here it is" in line for line in console)
 
 
-def test_a_click_on_a_column_heading_sorts_the_table(written, tmp_path):
+def test_a_click_on_a_column_heading_of_a_report_sorts_the_table(written, tmp_path):
     page, report = written
     clicked = tmp_path / "clicked.html"
     column = 1 + len(report.data.axes)
@@ -126,7 +126,7 @@ def test_a_click_on_a_column_heading_sorts_the_table(written, tmp_path):
 @pytest.mark.parametrize(
     ("screen", "narrow", "pixels"), [(400, True, 336), pytest.param(1280, False, 691, marks=pytest.mark.nightly)]
 )
-def test_every_figure_fits_its_screen_and_on_a_telephone_nothing_scrolls_sideways(
+def test_every_figure_of_a_report_fits_the_screen_and_a_telephone_need_not_scroll_sideways(
     written, tmp_path, screen, narrow, pixels
 ):
     """At 400 pixels the narrow figure is shown, at 1280 the wide one, and neither is shrunk or scrolled."""

@@ -65,7 +65,7 @@ def test_every_tcp_of_a_report_has_its_own_named_pareto_front(tmp_path):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_one_front_over_all_points_is_available_on_request(two):
+def test_a_report_can_draw_one_pareto_front_over_all_points(two):
     """The joint front contains no point of the WAN."""
     report = ct.report(two, front_by=[])
     assert report.front["network"].to_pylist() == ["LAN"]
@@ -74,7 +74,7 @@ def test_one_front_over_all_points_is_available_on_request(two):
     assert len(drawing.figure.axes) == 1
 
 
-def test_pareto_fronts_can_be_separated_by_any_axis(two):
+def test_pareto_fronts_of_a_report_can_be_separated_by_any_axis(two):
     report = ct.report(two, front_by=["buffer", "network"])
     # Eight combinations with one point each, so all points are on their front.
     assert report.front.num_rows == 8
@@ -83,7 +83,7 @@ def test_pareto_fronts_can_be_separated_by_any_axis(two):
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_each_configuration_has_a_panel_with_its_name(two, tmp_path):
+def test_each_configuration_in_a_figure_of_fronts_has_a_panel_with_its_name(two, tmp_path):
     report = ct.report(two, out=tmp_path)
     [drawing] = [one for one in report.drawings() if one.name == "front"]
     assert [axes.get_title() for axes in drawing.figure.axes] == ["LAN", "WAN"]
@@ -94,7 +94,7 @@ def test_each_configuration_has_a_panel_with_its_name(two, tmp_path):
     assert "4 points of 8 on the fronts, one for each network" in page
 
 
-def test_networks_that_two_axes_describe_are_named_by_both_axes(tmp_path):
+def test_a_network_that_two_axes_determine_is_named_by_both_axes(tmp_path):
     points = [*LAN, *WAN, *reversed(LAN), *reversed(WAN)]
     axes = {"sources": SOURCES, "network": NETWORK, "buffer": BUFFER}
     report = ct.report(store(tmp_path / "s", points, axes))
@@ -104,7 +104,7 @@ def test_networks_that_two_axes_describe_are_named_by_both_axes(tmp_path):
     assert [part.tolist() for part in front.parts] == [[0], [4, 5, 7], [11], [15, 14, 12]]
 
 
-def test_if_every_point_is_its_own_network_a_report_has_one_pareto_front(tmp_path):
+def test_if_every_point_is_a_network_of_its_own_a_report_has_one_pareto_front(tmp_path):
     report = ct.report(store(tmp_path / "s", LAN[:2], {"network": NETWORK}))
     assert report.trade_off.by is None
     assert report.front.num_rows == 1
@@ -117,14 +117,14 @@ def test_if_every_point_is_its_own_network_a_report_has_one_pareto_front(tmp_pat
         ("nothing", "is not an axis of a grid"),
     ],
 )
-def test_an_unknown_axis_is_named(celltrain, two, tmp_path, said, expected):
+def test_a_message_about_an_unknown_axis_names_the_axis(celltrain, two, tmp_path, said, expected):
     answer = celltrain("report", two.path, "--front-by", said, "--out", tmp_path / "page")
     assert answer.code == 2
     assert expected in answer.err
 
 
 @pytest.mark.usefixtures("empty_figures")
-def test_the_report_command_draws_pareto_fronts_by_axes_and_one_for_all_points(celltrain, two, tmp_path):
+def test_the_report_command_draws_a_pareto_front_for_each_axis_value_or_one_for_all_points(celltrain, two, tmp_path):
     options = ("--measures", "efficiency,fairness", "--json", "--out", tmp_path / "page")
     answer = celltrain("report", two.path, "--front-by", "buffer", *options)
     assert [row["buffer"] for row in answer.json["front"]["points"]] == [80, 90, 100, 110]
@@ -200,7 +200,7 @@ def within(axes):
 
 
 @pytest.mark.parametrize("width", ["page", pytest.param("column", marks=pytest.mark.nightly)])
-def test_texts_in_figures_do_not_overlap_and_error_bars_are_complete(crowded, width):
+def test_texts_in_report_figures_do_not_overlap_and_error_bars_are_complete(crowded, width):
     report = ct.report(crowded, baseline="Z=512 B")
     names = []
     for drawing in report.drawings(width=width):
@@ -219,7 +219,7 @@ def axes_with(points):
     return axes
 
 
-def test_a_label_in_a_figure_is_above_and_to_the_right_of_its_point_if_possible():
+def test_a_label_in_a_figure_is_above_and_to_the_right_of_its_point_if_there_is_room():
     axes = axes_with([(0, 0), (1, 1), (2, 0)])
     assert points.put(axes, [(1.0, 0.5)], ["1"], np.array([(0, 0), (1, 1), (2, 0)])) == 0
     [text] = axes.texts
@@ -228,7 +228,7 @@ def test_a_label_in_a_figure_is_above_and_to_the_right_of_its_point_if_possible(
     assert text.arrow_patch is None
 
 
-def test_several_labels_of_a_point_surround_the_point_and_distant_labels_have_a_line():
+def test_several_labels_of_a_point_are_placed_around_it_and_distant_labels_have_a_line():
     axes = axes_with([(0, 0), (1, 1), (2, 2)])
     assert points.put(axes, [(1.0, 1.0)] * 12, [f"label {i}" for i in range(12)], np.ones((1, 2))) == 0
     assert not list(overlaps(axes.figure))
@@ -236,7 +236,7 @@ def test_several_labels_of_a_point_surround_the_point_and_distant_labels_have_a_
     assert axes.texts[0].arrow_patch is None
 
 
-def test_labels_that_find_no_space_in_a_figure_are_omitted_and_counted():
+def test_labels_without_room_in_a_figure_are_omitted_and_counted():
     axes = axes_with([(0, 0), (1, 1)])
     left_out = points.put(axes, [(0.5, 0.5)] * 60, ["a long label"] * 60, np.ones((1, 2)) / 2)
     assert left_out > 0
@@ -245,7 +245,7 @@ def test_labels_that_find_no_space_in_a_figure_are_omitted_and_counted():
 
 
 @pytest.mark.nightly
-def test_the_same_figure_has_the_same_labels(crowded):
+def test_drawing_the_same_figure_again_places_labels_equally(crowded):
     positions = []
     for _ in range(2):
         [front] = [one for one in ct.report(crowded).drawings() if one.name == "front"]

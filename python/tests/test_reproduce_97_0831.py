@@ -40,13 +40,13 @@ def ours(reproduction: Reproduction, table: str, **keys: Any) -> list[Scored]:
     ]
 
 
-def test_every_number_printed_in_the_paper_is_recorded(paper: Paper) -> None:
+def test_every_number_printed_in_paper_97_0831_is_recorded(paper: Paper) -> None:
     counts = {table.number: len(table.numbers) for table in paper.tables if not table.experiment}
     assert counts == {"section2": 12, "1": 24, "2": 24, "3": 20, "4": 18, "5": 15, "section4": 3}
     assert sum(n.scored for table in paper.tables for n in table.numbers) == 11 + 24 + 15 + 15 + 3
 
 
-def test_every_configuration_of_the_paper_is_valid(paper: Paper) -> None:
+def test_every_configuration_of_paper_97_0831_is_valid(paper: Paper) -> None:
     for configuration in paper.configurations:
         assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
@@ -55,7 +55,7 @@ def test_every_configuration_of_the_paper_is_valid(paper: Paper) -> None:
     ("drop_window", "mean_window", "printed_rate", "digits"),
     [(120960, 91232, 24.32, 2), (241920, 181952, 48.5, 1), (483840, 363392, 96.9, 1)],
 )
-def test_the_calculated_windows_and_rates_are_exact(
+def test_the_windows_and_rates_calculated_for_the_paper_are_exact(
     short: Reproduction, drop_window: int, mean_window: int, printed_rate: float, digits: int
 ) -> None:
     [window] = ours(short, "section2", drop_window_bytes=drop_window, quantity="mean_window_bytes")
@@ -67,24 +67,24 @@ def test_the_calculated_windows_and_rates_are_exact(
     assert rate.inside
 
 
-def test_the_simulated_rates_of_a_single_tcp_are_within_two_percent(short: Reproduction) -> None:
+def test_simulated_rates_of_a_single_tcp_connection_are_within_two_percent_of_the_paper(short: Reproduction) -> None:
     rates = ours(short, "section2", quantity="throughput_mbps")
     assert [s.printed for s in rates] == [23.64, 47.53, 93.77, 125.5]
     for rate in rates:
         assert rate.mean == pytest.approx(rate.printed, rel=0.02)
 
 
-def test_the_simulated_mean_window_matches_the_formula(short: Reproduction) -> None:
+def test_the_simulated_mean_window_matches_the_formula_of_the_paper(short: Reproduction) -> None:
     for row in ours(short, "windows", quantity="traced_window_bytes"):
         assert row.mean == pytest.approx(0.75 * float(row.number.keys["drop_window_bytes"]) + 512, rel=0.02)
 
 
-def test_the_thresholds_of_the_runs_match_the_tables(short: Reproduction) -> None:
+def test_the_thresholds_of_the_runs_match_the_tables_of_the_paper(short: Reproduction) -> None:
     for table in ("1", "4"):
         assert all(s.mean == s.printed for s in ours(short, table))
 
 
-def test_throughputs_in_the_paper_follow_the_thresholds(short: Reproduction) -> None:
+def test_throughputs_printed_in_the_paper_follow_from_the_thresholds(short: Reproduction) -> None:
     # There is only one seed, so allow more than the tables' tolerance of 5 %.
     for s in ours(short, "2"):
         outlier = s.number.row == {"tcp_group": "10-12", "column": "d"}
@@ -102,7 +102,7 @@ def test_throughput_ratios_of_merged_vcs_are_near_one_and_their_weighted_sum_is_
     assert all(s.inside for s in ours(short, "5", column="a"))
 
 
-def test_rows_that_contradict_the_papers_other_tables_are_not_scored(paper: Paper) -> None:
+def test_rows_that_contradict_other_tables_of_the_same_paper_are_not_scored(paper: Paper) -> None:
     throughput = {tuple(n.row.values()): n.published for n in paper.table("2").numbers}
     threshold = {tuple(n.row.values()): n.published for n in paper.table("1").numbers}
     unscored = 0
@@ -118,7 +118,7 @@ def test_rows_that_contradict_the_papers_other_tables_are_not_scored(paper: Pape
     assert unscored == 5
 
 
-def test_a_printed_number_can_be_judged_by_the_mean_or_by_mean_or_range(paper: Paper) -> None:
+def test_a_printed_number_can_be_judged_by_the_mean_of_our_seeds_or_also_by_their_range(paper: Paper) -> None:
     by_mean = find(paper, "2", tcp_group="1-3", column="a")
     assert (by_mean.judged_by, by_mean.tolerance) == ("mean", pytest.approx(0.05 * 2.78))
     assert Scored(number=by_mean, values=(2.0, 3.4), seeds=(1, 2), requested=1).inside
@@ -129,14 +129,14 @@ def test_a_printed_number_can_be_judged_by_the_mean_or_by_mean_or_range(paper: P
     assert not Scored(number=either, values=(0.8, 0.9), seeds=(1, 2), requested=1).inside
 
 
-def test_every_numbered_finding_of_the_paper_has_claims(paper: Paper) -> None:
+def test_claims_cover_every_numbered_finding_of_the_paper(paper: Paper) -> None:
     ids = [claim["id"] for claim in paper.claims]
     assert len(ids) == len(set(ids)) >= 12
     for finding in range(1, 6):
         assert any(name.startswith(f"finding-{finding}-") for name in ids)
 
 
-def test_claims_are_judged_if_their_tables_were_run(short: Reproduction) -> None:
+def test_a_claim_is_judged_only_if_the_tables_it_needs_were_run(short: Reproduction) -> None:
     verdicts = {claim.id: claim for claim in short.claims}
     assert verdicts["finding-1-thresholds-control-throughput"].holds
     assert verdicts["dfba-over-95-percent"].holds
@@ -145,7 +145,7 @@ def test_claims_are_judged_if_their_tables_were_run(short: Reproduction) -> None
 
 
 @pytest.mark.slow
-def test_alternatives_to_open_choices_are_valid_and_change_some_scenario(paper: Paper) -> None:
+def test_alternatives_to_open_modelling_choices_are_valid_and_change_some_scenario(paper: Paper) -> None:
     default = find(paper, "5", vc=1, column="a").configuration
     for choice in paper.choices:
         changed = load(AF_97_0831, overrides=choice.overrides)
@@ -155,13 +155,13 @@ def test_alternatives_to_open_choices_are_valid_and_change_some_scenario(paper: 
 
 
 @pytest.mark.slow
-def test_the_figures_of_the_paper_are_drawn(short: Reproduction, tmp_path: Path) -> None:
+def test_all_figures_of_paper_97_0831_are_drawn(short: Reproduction, tmp_path: Path) -> None:
     names = {path.name for path in figures.write(short.paper, short.scored, tmp_path)}
     for figure in ("figure2", "figure4", "table2", "table5"):
         assert {f"{AF_97_0831}-{figure}.png", f"{AF_97_0831}-{figure}.svg"} <= names
 
 
-def test_an_unknown_rule_of_judgement_is_refused() -> None:
+def test_an_unknown_rule_for_judging_printed_numbers_is_refused() -> None:
     def read(path: str) -> str | None:
         text = _core.data(path)
         return text.replace('judged_by = "either"', 'judged_by = "luck"') if text and path.endswith(".toml") else text

@@ -16,7 +16,7 @@ AF_96_1269 = "af-96-1269"
 ROW = ("reproduce", AF_96_1269, "--network", "lan", "--table", "2", "--row", "5,1000,epd")
 
 
-def test_networks_and_rows_are_found_by_some_of_their_values_in_upper_or_lower_case():
+def test_networks_and_rows_of_a_paper_are_found_by_some_of_their_values_in_upper_or_lower_case():
     paper = load(AF_96_1269)
     chosen = paper.numbers(tables=[2], networks=["lan"], rows=["5,1000,EPD"])
     assert chosen
@@ -29,7 +29,7 @@ def test_networks_and_rows_are_found_by_some_of_their_values_in_upper_or_lower_c
         paper.numbers(networks=["LANs"])
 
 
-def test_the_scenario_of_a_printed_row_can_be_written_to_a_file_that_runs(celltrain, tmp_path):
+def test_the_scenario_of_a_printed_row_can_be_written_to_a_file_and_run(celltrain, tmp_path):
     told = celltrain(*ROW, "--toml", "--set", "duration=20ms")
     assert told.out.startswith("# Performance of TCP over UBR+ (af-96-1269), table 2: network = LAN, sources = 5, ")
     (tmp_path / "row.toml").write_text(told.out)
@@ -50,7 +50,7 @@ def test_the_set_and_seed_options_change_the_runs_of_a_reproduction(celltrain):
     assert (wrong.code, "nothing" in wrong.err) == (2, True)
 
 
-def test_the_estimate_of_a_reproduction_counts_runs_and_measures_short_ones(celltrain):
+def test_the_estimated_time_of_a_reproduction_counts_its_runs_and_measures_short_ones(celltrain):
     answer = celltrain("reproduce", AF_96_1269, "--table", "2", "--set", "duration=50ms", "--dry-run", "--json").json
     assert (answer["scenarios"], answer["runs"]) == (48, 48 * 30)
     assert answer["simulated_seconds"] == pytest.approx(48 * 30 * 0.05)
@@ -58,7 +58,7 @@ def test_the_estimate_of_a_reproduction_counts_runs_and_measures_short_ones(cell
     assert "about " in celltrain(*ROW, "--set", "duration=20ms", "--dry-run").out
 
 
-def test_csv_on_the_screen_and_in_files_has_the_same_format(celltrain, tmp_path):
+def test_csv_of_a_reproduction_has_the_same_format_on_the_screen_and_in_files(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "2", "--out", tmp_path, "--csv")
     printed = celltrain(*words, "-").out
     assert (tmp_path / "numbers.csv").read_text() == printed
@@ -113,12 +113,12 @@ def test_a_file_of_runs_that_celltrain_did_not_write_is_refused(celltrain, tmp_p
     assert (told.code, told.err.count("\n"), "delete it to begin again" in told.err) == (2, 1, True), told.err
 
 
-def test_resuming_a_reproduction_requires_a_folder(celltrain):
+def test_resuming_a_reproduction_requires_an_output_folder(celltrain):
     told = celltrain(*ROW, "--resume")
-    assert (told.code, "needs the folder of the finished runs: give it with --out" in told.err) == (2, True)
+    assert (told.code, "needs the folder of the finished runs; name it with --out" in told.err) == (2, True)
 
 
-def test_an_interrupted_comparison_names_the_command_that_keeps_runs(celltrain, monkeypatch):
+def test_an_interrupted_reproduction_names_the_command_that_keeps_finished_runs(celltrain, monkeypatch):
     monkeypatch.setattr(_core, "run_many", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     told = celltrain("compare", "lan-epd", "lan-tail-drop", "--seeds", "2")
     assert told.code == 130
@@ -128,7 +128,7 @@ def test_an_interrupted_comparison_names_the_command_that_keeps_runs(celltrain, 
     ]
 
 
-def test_a_folder_with_finished_runs_is_named_before_they_run_again(celltrain, tmp_path):
+def test_a_folder_with_finished_runs_is_named_before_these_runs_are_repeated(celltrain, tmp_path):
     words = (*ROW, "--set", "duration=20ms", "--seeds", "1", "--out", tmp_path)
     assert "--resume" not in celltrain(*words).err
     assert f"{tmp_path} has finished runs, which this command repeats; --resume keeps" in celltrain(*words).err
@@ -146,13 +146,13 @@ def test_a_folder_with_finished_runs_is_named_before_they_run_again(celltrain, t
     "seeds, options",
     [({"LAN": 3, "WAN": 3}, "--seeds 3"), ({"LAN": 3, "WAN": 2}, "--seeds 3 --wan-seeds 2"), (4, "--seeds 4")],
 )
-def test_the_command_on_the_page_gives_the_same_seeds(seeds, options):
+def test_the_command_on_the_page_of_the_paper_gives_the_same_seeds(seeds, options):
     assert (
         _command(load(AF_96_1269), seeds, 1, {"table": [1]}) == f"celltrain reproduce {AF_96_1269} --table 1 {options}"
     )
 
 
-def test_tables_name_the_rule_and_latex_has_their_notes(celltrain):
+def test_tables_of_a_reproduction_name_the_rule_of_judgement_and_latex_has_their_notes(celltrain):
     words = ("reproduce", AF_96_1269, "--table", "1", "--network", "lan", "--seeds", "1")
     rule = "agrees: if the published value is inside the seeds' range"
     told = celltrain(*words).out
@@ -164,7 +164,7 @@ def test_tables_name_the_rule_and_latex_has_their_notes(celltrain):
     assert "\\begin{tabular}" in rest, "the notes are below their own table"
 
 
-def test_doctor_names_the_commit_of_a_checkout_that_differs_from_the_build(celltrain, monkeypatch):
+def test_the_doctor_command_names_the_commit_if_the_checkout_differs_from_the_build(celltrain, monkeypatch):
     monkeypatch.setattr(installation, "checkout", lambda: "0123456789abcdef")
     monkeypatch.setattr(_core, "build", lambda: {"version": "0.3.0", "commit": "89abcdef", "profile": "release"})
     found = {row["name"]: row for row in installation.examine()}

@@ -57,13 +57,13 @@ def holds(test: dict[str, Any], rows: list[Point]) -> bool:
         ({"margin": 0.11}, False),
     ],
 )
-def test_the_claim_test_greater_compares_means_and_matched_rows(options: dict[str, float], expected: bool) -> None:
+def test_the_claim_test_greater_compares_means_and_also_matched_rows(options: dict[str, float], expected: bool) -> None:
     test = {"form": "greater", "quantity": "efficiency", "a": EPD, "b": UBR, **options}
     assert holds(test, POLICIES) is expected
     assert holds({**test, "a": UBR, "b": EPD}, POLICIES) is False
 
 
-def test_rows_of_a_claim_are_matched_by_the_named_keys() -> None:
+def test_rows_of_a_claim_are_matched_by_the_keys_that_it_names() -> None:
     rows = points([(5, 1000, 0.4), (5, 2000, 0.5), (15, 1000, 0.3)], "sources", "buffer_cells")
     rows += points([(5, 9, 0.45), (15, 9, 0.2)], "sources", "buffer_cells", table="9")
     test = {"form": "greater", "quantity": "efficiency", "a": {"table": "2"}, "b": {"table": "9"}, "on": ["sources"]}
@@ -73,7 +73,9 @@ def test_rows_of_a_claim_are_matched_by_the_named_keys() -> None:
 
 
 @pytest.mark.parametrize(("low", "high", "expected"), [(0.1, 0.1, True), (0.0, 0.09, False), (0.11, 1.0, False)])
-def test_the_claim_test_difference_includes_its_limits(low: float, high: float, expected: bool) -> None:
+def test_the_claim_test_difference_accepts_differences_equal_to_its_limits(
+    low: float, high: float, expected: bool
+) -> None:
     test = {"form": "difference", "quantity": "efficiency", "a": EPD, "b": UBR, "low": low, "high": high}
     assert holds(test, POLICIES) is expected
 
@@ -97,11 +99,11 @@ def test_the_claim_test_ratio_divides_the_means() -> None:
         ({"low": "0.0005 * buffer_cells"}, False),
     ],
 )
-def test_the_claim_test_bound_checks_each_row_or_the_mean(options: dict[str, Any], expected: bool) -> None:
+def test_the_claim_test_bound_checks_each_row_or_the_mean_of_all_rows(options: dict[str, Any], expected: bool) -> None:
     assert holds({"form": "bound", "quantity": "efficiency", "over": EPD, **options}, POLICIES) is expected
 
 
-def test_the_claim_test_trend_counts_groups_with_the_stated_order() -> None:
+def test_the_claim_test_trend_counts_groups_whose_values_have_the_stated_order() -> None:
     rows = points(
         [(5, 1, 0.1), (5, 2, 0.2), (5, 3, 0.3), (15, 1, 0.2), (15, 2, 0.2), (15, 3, 0.2)], "sources", "buffer_cells"
     )
@@ -118,7 +120,7 @@ def test_the_claim_test_trend_counts_groups_with_the_stated_order() -> None:
     assert holds({**test, "sign": "negative"}, rows) is False
 
 
-def test_the_claim_test_trend_orders_values_with_units() -> None:
+def test_the_claim_test_trend_orders_values_with_units_by_size() -> None:
     rows = points([("500ms", 0.1), ("100ms", 0.2), ("10ms", 0.3)], "timer_granularity")
     test = {
         "form": "trend",
@@ -148,7 +150,7 @@ def test_the_claim_test_spread_is_the_largest_value_less_the_smallest(
     assert holds({**test, "at_least": at_least, "share": share}, rows) is expected
 
 
-def test_the_claim_test_best_compares_the_means_of_settings() -> None:
+def test_the_claim_test_best_compares_the_means_of_each_setting() -> None:
     rows = points([(0.8, 1, 0.70), (0.8, 2, 0.80), (0.9, 1, 0.76), (0.9, 2, 0.76)], "z", "row")
     test = {"form": "best", "quantities": ["efficiency"], "over": {"table": "2"}}
     assert holds({**test, "setting": {"z": 0.9}}, rows) is True
@@ -190,7 +192,7 @@ def test_claims_about_paired_ratios_are_decided_by_confidence_intervals(
     assert claims.apply(test, PAIRED)[0] is expected
 
 
-def test_the_claim_test_paired_compares_runs_with_the_same_seed() -> None:
+def test_the_claim_test_paired_compares_runs_that_have_the_same_seed() -> None:
     # Unpaired, the intervals of the two rows overlap; each seed halves.
     test = {
         "form": "paired",
@@ -219,7 +221,7 @@ def test_the_confidence_interval_of_a_ratio_is_computed_from_logarithms() -> Non
     assert (one := ratio([{1: 3.0}], [{1: 2.0}])).low == one.high == one.mean
 
 
-def test_a_claim_with_an_undecided_test_is_undecided_unless_another_fails() -> None:
+def test_a_claim_with_an_undecided_test_is_undecided_unless_another_test_fails() -> None:
     undecided = {"form": "paired", "quantity": "efficiency", "a": EPD, "b": UBR, "high": 0.6}
     holding, failing = {**undecided, "high": 1000}, {**undecided, "low": 1000}
     assert claims.verdict([undecided, holding], PAIRED)[0] is None
@@ -235,7 +237,7 @@ def test_a_claim_with_an_undecided_test_is_undecided_unless_another_fails() -> N
         ([PAIRED[0], Point("2", PAIRED[1].keys, "efficiency", 0.2, {9: 0.2})], "seed in common"),
     ],
 )
-def test_ratios_without_a_value_are_refused(rows: list[Point], words: str) -> None:
+def test_ratios_whose_denominator_is_zero_are_refused(rows: list[Point], words: str) -> None:
     test = {"form": "paired", "quantity": "efficiency", "a": EPD, "b": UBR, "on": ["load"], "high": 1}
     with pytest.raises(PaperError, match=words):
         claims.apply(test, rows)
@@ -288,13 +290,13 @@ def test_every_claim_has_a_unique_name_a_quotation_and_a_test(paper: Paper) -> N
         assert {test["form"] for test in claim["tests"]} <= set(FORMS)
 
 
-def test_every_claim_can_be_judged(paper: Paper) -> None:
+def test_every_claim_of_a_paper_can_be_judged(paper: Paper) -> None:
     judged, left_out = claims.judge(paper, as_printed(paper))
     assert left_out == []
     assert [claim.id for claim in judged] == [claim["id"] for claim in paper.claims]
 
 
-def test_the_tests_of_claims_also_apply_to_the_printed_numbers(paper: Paper) -> None:
+def test_the_tests_of_claims_are_also_applied_to_the_printed_numbers(paper: Paper) -> None:
     judged, _ = claims.judge(paper, as_printed(paper))
     for claim in judged:
         if claim.published_holds is not None:
@@ -317,7 +319,7 @@ def test_the_tests_of_claims_also_apply_to_the_printed_numbers(paper: Paper) -> 
     ]
 
 
-def test_a_claim_with_missing_rows_is_left_out(paper: Paper) -> None:
+def test_a_claim_whose_rows_are_missing_is_left_out(paper: Paper) -> None:
     scored = [s for s in as_printed(paper, ["2"]) if s.number.network == "LAN"]
     judged, left_out = claims.judge(paper, scored)
     assert [claim.id for claim in judged] == [

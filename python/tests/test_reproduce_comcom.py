@@ -37,19 +37,19 @@ def scenario(paper: Paper, table: str, **keys: Any) -> dict[str, Any]:
     return paper.configurations[configuration].scenario
 
 
-def test_the_paper_has_no_printed_numbers(paper: Paper) -> None:
+def test_the_comcom_paper_has_no_printed_numbers(paper: Paper) -> None:
     assert all(table.experiment for table in paper.tables)
     assert all(n.published is None and not n.scored for n in paper.numbers())
     assert {n.network for n in paper.numbers()} == {"peer_to_peer", "chain", "unequal_rtts", "bursty"}
 
 
-def test_the_core_accepts_every_configuration_without_a_warning(paper: Paper) -> None:
+def test_every_configuration_of_the_comcom_paper_is_accepted_without_a_warning(paper: Paper) -> None:
     for configuration in paper.configurations:
         judged = Reading.of_core(_core.parse_json(configuration.text, paper.id))
         assert (judged.faults, judged.warnings) == ([], []), configuration.text
 
 
-def test_every_key_of_a_configuration_changes_some_scenario(paper: Paper) -> None:
+def test_every_key_of_a_configuration_of_the_comcom_paper_changes_some_scenario(paper: Paper) -> None:
     for table in paper.tables:
         for key in table.keys:
             seen: dict[str, set[int]] = {}
@@ -60,7 +60,7 @@ def test_every_key_of_a_configuration_changes_some_scenario(paper: Paper) -> Non
             assert all(len(different) == len(values) for different in seen.values()), (table.number, key)
 
 
-def test_the_threshold_per_vc_is_the_stated_number_of_packets(paper: Paper) -> None:
+def test_the_threshold_per_vc_is_the_number_of_packets_that_the_paper_states(paper: Paper) -> None:
     for part in (1, 2, 3, 4):
         port = scenario(paper, "peer-to-peer", part_packets=part, mechanism="epd")["port"]["sw*->sw*"]
         # Ten VCs with packets of 192 cells; Th = 0.8 K.
@@ -79,7 +79,7 @@ def test_the_threshold_per_vc_is_the_stated_number_of_packets(paper: Paper) -> N
         ("per_vc_queuing_fixed", "per_vc_accounting_fixed", "round_robin"),
     ],
 )
-def test_every_mechanism_of_the_paper_is_a_drop_rule_and_a_scheduler(
+def test_every_mechanism_of_the_comcom_paper_is_a_drop_rule_with_a_scheduler(
     paper: Paper, mechanism: str, policy: str, scheduler: str | None
 ) -> None:
     port = scenario(paper, "chain", mechanism="epd", hops=2, cross=1)["port"]["sw*->sw*"]
@@ -89,7 +89,7 @@ def test_every_mechanism_of_the_paper_is_a_drop_rule_and_a_scheduler(
     assert list(port.get("scheduler", {})) == ([] if scheduler is None else [scheduler])
 
 
-def test_an_open_choice_changes_only_the_drop_rules_that_have_it(paper: Paper) -> None:
+def test_an_open_modelling_choice_changes_only_the_drop_rules_that_depend_on_it(paper: Paper) -> None:
     [k_of_2] = [choice for choice in paper.choices if choice.id == "C-1"]
     other = load(COMCOM, overrides=k_of_2.overrides)
     for table, keys in (("peer-to-peer", {"part_packets": 3}), ("chain", {"hops": 2, "cross": 3})):
@@ -98,7 +98,7 @@ def test_an_open_choice_changes_only_the_drop_rules_that_have_it(paper: Paper) -
             assert rule.get("k") == (None if mechanism == "epd" else 2)
 
 
-def test_claims_quote_the_paper_and_refer_to_existing_rows(paper: Paper) -> None:
+def test_claims_quote_the_comcom_paper_and_refer_to_existing_rows(paper: Paper) -> None:
     assert len(paper.claims) >= 20
     assert len({claim["id"] for claim in paper.claims}) == len(paper.claims)
     for claim in paper.claims:
@@ -127,7 +127,7 @@ def test_the_answer_for_a_paper_without_printed_numbers_has_only_experiments(sho
     assert repr(short).startswith(f"Reproduction('{COMCOM}', {len(answer['experiments'])} numbers, ")
 
 
-def test_the_output_for_a_paper_without_printed_numbers_does_not_mention_any(short: Reproduction) -> None:
+def test_the_output_for_a_paper_without_printed_numbers_does_not_mention_printed_numbers(short: Reproduction) -> None:
     console = Console(record=True, width=160)
     short.compare(console=console)
     text = console.export_text()
@@ -137,7 +137,7 @@ def test_the_output_for_a_paper_without_printed_numbers_does_not_mention_any(sho
     assert "ours:" not in text
 
 
-def test_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc() -> None:
+def test_the_figure_of_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc() -> None:
     run = ct.reproduce(COMCOM, tables=["peer-to-peer"], seeds=1, overrides={"duration": "60ms"})
     [spec] = [figure for figure in run.paper.figures if figure["id"] == "peer-to-peer-goodput"]
     spec = {**spec, "step": "20ms"}
@@ -155,7 +155,7 @@ def test_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc
         assert lines[10].get_ydata()[0] == pytest.approx(13.97, abs=0.01)
 
 
-def test_the_page_has_the_verdict_on_every_claim_and_every_figure(paper: Paper) -> None:
+def test_the_page_of_the_comcom_paper_has_the_verdict_on_every_claim_and_every_figure(paper: Paper) -> None:
     file = ROOT / "docs" / "papers" / f"{COMCOM}.md"
     page = file.read_text()
     built = page_tables.filled(file, page)
@@ -169,6 +169,6 @@ def test_the_page_has_the_verdict_on_every_claim_and_every_figure(paper: Paper) 
     assert all((ROOT / "docs" / "images" / image).stat().st_size < 300_000 for image in images)
 
 
-def test_the_paper_is_listed_and_explained(celltrain: Command) -> None:
+def test_the_comcom_paper_is_listed_and_explained(celltrain: Command) -> None:
     assert COMCOM in [entry["name"] for entry in celltrain("list", "papers", "--json").json]
     assert f"celltrain reproduce {COMCOM}" in celltrain("explain", COMCOM, "--json").json["page"]

@@ -41,7 +41,7 @@ def found(paper: Paper, table: str, **keys: Any) -> list[Number]:
     return [n for n in paper.table(table).numbers if matches({**n.keys, "quantity": n.quantity.name}, keys)]
 
 
-def test_every_number_printed_in_the_paper_is_recorded_and_scored(paper: Paper) -> None:
+def test_every_number_printed_in_the_draft_of_jagannath_is_recorded_and_scored(paper: Paper) -> None:
     counts = {table.number: len(table.numbers) for table in paper.tables if not table.experiment}
     assert counts == {"1": 8, "2": 6, "3": 4, "4": 4, "5": 4, "6": 6, "7": 6}
     printed = [n for table in paper.tables if not table.experiment for n in table.numbers]
@@ -52,7 +52,7 @@ def test_every_number_printed_in_the_paper_is_recorded_and_scored(paper: Paper) 
         assert number.tolerance == pytest.approx(share * (number.published or 0))
 
 
-def test_a_row_is_named_by_the_papers_own_columns(paper: Paper) -> None:
+def test_a_row_of_the_draft_is_named_by_the_column_headings_of_the_draft(paper: Paper) -> None:
     for table in [t for t in paper.tables if not t.experiment]:
         lines = list(csv.DictReader((ROOT / f"papers/{DRAFT_JAGAN}/published/table{table.number}.csv").open()))
         rows = {tuple(map(str, n.row.values())) for n in table.numbers}
@@ -60,7 +60,7 @@ def test_a_row_is_named_by_the_papers_own_columns(paper: Paper) -> None:
         assert table.keys == ("edge_buffer_cells", "switch_buffer_cells", "mss_bytes", "tcp", "service")
 
 
-def test_rows_that_need_the_same_scenario_share_one_run(paper: Paper) -> None:
+def test_rows_of_the_draft_that_need_the_same_scenario_share_one_run(paper: Paper) -> None:
     tables = [t for t in paper.tables if not t.experiment]
     assert len({n.configuration for t in tables for n in t.numbers}) == 19
     losses = {n.configuration for t in paper.tables if t.number.startswith("losses-") for n in t.numbers}
@@ -84,7 +84,7 @@ def test_rows_that_need_the_same_scenario_share_one_run(paper: Paper) -> None:
         ("7", "abr-er+ada", {}, {"adaptive_discard": {"reduction_factor": 0.5, "low_threshold": 6}}),
     ],
 )
-def test_the_service_of_a_row_sets_the_switch_and_the_edge_device(
+def test_the_service_in_a_row_of_the_draft_sets_the_switch_and_the_edge_device(
     paper: Paper, table: str, service: str, port: dict[str, Any], edge: dict[str, Any]
 ) -> None:
     found = scenario(paper, table, service=service)
@@ -95,7 +95,7 @@ def test_the_service_of_a_row_sets_the_switch_and_the_edge_device(
     assert ("vc" in found) == service.startswith("abr")
 
 
-def test_sizes_are_in_packets_and_the_tcp_is_the_one_of_the_table(paper: Paper) -> None:
+def test_sizes_in_the_draft_are_in_packets_and_the_tcp_variant_is_that_of_the_table(paper: Paper) -> None:
     assert scenario(paper, "1", service="ubr")["tcp"]["newreno"]["mss"] == "9140B"
     assert scenario(paper, "2", service="ubr")["tcp"]["vanilla"]["mss"] == "9140B"
     assert scenario(paper, "6", service="abr-er")["tcp"]["newreno"]["mss"] == "1460B"
@@ -108,7 +108,7 @@ def test_sizes_are_in_packets_and_the_tcp_is_the_one_of_the_table(paper: Paper) 
         assert [port["buffer"] for port in ran["port"].values()] == [n.keys["switch_buffer_cells"]]
 
 
-def test_tables_with_bidirectional_data_use_their_own_network(paper: Paper) -> None:
+def test_tables_of_the_draft_with_bidirectional_data_use_a_network_of_their_own(paper: Paper) -> None:
     both = scenario(paper, "both-ways-1", service="abr-er")
     one = scenario(paper, "1", service="abr-er")
     assert (one["topology"]["internetwork"]["bidirectional"], both["topology"]["internetwork"]["bidirectional"]) == (
@@ -120,7 +120,7 @@ def test_tables_with_bidirectional_data_use_their_own_network(paper: Paper) -> N
     assert "vc" not in scenario(paper, "both-ways-1", service="ubr")
 
 
-def test_a_choice_changes_only_its_own_settings(paper: Paper) -> None:
+def test_a_modelling_choice_for_the_draft_changes_only_its_own_settings(paper: Paper) -> None:
     texts = {choice.text: choice.overrides for choice in paper.choices}
     [before] = [text for text in texts if text.startswith("ICR of a tenth of the link")]
     icr = load(DRAFT_JAGAN, overrides=texts[before])
@@ -144,7 +144,7 @@ def test_a_choice_changes_only_its_own_settings(paper: Paper) -> None:
         ("erica-1-3-4", {"service": "abr-erica", "edge_buffer_cells": 500, "network": "both_ways"}, True),
     ],
 )
-def test_large_tbe_and_adtf_prevent_losses_in_switches_under_er_and_erica(
+def test_large_values_of_tbe_and_adtf_prevent_losses_in_switches_with_er_and_erica(
     paper: Paper, table: str, keys: dict[str, Any], loses_without: bool
 ) -> None:
     """Runs one seed for four seconds; the paper's page covers all settings and seeds."""
@@ -171,14 +171,14 @@ def test_large_tbe_and_adtf_prevent_losses_in_switches_under_er_and_erica(
     assert (lost[1]["switches"] > 0) == loses_without
 
 
-def test_every_section_of_the_paper_has_claims(paper: Paper) -> None:
+def test_every_section_of_the_draft_has_claims(paper: Paper) -> None:
     ids = [claim["id"] for claim in paper.claims]
     assert len(ids) == len(set(ids)) >= 12
     assert {claim["section"] for claim in paper.claims} >= {"2", "3.1", "4.2", "5"}
     assert {test["form"] for claim in paper.claims for test in claim["tests"]} <= set(FORMS)
 
 
-def test_every_claim_can_be_judged_and_the_printed_numbers_support_them(paper: Paper) -> None:
+def test_every_claim_about_the_draft_can_be_judged_and_the_printed_numbers_support_it(paper: Paper) -> None:
     as_printed = [
         Scored(number=n, values=(0.5 if n.published is None else n.published,), seeds=(1,), requested=1)
         for n in paper.numbers()
@@ -191,7 +191,7 @@ def test_every_claim_can_be_judged_and_the_printed_numbers_support_them(paper: P
 
 
 @pytest.mark.slow
-def test_the_figures_of_the_paper_are_drawn(paper: Paper, tmp_path: Path) -> None:
+def test_the_figures_of_the_draft_are_drawn(paper: Paper, tmp_path: Path) -> None:
     """Filled with values instead of results: every run has the values printed in the last table that needs it."""
 
     def values(number: Number) -> dict[int, float]:
@@ -217,14 +217,14 @@ def test_the_figures_of_the_paper_are_drawn(paper: Paper, tmp_path: Path) -> Non
 
 
 @needs_edge_devices
-def test_every_configuration_of_the_paper_is_valid(paper: Paper) -> None:
+def test_every_configuration_of_the_draft_is_valid(paper: Paper) -> None:
     for configuration in paper.configurations:
         assert Reading.of_core(_core.parse_json(configuration.text, "paper")).faults == [], configuration.text
 
 
 @pytest.mark.nightly
 @needs_edge_devices
-def test_alternatives_to_open_choices_are_valid_and_change_some_scenario(paper: Paper) -> None:
+def test_alternatives_to_open_modelling_choices_of_the_draft_are_valid_and_change_some_scenario(paper: Paper) -> None:
     before = {configuration.text for configuration in paper.configurations}
     for choice in paper.choices:
         changed = {c.text for c in load(DRAFT_JAGAN, overrides=choice.overrides).configurations} - before

@@ -39,7 +39,7 @@ def text_of(reproduction: Reproduction, *, brief: bool = False) -> str:
     return console.file.getvalue()
 
 
-def test_a_number_has_a_verdict_only_with_enough_finished_seeds(partial: Reproduction) -> None:
+def test_a_printed_number_gets_a_verdict_only_if_enough_seeds_have_finished(partial: Reproduction) -> None:
     for one in partial.numbers:
         enough = one.number.point or len(one.seeds) >= ENOUGH_SEEDS
         verdicts = (one.inside, one.inside_range, one.pit)
@@ -54,7 +54,7 @@ def test_a_number_has_a_verdict_only_with_enough_finished_seeds(partial: Reprodu
     assert f" {summary['undecided']} published values have too few finished runs" in " ".join(text_of(partial).split())
 
 
-def test_a_claim_is_open_as_long_as_one_of_its_rows_has_too_few_finished_seeds(partial: Reproduction) -> None:
+def test_a_claim_stays_open_while_one_of_its_rows_has_too_few_finished_seeds(partial: Reproduction) -> None:
     assert partial.claims_left_out == [], "all rows were requested"
     held, decided, still_open = partial.held
     assert decided + still_open == len(partial.claims) == 42
@@ -67,7 +67,7 @@ def test_a_claim_is_open_as_long_as_one_of_its_rows_has_too_few_finished_seeds(p
     assert "need tables that were not run" not in text
 
 
-def test_head_tables_and_page_count_the_finished_seeds(partial: Reproduction) -> None:
+def test_heading_tables_and_page_of_an_interrupted_reproduction_count_the_finished_seeds(partial: Reproduction) -> None:
     text = text_of(partial)
     assert f"0 to {REQUESTED} of {REQUESTED} seeds LAN, 0 to {REQUESTED} of {REQUESTED} seeds WAN;" in text
     tables = [block for block in report.blocks(partial) if isinstance(block, report.Grid) and "range" in block.heads]
@@ -81,7 +81,7 @@ def test_head_tables_and_page_count_the_finished_seeds(partial: Reproduction) ->
     assert "not enough runs" not in text_of(partial, brief=True).partition("claims of the text")[0]
 
 
-def test_a_whole_reproduction_names_its_seeds_once_and_decides_everything() -> None:
+def test_a_complete_reproduction_names_its_seeds_once_and_decides_everything() -> None:
     whole = filled(
         load("af-96-1269"),
         {"LAN": 2, "WAN": 1},

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from reproductions import filled
 
-from celltrain.drawing.figure import COLOURS, FigureStyle
+from celltrain.drawing.figure import COLOURS, FigureStyle, by_rows
 from celltrain.papers import figures, load
 from celltrain.papers.figures import KINDS, Source
 
 pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure
+
+PAPERS = ("af-96-1269", "af-97-0831", "comcom-1998", "draft-jagan")
 PAPER = load("af-96-1269")
 
 
@@ -34,7 +40,46 @@ def test_the_legend_of_a_reproduced_figure_fits_and_explains_every_mark(spec):
     assert set(shown) == drawn
 
 
-def test_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: Path, monkeypatch) -> None:
+SPECS = [(paper, spec) for paper in map(load, PAPERS) for spec in paper.figures]
+
+
+@pytest.mark.parametrize(("paper", "spec"), SPECS, ids=[f"{paper.id}-{spec['id']}" for paper, spec in SPECS])
+def test_lines_and_groups_differ_without_colours_and_are_listed_in_the_order_of_the_table(paper, spec, monkeypatch):
+    def ran(scenario: Mapping[str, Any], *_: object) -> tuple[dict[str, Any], Any]:
+        names = [f"{name}{number}" for name in ("tcp", "vc", "cross", "long") for number in range(1, 101)]
+        flows = [{"name": name, "max_min_mbps": 1.0} for name in names]
+        values = {"cwnd_segments": np.ones((3, len(names))), "delivered_bytes": np.ones((3, len(names)))}
+        return {"flows": flows}, {"time_s": np.arange(3.0), "flows": names, "window_flows": names, **values}
+
+    monkeypatch.setattr(Source, "run", lambda _, scenario, trace: ran(scenario, trace))
+    networks = {number.network or "": 3 for number in paper.numbers()}
+    values = {1: 0.4, 2: 0.6, 3: 0.5}
+    numbers = filled(paper, networks, lambda number: values).scored
+    with FigureStyle().applied():
+        figure = KINDS[spec["kind"]](Source(paper=paper, scored=numbers, spec=spec))
+    if not figure.legends:
+        return
+    [legend] = figure.legends
+    handles = dict(zip([text.get_text() for text in legend.get_texts()], legend.legend_handles, strict=True))
+    drawn = [text for axes in figure.axes for text in axes.get_legend_handles_labels()[1]]
+    own = [text for text in dict.fromkeys(drawn) if not text.startswith("printed")]
+    looks = {text: look_of(handles[text]) for text in own}
+    assert len(set(looks.values())) == len(own), looks
+    # Matplotlib fills columns; read row by row, the entries are in the order of the table, then printed values.
+    columns = legend._ncols
+    texts = list(handles)
+    rows = [text for _, text in sorted(zip(by_rows(range(len(texts)), columns), texts, strict=True))]
+    assert rows == [*own, *(text for text in dict.fromkeys(drawn) if text not in own)]
+
+
+def look_of(handle: Any) -> tuple[Any, ...]:
+    """Returns what a photocopy shows of a line or a marker."""
+    if hasattr(handle, "get_linestyle") and hasattr(handle, "get_marker"):
+        return handle.get_linestyle(), str(handle._dash_pattern), handle.get_marker()
+    return tuple(map(tuple, handle.get_paths()[0].vertices.round(6).tolist()))
+
+
+def test_reproduced_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: Path, monkeypatch) -> None:
     runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
     few = PAPER.model_copy(update={"figures": [spec for spec in PAPER.figures if spec["id"] == "figure4"]})
     assert [path.suffix for path in figures.write(few, runs, tmp_path)] == [".png", ".svg", ".pdf"]
@@ -51,10 +96,25 @@ def test_figures_have_three_formats_and_the_requested_width_and_style(tmp_path: 
     assert figures.write(few, runs, tmp_path, style="default")
 
 
-def test_the_look_of_figures_is_checked_before_any_run(celltrain, tmp_path: Path) -> None:
+def test_style_options_of_reproduced_figures_are_checked_before_any_run(celltrain, tmp_path: Path) -> None:
     for command in (("reproduce", "af-96-1269"), ("study", "different-rtts")):
         wrong = celltrain(*command, "--width", "column")
         assert (wrong.code, wrong.err) == (2, "--width = column changes the figures; write them with --out DIR\n")
         wrong = celltrain(*command, "--out", tmp_path / "new", "--width", "column", "--style", "greyscale")
         assert (wrong.code, "did you mean grayscale?" in wrong.err) == (2, True)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_figure_with_runs_of_its_own_is_drawn_only_if_its_network_was_run(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(figures, "ENDINGS", ("svg",))
+    monkeypatch.setitem(figures.KINDS, "cwnd", lambda source: Figure())
+    runs = filled(PAPER, {"LAN": 1, "WAN": 1}, lambda number: {1: number.published or 0.5}).scored
+    own = PAPER.model_copy(update={"figures": [spec for spec in PAPER.figures if spec["id"] == "figure1"]})
+    for network, drawn in (("LAN", 0), ("WAN", 1)):
+        asked = [one for one in runs if one.number.network == network]
+        assert len(figures.write(own, asked, tmp_path)) == drawn, network
+    # Every figure with runs of its own names its network.
+    for paper in map(load, PAPERS):
+        networks = {number.network for number in paper.numbers()}
+        specs = [spec for spec in paper.figures if spec["id"] in paper.panels]
+        assert all(spec.get("network") in networks for spec in specs), paper.id

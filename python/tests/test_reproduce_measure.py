@@ -75,7 +75,7 @@ def test_a_measure_with_an_unknown_path_is_refused_by_name(text: str) -> None:
         measure(text, ANSWER)
 
 
-def test_the_answer_of_a_run_has_the_papers_measures() -> None:
+def test_the_result_of_a_run_has_the_measures_that_papers_use() -> None:
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
     asked = lan.replace(measure=ct.MeasureOptions(file_size="100kB"))
     answer = ct.run(asked).to_dict()
@@ -97,12 +97,12 @@ def saw_teeth() -> dict[str, Any]:
     return {"time_s": time, "window_flows": ["tcp1", "tcp2"], "cwnd_segments": cwnd, "ssthresh_segments": ssthresh}
 
 
-def test_the_slope_of_the_window_matches_the_sawtooth() -> None:
+def test_the_computed_slope_of_the_window_matches_that_of_the_sawtooth() -> None:
     assert climb(saw_teeth(), "tcp1") == pytest.approx(10.0)
     assert climb(saw_teeth(), "tcp2") == 0.0
 
 
-def test_the_mean_window_matches_linear_increase() -> None:
+def test_the_computed_mean_window_matches_linear_growth_of_the_window() -> None:
     assert mean_window(saw_teeth(), "tcp1") == pytest.approx(15.0, abs=0.1)
     assert mean_window(saw_teeth(), "tcp2") == 0.0
 
@@ -138,7 +138,7 @@ def test_recorded_series_are_read_only_if_a_measure_needs_them() -> None:
         ("( " * 5000 + "efficiency" + " )" * 5000, "more than 100 pairs of parentheses"),
     ],
 )
-def test_an_invalid_expression_for_a_measure_gets_a_message(text: str, words: str) -> None:
+def test_an_invalid_expression_for_a_measure_is_refused_with_a_message(text: str, words: str) -> None:
     # Regression: some messages quoted Python exceptions such as KeyError('1/0'), and some measures raised uncaught
     # errors.
     with pytest.raises(MeasureError) as refusal:
@@ -148,12 +148,12 @@ def test_an_invalid_expression_for_a_measure_gets_a_message(text: str, words: st
 
 
 @pytest.mark.parametrize("text", ["1", "9" * 5000, "2 * ( 3 + 4 )", "1e400", "x" * 10_001])
-def test_numbers_without_a_path_and_unreadable_text_are_not_measures(text: str) -> None:
+def test_numbers_without_a_path_and_unreadable_text_are_refused_as_measures(text: str) -> None:
     with pytest.raises(MeasureError):
         check_syntax(text)
 
 
-def test_a_range_is_matched_against_existing_names() -> None:
+def test_a_range_of_names_in_a_measure_is_matched_against_existing_names() -> None:
     # Regression: the range was first expanded into a hundred billion names.
     with pytest.raises(MeasureError, match="is a range of 99,999,999,999 names, but there are only 4"):
         measure("flows.sum(tcp1-99999999999).goodput_mbps", ANSWER)
@@ -161,7 +161,7 @@ def test_a_range_is_matched_against_existing_names() -> None:
         measure(f"flows.sum(tcp1-{'9' * 5000}).goodput_mbps", ANSWER)
 
 
-def test_patterns_match_like_a_naive_search() -> None:
+def test_name_patterns_match_the_same_names_as_a_simple_search() -> None:
     rng = random.Random(9)
     names = ["".join(rng.choices("ab", k=rng.randrange(7))) for _ in range(200)]
     for _ in range(400):
@@ -172,7 +172,7 @@ def test_patterns_match_like_a_naive_search() -> None:
             assert named(pattern, names) == expected, f"pattern {pattern!r}, seed 9"
 
 
-def test_a_pattern_with_many_wildcards_is_matched_in_no_time() -> None:
+def test_a_name_pattern_with_many_wildcards_is_matched_quickly() -> None:
     # Regression: as a regular expression, the pattern backtracked forever.
     begun = time.process_time()
     with pytest.raises(MeasureError, match="no name matches"):

@@ -28,22 +28,22 @@ def find(paper: Paper, table: str, **keys: Any) -> Number:
     return number
 
 
-def test_every_folder_of_papers_with_a_description_is_known() -> None:
+def test_every_folder_of_papers_with_a_description_is_a_known_paper() -> None:
     assert PAPER.ids() == sorted(path.parent.name for path in PAPERS.glob("*/paper.toml"))
 
 
-def test_papers_contain_code_only_for_searches() -> None:
+def test_folders_of_papers_contain_code_only_for_searches() -> None:
     """Only scripts that search a paper's open choices are allowed, in a separate folder."""
     files = [path for path in PAPERS.rglob("*") if path.is_file() and "search" not in path.relative_to(PAPERS).parts]
     assert {path.suffix for path in files} <= {".toml", ".csv", ".md"}
 
 
-def test_every_number_printed_in_the_paper_is_recorded(paper: Paper) -> None:
+def test_every_number_printed_in_paper_96_1269_is_recorded(paper: Paper) -> None:
     counts = {table.number: len(table.numbers) for table in paper.tables}
     assert counts == {"1": 12, "2": 48, "3": 48, "4": 88, "5": 108, "6": 108, "windows": 36, "timers": 36}
 
 
-def test_a_scenario_that_several_tables_need_is_listed_once(paper: Paper) -> None:
+def test_a_scenario_that_several_tables_of_a_paper_need_is_listed_once(paper: Paper) -> None:
     assert len({c.text for c in paper.configurations}) == len(paper.configurations)
     assert Counter(c.network for c in paper.configurations) == {"LAN": 116, "WAN": 88}
     # The terms are: 4 scenarios without loss; 12 rows for each of 4 policies; 44 rows that vary Z, minus the 12 with
@@ -54,7 +54,7 @@ def test_a_scenario_that_several_tables_need_is_listed_once(paper: Paper) -> Non
     assert len(paper.configurations) == len(published) + 12 + 12
 
 
-def test_a_run_printed_in_several_tables_is_shared(paper: Paper) -> None:
+def test_a_run_that_a_paper_prints_in_several_tables_is_shared(paper: Paper) -> None:
     place = {"sources": 15, "network": "WAN", "buffer_cells": 24000}
     selective_drop = {
         find(paper, "2", policy="selective_drop", **place).configuration,
@@ -81,7 +81,7 @@ def test_a_run_printed_in_several_tables_is_shared(paper: Paper) -> None:
         ("6", {"sources": 5, "z": 0.2, "r": 0.1, "buffer_cells": 12000, "quantity": "efficiency"}, 0.78),
     ],
 )
-def test_numbers_have_the_decimal_places_of_the_paper(
+def test_numbers_are_printed_with_the_decimal_places_that_the_paper_uses(
     paper: Paper, table: str, keys: dict[str, Any], published: float
 ) -> None:
     assert find(paper, table, **keys).published == published
@@ -117,7 +117,7 @@ def test_numbers_have_the_decimal_places_of_the_paper(
         ),
     ],
 )
-def test_a_number_belongs_to_the_scenario_its_row_describes(
+def test_a_printed_number_belongs_to_the_scenario_that_its_row_describes(
     paper: Paper, table: str, keys: dict[str, Any], port: dict[str, Any]
 ) -> None:
     number = find(paper, table, **keys)
@@ -127,7 +127,7 @@ def test_a_number_belongs_to_the_scenario_its_row_describes(
     assert scenario["topology"]["n_source"]["link_delay"] == {"LAN": "5us", "WAN": "5ms"}[number.keys["network"]]
 
 
-def test_every_table_has_the_same_defaults(paper: Paper) -> None:
+def test_every_table_of_paper_96_1269_has_the_same_defaults(paper: Paper) -> None:
     rest = set()
     for configuration in paper.configurations:
         scenario = json.loads(configuration.text)
@@ -138,7 +138,7 @@ def test_every_table_has_the_same_defaults(paper: Paper) -> None:
     assert len(rest) == 2, "beyond what a table varies, there is one LAN and one WAN"
 
 
-def test_the_core_accepts_every_configuration_without_a_warning(paper: Paper) -> None:
+def test_the_core_accepts_every_configuration_of_paper_96_1269_without_a_warning(paper: Paper) -> None:
     for configuration in paper.configurations:
         answer = Reading.of_core(_core.parse_json(configuration.text, "configuration"))
         assert (answer.faults, answer.warnings) == ([], []), configuration.text
@@ -165,43 +165,45 @@ def test_rows_that_contradict_the_paper_itself_are_shown_and_not_scored(paper: P
         ({"sources": 5, "network": "WAN", "quantity": "fairness"}, 0.01),
     ],
 )
-def test_the_points_of_table_1_have_their_own_tolerances(paper: Paper, keys: dict[str, Any], tolerance: float) -> None:
+def test_the_points_in_table_1_of_the_paper_have_tolerances_of_their_own(
+    paper: Paper, keys: dict[str, Any], tolerance: float
+) -> None:
     number = find(paper, "1", **keys)
     assert number.point
     assert number.tolerance == pytest.approx(tolerance)
 
 
-def test_the_default_tolerance_is_a_unit_of_the_last_printed_digit(paper: Paper) -> None:
+def test_the_default_tolerance_is_one_unit_of_the_last_printed_digit(paper: Paper) -> None:
     others = [n for table in paper.tables if table.number in "23456" for n in table.numbers]
     assert {n.tolerance for n in others} == {0.01}
     assert not any(n.point for n in others)
 
 
-def test_numbers_can_be_chosen_by_table_and_network(paper: Paper) -> None:
+def test_printed_numbers_can_be_selected_by_table_and_network(paper: Paper) -> None:
     assert len(paper.numbers()) == 484
     assert len(paper.numbers(tables=[2, "3"], networks=["WAN"])) == 48
     assert paper.numbers(tables=[5], networks=["WAN"]) == []
 
 
 @pytest.mark.parametrize(("asked", "named"), [({"tables": [7]}, "'7'"), ({"networks": ["MAN"]}, "'MAN'")])
-def test_unknown_tables_and_networks_of_the_paper_are_refused_by_name(
+def test_unknown_tables_and_networks_of_a_paper_are_refused_by_name(
     paper: Paper, asked: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(PaperError, match=named):
         paper.numbers(**asked)
 
 
-def test_an_unknown_paper_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_paper_is_refused_with_a_list_of_known_papers() -> None:
     with pytest.raises(PaperError, match="af-96-1269"):
         load("af-96-1268")
 
 
-def test_a_paper_can_be_read_from_anywhere() -> None:
+def test_the_description_of_a_paper_can_be_read_from_any_folder() -> None:
     from_disk = load(AF_96_1269, read=lambda path: (PAPERS.parent / path).read_text(encoding="utf-8"))
     assert len(from_disk.configurations) == 204
 
 
-def test_overrides_change_every_scenario_and_nothing_else() -> None:
+def test_overrides_change_every_scenario_of_a_paper_and_nothing_else() -> None:
     changed = load(AF_96_1269, overrides={"switch.tie_order": "fixed", "tcp.vanilla.minimum_rto": 5})
     assert changed.overrides == {"switch.tie_order": "fixed", "tcp.vanilla.minimum_rto": 5}
     for before, after in zip(load(AF_96_1269).configurations, changed.configurations, strict=True):
@@ -212,7 +214,7 @@ def test_overrides_change_every_scenario_and_nothing_else() -> None:
 
 
 @pytest.mark.slow
-def test_every_alternative_to_an_open_choice_is_accepted_and_changes_something(paper: Paper) -> None:
+def test_every_alternative_to_an_open_modelling_choice_is_accepted_and_changes_something(paper: Paper) -> None:
     assert paper.choices
     default = Reading.of_core(_core.parse_json(paper.configurations[0].text, "default")).scenario
     for choice in paper.choices:
@@ -222,7 +224,7 @@ def test_every_alternative_to_an_open_choice_is_accepted_and_changes_something(p
         assert answer.scenario != default, choice.text
 
 
-def test_a_fault_in_a_papers_folder_names_the_file() -> None:
+def test_a_message_about_a_fault_in_the_folder_of_a_paper_names_the_file() -> None:
     def read(path: str) -> str | None:
         return "this is not = = TOML" if path.endswith("paper.toml") else None
 
@@ -243,7 +245,9 @@ def test_a_fault_in_a_papers_folder_names_the_file() -> None:
         ("z", 0.8),
     ],
 )
-def test_expressions_in_a_paper_are_sums_differences_and_products(expression: str, value: Any) -> None:
+def test_expressions_in_the_description_of_a_paper_are_sums_differences_and_products(
+    expression: str, value: Any
+) -> None:
     assert evaluate(expression, {"buffer_cells": 1000, "sources": 5, "network": "LAN", "z": 0.8}) == value
 
 
@@ -251,16 +255,16 @@ def test_expressions_in_a_paper_are_sums_differences_and_products(expression: st
     "expression",
     ["", "buffer_cells -", "buffer_cells-2", "unknown", "network - 1", "1 2", "__import__('os')"],
 )
-def test_other_operators_in_an_expression_of_a_paper_are_refused(expression: str) -> None:
+def test_an_expression_of_a_paper_with_other_operators_is_refused(expression: str) -> None:
     with pytest.raises(PaperError):
         evaluate(expression, {"buffer_cells": 1000, "network": "LAN"})
 
 
-def test_a_text_that_is_one_expression_keeps_its_type() -> None:
+def test_a_text_that_consists_of_one_expression_keeps_the_type_of_its_value() -> None:
     assert substitute({"a": ["{n}", "x {n + 1} y", 3, "plain"]}, {"n": 5}) == {"a": [5, "x 6 y", 3, "plain"]}
 
 
-def test_setting_a_key_in_a_configuration_replaces_its_value() -> None:
+def test_setting_a_key_in_the_configuration_of_a_paper_replaces_its_value() -> None:
     scenario = {"port": {"bottleneck": {"policy": {"epd": {"threshold": 800}}}}}
     set_key(scenario, "port.bottleneck.policy", {"tail_drop": {}})
     set_key(scenario, "tcp.vanilla.mss", "512B")
@@ -268,10 +272,10 @@ def test_setting_a_key_in_a_configuration_replaces_its_value() -> None:
 
 
 @pytest.mark.parametrize(("text", "value"), [("10s", 10.0), ("5ms", 0.005), ("1.5us", 1.5e-6)])
-def test_durations_are_read_with_their_unit(text: str, value: float) -> None:
+def test_durations_in_the_description_of_a_paper_are_read_with_their_unit(text: str, value: float) -> None:
     assert seconds(text) == pytest.approx(value)
 
 
-def test_a_duration_without_a_unit_is_refused() -> None:
+def test_a_duration_without_a_unit_in_the_description_of_a_paper_is_refused() -> None:
     with pytest.raises(ValueError, match='such as "5us"'):
         seconds("10")

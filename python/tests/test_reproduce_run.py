@@ -49,7 +49,7 @@ def text_of(reproduction: Reproduction) -> str:
     return console.file.getvalue()
 
 
-def test_the_zero_loss_queues_of_the_lan_are_exact(table1: Reproduction) -> None:
+def test_queues_of_the_lan_without_loss_equal_the_numbers_of_the_paper_exactly(table1: Reproduction) -> None:
     queues = {n.number.row["sources"]: n.values for n in table1.numbers if n.number.quantity.unit == "cells"}
     assert queues == {5: (7591.0, 7591.0), 15: (22831.0, 22831.0)}
     assert all(n.inside for n in table1.numbers)
@@ -109,7 +109,7 @@ def test_policies_that_the_paper_prints_as_columns_are_part_of_the_row(as_printe
     assert number["row"] == {"network": "LAN", "sources": 5, "buffer_cells": 1000, "policy": "epd"}
 
 
-def test_the_answer_only_contains_values_that_json_can_represent(as_printed: Reproduction) -> None:
+def test_the_answer_of_a_reproduction_contains_only_values_that_json_can_represent(as_printed: Reproduction) -> None:
     def walk(value: Any) -> None:
         if isinstance(value, dict):
             for member in value.values():
@@ -130,7 +130,7 @@ def test_the_number_of_threads_does_not_change_a_reproduction(table1: Reproducti
     assert [n.values for n in alone.numbers] == [n.values for n in table1.numbers]
 
 
-def test_progress_shows_the_finished_share_and_the_remaining_time() -> None:
+def test_the_progress_of_a_reproduction_shows_the_finished_share_and_the_remaining_time() -> None:
     seen: list[Progress] = []
     reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, progress=seen.append)
     assert [(p.done, p.total) for p in seen] == [(1, 2), (2, 2)]
@@ -151,7 +151,7 @@ def test_an_interrupted_reproduction_returns_the_finished_runs() -> None:
     assert "1 of 50 seeds LAN;" in text_of(partial)
 
 
-def test_an_interrupt_before_the_first_result_leaves_an_empty_answer() -> None:
+def test_a_reproduction_interrupted_before_its_first_result_leaves_an_empty_answer() -> None:
     nothing = filled(load(AF_96_1269), {"LAN": 1, "WAN": 1}, lambda number: {}, interrupted=True)
     assert nothing.numbers == []
     assert all(claim.open for claim in nothing.claims)
@@ -159,7 +159,7 @@ def test_an_interrupt_before_the_first_result_leaves_an_empty_answer() -> None:
     text_of(nothing)
 
 
-def test_long_runs_start_first_and_every_seed_is_a_whole_set() -> None:
+def test_a_reproduction_starts_its_longest_runs_first_and_finishes_seed_after_seed() -> None:
     paper = load(AF_96_1269)
     runs = planned(paper, paper.numbers(tables=[1]), {"LAN": 2, "WAN": 1})
     assert [(paper.configurations[c].network, seed) for c, seed in runs] == [
@@ -184,24 +184,26 @@ def test_long_runs_start_first_and_every_seed_is_a_whole_set() -> None:
         {"networks": ["MAN"]},
     ],
 )
-def test_an_invalid_request_is_refused(options: dict[str, Any]) -> None:
+def test_an_invalid_request_for_a_reproduction_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises((PaperError, celltrain.PlanError)):
         reproduce(AF_96_1269, **options)
 
 
-def test_an_override_the_core_refuses_is_reported_with_its_key() -> None:
+def test_an_override_that_the_core_refuses_is_reported_with_its_key() -> None:
     with pytest.raises(celltrain.ScenarioError, match="tie_order"):
         reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "sideways"})
 
 
-def test_overrides_are_reported_in_the_answer_and_in_the_comparison() -> None:
+def test_overrides_are_reported_in_the_answer_of_a_reproduction_and_in_its_comparison() -> None:
     fixed = reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "fixed"})
     assert json.loads(fixed.to_json())["overrides"] == {"switch.tie_order": "fixed"}
     assert "Changed from the paper: switch.tie_order" in text_of(fixed)
     assert "1 seed LAN;" in text_of(fixed)
 
 
-def test_the_comparison_shows_every_table_and_names_unscored_numbers(as_printed: Reproduction) -> None:
+def test_the_comparison_with_a_paper_shows_every_table_and_names_numbers_that_are_not_scored(
+    as_printed: Reproduction,
+) -> None:
     text = text_of(as_printed)
     for table in as_printed.paper.tables:
         assert table.title in text
@@ -237,7 +239,7 @@ def test_columns_of_exported_tables_have_a_unit_and_a_meaning(table1: Reproducti
             assert b"unit" in field.metadata
 
 
-def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
+def test_every_table_of_a_reproduction_can_be_exported(as_printed: Reproduction) -> None:
     numbers = report.numbers_table(as_printed)
     assert numbers.num_rows == 484
     assert numbers.column("published").null_count == 72
@@ -249,7 +251,9 @@ def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_figures_of_a_reproduction_are_identical_files_every_time(as_printed: Reproduction, tmp_path: Path) -> None:
+def test_drawing_the_figures_of_a_reproduction_again_gives_identical_files(
+    as_printed: Reproduction, tmp_path: Path
+) -> None:
     contents = []
     for folder in (tmp_path / "first", tmp_path / "second"):
         folder.mkdir()
@@ -263,12 +267,12 @@ def test_figures_of_a_reproduction_are_identical_files_every_time(as_printed: Re
         assert any(label in text for label in ("cwnd (segments)", "efficiency", "fairness")), name
 
 
-def test_an_unknown_paper_is_refused_with_the_available_ones() -> None:
+def test_an_unknown_paper_is_refused_with_a_list_of_available_papers() -> None:
     with pytest.raises(celltrain.CelltrainError, match="af-96-1269"):
         celltrain.reproduce("af-96-1268")
 
 
-def test_values_of_a_reproduction_are_found_by_names() -> None:
+def test_the_result_of_a_reproduction_returns_values_by_name() -> None:
     answer = {
         "efficiency": 1,
         "ports": [{"name": "other", "max_queue_cells": 1}, {"name": "sw1->sw2", "max_queue_cells": 2}],
@@ -277,7 +281,7 @@ def test_values_of_a_reproduction_are_found_by_names() -> None:
     assert follow(answer, ["ports", "sw1->sw2", "max_queue_cells"]) == 2.0
 
 
-def test_traced_runs_use_the_batch_runner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_a_reproduction_that_record_series_are_run_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     # Regression: the runs were executed one after the other, ignoring the requested threads.
     handed: list[tuple[int, int]] = []
     run_records = local.run_records
@@ -294,7 +298,7 @@ def test_traced_runs_use_the_batch_runner(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
-def test_large_runs_of_a_paper_have_separate_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_runs_of_a_paper_run_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Chunk] = []
     run = local.Children.run
 
@@ -327,7 +331,7 @@ def test_large_runs_of_a_paper_have_separate_processes(monkeypatch: pytest.Monke
         ("claims.toml", 'form = "bound"', 'form = "bund"', "'bund' is not a form; choose from greater,"),
     ],
 )
-def test_wrong_names_in_a_paper_are_refused_before_anything_runs(
+def test_wrong_names_in_the_description_of_a_paper_are_refused_before_anything_runs(
     monkeypatch: pytest.MonkeyPatch, file: str, right: str, wrong: str, message: str
 ) -> None:
     def read(path: str) -> str | None:

@@ -36,7 +36,7 @@ def scored(published: float | None, values: list[float], requested: int = 1, **c
     return Scored(number=Number(**{**number, **changes}), values=tuple(values), seeds=seeds, requested=requested)
 
 
-def test_a_number_is_summed_up_by_mean_deviation_and_extremes() -> None:
+def test_a_printed_number_is_summarised_by_the_mean_deviation_and_extremes_of_our_seeds() -> None:
     one = scored(0.5, [0.1, 0.2, 0.6])
     assert one.mean == pytest.approx(0.3)
     assert one.sd == pytest.approx(math.sqrt((0.04 + 0.01 + 0.09) / 2))
@@ -51,24 +51,24 @@ def test_the_standard_deviation_is_undefined_for_one_seed() -> None:
     ("published", "inside"),
     [(0.48, True), (0.47, True), (0.46, False), (0.54, True), (0.55, True), (0.56, False)],
 )
-def test_a_value_exactly_at_the_tolerance_counts_as_inside(published: float, inside: bool) -> None:
+def test_a_value_that_differs_by_exactly_the_tolerance_counts_as_inside(published: float, inside: bool) -> None:
     assert scored(published, [0.48, 0.54]).inside is inside
 
 
-def test_a_tolerance_of_zero_means_exactly() -> None:
+def test_a_tolerance_of_zero_requires_equal_values() -> None:
     assert scored(7591.0, [7591.0, 7591.0], tolerance=0.0).inside is True
     assert scored(7591.0, [7590.0, 7590.0], tolerance=0.0).inside is False
 
 
-def test_a_number_without_a_printed_value_is_neither_inside_nor_outside() -> None:
+def test_a_number_that_the_paper_does_not_print_is_neither_inside_nor_outside() -> None:
     assert scored(None, [0.5]).inside is None
 
 
-def test_ranks_of_equal_values_are_shared() -> None:
+def test_equal_values_share_the_mean_of_their_ranks() -> None:
     assert ranks([30.0, 10.0, 30.0, 20.0]).tolist() == [3.5, 1.0, 3.5, 2.0]
 
 
-def test_spearman_matches_a_hand_calculation() -> None:
+def test_the_spearman_correlation_matches_a_hand_calculation() -> None:
     assert spearman([1, 2, 3], [1, 2, 3]) == pytest.approx(1.0)
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
     # d = 0, 1, 1: 1 - 6 * 2 / (3 * 8).
@@ -78,18 +78,20 @@ def test_spearman_matches_a_hand_calculation() -> None:
 
 
 @pytest.mark.parametrize("pair", [([1, 2], [1, 2]), ([1, 1, 1], [1, 2, 3]), ([], [])])
-def test_spearman_is_undefined_for_too_few_pairs_or_a_side_that_does_not_vary(pair: tuple[list[float], Any]) -> None:
+def test_the_spearman_correlation_is_undefined_for_too_few_pairs_or_constant_values(
+    pair: tuple[list[float], Any],
+) -> None:
     assert spearman(*pair) is None
 
 
-def test_the_self_error_of_a_seed_is_its_distance_from_the_mean_of_the_other_seeds() -> None:
+def test_the_self_error_of_a_seed_is_its_distance_from_the_mean_of_all_other_seeds() -> None:
     assert score.self_error([[0.0, 1.0]]) == pytest.approx(1.0)
     # The distances are between 1 and 2.5, 2 and 2, and 3 and 1.5.
     assert score.self_error([[1.0, 2.0, 3.0]]) == pytest.approx(1.0)
     assert score.self_error([[0.0, 1.0], [5.0, 5.0]]) == pytest.approx(0.5)
 
 
-def test_the_self_error_is_undefined_for_one_seed() -> None:
+def test_the_self_error_is_undefined_if_there_is_only_one_seed() -> None:
     assert score.self_error([[0.5], [0.7]]) is None
 
 
@@ -106,7 +108,7 @@ def test_the_rank_of_a_printed_number_among_seeds_matches_a_hand_calculation(pri
     assert score.rank_among_seeds(printed, [0.1, 0.2, 0.3], 0.005) == pytest.approx(rank)
 
 
-def test_a_seed_that_would_be_printed_the_same_counts_half() -> None:
+def test_a_seed_that_would_be_printed_as_the_same_number_counts_half_in_the_rank() -> None:
     assert score.rank_among_seeds(0.2, [0.195, 0.205], 0.005) == pytest.approx(1.5 / 3)
     assert score.rank_among_seeds(0.2, [0.194, 0.206], 0.005) == pytest.approx(1.5 / 3)
     assert score.rank_among_seeds(0.2, [0.194, 0.195], 0.005) == pytest.approx(2.0 / 3)
@@ -120,7 +122,7 @@ def test_the_kolmogorov_smirnov_test_matches_a_hand_calculation() -> None:
     assert ks([]) is None
 
 
-def test_the_ks_distance_of_draws_of_the_model_is_below_its_limit_in_19_of_20_cases() -> None:
+def test_the_ks_distance_of_draws_from_the_model_is_below_its_limit_in_19_of_20_cases() -> None:
     seed = 96_1269
     rng = np.random.default_rng(seed)
     below = 0
@@ -160,7 +162,7 @@ def test_the_summary_of_scores_is_grouped_by_table_network_and_quantity() -> Non
     assert everywhere["mean_relative_error"] == pytest.approx((0.0 + 0.4 / 0.9) / 2)
 
 
-def test_the_share_of_numbers_inside_is_undefined_without_scored_numbers() -> None:
+def test_the_share_of_numbers_inside_is_undefined_if_no_number_is_scored() -> None:
     assert score.summary([])["share_inside"] is None
     scores = score.group_scores([])
     nothing = "mean_abs_error mean_relative_error self_error rank_correlation ks ks_p ks_p_seeds"
@@ -168,7 +170,7 @@ def test_the_share_of_numbers_inside_is_undefined_without_scored_numbers() -> No
     assert set(scores.values()) == {0}
 
 
-def test_the_range_of_seeds_is_judged_by_the_same_rule_for_every_number() -> None:
+def test_the_range_of_seeds_is_judged_by_the_same_rule_for_every_printed_number() -> None:
     # The paper's file uses the mean; the range is also computed, within a unit of the last digit.
     wide = scored(0.47, [0.48, 0.90], judged_by="mean", tolerance=0.2, tolerance_stated=True)
     assert (wide.inside, wide.inside_range, wide.inside_tolerance) == (False, True, False)
@@ -178,30 +180,30 @@ def test_the_range_of_seeds_is_judged_by_the_same_rule_for_every_number() -> Non
     assert (either.inside, either.inside_range, either.inside_tolerance) == (True, False, True)
 
 
-def test_without_a_tolerance_the_mean_has_no_verdict() -> None:
+def test_without_a_tolerance_the_mean_of_the_seeds_has_no_verdict() -> None:
     assert scored(0.5, [0.5, 0.5]).inside_tolerance is None
     assert scored(0.5, [0.5, 0.5]).inside is True
 
 
-def test_for_exact_numbers_the_range_of_seeds_is_replaced_by_the_tolerance() -> None:
+def test_a_number_that_must_match_exactly_is_judged_by_its_tolerance_and_not_by_the_range_of_seeds() -> None:
     point = {"point": True, "tolerance": 28.0, "tolerance_stated": True}
     assert scored(59211.0, [59239.0, 59239.0], **point).inside_range is True
     assert scored(59210.0, [59239.0, 59239.0], **point).inside_range is False
 
 
-def test_a_number_without_a_printed_value_has_no_verdict() -> None:
+def test_a_number_that_the_paper_does_not_print_has_no_verdict() -> None:
     nothing = scored(None, [0.5], tolerance_stated=True)
     assert (nothing.inside_range, nothing.inside_tolerance, nothing.pit) == (None, None, None)
 
 
-def test_the_middle_nine_tenths_omit_the_same_number_of_seeds_at_both_ends() -> None:
+def test_the_middle_nine_tenths_of_seeds_omit_the_same_number_of_seeds_at_both_ends() -> None:
     # With 30 seeds there are 31 ranks; (k + 1/2) / 31 is outside for k = 0, 1, 29 and 30.
     assert score.share_in_the_middle(30) == pytest.approx(27 / 31)
     assert score.share_in_the_middle(5) == 1
     assert [score.in_the_middle(k) for k in (0.049, 0.05, 0.95, 0.951)] == [False, True, True, False]
 
 
-def test_verdicts_of_a_group_match_a_hand_calculation() -> None:
+def test_verdicts_on_a_group_of_numbers_match_a_hand_calculation() -> None:
     seeds = [k / 10 for k in range(1, 11)]
     counted = [
         scored(0.55, seeds),  # in the middle, the mean itself
@@ -220,7 +222,7 @@ def test_verdicts_of_a_group_match_a_hand_calculation() -> None:
     assert verdicts["ks"] == pytest.approx(ks([0.5, 10 / 11, 10.5 / 11]))
 
 
-def test_the_p_value_of_seeds_keeps_numbers_of_one_run_together() -> None:
+def test_the_p_value_of_seeds_keeps_all_numbers_of_one_run_together() -> None:
     # Twenty identical quantities of a run are in fact one number. If they were independent, twenty printed values at
     # the edge would be almost impossible. However, for some of the seeds all twenty values are at an edge, too.
     seed = 18_3
@@ -235,7 +237,7 @@ def test_the_p_value_of_seeds_keeps_numbers_of_one_run_together() -> None:
     assert verdicts["ks_p_seeds"] > 0.1, f"seed {seed}"
 
 
-def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws() -> None:
+def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws_from_the_model() -> None:
     seed = 18_4
     rng = np.random.default_rng(seed)
     trials, small = 60, 0
@@ -247,7 +249,7 @@ def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws() -> No
     assert 0.1 <= small / trials <= 0.42, f"seed {seed}"
 
 
-def test_too_few_common_seeds_give_no_p_value() -> None:
+def test_with_too_few_common_seeds_there_is_no_p_value() -> None:
     one = scored(0.5, [k / 10 for k in range(10)])
     late = replace(one, seeds=tuple(range(5, 15)))
     assert score.verdicts([one])["ks_p_seeds"] is not None

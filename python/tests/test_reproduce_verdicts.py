@@ -55,8 +55,8 @@ def test_the_output_states_for_each_quantity_when_a_number_counts_as_inside(rate
     assert by_table == {
         "1": "",
         "2": "near the mean",
-        "5": "in range or near the mean",
-        "section2": "in range for mean window bytes and calculated mbps, and near the mean for throughput mbps",
+        "5": "in the seeds' range or near the mean",
+        "section2": "in the seeds' range for mean window bytes and calculated mbps, and near the mean for throughput mbps",
     }
 
 
@@ -65,7 +65,7 @@ def test_the_table_of_shares_has_a_line_for_all_numbers_that_adds_up(rates: Repr
     assert all(len(row) == len(report.SHARES) for row in rows)
     *lines, everything = rows
     groups = [line for line in lines if line[2] != "all of it"]
-    for column in ("inside", "in range", "near mean"):
+    for column in ("inside", "in seeds' range", "near mean"):
         place = report.SHARES.index(column)
         parts = [line[place].split("/") for line in groups]
         total = "/".join(str(sum(int(part[side]) for part in parts)) for side in (0, 1))
@@ -73,7 +73,7 @@ def test_the_table_of_shares_has_a_line_for_all_numbers_that_adds_up(rates: Repr
     assert everything[3].endswith("/68")
 
 
-def test_the_terminal_output_has_the_verdicts_and_the_shares(rates: Reproduction) -> None:
+def test_the_printed_output_of_a_reproduction_has_the_verdicts_and_the_shares(rates: Reproduction) -> None:
     console = Console(file=StringIO(), width=140)
     rates.compare(console=console)
     assert isinstance(console.file, StringIO)
@@ -86,7 +86,7 @@ def test_the_terminal_output_has_the_verdicts_and_the_shares(rates: Reproduction
     assert "too few seeds" not in text
 
 
-def test_the_tolerance_by_which_a_number_agrees_is_a_note_below_its_table(rates: Reproduction) -> None:
+def test_a_note_below_each_table_states_the_tolerance_for_agreement(rates: Reproduction) -> None:
     scored = rates.scored
     by_table = {t: report.footnotes([s for s in scored if s.number.table == t]) for t in ("2", "5", "section4")}
     assert by_table["5"] == [
@@ -99,7 +99,7 @@ def test_the_tolerance_by_which_a_number_agrees_is_a_note_below_its_table(rates:
 
 
 @pytest.mark.parametrize("seeds", [2, 9, 10])
-def test_with_few_seeds_the_rank_of_a_number_among_seeds_is_not_used_as_a_test(
+def test_with_few_seeds_the_rank_of_a_printed_number_among_the_seeds_is_not_used_as_a_test(
     seeds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules[__name__], "SEEDS", seeds)
@@ -112,7 +112,7 @@ def test_with_few_seeds_the_rank_of_a_number_among_seeds_is_not_used_as_a_test(
         assert (words in text) == (seeds >= 10), words
 
 
-def test_the_exported_table_has_the_verdicts(rates: Reproduction) -> None:
+def test_the_exported_table_of_a_reproduction_has_the_verdicts(rates: Reproduction) -> None:
     table = report.numbers_table(rates)
     assert table.column("inside_tolerance").null_count < table.column("published").length()
     of_published = table.filter(table.column("published").is_valid())
@@ -120,27 +120,27 @@ def test_the_exported_table_has_the_verdicts(rates: Reproduction) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
+def test_the_page_of_a_paper_has_a_column_for_each_verdict_that_occurs(
     rates: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paper_page, "RESULTS", tmp_path)
     paper_page.keep(rates.to_dict(), rates.paper)
     text = paper_page.numbers(rates.paper.id)
-    assert "| tcp group | column | throughput mbps | ours | in range | near mean | PIT |" in text
+    assert "| tcp group | column | throughput mbps | ours | in seeds' range | near mean | PIT |" in text
     assert "| 1-3 | a | 2.78 | 2.88 (2.87\u20132.90) | **no** | yes | 0.04 |" in text
-    assert "A number counts as inside if it is in range or near the mean." in text
+    assert "A number counts as inside if it is in the seeds' range or near the mean." in text
     # This paper states no tolerance for the mean.
     lan = of_factor("af-96-1269", 1.03)
     paper_page.keep(lan.to_dict(), lan.paper)
     text = paper_page.numbers(lan.paper.id)
-    assert "| network | sources | buffer cells | policy | efficiency | ours | in range | PIT |" in text
+    assert "| network | sources | buffer cells | policy | efficiency | ours | in seeds' range | PIT |" in text
     # The page uses the paper's notation.
     assert f"ran {SEEDS} seeds for LAN" in paper_page.counted(lan.to_dict(), lan.paper)
     assert "counts as inside" not in text, "all tables have the same rule"
     assert "| - 1) |" in text, "what is not scored has no verdict, and its note"
 
 
-def test_a_number_that_rounds_to_zero_has_no_sign_on_a_page_of_a_paper() -> None:
+def test_a_number_that_rounds_to_zero_has_no_sign_on_the_page_of_a_paper() -> None:
     # Regression: an index of exactly 1, computed from floats, differed by -1e-17, which appeared as -0.0000 on pages.
     assert paper_page.figure(-1e-17, 4) == "0.0000"
     assert paper_page.figure(-0.004, 2) == "0.00"

@@ -80,7 +80,9 @@ def swept(tmp_path_factory):
     return folder
 
 
-def test_a_comparison_has_the_values_of_single_runs_and_null_for_too_few_requests(celltrain, web, short):
+def test_a_comparison_shows_measures_of_requests_like_single_runs_and_null_if_requests_are_too_few(
+    celltrain, web, short
+):
     varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{P999}")
     answer = celltrain("compare", web, *varied, "--json")
     assert answer.code == 0, answer.err
@@ -96,7 +98,7 @@ def test_a_comparison_has_the_values_of_single_runs_and_null_for_too_few_request
     assert f"{reason(short(60, 1)['completed'])}; it has no value in 4 runs of 4" in answer.json["warnings"]
 
 
-def test_a_sweep_stores_null_and_the_reason_for_a_percentile_of_too_few_requests(swept, short):
+def test_if_requests_are_too_few_for_a_percentile_a_sweep_stores_null_and_the_reason(swept, short):
     store = Store.open(swept)
     rows = {(row["buffer"], row["measure"]): row for row in store.summary().to_pylist()}
     for buffer in (60, 300):
@@ -148,7 +150,7 @@ def test_a_search_minimizes_measures_of_requests(tmp_path):
         assert timeouts[left.parameters["T"]] <= timeouts[{"low": 2, "high": 290}[left.reference]]
 
 
-def test_a_search_states_how_many_requests_an_objective_needs(tmp_path):
+def test_a_search_states_how_many_requests_its_objective_needs(tmp_path):
     tuned = searched(tmp_path / "search", P95, P999)
     trials = tuned.searches[0].trials
     assert [trial.means for trial in trials] == [None] * 3

@@ -47,7 +47,7 @@ def test_waiting_times_of_requests_match_lindleys_recursion(requests):
     assert waiting.max() > 10 * SEGMENT_S
 
 
-def test_the_delays_at_the_port_are_the_waiting_times_of_lindleys_recursion(tmp_path):
+def test_the_delays_measured_at_the_port_are_the_waiting_times_of_lindleys_recursion(tmp_path):
     (tmp_path / "web.toml").write_text(SCENARIO.replace("SIZES", '"500B"').replace("40ms", "200ms"))
     result = ct.run(tmp_path / "web.toml", delays=True)
     opened = np.sort(result.requests.to_pandas().opened_s.to_numpy())
@@ -66,7 +66,7 @@ def test_the_delays_at_the_port_are_the_waiting_times_of_lindleys_recursion(tmp_
     assert found[0] / 1e3 - SEGMENT_S * 11 / 12 == pytest.approx(theory, rel=0.2)
 
 
-def test_delays_of_packets_are_columns_only_on_request(tmp_path):
+def test_delays_of_packets_become_columns_only_on_request(tmp_path):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=300, policy=ct.Ppd(), duration="20ms")
     plain, measured = ct.run(lan), ct.run(lan, delays=True)
     assert not [name for name in plain.ports.column_names + plain.flows.column_names if name.startswith("rtt_ms")]

@@ -34,7 +34,7 @@ def written(folder, cdf=CDF, requests=WEB, name="mine.csv"):
     return path
 
 
-def test_sizes_in_a_file_are_relative_to_the_scenario_and_become_rows(tmp_path):
+def test_files_of_request_sizes_are_relative_to_the_scenario_and_become_rows(tmp_path):
     path = written(tmp_path)
     assert ct.check(path) == []
     scenario = ct.load(path)
@@ -46,7 +46,7 @@ def test_sizes_in_a_file_are_relative_to_the_scenario_and_become_rows(tmp_path):
     assert ct.load(tmp_path / "saved.toml") == scenario
 
 
-def test_a_plan_compares_distributions_and_sizes(tmp_path):
+def test_a_sweep_plan_can_compare_distributions_and_sizes_of_requests(tmp_path):
     axes = {"requests.web.sizes": ["web_search", "20kB"], "requests.web.load": [0.1, 0.2]}
     plan = Plan.of(written(tmp_path), {"axes": axes, "measures": ["requests.web.all.slowdown_mean"]})
     sizes = [point.scenario["requests"]["web"]["sizes"] for point in plan.points]
@@ -67,7 +67,7 @@ def test_a_plan_compares_distributions_and_sizes(tmp_path):
         ("10kB,0.5\n20000,1\n", 1, "is not a size in bytes, a comma and the probability"),
     ],
 )
-def test_an_invalid_distribution_file_is_refused_with_its_line(celltrain, tmp_path, cdf, line, words):
+def test_an_invalid_file_of_request_sizes_is_refused_with_its_line(celltrain, tmp_path, cdf, line, words):
     path = written(tmp_path, cdf)
     [fault] = ct.check(path)
     assert (fault.file, fault.line) == (str(tmp_path / "mine.csv"), line)
@@ -81,7 +81,7 @@ def test_an_invalid_distribution_file_is_refused_with_its_line(celltrain, tmp_pa
 
 
 @pytest.mark.parametrize("cdf", ["bytes,probability\n", ""])
-def test_a_size_file_without_rows_is_refused_with_the_line_of_the_scenario(tmp_path, cdf):
+def test_a_file_of_request_sizes_without_rows_is_refused_with_the_line_of_the_scenario(tmp_path, cdf):
     path = written(tmp_path, cdf)
     [fault] = ct.check(path)
     assert (fault.file, fault.line, fault.key) == (str(path), 7, "requests.web.sizes")
@@ -90,7 +90,7 @@ def test_a_size_file_without_rows_is_refused_with_the_line_of_the_scenario(tmp_p
         Plan.of(path, {"axes": {"requests.web.load": [0.1, 0.2]}})
 
 
-def test_a_missing_file_of_sizes_is_refused_and_other_faults_keep_their_lines(tmp_path):
+def test_if_the_file_of_request_sizes_is_missing_other_faults_keep_their_lines(tmp_path):
     [fault] = ct.check(written(tmp_path, name="other.csv"))
     assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 7, "requests.web.sizes")
     assert fault.problem == f"cannot be used: {tmp_path / 'other.csv'}: there is no such file"
@@ -110,7 +110,7 @@ def test_scenarios_in_python_can_have_requests(tmp_path):
         ct.run(made.replace(incast={"query": ct.Incast(senders=4, bytes="60kB", interval="1ms")}))
 
 
-def test_a_load_above_the_capacity_of_a_link_is_a_warning_with_the_largest_possible_load(celltrain, tmp_path):
+def test_a_load_above_the_capacity_of_a_link_gives_a_warning_with_the_largest_possible_load(celltrain, tmp_path):
     path = written(tmp_path)
     answer = celltrain("check", path, "--set", "requests.web.load=1.5", "--json")
     [warning] = answer.json["warnings"]
@@ -132,7 +132,7 @@ def web(tmp_path_factory):
     return path
 
 
-def test_records_of_requests_are_a_table_and_percentiles_are_its_order_statistics(web):
+def test_the_records_of_requests_are_a_table_and_percentiles_are_order_statistics_of_it(web):
     result = ct.run(web)
     rows = result.requests.to_pandas()
     groups = {row["name"]: row for row in result.to_dict()["requests"]}
@@ -166,7 +166,7 @@ def test_both_engines_give_the_same_records_of_requests(web):
     assert fast.to_dict()["requests"] == reference.to_dict()["requests"]
 
 
-def test_a_percentile_of_too_few_requests_states_the_required_number(celltrain, web):
+def test_a_percentile_of_too_few_requests_states_the_required_number_of_requests(celltrain, web):
     measures = (
         "requests.web.short.slowdown_p99,requests.web.short.slowdown_p999,requests.query.queries.completion_ms_p95"
     )
@@ -178,7 +178,7 @@ def test_a_percentile_of_too_few_requests_states_the_required_number(celltrain, 
     assert "carried nothing" not in compared.err
 
 
-def test_a_run_shows_a_table_for_each_group_and_writes_the_records(celltrain, web, tmp_path):
+def test_the_run_command_shows_a_table_for_each_group_of_requests_and_writes_their_records(celltrain, web, tmp_path):
     answer = celltrain("run", web, "--out", tmp_path / "out")
     assert answer.code == 0, answer
     for words in ("group", "slowdown", "99.9 %", "queries"):
@@ -188,7 +188,7 @@ def test_a_run_shows_a_table_for_each_group_and_writes_the_records(celltrain, we
     assert (tmp_path / "out" / "request_groups.csv").is_file()
 
 
-def test_the_answer_of_a_run_without_requests_has_no_requests():
+def test_the_answer_of_a_run_without_requests_has_no_request_measures():
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="2ms")
     result = ct.run(lan)
     assert (len(result.requests), len(result.request_groups), result.to_dict()["requests"]) == (0, 0, [])
@@ -217,7 +217,7 @@ interval = "500us"
 """
 
 
-def test_default_measures_fit_scenarios_of_requests(celltrain, tmp_path):
+def test_the_default_measures_of_a_scenario_with_requests_concern_requests(celltrain, tmp_path):
     path = written(tmp_path, requests=WEB + INCAST)
     of_requests = {
         *(f"requests.web.{measure}" for measure in OF_GROUPS["requests"]),

@@ -21,7 +21,7 @@ def long(limit):
     return plan(LONG.replace("LIMIT", limit).replace("count = 4", "count = 2"))
 
 
-def test_failed_runs_are_run_again_on_request(tmp_path, failing):
+def test_failed_runs_of_a_sweep_are_run_again_on_request(tmp_path, failing):
     folder = tmp_path / "s"
     assert run_plan(plan(), folder, Local(2)).failed == 6
     # Without the request nothing is left to do; with it, the runs fail again.
@@ -37,7 +37,7 @@ def test_failed_runs_are_run_again_on_request(tmp_path, failing):
     assert rows(folder) == rows(tmp_path / "one")
 
 
-def test_runs_that_all_failed_are_run_again(tmp_path, failing):
+def test_a_sweep_whose_runs_all_failed_can_run_them_again(tmp_path, failing):
     failing[:] = range(20)
     folder = tmp_path / "s"
     assert run_plan(plan(), folder, Local(2)).failed == 24
@@ -48,7 +48,7 @@ def test_runs_that_all_failed_are_run_again(tmp_path, failing):
     assert rows(folder) == rows(tmp_path / "one")
 
 
-def test_without_retrying_failed_runs_count_as_done_even_if_a_limit_was_raised(tmp_path):
+def test_without_the_retry_option_failed_runs_count_as_done_even_if_a_limit_was_raised(tmp_path):
     folder = tmp_path / "s"
     assert run_plan(long("200ms"), folder, Local(2)).failed == 4
     for limit, retry, left in (("300ms", False, "0.2"), ("300ms", True, "0.3")):
@@ -83,11 +83,11 @@ def test_killing_a_sweep_while_it_retries_runs_loses_no_results(tmp_path, failin
     assert rows(folder) == rows(tmp_path / "one")
 
 
-def test_retrying_failed_runs_works_when_a_sweep_is_resumed(tmp_path, celltrain):
+def test_failed_runs_can_be_retried_while_a_sweep_is_resumed(tmp_path, celltrain):
     (tmp_path / "plan.toml").write_text(PLAN)
     told = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "s", "--retry-failed")
     assert told.code == 2
-    assert "--retry-failed = given needs --resume" in told.err
+    assert "--retry-failed needs --resume" in told.err
     with pytest.raises(ct.PlanError, match="retry_failed = True needs resume=True"):
         ct.sweep(plan(), store=tmp_path / "s", retry_failed=True)
     run_plan(plan(), tmp_path / "s", Local(2))

@@ -66,12 +66,12 @@ def test_flows_and_ports_in_a_result_are_tables_with_units(traced):
 
 
 @pytest.mark.parametrize("kind, columns", [(kind, ROWS[kind]) for kind in ("flows", "ports")])
-def test_the_tables_have_every_field_of_the_answer(kind, columns):
+def test_the_tables_of_a_result_have_every_field_of_the_answer(kind, columns):
     for row in ct.run(with_files(lan(), "1kB")).to_dict()[kind]:
         assert set(tables.flat(row)) == {column.column for column in columns if not column.on_request}
 
 
-def test_measures_of_a_result_agree_with_its_tables(traced):
+def test_the_measures_of_a_result_agree_with_its_tables(traced):
     bottleneck = traced.ports.to_pylist()[0]
     assert bottleneck["name"] == "sw1->sw2"
     assert bottleneck["buffer_cells"] == 100
@@ -82,7 +82,7 @@ def test_measures_of_a_result_agree_with_its_tables(traced):
     assert traced.efficiency == pytest.approx(goodput / (155.52 * payload_share))
 
 
-def test_goodput_is_the_sum_over_the_flows(traced):
+def test_the_goodput_of_a_run_is_the_sum_over_its_flows(traced):
     assert traced.goodput_mbps == pytest.approx(sum(traced.flows["goodput_mbps"].to_pylist()))
 
 
@@ -114,7 +114,7 @@ def measured(result):
     return {name: answer[name] for name in ("engine", "timing")}
 
 
-def test_percentiles_of_delays_match_numpy():
+def test_percentiles_of_packet_delays_match_numpy():
     # The first of two files is slower, because of slow start; their mean determines the second delay.
     one = lan(sources=1, buffer_cells="infinite", policy=ct.TailDrop(), duration="3s")
     halves = [ct.run(with_files(one.replace(duration=length), "400kB")).file_delay_ms for length in ("50ms", "60ms")]
@@ -126,7 +126,7 @@ def test_percentiles_of_delays_match_numpy():
         assert halves[1][name] == pytest.approx(float(np.percentile([first, second], share)))
 
 
-def test_a_file_that_no_run_completes_has_no_delay():
+def test_the_delay_of_files_is_undefined_if_no_file_was_completed():
     result = ct.run(with_files(lan(), "1MB"))
     nothing = {"mean": None, "median": None, "p95": None, "files": 0}
     assert result.file_delay_ms == nothing
@@ -164,7 +164,7 @@ def two_of_three_are_abr(**changes):
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_only_connections_with_a_rate_have_the_series_of_rates(engine):
+def test_only_connections_with_a_controlled_rate_have_series_of_rates(engine):
     """Regression: other connections were included with rates of 0, as if they had stopped."""
     result = ct.run(two_of_three_are_abr(), trace=["acr", "edge", "cwnd"], step="1ms", engine=engine)
     rates = result.series["acr"]
@@ -176,7 +176,7 @@ def test_only_connections_with_a_rate_have_the_series_of_rates(engine):
 
 
 @pytest.mark.parametrize("name, why", [("acr", r"\[vc\.NAME\.abr\]"), ("edge", "edge device")])
-def test_a_series_that_no_connection_has_is_refused(name, why):
+def test_recording_a_series_that_no_connection_has_is_refused(name, why):
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1ms")
     with pytest.raises(ct.ScenarioError, match=f'"{name}" has nothing to record: .*{why}'):
         ct.run(lan, trace=["queue", name])
@@ -190,7 +190,7 @@ def test_connections_through_edge_devices_have_the_edge_series_even_without_abr(
         ct.run(ubr, trace=["acr", "edge"])
 
 
-def test_queues_of_any_port_can_be_recorded():
+def test_the_queue_of_any_port_can_be_recorded():
     result = ct.run(lan(), trace="queue", ports=["source1->sw1", "bottleneck"])
     assert set(result.series["queue"]["port"].to_pylist()) == {"source1->sw1", "sw1->sw2"}
 
@@ -219,7 +219,7 @@ def test_both_engines_give_the_same_result_in_python(policy):
     assert (fast.to_dict()["engine"], reference.to_dict()["engine"]) == ("fast", "reference")
 
 
-def test_the_seed_determines_the_run_and_defaults_to_the_scenarios():
+def test_a_run_without_a_given_seed_uses_the_seed_of_the_scenario():
     scenario = lan(policy=ct.TailDrop(), seed=7)
     assert ct.run(scenario).fingerprint == ct.run(scenario.replace(seed=1), seed=7).fingerprint
     assert ct.run(scenario).fingerprint != ct.run(scenario, seed=8).fingerprint
@@ -262,7 +262,7 @@ def test_a_refused_scenario_lists_all_faults():
         ({"trace": ["queue"], "ports": ["nowhere"]}, "ports"),
     ],
 )
-def test_invalid_options_are_refused(options, key):
+def test_invalid_options_of_the_run_function_are_refused(options, key):
     with pytest.raises(ct.ScenarioError) as caught:
         ct.run(lan(), **options)
     assert [fault.key for fault in caught.value.faults] == [key]
@@ -273,7 +273,7 @@ def test_an_object_that_is_not_a_scenario_is_refused():
         ct.run(3)
 
 
-def test_an_untraced_series_explains_how_to_record_it():
+def test_reading_a_series_that_was_not_recorded_gives_a_message_on_how_to_record_it():
     result = ct.run(lan(), trace=["queue"])
     with pytest.raises(ct.NotTracedError, match=r'trace=\["cwnd"\]'):
         result.series["cwnd"]
@@ -282,7 +282,7 @@ def test_an_untraced_series_explains_how_to_record_it():
     assert "occupancy" not in result.series
 
 
-def test_clocks_that_round_give_a_warning():
+def test_clock_settings_that_must_be_rounded_give_a_warning():
     odd = lan(link_rate="155.520001Mbps", link_delay="4.999999us")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -291,7 +291,7 @@ def test_clocks_that_round_give_a_warning():
     assert caught[0].filename == __file__
 
 
-def test_the_interpreter_is_free_while_the_engine_runs():
+def test_other_python_threads_continue_while_the_engine_runs():
     long = lan(duration="60s")
     ticks = 0
     done = threading.Event()
@@ -318,7 +318,7 @@ def test_a_result_can_be_sent_to_another_process(traced):
     assert copy.series["cwnd"].equals(traced.series["cwnd"])
 
 
-def test_reading_a_written_value_returns_the_same_value(traced, tmp_path):
+def test_reading_a_quantity_that_was_written_returns_the_same_value(traced, tmp_path):
     files = traced.write(tmp_path / "deep" / "out")
     assert {file.name for file in files} == {
         "result.json",
@@ -343,7 +343,7 @@ def test_help_shows_the_parameters_of_the_main_functions():
             assert parameter in page, f"{call.__name__}: {parameter}"
 
 
-def test_an_unknown_name_is_an_attribute_error():
+def test_reading_an_unknown_name_from_the_package_raises_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Ebd'"):
         _ = ct.Ebd
     assert "annotations" not in dir(ct)
@@ -353,7 +353,7 @@ def test_an_unknown_name_is_an_attribute_error():
     ("option", "value"),
     [("seed", 1.5), ("seed", True), ("seed", "a"), ("seed", -1), ("trace", 5), ("step", 5)],
 )
-def test_an_option_of_the_wrong_type_is_refused_with_its_name_and_value(option, value):
+def test_a_message_about_an_option_of_the_wrong_type_states_its_name_and_value(option, value):
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1ms")
     with pytest.raises(ct.ScenarioError) as refusal:
         ct.run(lan, **{option: value})
@@ -361,20 +361,20 @@ def test_an_option_of_the_wrong_type_is_refused_with_its_name_and_value(option, 
     assert repr(value) in refusal.value.faults[0].message or str(value) in refusal.value.faults[0].message
 
 
-def test_series_that_would_not_fit_are_refused_before_the_run():
+def test_series_too_large_for_memory_are_refused_before_the_run():
     lan = ct.n_source(sources=500, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="1s")
     with pytest.raises(ct.ScenarioError, match="values are recorded"):
         ct.run(lan, trace=["cwnd"], step="1us")
 
 
-def test_samples_are_at_whole_steps_for_any_clock():
+def test_samples_of_series_are_taken_at_whole_steps_for_any_clock():
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="10ms")
     times = ct.run(lan, trace=["queue"], step="1us").series["queue"]["time_s"].to_pylist()
     assert len(times) == 10_001
     assert max(abs(time - i * 1e-6) for i, time in enumerate(times)) < 1e-8
 
 
-def test_counts_of_cells_add_up_if_measuring_starts_late(celltrain, small):
+def test_cell_counts_of_a_port_balance_even_if_measuring_starts_late(celltrain, small):
     """Regression: the line omitted the cells in flight at the start of measurement, so its numbers did not add up."""
     whole = ct.run(ct.load(small).replace(duration="100us"), seed=3)
     small.write_text(small.read_text() + '\n[measure]\nfrom = "100us"\n')

@@ -50,26 +50,26 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("a,", ["a", ""]),
     ],
 )
-def test_commas_inside_brackets_and_quotes_separate_nothing(text: str, parts: list[str]) -> None:
+def test_commas_inside_brackets_and_quotes_do_not_separate_values_of_an_option(text: str, parts: list[str]) -> None:
     assert grammar.split(text) == parts
 
 
 @given(st.text(alphabet="ab,:=\"'()[]{} ", max_size=20))
-def test_any_text_is_split_or_refused_with_a_message(text: str) -> None:
+def test_any_text_of_settings_is_split_or_refused_with_a_message(text: str) -> None:
     try:
         assert grammar.split(text)
     except ValueError as error:
         assert "has no closing" in str(error)
 
 
-def test_a_text_is_read_as_a_table_with_settings_at_any_depth() -> None:
+def test_settings_written_as_text_at_any_depth_are_read_as_a_table() -> None:
     text = "formula:admit=Y < Z * X / max(N, 1):constants.Z=0.8"
     assert grammar.choice(text, ["formula"], "policy") == {
         "formula": {"admit": "Y < Z * X / max(N, 1)", "constants": {"Z": 0.8}}
     }
 
 
-def test_a_scenario_is_read_with_settings_and_its_name_lists_them() -> None:
+def test_a_scenario_can_be_given_with_settings_and_its_name_then_lists_these_settings() -> None:
     lan = ct.load("small.toml", settings={"port.bottleneck.buffer": 200, "tcp": "reno"})
     assert lan.port["bottleneck"].buffer_cells == 200
     assert isinstance(lan.tcp, ct.Reno)
@@ -80,7 +80,7 @@ def test_a_scenario_is_read_with_settings_and_its_name_lists_them() -> None:
     assert ct.run(lan).fingerprint == ct.run(same).fingerprint != ct.run("small.toml").fingerprint
 
 
-def test_a_table_is_set_before_the_settings_inside_it() -> None:
+def test_a_table_is_set_before_the_settings_inside_the_table() -> None:
     settings = {"port.bottleneck.policy.fba.z": 0.5, "port.bottleneck.policy": "fba"}
     assert ct.load("small.toml", settings=settings).port["bottleneck"].policy == ct.Fba(z=0.5)
 
@@ -99,14 +99,14 @@ def test_a_table_is_set_before_the_settings_inside_it() -> None:
         ({"port.bottleneck.buffer": 50}, ["small.toml:12: port.bottleneck.policy.epd.threshold = 60 is above"]),
     ],
 )
-def test_a_setting_that_is_refused_is_named(settings: dict[str, object], words: list[str]) -> None:
+def test_a_message_about_a_refused_setting_names_the_setting(settings: dict[str, object], words: list[str]) -> None:
     with pytest.raises(ct.InputError) as refused:
         ct.load("small.toml", settings=settings)
     for word in words:
         assert word in str(refused.value)
 
 
-def test_a_port_that_exists_only_with_other_settings_gets_the_default_port_as_suggestion(celltrain: Command) -> None:
+def test_a_port_name_that_no_setting_creates_gets_the_default_port_as_suggestion(celltrain: Command) -> None:
     wanted = (
         "port.bottleneck.policy is missing, as the scenario has no port.bottleneck; did you mean port.default.buffer?"
     )
@@ -123,7 +123,7 @@ def test_a_policy_with_settings_can_be_given_as_text_in_python() -> None:
         ct.Port(buffer_cells=100, policy="edp")  # type: ignore[arg-type]
 
 
-def test_a_policy_file_is_accepted_wherever_a_policy_is() -> None:
+def test_a_policy_file_is_accepted_wherever_a_policy_name_is() -> None:
     policy = ct.Policy.read("sah.toml")
     assert policy.name == "SAH"
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=policy, duration="5ms")  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def test_a_policy_file_is_accepted_wherever_a_policy_is() -> None:
 
 
 @pytest.mark.parametrize("written", ['SAH = "sah.toml"', 'SAH = "@sah.toml"', 'SAH = "formula:admit=X < 9"'])
-def test_an_axis_of_a_plan_takes_a_policy_file_next_to_the_plan(written: str) -> None:
+def test_an_axis_of_a_plan_accepts_a_policy_file_in_the_folder_of_the_plan(written: str) -> None:
     Path("plans").mkdir()
     Path("plans/sah.toml").write_text(SAH)
     Path("sah.toml").unlink()
@@ -152,7 +152,7 @@ def test_an_axis_of_a_plan_takes_a_policy_file_next_to_the_plan(written: str) ->
     assert again.points[0].scenario == plan.points[0].scenario
 
 
-def test_a_list_of_texts_with_settings_is_an_axis_of_tables() -> None:
+def test_a_list_of_texts_with_settings_can_be_an_axis_of_tables() -> None:
     text = 'scenario = "lan-epd"\nseeds = 1\n[axes]\n"port.bottleneck.policy" = ["as-is", "fba:z=0.5", "@sah.toml"]\n'
     Path("plan.toml").write_text(text)
     [axis] = Plan.load("plan.toml").axes
@@ -177,7 +177,7 @@ mss = "600B"
 """
 
 
-def test_a_tcp_that_a_text_names_keeps_the_settings_of_the_scenarios_own(celltrain: Command) -> None:
+def test_a_tcp_variant_that_an_option_names_keeps_the_tcp_settings_of_the_scenario(celltrain: Command) -> None:
     Path("own.toml").write_text(SMALL + OWN_TCP)
     kept = ct.load("own.toml").tcp.to_dict()
     for said in ("reno", "reno:mss=2kB"):
@@ -202,7 +202,7 @@ def test_a_tcp_that_a_text_names_keeps_the_settings_of_the_scenarios_own(celltra
     "values",
     ['["as-is", "reno", "sack:mss=2kB"]', '{ as-is = "as-is", reno = "reno", "sack:mss=2kB" = "sack:mss=2kB" }'],
 )
-def test_the_tcps_of_an_axis_keep_the_scenarios_settings_in_the_store(values: str) -> None:
+def test_results_of_an_axis_of_tcp_variants_record_the_tcp_settings_of_the_scenario(values: str) -> None:
     Path("own.toml").write_text(SMALL + OWN_TCP)
     Path("plan.toml").write_text(f'scenario = "own.toml"\n[axes.tcp]\npath = "tcp"\nvalues = {values}\n')
     plan = Plan.load("plan.toml")
@@ -216,7 +216,7 @@ def test_the_tcps_of_an_axis_keep_the_scenarios_settings_in_the_store(values: st
     assert [next(iter(point.scenario["tcp"].values()))["receive_window"] for point in settings.points] == ["200kB"] * 3
 
 
-def test_the_tcps_of_a_comparison_keep_the_settings_of_the_scenarios_own(celltrain: Command) -> None:
+def test_tcp_variants_in_a_comparison_keep_the_tcp_settings_of_the_scenario(celltrain: Command) -> None:
     Path("own.toml").write_text(SMALL + OWN_TCP)
     compare = ["compare", "own.toml", "--seeds", 1, "--vary"]
     varied = celltrain(*compare, "tcp=vanilla,reno,sack:mss=2kB")
@@ -235,7 +235,7 @@ def test_the_tcps_of_a_comparison_keep_the_settings_of_the_scenarios_own(celltra
     assert ["mss 1000 B" in one for [one] in tables.tcp] == [True, False, False]
 
 
-def test_a_plan_starts_from_a_scenario_with_settings() -> None:
+def test_the_base_of_a_plan_can_be_a_scenario_with_settings() -> None:
     text = 'scenario = "lan-epd"\nseeds = 1\n[axes]\n"port.bottleneck.buffer" = [1000, 2000]\n'
     Path("plan.toml").write_text(text)
     plan, other = Plan.load("plan.toml", settings={"tcp": "reno"}), Plan.load("plan.toml")
@@ -249,7 +249,7 @@ def test_a_plan_starts_from_a_scenario_with_settings() -> None:
 
 
 @pytest.mark.slow
-def test_a_policy_class_is_loaded_only_with_the_users_permission(
+def test_a_policy_class_is_loaded_only_if_the_user_permits_code(
     celltrain: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CELLTRAIN_POLICIES", raising=False)
@@ -267,25 +267,25 @@ def test_a_policy_class_is_loaded_only_with_the_users_permission(
 
 
 @pytest.mark.parametrize("text", ["@a.toml", "a.toml", "a.py", "a.py:B", "a:B", "epd", "epd:threshold=1", "as-is"])
-def test_files_are_distinguished_from_policies(text: str) -> None:
+def test_the_command_line_distinguishes_policy_files_from_policy_names(text: str) -> None:
     assert policy_files.is_file(text) == (text[0] in "@a" and text != "as-is")
 
 
 @pytest.mark.parametrize("form", ["{}", '{name = "X"}', "policy = 3", 'policy = "edp"', "duration = 3", "[a]\n[b]"])
-def test_a_file_without_a_policy_is_refused(form: str) -> None:
+def test_a_policy_file_without_a_policy_is_refused(form: str) -> None:
     Path("wrong.toml").write_text(form)
     with pytest.raises(ct.InputError, match=r"wrong\.toml"):
         ct.Policy.read("wrong.toml")
 
 
-def test_the_only_policy_of_a_scenario_has_the_scenarios_name(celltrain: Command) -> None:
+def test_a_scenario_with_a_single_policy_keeps_its_name_for_this_policy(celltrain: Command) -> None:
     options = ("--scenarios", "lan-5", "--seeds", 1, "--beside", "fba", "--json")
     assert ct.Policy.read("small.toml").name == "small"
     assert celltrain("vet", "lan-fba", *options).json["policy"] == ct.load("lan-fba").name
     assert celltrain("vet", "fba:z=0.5", *options).json["policy"] == "fba:z=0.5"
 
 
-def test_options_for_settings_are_refused_with_their_value() -> None:
+def test_an_invalid_option_for_settings_is_refused_with_its_value() -> None:
     for text, words in {
         "port.bottleneck.buffer": "is not PATH=VALUE",
         "port.bottleneck.bufer=3": "did you mean buffer?",
@@ -302,7 +302,9 @@ SET = ("--set", "port.bottleneck.buffer=200", "--set", "port.bottleneck.policy=e
 
 
 @pytest.mark.slow
-def test_one_option_sets_a_setting_on_every_command_that_takes_a_scenario(celltrain: Command, tmp_path: Path) -> None:
+def test_the_option_for_settings_works_on_every_command_that_takes_a_scenario(
+    celltrain: Command, tmp_path: Path
+) -> None:
     settings = {"port.bottleneck.buffer": 200, "port.bottleneck.policy": "epd:threshold=80%"}
     lan = ct.load("small.toml", settings=settings)
     wanted = ct.run(lan, seed=3).fingerprint
@@ -334,7 +336,7 @@ def test_one_option_sets_a_setting_on_every_command_that_takes_a_scenario(celltr
 
 
 @pytest.mark.slow
-def test_a_plan_is_swept_and_tuned_with_settings(celltrain: Command) -> None:
+def test_a_plan_with_settings_can_be_swept_and_tuned(celltrain: Command) -> None:
     Path("plan.toml").write_text('scenario = "small.toml"\nseeds = 1\n[axes]\n"port.bottleneck.buffer" = [100, 200]\n')
     assert celltrain("sweep", "plan.toml", "--store", "store", "--set", "duration=5ms").code == 0
     sweep = ct.Store.open("store")
@@ -348,7 +350,7 @@ def test_a_plan_is_swept_and_tuned_with_settings(celltrain: Command) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-def test_the_option_for_the_folder_of_runs_is_called_store_on_every_command(
+def test_every_command_calls_the_option_for_a_folder_of_runs_store(
     celltrain: Command,
 ) -> None:
     text = (
@@ -364,7 +366,7 @@ def test_the_option_for_the_folder_of_runs_is_called_store_on_every_command(
 
 
 @pytest.mark.slow
-def test_a_run_is_drawn_into_a_file(celltrain: Command) -> None:
+def test_the_run_command_draws_a_figure_into_a_file(celltrain: Command) -> None:
     drawn = celltrain("run", "small.toml", "--plot", "run.svg", "--trace", "queue")
     assert drawn.out.endswith("wrote run.svg\n")
     assert Path("run.svg").read_text().count('id="axes_') == 1
@@ -381,7 +383,7 @@ def test_a_run_is_drawn_into_a_file(celltrain: Command) -> None:
 
 
 @pytest.mark.slow
-def test_check_distinguishes_policy_files_from_scenarios(celltrain: Command) -> None:
+def test_the_check_command_distinguishes_policy_files_from_scenarios(celltrain: Command) -> None:
     answer = celltrain("check", "sah.toml", "small.toml")
     assert answer.code == 0
     assert answer.out == "sah.toml: the policy SAH; nothing is wrong\nsmall.toml: nothing is wrong\n"
@@ -399,7 +401,7 @@ def test_check_distinguishes_policy_files_from_scenarios(celltrain: Command) -> 
     assert celltrain("check", "sah.toml", "--set", option).code == 0
 
 
-def test_a_comparison_takes_policy_files_and_formulas_with_commas(
+def test_a_comparison_accepts_policy_files_and_formulas_that_contain_commas(
     celltrain: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CELLTRAIN_POLICIES", "settingsmine")
@@ -453,7 +455,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     assert Path("m.svg").read_text().count('id="axes_') == 4
 
 
-def test_networks_whose_measures_differ_in_meaning_are_not_compared(celltrain: Command) -> None:
+def test_networks_whose_measures_have_different_meanings_are_not_compared(celltrain: Command) -> None:
     Path("wan.toml").write_text(WAN.replace("20ms", "30ms"))
     options = ("--vary", "port.bottleneck.policy=tail_drop,fba", "--seeds", 2)
     refused = celltrain("compare", "small.toml", "wan.toml", *options)
@@ -464,7 +466,7 @@ def test_networks_whose_measures_differ_in_meaning_are_not_compared(celltrain: C
     assert "set: duration = 10 ms\n" in celltrain("compare", "small.toml", *options, "--set", "duration=10ms").out
 
 
-def test_several_files_are_compared_with_each_other_unless_policies_vary(celltrain: Command) -> None:
+def test_several_scenario_files_are_compared_with_each_other_unless_policies_vary(celltrain: Command) -> None:
     Path("other.toml").write_text(SMALL.replace("60", "90"))
     options = ("--vary", "port.bottleneck.buffer=100,200", "--seeds", 1, "--json")
     answer = celltrain("compare", "small.toml", "other.toml", *options).json
@@ -472,7 +474,7 @@ def test_several_files_are_compared_with_each_other_unless_policies_vary(celltra
     assert answer["scenarios"][0]["settings"] == {"port.bottleneck.buffer": 100}
 
 
-def test_python_accepts_lists_of_scenarios_and_names_the_right_call() -> None:
+def test_python_functions_accept_lists_of_scenarios_or_name_the_right_call() -> None:
     options = {"vary": {"duration": ["5ms"]}, "seeds": 2}
     assert (
         ct.compare(["small.toml", "lan-fba"], **options).names == ct.compare("small.toml", "lan-fba", **options).names
@@ -490,7 +492,7 @@ def test_python_accepts_lists_of_scenarios_and_names_the_right_call() -> None:
         ct.run("lan-epd", sneeds=5)  # type: ignore[call-arg]
 
 
-def test_a_fault_of_a_policy_file_names_the_file_and_its_line(celltrain: Command) -> None:
+def test_a_message_about_a_fault_in_a_policy_file_names_the_file_and_its_line(celltrain: Command) -> None:
     Path("slip.toml").write_text('name = "slip"\n[policy]\nepd.foo = 1\n')
     Path("plan.toml").write_text(
         'scenario = "small.toml"\nseeds = 2\n[axes.policy]\npath = "port.bottleneck.policy"\n'
@@ -510,7 +512,7 @@ def test_a_fault_of_a_policy_file_names_the_file_and_its_line(celltrain: Command
         ct.load("small.toml", settings={path: "slip.toml"})
 
 
-def test_the_output_of_a_comparison_does_not_number_points(celltrain: Command) -> None:
+def test_the_output_of_a_comparison_does_not_call_conditions_by_number(celltrain: Command) -> None:
     answer = celltrain("compare", "small.toml", "--vary", "port.bottleneck.policy=epd:threshold=9999")
     assert answer.code == 2
     assert "at point" not in answer.err
@@ -549,7 +551,7 @@ def test_the_output_of_a_comparison_does_not_number_points(celltrain: Command) -
         (["new"], "NAME is missing: celltrain new mine writes mine.toml"),
     ],
 )
-def test_a_common_mistake_on_the_command_line_gets_the_correct_form(
+def test_a_common_mistake_on_the_command_line_gets_a_message_with_the_correct_command(
     celltrain: Command, arguments: list[str], said: str
 ) -> None:
     Path("two.toml").write_text("[policy]\nepd = {}\nfba = {}\n")
@@ -560,12 +562,12 @@ def test_a_common_mistake_on_the_command_line_gets_the_correct_form(
     assert said in answer.err
 
 
-def test_passing_a_policy_to_the_run_function_names_the_correct_call() -> None:
+def test_passing_a_policy_to_the_run_function_gives_a_message_with_the_correct_call() -> None:
     with pytest.raises(ct.ScenarioError, match=r'celltrain.load\(.*settings=.*"port.bottleneck.policy": .epd.'):
         ct.run("lan-epd", policy="epd")
 
 
-def test_a_value_in_quotes_is_refused_with_the_correct_form(celltrain: Command) -> None:
+def test_a_quoted_value_of_an_option_is_refused_with_the_correct_form(celltrain: Command) -> None:
     for command, text in (("run", 'host.start_spread="100ms"'), ("compare", "host.start_spread='100ms'")):
         told = celltrain(command, "small.toml", "--set", text)
         is_refused(told, [f"--set {text} has quotes; write it without quotes: host.start_spread=100ms"])
@@ -584,7 +586,7 @@ def test_a_misspelt_port_gets_the_nearest_port_of_the_scenario_as_suggestion(cel
     is_refused(celltrain("run", "small.toml", "--set", "port.xx.buffer=500"), ["port.xx.policy is missing"])
 
 
-def test_a_sweep_of_a_policy_file_names_the_right_command(celltrain: Command) -> None:
+def test_a_sweep_of_a_policy_file_gets_a_message_that_names_the_right_command(celltrain: Command) -> None:
     for command in ("sweep", "tune"):
         told = celltrain(command, "sah.toml", "--store", "out")
         is_refused(told, ["sah.toml: is a policy, not a plan", "celltrain vet sah.toml"])

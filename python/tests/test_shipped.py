@@ -19,7 +19,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_shipped_scenario_is_accepted_by_name_wherever_a_file_is(celltrain):
+def test_the_name_of_a_shipped_scenario_is_accepted_wherever_a_file_is(celltrain):
     """The name gives the same result as the file in the repository."""
     file = Path(__file__).parents[2] / "scenarios" / "lan-epd.toml"
     assert ct.load("lan-epd") == ct.load(file) == ct.load("lan-epd.toml")
@@ -40,7 +40,7 @@ def test_every_shipped_scenario_and_plan_is_found_by_its_name():
         assert (TunePlan if name.startswith("tune-") else Plan).load(name).name
 
 
-def test_a_local_file_overrides_the_shipped_scenario_with_the_same_name():
+def test_a_local_file_takes_precedence_over_the_shipped_scenario_with_the_same_name():
     """A folder with the name of a shipped scenario does not take precedence."""
     Path("lan-epd").mkdir()
     assert ct.load("lan-epd").topology.sources == 5
@@ -59,7 +59,7 @@ def test_a_local_file_overrides_the_shipped_scenario_with_the_same_name():
         ("nowhere/mine.toml", "there is no such file"),
     ],
 )
-def test_an_unknown_name_gets_the_nearest_known_name_as_suggestion(celltrain, said, expected):
+def test_an_unknown_scenario_name_gets_the_nearest_known_name_as_suggestion(celltrain, said, expected):
     """Two swapped letters, no similar name, a path only in the repository, and a path that does not exist."""
     answer = celltrain("run", said)
     assert answer.code == 2
@@ -68,20 +68,20 @@ def test_an_unknown_name_gets_the_nearest_known_name_as_suggestion(celltrain, sa
         ct.load(said)
 
 
-def test_an_unknown_plan_gets_the_nearest_one(celltrain):
+def test_an_unknown_plan_name_gets_the_nearest_known_name_as_suggestion(celltrain):
     """Regression: the message called the plan a scenario."""
     answer = celltrain("sweep", "selective-drop-zr", "--dry-run")
     assert answer.code == 2
     assert "no shipped plan has this name; did you mean selective-drop-rz?" in answer.err
 
 
-def test_the_scenario_of_a_shipped_plan_is_the_shipped_one():
+def test_a_shipped_plan_refers_to_its_shipped_scenario():
     """A file with the scenario's name in the current folder is not used instead."""
     Path("lan-selective-drop").write_text("no scenario")
     assert Plan.load("selective-drop-rz").base["topology"]["n_source"]["sources"] == 5
 
 
-def test_shells_complete_names_and_files():
+def test_shell_completion_completes_names_and_files_of_scenarios():
     """Completes file names from their first letters, folders with a slash, and the last series in a list."""
     Path("land.toml").write_text("")
     Path("lanes").mkdir()

@@ -12,13 +12,13 @@ import site_pages
 from celltrain.cli.catalog import CHOICES, entries
 
 
-def test_every_model_is_in_the_list_of_models_on_the_site():
+def test_every_model_is_in_the_list_of_models_on_the_documentation_site():
     models = site_pages.models()
     assert all(f"[`{entry.name}`](models/" in models for kind in CHOICES for entry in entries(kind))
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: page.stem)
-def test_every_table_that_the_site_adds_to_a_page_can_be_built(page):
+def test_every_table_that_the_documentation_site_adds_to_a_page_can_be_built(page):
     text = page.read_text(encoding="utf-8")
     if page_tables.LINK.search(text) or "<!-- built: " in text:
         built = page_tables.filled(page, text)
@@ -26,7 +26,7 @@ def test_every_table_that_the_site_adds_to_a_page_can_be_built(page):
         assert built.count("\n| ") + built.count("\n* ") + built.count("::") > text.count("\n| ") + text.count("\n* ")
 
 
-def test_every_measure_and_every_table_of_results_is_on_a_page():
+def test_every_measure_and_every_table_of_results_is_documented_on_a_page():
     texts = {page: page.read_text(encoding="utf-8") for page in ROOT.glob("docs/**/*.md")}
     named = {name for text in texts.values() for name in page_tables.NAMED.findall(text)}
     assert named == {*page_tables.TABLES, "parameters"}
@@ -36,7 +36,7 @@ def test_every_measure_and_every_table_of_results_is_on_a_page():
     assert files <= linked
 
 
-def test_every_page_of_the_site_is_reachable_from_the_index():
+def test_every_page_of_the_documentation_site_is_reachable_from_its_index():
     texts = [
         (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
         for name in ("index", "mechanisms", "models", "papers")
@@ -51,7 +51,7 @@ def test_every_page_of_the_site_is_reachable_from_the_index():
     assert not pages - globbed - listed - {"index"}
 
 
-def test_every_figure_in_the_gallery_is_drawn_by_the_commands_below_it():
+def test_each_figure_in_the_gallery_is_drawn_by_the_commands_below_it():
     gallery = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
     figures = re.findall(r"\]\(images/gallery/([^)]+)\)", gallery)
     assert len(figures) >= 8

@@ -19,7 +19,7 @@ def lan() -> ct.Scenario:
     return ct.n_source(**LAN)
 
 
-def test_a_store_opens_by_its_folder(lan, tmp_path):
+def test_a_results_store_opens_when_its_folder_is_given(lan, tmp_path):
     """Regression: this raised a TypeError about `manifest`."""
     made = ct.sweep(lan, seeds=1, store=tmp_path / "store")
     assert ct.Store(tmp_path / "store").wide() == ct.Store(str(tmp_path / "store")).wide() == made.wide()
@@ -52,7 +52,9 @@ def test_a_number_without_its_unit_gets_a_message_with_the_correct_form(call, ex
     assert expected in str(refused.value)
 
 
-def test_a_congestion_control_is_a_setting_of_a_tcp(celltrain, tmp_path, small):
+def test_a_congestion_control_given_as_a_tcp_variant_gets_a_message_with_the_correct_setting(
+    celltrain, tmp_path, small
+):
     path = tmp_path / "cubic.toml"
     path.write_text(f"{small.read_text()}\n[tcp.cubic]\n")
     answer = celltrain("check", path)
@@ -67,7 +69,7 @@ def test_a_congestion_control_is_a_setting_of_a_tcp(celltrain, tmp_path, small):
         ct.Cubic  # noqa: B018
 
 
-def test_names_of_classes_use_the_common_spelling_of_protocols():
+def test_names_of_python_classes_use_the_common_spelling_of_protocols():
     """The former names still work."""
     assert ct.NewReno().to_dict() == ct.Newreno().to_dict()
     assert ct.Newreno is ct.NewReno
@@ -77,7 +79,7 @@ def test_names_of_classes_use_the_common_spelling_of_protocols():
         ct.SelectivDrop  # noqa: B018
 
 
-def test_an_unknown_port_gets_the_list_of_ports(celltrain, lan, tmp_path):
+def test_a_message_about_an_unknown_port_lists_all_ports(celltrain, lan, tmp_path):
     """If the unknown name is a node, the ports of this node come first."""
     with pytest.raises(
         ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; choose from sw\d->'
@@ -91,7 +93,7 @@ def test_an_unknown_port_gets_the_list_of_ports(celltrain, lan, tmp_path):
     assert "and 14 more" in answer.err
 
 
-def test_messages_of_validation_errors_omit_the_prefix_of_pydantic():
+def test_messages_of_validation_errors_omit_the_prefix_that_pydantic_adds():
     """pydantic prefixes the message of a ValueError with "Value error, "."""
 
     class Even(Model):
@@ -108,7 +110,7 @@ def test_messages_of_validation_errors_omit_the_prefix_of_pydantic():
         Even(cells=3)
 
 
-def test_the_titles_of_plots_name_the_plotted_quantity(lan):
+def test_the_title_of_a_plot_names_the_plotted_quantity(lan):
     pytest.importorskip("matplotlib")
     plot = ct.run(lan.replace(name="two"), trace=["queue", "occupancy", "cwnd", "delivered"]).plot
     titles = [getattr(plot, name)().get_title().splitlines() for name in ("queue", "occupancy", "cwnd", "delivered")]
@@ -121,7 +123,7 @@ def test_the_titles_of_plots_name_the_plotted_quantity(lan):
     assert {second for _, second, *_ in titles} == {"two, seed 1"}
 
 
-def test_the_help_of_a_python_function_shows_options_and_an_example():
+def test_the_help_text_of_each_python_function_shows_options_and_an_example():
     """Decorating a function for argument checks preserves its help."""
     text = pydoc.plain(pydoc.render_doc(ct.sweep))
     assert "over: 'Mapping[str, Any] | None'" in text
@@ -142,15 +144,33 @@ def test_the_help_of_a_python_function_shows_options_and_an_example():
         (["lan-epd", "--measures", "ports.bottleneck.max_queue"], "did you mean max_queue_cells?"),
     ],
 )
-def test_common_mistakes_in_a_first_comparison_get_the_correct_form(celltrain, arguments, expected):
+def test_common_mistakes_in_a_first_comparison_get_messages_with_the_correct_form(celltrain, arguments, expected):
     answer = celltrain("compare", *arguments, "--seeds", 1)
     assert answer.code == 2
     assert expected in " ".join(answer.err.split())
 
 
-def test_the_explain_command_defines_measures_and_mentions_red(celltrain):
+def test_the_explain_command_defines_measures_and_refers_red_to_a_formula_scenario(celltrain):
     """Regression: `explain` suggested file for fairness, and greedy for RED."""
     assert "fairness is a measure: Jain's fairness index" in celltrain("explain", "fairness").out
     assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"
     refused = celltrain("explain", "RED")
     assert (refused.code, "RED is a formula: compare the scenario lan-formula-red" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("run", "lan-epd", "--fingerprints"), "--fingerprints needs --seeds N"),
+        (("run", "lan-epd", "--log"), "--log changes the figure"),
+        (("compare", "lan-epd", "lan-sack", "--md", "--tex"), "--tex cannot be combined with --md"),
+        (("reproduce", "af-96-1269", "--resume"), "--resume needs the folder"),
+        (("reproduce", "af-96-1269", "--toml"), "--toml prints one scenario"),
+        (("sweep", "plan.toml", "--store", "store", "--retry-failed"), "--retry-failed needs --resume"),
+    ],
+)
+def test_an_option_without_a_value_is_named_as_it_is_typed(celltrain, arguments, option):
+    refused = celltrain(*arguments)
+    assert refused.code == 2
+    assert refused.err.startswith(option)
+    assert " = " not in refused.err

@@ -212,7 +212,7 @@ def cut(text: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", commands(), ids=slug)
-def test_a_command_prints_its_snapshot(
+def test_each_command_prints_its_saved_output(
     command: str, celltrain: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     widths = WIDTHS if command in AT_EVERY_WIDTH else (100,)
@@ -231,7 +231,7 @@ def test_a_command_prints_its_snapshot(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("command", commands(), ids=slug)
-def test_no_command_cuts_its_output_at_other_widths(
+def test_no_command_cuts_off_its_output_at_other_screen_widths(
     command: str, celltrain: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for width in (80, 120):
@@ -239,7 +239,7 @@ def test_no_command_cuts_its_output_at_other_widths(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_doctor_command_does_not_cut_its_findings(
+def test_the_doctor_command_does_not_cut_off_its_findings(
     celltrain: Command, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = printed(celltrain, "doctor", width, monkeypatch)
@@ -247,12 +247,12 @@ def test_the_doctor_command_does_not_cut_its_findings(
     assert max(map(len, text.splitlines())) <= width
 
 
-def test_every_saved_snapshot_belongs_to_a_command() -> None:
+def test_every_saved_output_belongs_to_a_tested_command() -> None:
     wanted = {f"{slug(command)}.txt" for command in commands()}
     assert len(wanted) == len(commands()), "two commands share a file"
     assert {path.name for path in SNAPSHOTS.iterdir()} == wanted
     assert set(AT_EVERY_WIDTH) <= set(commands())
 
 
-def test_all_snapshots_together_are_small_enough_to_review() -> None:
+def test_all_saved_outputs_together_are_small_enough_to_review() -> None:
     assert sum(path.stat().st_size for path in SNAPSHOTS.iterdir()) <= 250_000

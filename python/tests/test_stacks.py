@@ -31,7 +31,7 @@ def result() -> ct.RunResult:
     return ct.run(MIXED, seed=2, trace=["queue", "cwnd"], step="10ms")
 
 
-def test_the_answer_of_a_mixed_run_has_simulated_and_stack_flows_and_the_version_of_the_stack(result):
+def test_an_answer_has_simulated_flows_and_stack_flows_and_the_version_of_each_protocol_stack(result):
     flows = result.flows.to_pydict()
     assert flows["stack"] == [VERSION, VERSION, ""]
     assert min(flows["goodput_mbps"]) > 0.1
@@ -40,12 +40,12 @@ def test_the_answer_of_a_mixed_run_has_simulated_and_stack_flows_and_the_version
     assert max(result.series["queue"]["queue_cells_largest"].to_pylist()) > 80
 
 
-def test_both_engines_give_one_fingerprint_and_another_seed_gives_another(result):
+def test_both_engines_give_one_fingerprint_with_protocol_stacks_and_another_seed_gives_another(result):
     assert ct.run(MIXED, seed=2, engine="reference").fingerprint == result.fingerprint
     assert ct.run(MIXED, seed=3).fingerprint != result.fingerprint
 
 
-def test_congestion_windows_of_stacks_cannot_be_recorded_and_are_omitted_in_mixed_networks(result):
+def test_congestion_windows_of_protocol_stacks_cannot_be_recorded_and_are_omitted_in_mixed_networks(result):
     cwnd = result.series["cwnd"].to_pydict()
     assert {*cwnd["flow"]} == {"tcp3"}
     assert min(cwnd["cwnd_segments"]) >= 1
@@ -60,7 +60,7 @@ def test_congestion_windows_of_stacks_cannot_be_recorded_and_are_omitted_in_mixe
 QUIC = MIXED.replace(flow={"tcp1-2": ct.FlowOptions(stack=ct.Quic(congestion="new_reno"))})
 
 
-def test_quic_runs_on_both_engines_and_shows_its_window_and_losses(tmp_path):
+def test_a_quic_flow_runs_on_both_engines_and_reports_its_window_and_its_losses(tmp_path):
     run = ct.run(QUIC, seed=2, trace=["cwnd"], step="10ms", pcap=tmp_path / "quic.pcapng")
     flows = run.flows.to_pydict()
     assert flows["stack"] == ["quic 0.11.19 (congestion=new_reno)"] * 2 + [""]
@@ -76,7 +76,7 @@ def test_quic_runs_on_both_engines_and_shows_its_window_and_losses(tmp_path):
     assert ct.run(QUIC, seed=3).fingerprint != run.fingerprint
 
 
-def test_the_congestion_control_of_quic_is_an_axis():
+def test_the_congestion_control_of_quic_can_be_an_axis_of_a_sweep():
     over = {"stack.quic.congestion": ["new_reno", "cubic"], "stack.quic.mtu": ["1228B", "1500B"]}
     plain = MIXED.replace(flow={}, stack=ct.Quic())
     store = ct.sweep(plain, over=over, seeds=1, measures=["efficiency"], limit="60s")
@@ -93,13 +93,13 @@ def test_protocol_stacks_can_be_compared_and_swept():
     assert min(store.wide(measures=["efficiency"])["efficiency"].to_pylist()) > 0.1
 
 
-def test_a_limit_ends_a_hosted_run():
+def test_a_time_limit_ends_a_run_with_protocol_stacks():
     endless = MIXED.replace(duration="100000s")
     store = ct.sweep(endless, over={"port.bottleneck.buffer": [100]}, seeds=1, limit="50ms")
     assert "took longer than 0.05 s" in store.wide(measures=["efficiency"])["error"].to_pylist()[0]
 
 
-def test_events_and_captures_have_the_packets_of_stacks(tmp_path, result):
+def test_events_and_captures_contain_the_packets_of_protocol_stacks(tmp_path, result):
     choice = ct.Events(tmp_path / "events", kinds=["segments"])
     run = ct.run(MIXED, seed=2, events=choice, pcap=tmp_path / "stacks.pcapng")
     assert run.fingerprint == result.fingerprint
@@ -111,13 +111,13 @@ def test_events_and_captures_have_the_packets_of_stacks(tmp_path, result):
     assert capture.count(b"000000000000000\n000000000000010\n") >= 3
 
 
-def test_the_why_command_explains_a_loss_of_a_stack(result):
+def test_the_why_command_explains_a_packet_loss_of_a_protocol_stack(result):
     answer = ct.why(MIXED, flow="tcp1", at="200ms", seed=2)
     assert not answer.is_well
     assert re.search("it had retransmitted .* for reasons that the stack does not report", str(answer))
 
 
-def test_the_why_command_refuses_or_omits_stacks_without_sequence_numbers(celltrain):
+def test_the_why_command_refuses_or_omits_flows_without_sequence_numbers(celltrain):
     for arguments in ([], ["--at", "5ms"], ["--flow", "tcp2", "--at", "5ms", "--json"]):
         answer = celltrain("why", "lan-quic", "--set", "duration=20ms", *arguments)
         assert answer.code == 2
@@ -162,7 +162,7 @@ def test_impossible_settings_of_quic_are_refused_with_a_message(tmp_path, celltr
         ("[stack.quick]", ["stack.quick is unknown"]),
     ],
 )
-def test_impossible_settings_of_a_stack_are_refused_with_a_message(tmp_path, celltrain, stack, words):
+def test_impossible_settings_of_a_protocol_stack_are_refused_with_a_message(tmp_path, celltrain, stack, words):
     path, out = tmp_path / "mine.toml", tmp_path / "mine.pcapng"
     table = stack if stack.startswith("[") else f"[stack.smoltcp]\n{stack}"
     path.write_text(f"{WITHOUT_POLICY}policy.epd = {{}}\n{table}\n")
@@ -374,7 +374,7 @@ def test_a_python_stack_runs_on_both_engines_next_to_other_flows(tmp_path):
     assert ct.run(hosting(Windowed(window=4), flow=others)).fingerprint != run.fingerprint
 
 
-def test_a_setting_of_a_python_stack_is_an_axis():
+def test_a_setting_of_a_python_stack_can_be_an_axis_of_a_sweep():
     store = ct.sweep(hosting(Windowed()), over={"stack.python.settings.window": [1, 4]}, seeds=1)
     one, four = store.wide(measures=["efficiency"])["efficiency"].to_pylist()
     assert 0 < one < four
@@ -404,7 +404,7 @@ def test_a_setting_of_a_python_stack_is_an_axis():
         (NoPoll(), r"has no poll\(self, now\); add it to return the packets to send"),
     ],
 )
-def test_a_python_stack_that_fails_ends_its_run_with_the_call(stack, words):
+def test_an_exception_in_a_python_stack_ends_the_run_and_names_the_call(stack, words):
     with pytest.raises(ct.ScenarioError, match=words):
         ct.run(hosting(stack))
     assert ct.run(hosting(Windowed())).efficiency > 0
@@ -436,7 +436,7 @@ def test_an_interrupted_endless_loop_of_a_python_stack_is_named_with_its_line():
     assert "pass" in note or "while True" in note
 
 
-def test_a_stack_that_never_clears_its_expired_timer_ends_the_run():
+def test_a_python_stack_that_never_clears_its_expired_timer_ends_the_run():
     words = r"Stuck\.next_timeout for the (sender|receiver) of tcp\d, now \d+ ns: .* 100000 polls within 10 ms"
     with pytest.raises(ct.ScenarioError, match=words):
         ct.run(
@@ -473,7 +473,7 @@ def test_the_check_command_reports_a_stack_that_is_not_deterministic():
     assert fault.problem.startswith("gives another result when it runs again")
 
 
-def test_a_stack_in_a_python_file_is_named_in_the_same_way_as_a_policy(tmp_path, celltrain, monkeypatch):
+def test_a_protocol_stack_in_a_python_file_is_named_in_the_same_way_as_a_policy(tmp_path, celltrain, monkeypatch):
     source = Path(__file__).read_text()
     start, end = source.index("class Windowed"), source.index("class Raises(")
     path = tmp_path / "my_stack.py"
@@ -489,7 +489,7 @@ def test_a_stack_in_a_python_file_is_named_in_the_same_way_as_a_policy(tmp_path,
 
 
 @pytest.mark.parametrize("stack, method", [(RaisesAtStart(), "start"), (Raises(), "on_packet")])
-def test_the_traceback_of_a_python_stack_begins_at_the_users_code(stack, method):
+def test_the_traceback_of_a_python_stack_begins_at_the_code_of_the_user(stack, method):
     with pytest.raises(ct.ScenarioError) as raised:
         ct.run(hosting(stack))
     [fault] = raised.value.faults
@@ -497,14 +497,14 @@ def test_the_traceback_of_a_python_stack_begins_at_the_users_code(stack, method)
     assert __file__ in frame and frame.endswith(f"in {method}")
 
 
-def test_a_stack_class_in_place_of_an_object_is_refused_with_a_message():
-    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Windowed\(\)"):
+def test_passing_the_class_of_a_stack_in_place_of_an_object_is_refused_with_a_message():
+    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: pass an object of the class, Windowed\(\)"):
         hosting(Windowed)
-    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: create an object of it, Quic\(\)"):
+    with pytest.raises(ct.ScenarioError, match=r"stack = .* is a class: pass an object of the class, Quic\(\)"):
         hosting(ct.Quic)
     with pytest.raises(ct.ScenarioError, match="is neither one of Smoltcp or Quic or PythonStack"):
         hosting(int)
-    with pytest.raises(ct.InputError, match=r"value = Windowed is a class: create an object of it, Windowed\(\)"):
+    with pytest.raises(ct.InputError, match=r"value = Windowed is a class: pass an object of the class, Windowed\(\)"):
         ct.compare("lan-epd", vary={"stack": [Windowed]}, seeds=1)
     with pytest.raises(ct.InputError, match=r"value = Epd is a class"):
         ct.sweep("lan-epd", over={"port.bottleneck.policy": [ct.Epd]}, seeds=1)
@@ -525,24 +525,24 @@ def test_a_stack_class_in_place_of_an_object_is_refused_with_a_message():
         ({"stack": {"quic": {}}, "flow": {"tcp1-2": {"tcp": {"reno": {}}}}}, ["", "", "quic"]),
     ],
 )
-def test_a_network_names_the_stack_of_each_flow(settings, stacks):
+def test_the_scenario_of_a_network_names_the_protocol_stack_of_each_flow(settings, stacks):
     assert [flow.stack for flow in network(MIXED.replace(flow={}).replace(**settings)).flows] == stacks
 
 
-def test_flows_of_a_range_without_tcp_retransmit_nothing():
+def test_a_flow_without_tcp_has_no_measure_of_retransmissions():
     constant = ct.FlowOptions(traffic=ct.ConstantRate(rate="1Mbps"))
     flows = network(MIXED.replace(flow={"tcp1": ct.FlowOptions(stack=ct.Quic()), "tcp2-3": constant})).flows
     assert [flow.retransmits for flow in flows] == [True, False, False]
 
 
-def test_a_python_stack_sends_no_bursts_and_has_no_other_settings():
+def test_a_python_stack_sends_no_bursts_and_accepts_only_its_own_settings():
     with pytest.raises(ct.ScenarioError, match="needs an application that a Python stack lacks"):
         ct.run(hosting(Windowed(), flow={"tcp1": ct.FlowOptions(traffic=ct.Bursts(bytes="3kB", pause="1ms"))}))
     with pytest.raises(ct.ScenarioError, match="size = 3 is not a setting"):
         Windowed(size=3)
 
 
-def test_a_stack_class_that_was_not_loaded_is_refused_on_the_command_line(tmp_path, celltrain):
+def test_a_stack_class_that_the_user_did_not_load_is_refused_on_the_command_line(tmp_path, celltrain):
     path = tmp_path / "mine.toml"
     path.write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "mine:Mine"\n')
     is_refused(
@@ -550,10 +550,10 @@ def test_a_stack_class_that_was_not_loaded_is_refused_on_the_command_line(tmp_pa
     )
 
 
-def test_a_loss_beyond_what_was_sent_is_named_after_the_run():
+def test_a_loss_rule_for_a_packet_that_is_never_sent_is_reported_after_the_run():
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.Epd(), duration="5ms").replace(
         link={"source1->sw1": {"lose": [{"flow": "tcp1", "packets": [1, 10_000]}]}}
     )
-    words = r"a loss on source1->sw1 did not happen: packet 10000 of tcp1 was never sent over it; tcp1 sent \d+ packets"
+    words = r"a loss on source1->sw1 did not happen: packet 10000 of tcp1 was never sent over this link; tcp1 sent \d+ packets"
     with pytest.warns(ct.CelltrainWarning, match=words):
         ct.run(lan)

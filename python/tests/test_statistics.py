@@ -31,7 +31,7 @@ def test_the_pareto_front_matches_a_comparison_of_all_pairs(pairs):
 
 
 @given(st.lists(st.tuples(COARSE, COARSE, st.sampled_from([0.0, 0.5, 1.5, math.nan])), min_size=1, max_size=30))
-def test_a_point_is_off_the_pareto_front_only_if_the_whole_interval_of_another_point_is_better(rows):
+def test_a_point_leaves_the_pareto_front_only_if_the_whole_interval_of_another_point_is_better(rows):
     x, y, half = (np.array(column) for column in zip(*rows, strict=True))
     n, sd = np.full(len(x), 2), half
     of_x, of_y = (statistics.Means(n=n, mean=mean, sd=sd, half=half) for mean in (x, y))
@@ -43,7 +43,7 @@ def test_a_point_is_off_the_pareto_front_only_if_the_whole_interval_of_another_p
 
 
 @given(st.lists(VALUES, min_size=2, max_size=20))
-def test_means_and_intervals_match_scipy(values):
+def test_means_and_confidence_intervals_match_scipy(values):
     ours = sample(*values)
     assert ours.mean[0] == pytest.approx(np.mean(values), rel=1e-12, abs=1e-9)
     assert ours.sd[0] == pytest.approx(np.std(values, ddof=1), rel=1e-9, abs=1e-9)
@@ -54,7 +54,7 @@ def test_means_and_intervals_match_scipy(values):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), VALUES), max_size=40))
-def test_means_by_group_equal_the_mean_of_each_group(rows):
+def test_a_mean_by_group_equals_the_mean_of_the_values_in_the_group(rows):
     groups = np.array([group for group, _ in rows], dtype=np.int64)
     values = np.array([value for _, value in rows], dtype=float)
     together = statistics.means(groups, values, 5)
@@ -68,21 +68,21 @@ def test_means_by_group_equal_the_mean_of_each_group(rows):
         assert math.isnan(together.half[group]) == (len(alone) < 2)
 
 
-def test_equal_values_have_no_spread_despite_rounding():
+def test_equal_values_have_a_spread_of_exactly_zero_despite_rounding():
     ours = sample(0.1, 0.1, 0.1)
     assert (ours.mean[0], ours.sd[0], ours.half[0]) == (0.1, 0.0, 0.0)
 
 
-def test_large_values_that_differ_little_keep_their_spread():
+def test_large_values_that_differ_little_keep_their_spread_despite_rounding():
     assert sample(1e9, 1e9 + 1, 1e9 + 2).sd[0] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("freedom", [1, 1.001, 1.5, 2, 3, 4.7, 10, 30, 31, 199, 999.9, 1000.1, 1e6, 1e12])
-def test_students_quantile_matches_scipy(freedom):
+def test_the_quantiles_of_students_t_distribution_match_scipy(freedom):
     assert statistics.student(freedom) == pytest.approx(scipy_stats.t.ppf(0.975, freedom), rel=1e-12)
 
 
-def test_students_quantiles_keep_their_shape_and_are_undefined_below_one_degree_of_freedom():
+def test_quantiles_of_students_t_distribution_need_at_least_one_degree_of_freedom():
     quantiles = statistics.student(np.array([[1, 2], [0, np.nan]]))
     assert quantiles.shape == (2, 2)
     assert np.isnan(quantiles).tolist() == [[False, False], [True, True]]
@@ -90,7 +90,7 @@ def test_students_quantiles_keep_their_shape_and_are_undefined_below_one_degree_
 
 @pytest.mark.slow
 @given(st.lists(VALUES, min_size=2, max_size=12), st.lists(VALUES, min_size=2, max_size=12))
-def test_the_difference_of_independent_means_matches_welch(first, second):
+def test_the_test_for_a_difference_of_independent_means_matches_welchs_test(first, second):
     ours = statistics.welch(sample(*first), sample(*second))
     assert ours.mean[0] == pytest.approx(np.mean(second) - np.mean(first), rel=1e-9, abs=1e-6)
     if np.std(first) > 1e-3 and np.std(second) > 1e-3:
@@ -98,14 +98,14 @@ def test_the_difference_of_independent_means_matches_welch(first, second):
         assert ours.half[0] == pytest.approx((high - low) / 2, rel=1e-6)
 
 
-def test_if_values_have_no_spread_any_difference_is_significant():
+def test_any_difference_between_values_without_spread_is_significant():
     same, moved = sample(1, 1, 1), sample(2, 2)
     assert statistics.welch(same, moved).beyond[0]
     assert not statistics.welch(same, same).beyond[0]
     assert not statistics.welch(sample(1), sample(2)).beyond[0]
 
 
-def test_pairing_removes_variation_common_to_both_sides():
+def test_paired_differences_exclude_the_variation_that_both_sides_share():
     rng = np.random.default_rng(7)
     shared = rng.normal(0, 100, 20)
     first, second = shared + rng.normal(0, 1, 20), shared + 3 + rng.normal(0, 1, 20)
@@ -121,14 +121,14 @@ def runs(points: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
     return point, seed
 
 
-def test_an_effect_is_the_mean_of_the_points_however_many_seeds_each_has():
+def test_an_effect_is_the_mean_over_points_and_points_with_more_seeds_do_not_weigh_more():
     point, seed = np.array([0, 0, 0, 1]), np.array([1, 2, 3, 1])
     effect = statistics.effects(np.zeros(4, np.int64), point, seed, np.array([1.0, 1, 1, 5]), 1)
     assert effect.mean[0] == 3
     assert math.isnan(effect.half[0])
 
 
-def test_the_interval_of_an_effect_counts_variation_common_to_all_points_once():
+def test_the_confidence_interval_of_an_effect_counts_variation_common_to_all_points_once():
     rng = np.random.default_rng(3)
     point, seed = runs(50, 10)
     together = rng.normal(0, 1, 10)[seed]
@@ -137,7 +137,7 @@ def test_the_interval_of_an_effect_counts_variation_common_to_all_points_once():
 
 
 @pytest.mark.slow
-def test_an_effects_interval_covers_the_true_value_with_its_stated_probability():
+def test_the_confidence_interval_of_an_effect_covers_the_true_value_as_often_as_stated():
     rng = np.random.default_rng(5)
     point, seed = runs(4, 6)
     uneven = np.delete(np.arange(24), [3, 17])
@@ -151,7 +151,7 @@ def test_an_effects_interval_covers_the_true_value_with_its_stated_probability()
         assert 0.93 <= hits[whole] / 2000 <= 0.97, whole
 
 
-def test_if_a_single_axis_has_an_effect_its_share_of_the_variance_is_one():
+def test_an_axis_with_the_only_effect_has_the_whole_share_of_the_variance():
     levels = np.array([0, 0, 1, 1, 2, 2])
     assert statistics.explained(levels, levels * 3.0, 3) == pytest.approx(1)
     assert statistics.explained(levels, np.array([0.0, 1, 0, 1, 0, 1]), 3) == pytest.approx(0)
@@ -159,19 +159,19 @@ def test_if_a_single_axis_has_an_effect_its_share_of_the_variance_is_one():
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 54])
-def test_the_probability_of_a_ks_distance_matches_scipy(n):
+def test_the_probability_of_a_kolmogorov_smirnov_distance_matches_scipy(n):
     for scaled in np.linspace(0.05, math.sqrt(n), 200):
         exact = scipy_stats.kstwo.sf(scaled / math.sqrt(n), n)
         assert statistics.ks_probability(scaled, n) == pytest.approx(exact, abs=0.005 if exact < 0.2 else 0.04)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 54, 400])
-def test_the_probability_of_a_large_ks_distance_is_exact(n):
+def test_the_probability_of_a_large_kolmogorov_smirnov_distance_is_exact(n):
     for distance in np.linspace(0.5, 1, 26):
         exact = scipy_stats.kstwo.sf(distance, n)
         assert statistics.ks_probability(distance * math.sqrt(n), n) == pytest.approx(exact, rel=1e-9, abs=1e-300)
 
 
-def test_the_ks_distance_of_one_draw_is_at_least_one_half():
+def test_the_kolmogorov_smirnov_distance_of_a_single_draw_is_at_least_one_half():
     assert statistics.ks_probability(0.5, 1) == pytest.approx(1.0)
     assert statistics.ks_probability(0.95, 1) == pytest.approx(0.1)

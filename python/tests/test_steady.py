@@ -18,14 +18,14 @@ def climbing(seed, warm=100, rest=900):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_initial_transient_of_a_series_is_omitted_and_the_rest_is_kept(seed):
+def test_the_initial_transient_of_a_series_is_omitted_and_all_later_values_are_kept(seed):
     assert 80 <= steady.mser(climbing(seed)) <= 150
     found = steady.steady(np.arange(1, 1001) / 100, climbing(seed))
     assert 0.8 <= found.from_s <= 1.5
     assert found.mean == pytest.approx(10, abs=0.1)
 
 
-def test_the_end_of_the_transient_matches_a_naive_implementation_of_the_rule():
+def test_the_detected_end_of_the_transient_matches_a_simple_implementation_of_the_rule():
     """Evaluates the source's formula term by term, for every possible number of omitted means."""
     rng = np.random.default_rng(7)
     for _ in range(20):
@@ -36,7 +36,7 @@ def test_the_end_of_the_transient_matches_a_naive_implementation_of_the_rule():
         assert steady.mser(values) == (5 * d if d <= 20 else None)
 
 
-def test_a_series_that_never_settles_is_reported():
+def test_a_series_that_never_reaches_a_steady_state_is_reported():
     values = np.linspace(0, 1, 1000)
     assert steady.mser(values) is None
     found = steady.steady(np.arange(1, 1001) / 100, values)
@@ -44,14 +44,14 @@ def test_a_series_that_never_settles_is_reported():
     assert "run it for longer" in str(found)
 
 
-def test_no_values_are_omitted_from_a_constant_series():
+def test_if_a_series_is_constant_no_values_are_omitted():
     assert steady.mser(np.ones(500)) == 0
     mean, half, correlation = steady.batch_means(np.ones(500))
     assert (mean, half) == (1, 0)
     assert math.isnan(correlation)
 
 
-def test_the_interval_covers_the_mean_with_its_stated_probability():
+def test_the_interval_of_the_steady_state_mean_covers_the_true_mean_as_often_as_stated():
     rng = np.random.default_rng(11)
     hits = 0
     for _ in range(2000):
@@ -60,7 +60,7 @@ def test_the_interval_covers_the_mean_with_its_stated_probability():
     assert 0.935 <= hits / 2000 <= 0.965
 
 
-def test_correlated_batches_are_reported():
+def test_batches_of_a_series_that_are_correlated_give_a_warning():
     rng = np.random.default_rng(13)
     walk = np.cumsum(rng.normal(0, 1, 2000))
     times = np.arange(1, 2001) / 100
@@ -73,7 +73,7 @@ def lan(duration="2s"):
     return ct.n_source(sources=3, link_delay="5us", buffer_cells=300, duration=duration, policy=ct.SelectiveDrop())
 
 
-def test_the_mean_of_a_run_is_its_goodput_and_flows_add_up():
+def test_the_steady_state_mean_of_a_run_is_its_goodput_and_flows_add_up():
     result = ct.run(lan(), trace=["delivered"], step="1ms")
     of_all = result.steady()
     if of_all.from_s == 0:
@@ -89,7 +89,7 @@ def _rates(result, flow):
     return np.diff(delivered[:, names.index(flow)].astype(float)) * 8 / 1e6 / np.diff(times)
 
 
-def test_impossible_options_of_the_steady_state_analysis_are_refused_with_an_alternative():
+def test_impossible_options_of_the_steady_command_are_refused_with_an_alternative():
     with pytest.raises(ct.NotTracedError, match="delivered"):
         ct.run(lan("10ms")).steady()
     result = ct.run(lan("10ms"), trace=["delivered"], step="1ms")
@@ -99,7 +99,7 @@ def test_impossible_options_of_the_steady_state_analysis_are_refused_with_an_alt
         result.steady("tcp9")
 
 
-def test_the_steady_command_suggests_a_measuring_window(celltrain):
+def test_the_steady_command_suggests_when_the_measuring_window_should_begin(celltrain):
     answer = celltrain("run", "lan-epd", "--seed", 1, "--warm-up")
     assert answer.code == 0
     assert "goodput in Mb/s: settled after" in answer.out

@@ -69,7 +69,7 @@ def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
 
 
 @pytest.mark.slow
-def test_a_time_limit_that_expires_before_the_engine_starts_fails_only_this_run():
+def test_a_time_limit_that_expires_before_the_engine_starts_fails_only_the_run_concerned():
     # Regression: the run has only a few events, so it finished before the limit was checked, and was accepted.
     store = ct.sweep(
         ct.n_source(
@@ -90,7 +90,7 @@ def test_a_time_limit_that_expires_before_the_engine_starts_fails_only_this_run(
 
 
 @pytest.mark.parametrize("call", [ct.check, ct.load, ct.run, ct.max_min_shares])
-def test_a_cancellation_handle_ends_reading_and_checking(call, large):
+def test_a_cancellation_handle_ends_reading_and_checking_a_scenario(call, large):
     handle = ct.Cancel()
     timer = soon(handle)
     started = time.monotonic()
@@ -102,7 +102,7 @@ def test_a_cancellation_handle_ends_reading_and_checking(call, large):
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_cancellation_handle_ends_a_run_on_another_thread(engine):
+def test_a_cancellation_handle_ends_a_run_in_another_thread(engine):
     handle, outcome = ct.Cancel(), []
 
     def work():
@@ -121,12 +121,12 @@ def test_a_cancellation_handle_ends_a_run_on_another_thread(engine):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
-def test_ctrl_c_ends_reading_and_checking(large):
+def test_ctrl_c_ends_reading_and_checking_a_scenario(large):
     with interrupted(0.1):
         ct.check(large)
 
 
-def test_a_run_in_asyncio_ends_with_its_task():
+def test_cancelling_an_asyncio_task_ends_its_run():
     async def run():
         handle = ct.Cancel()
         try:
@@ -145,7 +145,7 @@ def test_a_run_in_asyncio_ends_with_its_task():
 
 
 @pytest.mark.slow
-def test_a_stopped_sweep_keeps_finished_runs_and_resumes(tmp_path):
+def test_a_stopped_sweep_keeps_its_finished_runs_and_can_be_resumed(tmp_path):
     handle, reports = ct.Cancel(), []
     plan = {"base": LAN.replace(duration="5ms"), "over": {"port.bottleneck.buffer": [900, 1000]}, "seeds": 1000}
 
@@ -163,7 +163,7 @@ def test_a_stopped_sweep_keeps_finished_runs_and_resumes(tmp_path):
     assert store.verify() == []
 
 
-def test_another_thread_can_end_a_sweep_of_endless_runs(tmp_path):
+def test_another_thread_can_end_a_sweep_whose_runs_never_end(tmp_path):
     handle = ct.Cancel()
     timer = soon(handle, 0.5)
     with pytest.raises(ct.CancelledError):
@@ -172,7 +172,7 @@ def test_another_thread_can_end_a_sweep_of_endless_runs(tmp_path):
     assert len(ct.Store.open(tmp_path / "store").wide()) == 0
 
 
-def test_a_stopped_search_keeps_finished_trials(tmp_path):
+def test_a_stopped_search_keeps_its_finished_trials(tmp_path):
     import_or_skip("optuna")
     handle = ct.Cancel()
     with pytest.raises(ct.CancelledError):
@@ -189,7 +189,7 @@ def test_a_stopped_search_keeps_finished_trials(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_stopped_reproduction_returns_finished_runs():
+def test_a_stopped_reproduction_returns_its_finished_runs():
     handle = ct.Cancel()
     found = ct.reproduce(
         "af-96-1269",
@@ -216,7 +216,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_an_already_cancelled_handle_ends_a_call_at_once(call, tmp_path, monkeypatch):
+def test_a_call_with_an_already_cancelled_handle_ends_at_once(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     handle = ct.Cancel()
     handle.cancel()
@@ -233,7 +233,7 @@ def test_an_object_that_is_not_a_cancellation_handle_is_refused(call, value, tmp
         CALLS[call](value)
 
 
-def test_cancellation_ends_nested_calls_but_not_independent_ones():
+def test_cancelling_a_handle_ends_nested_calls_but_not_independent_calls():
     handle, inside = ct.Cancel(), []
 
     def progress(_):
@@ -305,7 +305,7 @@ inside.wait()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("callback", ["policy", "progress", "both", "no"])
-def test_a_process_exits_cleanly_during_a_callback_of_a_daemon_threads_run(callback):
+def test_a_process_that_exits_during_a_callback_of_a_run_in_a_daemon_thread_ends_cleanly(callback):
     # Regression: the interpreter unwound the thread's stack, which contains Rust frames. This usually caused SIGABRT.
     done = subprocess.run(
         [sys.executable, "-c", CALLBACK_AT_EXIT, callback], capture_output=True, text=True, timeout=60
@@ -330,7 +330,7 @@ lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.Ppd()
 
 
 @pytest.mark.slow
-def test_a_run_started_after_celltrain_has_ended_its_threads_is_cancelled():
+def test_a_run_that_starts_while_the_process_exits_is_cancelled():
     done = subprocess.run([sys.executable, "-c", AFTER_EXIT], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "cancelled: the process exits\n", "")
 
@@ -367,7 +367,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_a_cancellation_handle_ends_python_code_that_never_returns(kind):
+def test_a_cancellation_handle_ends_user_code_in_python_that_never_returns(kind):
     handle = ct.Cancel()
     soon(handle)
     started = time.monotonic()
@@ -378,13 +378,13 @@ def test_a_cancellation_handle_ends_python_code_that_never_returns(kind):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_ctrl_c_ends_python_code_that_never_returns(kind):
+def test_ctrl_c_ends_user_code_in_python_that_never_returns(kind):
     with interrupted(0.2):
         ct.run(ENDLESS[kind])
     assert ct.run(LAN.replace(duration="1ms")).fingerprint, "later runs are not interrupted"
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_a_time_limit_ends_python_code_that_never_returns(kind):
+def test_a_time_limit_ends_user_code_in_python_that_never_returns(kind):
     store = ct.sweep(ENDLESS[kind], over={"duration": ["1ms", "2ms"]}, seeds=1, limit="200ms", jobs=1)
     assert store.wide()["error"].to_pylist() == ["took longer than 0.2 s of real time"] * 2

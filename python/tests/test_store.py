@@ -61,7 +61,7 @@ def messages(folder):
     return [fault.message for fault in Store.open(folder).verify()]
 
 
-def test_a_table_of_a_store_describes_its_columns(made):
+def test_a_table_of_a_results_store_describes_its_columns(made):
     table = Store.open(made).table()
     about = {f.name: {k.decode(): v.decode() for k, v in f.metadata.items()} for f in table.schema}
     assert list(about) == [
@@ -78,7 +78,7 @@ def test_a_table_of_a_store_describes_its_columns(made):
     assert [column["name"] for column in manifest["columns"]] == list(about)
 
 
-def test_the_summary_of_a_store_matches_its_rows(made):
+def test_the_summary_of_a_results_store_matches_its_rows(made):
     store = Store.open(made)
     by_point: dict[tuple[int, str], list[float]] = {}
     for row in store.table().to_pylist():
@@ -99,14 +99,14 @@ def test_the_summary_of_a_store_matches_its_rows(made):
         store.summary(["speed"])
 
 
-def test_an_empty_store_has_tables_without_rows(tmp_path):
+def test_an_empty_results_store_has_tables_without_rows(tmp_path):
     Store.create(tmp_path / "s", plan()).close()
     store = Store.open(tmp_path / "s")
     assert (len(store.table()), len(store.wide()), len(store.summary()), len(store.failures())) == (0, 0, 0, 0)
     assert store.verify() == []
 
 
-def test_a_store_is_one_file_that_sql_can_query(made):
+def test_a_results_store_is_one_file_that_sql_can_query(made):
     assert sorted(path.name for path in made.iterdir()) == ["lock", "store.sqlite"]
     with edited(made) as connection:
         asked = connection.execute(
@@ -119,14 +119,14 @@ def test_a_store_is_one_file_that_sql_can_query(made):
     assert prints == {row["fingerprint"] for row in wide}
 
 
-def test_failed_runs_are_a_database_view_of_the_store(tmp_path, failing):
+def test_failed_runs_are_a_database_view_of_the_results_store(tmp_path, failing):
     run_plan(plan(), tmp_path / "s", Local(2))
     with edited(tmp_path / "s") as connection:
         found = connection.execute("SELECT point, seed, measure, error FROM failures").fetchall()
     assert found == [(point, 4, None, "panicked: made for a test") for point in range(6)]
 
 
-def test_rows_are_exported_to_files_and_frames(made, tmp_path, celltrain):
+def test_rows_of_a_results_store_can_be_exported_to_files_and_data_frames(made, tmp_path, celltrain):
     store = Store.open(made)
     for kind, read in (("parquet", pa.parquet.read_table), ("csv", pa.csv.read_csv)):
         out = tmp_path / f"rows.{kind}"
@@ -149,7 +149,7 @@ def test_rows_are_exported_to_files_and_frames(made, tmp_path, celltrain):
         assert (told.code, told.err.count("\n"), words in told.err) == (2, 1, True), told.err
 
 
-def test_folders_that_are_not_stores_and_existing_stores_are_refused(tmp_path, made):
+def test_a_sweep_refuses_a_folder_that_is_not_a_store_and_a_store_that_already_exists(tmp_path, made):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
     (tmp_path / "file").write_text("")
@@ -238,7 +238,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_rows_changed_outside_of_celltrain_are_not_accepted_as_results(store, change, celltrain):
+def test_result_rows_changed_outside_celltrain_are_not_accepted(store, change, celltrain):
     with edited(store) as connection:
         connection.execute(CHANGES[change])
     for command in (["store", "show"], ["report"], ["store", "export", "--csv", "--out", store / "out.csv"]):
@@ -254,7 +254,7 @@ def test_rows_changed_outside_of_celltrain_are_not_accepted_as_results(store, ch
     "content", [b"", b"this is no database, but it is long enough to be looked at" * 200, b"SQLite format 3\0"]
 )
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])
-def test_a_file_that_is_not_a_database_is_reported(store, tmp_path, celltrain, content, command):
+def test_a_store_file_that_is_not_a_database_is_reported(store, tmp_path, celltrain, content, command):
     (store / "store.sqlite").write_bytes(content)
     (tmp_path / "plan.toml").write_text(PLAN)
     resume = ("sweep", tmp_path / "plan.toml", "--store", store, "--resume")
@@ -265,7 +265,7 @@ def test_a_file_that_is_not_a_database_is_reported(store, tmp_path, celltrain, c
     assert (store / "store.sqlite").read_bytes() == content
 
 
-def test_flipped_bits_in_a_store_never_give_a_wrong_row(made, tmp_path):
+def test_flipped_bits_in_a_store_file_never_give_a_wrong_row(made, tmp_path):
     chance = random.Random(20)
     before = Store.open(made).table()
     found = 0
@@ -284,7 +284,7 @@ def test_flipped_bits_in_a_store_never_give_a_wrong_row(made, tmp_path):
     assert found > 50
 
 
-def test_a_store_can_consist_only_of_points_with_equal_scenarios(store):
+def test_all_points_of_a_store_may_have_the_same_scenario(store):
     key = Store.open(store).wide()["run_key"][0].as_py()
     with Store.resume(store, plan()) as writing:
         writing.write([], [Repeat(9, 3, key)])
@@ -332,12 +332,12 @@ def test_a_damaged_store_of_celltrain_0_2_is_not_imported(old, tmp_path, celltra
     assert not (tmp_path / "new" / "store.sqlite").exists()
 
 
-def test_a_name_or_a_limit_does_not_change_the_plan(store):
+def test_a_plan_is_the_same_plan_if_only_its_name_or_a_limit_changes(store):
     other = plan('name = "other"\nlimits = { time = "60s" }\n' + PLAN)
     assert run_plan(other, store, Local(2), resume=True).done == 24
 
 
-def test_equal_sweeps_have_equal_tables_however_they_are_written(made, tmp_path):
+def test_equal_sweeps_give_equal_tables_in_whatever_form_their_plans_are_written(made, tmp_path):
     with Store.create(tmp_path / "one", plan()) as one, Store.resume(made, plan()) as all_at_once:
         with all_at_once.database.snapshot() as query:
             assert query("SELECT count(*) FROM runs").fetchone() == (24,)
@@ -392,12 +392,12 @@ def test_a_store_that_cannot_be_resumed_gives_a_message_of_one_sentence(store, t
     assert run_plan(plan(), store, Local(2), resume=True).done == 24
 
 
-def test_reading_continues_while_another_process_writes(store):
+def test_a_store_can_be_read_while_another_process_writes_to_it(store):
     with Store.resume(store, plan()):
         assert len(Store.open(store).table()) == 192
 
 
-def test_a_reader_sees_complete_writes_during_a_sweep(tmp_path):
+def test_a_reader_of_a_store_sees_only_complete_writes_during_a_sweep(tmp_path):
     text = PLAN.replace("count = 4", "count = 60").replace('"5ms"', '"2ms"')
     sweeping = threading.Thread(target=run_plan, args=(plan(text), tmp_path / "s", Local(1)))
     sweeping.start()
@@ -413,7 +413,7 @@ def test_a_reader_sees_complete_writes_during_a_sweep(tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_slow_reader_does_not_stop_a_sweep(store, failing):
+def test_a_slow_reader_of_a_store_does_not_stop_a_sweep(store, failing):
     with contextlib.closing(Database(store / "store.sqlite")) as reader, reader.snapshot() as query:
         assert query("SELECT count(*) FROM runs").fetchone() == (24,)
         with Store.resume(store, plan()) as writing:
@@ -424,7 +424,7 @@ def test_a_slow_reader_does_not_stop_a_sweep(store, failing):
 @POSIX
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link"])
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])
-def test_pipes_and_devices_in_place_of_a_store_do_not_block(store, tmp_path, celltrain, kind, command):
+def test_a_pipe_or_device_in_place_of_a_store_does_not_block_a_command(store, tmp_path, celltrain, kind, command):
     file = store / "store.sqlite"
     file.rename(tmp_path / "mine")
     before = (tmp_path / "mine").read_bytes()
@@ -455,7 +455,7 @@ main()
 
 
 @POSIX
-def test_a_full_disk_is_reported_and_loses_no_stored_run(tmp_path):
+def test_a_sweep_on_a_full_disk_reports_this_and_loses_no_stored_run(tmp_path):
     text = PLAN.replace("count = 4", "count = 200").replace('"5ms"', '"2ms"')
     (tmp_path / "plan.toml").write_text(text)
     Store.create(tmp_path / "s", plan(text)).close()
@@ -486,7 +486,7 @@ def test_a_full_disk_is_reported_and_loses_no_stored_run(tmp_path):
 
 @POSIX
 @pytest.mark.parametrize("limit", [0, pytest.param(5_000, marks=pytest.mark.nightly), 20_000])
-def test_a_disk_that_is_full_at_the_start_is_reported_and_the_sweep_resumes(tmp_path, limit):
+def test_a_disk_that_is_full_at_the_start_is_reported_and_the_sweep_can_be_resumed(tmp_path, limit):
     (tmp_path / "plan.toml").write_text(PLAN)
     ends = []
     for size, more in ((limit, []), (-1, ["--resume"])):
@@ -520,7 +520,7 @@ def somebody():
 
 @POSIX
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_write_protected_store_is_reported_and_readable(store, tmp_path, celltrain, killed):
+def test_a_write_protected_store_is_reported_and_can_be_read(store, tmp_path, celltrain, killed):
     (tmp_path / "plan.toml").write_text(PLAN)
     if killed:
         # A killed process leaves its log, which a process with write permission merges.
@@ -551,7 +551,7 @@ def test_a_write_protected_store_is_reported_and_readable(store, tmp_path, cellt
     assert messages(store) == []
 
 
-def test_a_finished_store_is_recognised_quickly(tmp_path):
+def test_a_store_whose_sweep_is_finished_is_recognised_quickly(tmp_path):
     text = PLAN.replace("count = 4", "count = 1000").replace('"5ms"', '"1us"')
     run_plan(plan(text), tmp_path / "s", Local(2))
     begun = time.process_time()
@@ -561,7 +561,7 @@ def test_a_finished_store_is_recognised_quickly(tmp_path):
     assert (tmp_path / "s" / "store.sqlite").stat().st_size / 6000 < 300
 
 
-def test_a_damaged_series_is_reported(tmp_path):
+def test_a_damaged_series_in_a_store_is_reported(tmp_path):
     text = 'series = { record = ["queue"], step = "1ms" }\n' + PLAN
     run_plan(plan(text), tmp_path / "s", Local(2))
     store = Store.open(tmp_path / "s")

@@ -63,7 +63,7 @@ def others(connection, table, column, value):
         yield 0
 
 
-def test_the_verify_command_finds_every_change_of_any_value(whole, tmp_path):
+def test_the_verify_command_finds_every_change_of_any_value_in_a_store(whole, tmp_path):
     assert messages(whole) == []
     before = contents(whole)
     chance = random.Random(6)
@@ -111,14 +111,14 @@ def test_the_verify_command_finds_every_change_of_any_value(whole, tmp_path):
         "UPDATE measures SET unit = 'Mb/s' WHERE measure = 1",
     ],
 )
-def test_the_verification_finds_a_value_copied_from_another_run(tmp_path, change, whole):
+def test_the_verify_command_finds_a_value_copied_from_another_run(tmp_path, change, whole):
     shutil.copytree(whole, tmp_path / "s")
     with edited(tmp_path / "s") as connection:
         assert connection.execute(change).rowcount == 1
     assert len(messages(tmp_path / "s")) >= 1
 
 
-def test_a_series_copied_from_another_run_is_not_read(tmp_path, whole):
+def test_a_series_in_a_store_that_was_copied_from_another_run_is_refused_when_read(tmp_path, whole):
     shutil.copytree(whole, tmp_path / "s")
     with edited(tmp_path / "s") as connection:
         [key] = connection.execute(
@@ -131,7 +131,7 @@ def test_a_series_copied_from_another_run_is_not_read(tmp_path, whole):
         Store.open(tmp_path / "s").series(key)
 
 
-def test_a_store_without_checksums_of_series_is_read_and_gets_them_when_resumed(tmp_path, whole):
+def test_a_store_without_checksums_of_series_can_be_read_and_gets_them_when_resumed(tmp_path, whole):
     shutil.copytree(whole, tmp_path / "s")
     with edited(tmp_path / "s") as connection:
         connection.execute("DROP TABLE series_checks")
@@ -163,7 +163,9 @@ def test_a_locked_store_gives_a_notice_after_2_seconds_and_an_error_after_10():
 
 
 @pytest.mark.parametrize("command", ["store show", "store verify", "report", "sweep", "store export"])
-def test_a_locked_store_is_retried_briefly_and_never_read_unlocked(whole, tmp_path, celltrain, impatient, command):
+def test_opening_a_locked_store_is_retried_briefly_and_the_store_is_never_read_unlocked(
+    whole, tmp_path, celltrain, impatient, command
+):
     shutil.copytree(whole, tmp_path / "s")
     (tmp_path / "plan.toml").write_text(SMALL)
     words = {

@@ -39,7 +39,7 @@ def put_other(path: Path, kind: str) -> None:
     ],
     ids=" ".join,
 )
-def test_no_command_blocks_on_a_pipe_or_device(tmp_path, celltrain, kind, command):
+def test_no_command_blocks_on_a_pipe_or_device_in_place_of_a_store_file(tmp_path, celltrain, kind, command):
     from test_sweep import PLAN
 
     path = tmp_path / "other.json"
@@ -52,7 +52,7 @@ def test_no_command_blocks_on_a_pipe_or_device(tmp_path, celltrain, kind, comman
 
 
 @POSIX
-def test_a_pipe_in_place_of_the_scenario_of_a_plan_does_not_block(tmp_path, celltrain):
+def test_a_pipe_in_place_of_the_scenario_of_a_plan_does_not_block_a_sweep(tmp_path, celltrain):
 
     os.mkfifo(tmp_path / "base.toml")
     (tmp_path / "plan.toml").write_text('scenario = "base.toml"\n[axes]\nduration = ["1ms", "2ms"]')
@@ -63,7 +63,7 @@ def test_a_pipe_in_place_of_the_scenario_of_a_plan_does_not_block(tmp_path, cell
 
 @POSIX
 @pytest.mark.parametrize("content", [b"", b"[" * 100_000, b'{"address": ' + b"[" * 90 + b"]" * 90 + b"}"])
-def test_an_invalid_scheduler_file_gets_a_message(tmp_path, celltrain, content):
+def test_an_invalid_file_of_a_cluster_scheduler_gets_a_message(tmp_path, celltrain, content):
     from test_sweep import PLAN
 
     (tmp_path / "plan.toml").write_text(PLAN)
@@ -78,7 +78,7 @@ def test_an_invalid_scheduler_file_gets_a_message(tmp_path, celltrain, content):
 
 
 @POSIX
-def test_files_are_not_written_through_symbolic_links_placed_in_a_store(tmp_path, monkeypatch):
+def test_no_output_is_written_through_symbolic_links_placed_in_a_store(tmp_path, monkeypatch):
     # Regression: the temporary file always had the same name, and a link of that name was followed.
     mine = tmp_path / "mine"
     mine.write_text("mine")
@@ -100,7 +100,7 @@ def test_files_are_not_written_through_symbolic_links_placed_in_a_store(tmp_path
 
 
 @POSIX
-def test_a_symbolic_link_in_place_of_the_lock_file_is_not_written_through(store, tmp_path):  # noqa: F811
+def test_a_symbolic_link_in_place_of_the_lock_file_of_a_store_is_not_followed(store, tmp_path):  # noqa: F811
     mine = tmp_path / "mine"
     mine.write_text("mine")
     (store / "lock").unlink()
@@ -112,7 +112,7 @@ def test_a_symbolic_link_in_place_of_the_lock_file_is_not_written_through(store,
     assert mine.read_text() == "mine"
 
 
-def test_files_half_written_by_a_kill_are_removed(store, made):  # noqa: F811
+def test_files_that_a_killed_process_wrote_in_part_are_removed(store, made):  # noqa: F811
     (store / ".half.0123.tmp").write_bytes(b"x")
     run_plan(plan(), store, Local(2), resume=True)
     assert not list(store.rglob("*.tmp"))

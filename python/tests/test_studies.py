@@ -44,17 +44,17 @@ def short() -> Reproduction:
     return ct.study("tagging", tables=["link"], seeds=1, overrides={"duration": "50ms"})
 
 
-def test_every_folder_of_studies_with_a_description_is_known() -> None:
+def test_every_folder_of_studies_with_a_description_is_a_known_study() -> None:
     assert STUDY.ids() == sorted(path.parent.name for path in STUDIES.glob("*/study.toml"))
     assert {"different-rtts", "edge-different-rtts", "mixed-tcps", "non-adaptive-traffic"} <= set(STUDY.ids())
     assert {"packet-discard", "shared-memory-edge", "shared-memory-policies", "tagging"} <= set(STUDY.ids())
 
 
-def test_studies_contain_no_code() -> None:
+def test_folders_of_studies_contain_no_code() -> None:
     assert {path.suffix for path in STUDIES.rglob("*") if path.is_file()} <= {".toml", ".md"}
 
 
-def test_a_study_states_its_question_and_has_no_printed_numbers(study: Paper) -> None:
+def test_every_study_states_its_question_and_has_no_printed_numbers(study: Paper) -> None:
     assert study.question.endswith("?")
     assert study.kind is STUDY
     assert all(table.experiment for table in study.tables)
@@ -67,7 +67,7 @@ def test_the_core_accepts_every_configuration_of_a_study_without_a_warning(study
         assert (judged.faults, judged.warnings) == ([], []), configuration.text
 
 
-def test_every_key_of_a_configuration_changes_some_scenario(study: Paper) -> None:
+def test_every_key_of_the_configuration_of_a_study_changes_some_scenario(study: Paper) -> None:
     # If the values of a key affected neither the scenario nor the measure, a run would be compared with itself.
     for table in study.tables:
         for key in table.keys:
@@ -118,7 +118,7 @@ def test_claims_of_studies_quote_only_the_paper_that_the_study_follows() -> None
 
 
 @pytest.mark.slow
-def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Path) -> None:
+def test_the_study_command_runs_a_short_study(celltrain: Command, tmp_path: Path) -> None:
     arguments = ["study", "different-rtts", "--table", "buffers", "--seeds", 1, "--duration", "50ms", "--jobs", 2]
     answer = celltrain(*arguments, "--out", tmp_path / "out", "--json")
     assert answer.code == 0, answer.err
@@ -177,7 +177,9 @@ def test_the_python_function_for_studies_gives_the_result_of_the_command(
         ("reproduce", "nope", "there is no paper 'nope'; choose from af-96-1269, af-97-0831"),
     ],
 )
-def test_an_unknown_id_gets_the_valid_ids(celltrain: Command, command: str, named: str, says: str) -> None:
+def test_a_message_about_an_unknown_study_lists_the_valid_names(
+    celltrain: Command, command: str, named: str, says: str
+) -> None:
     answer = celltrain(command, named)
     assert answer.code == 2
     assert says in answer.err
@@ -199,7 +201,7 @@ def test_a_study_refuses_invalid_options(celltrain: Command, arguments: list[str
     assert says in answer.err
 
 
-def test_python_refuses_an_unknown_study() -> None:
+def test_the_python_function_refuses_an_unknown_study() -> None:
     with pytest.raises(PaperError, match="type: celltrain reproduce af-96-1269"):
         ct.study("af-96-1269")
     with pytest.raises(PaperError, match="choose from different-rtts"):
@@ -214,7 +216,7 @@ def test_a_study_is_listed_and_explained(celltrain: Command, study: Paper) -> No
     assert f"celltrain study {study.id}" in told["page"]
 
 
-def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: Paper) -> None:
+def test_the_page_of_a_study_has_the_verdict_on_every_claim_and_figures_that_exist(study: Paper) -> None:
     file = ROOT / "docs" / "studies" / f"{study.id}.md"
     page = file.read_text()
     built = page_tables.filled(file, page)
@@ -226,7 +228,7 @@ def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: P
     assert all((ROOT / "docs" / "images" / image).stat().st_size < 200_000 for image in images)
 
 
-def test_the_summary_of_shared_memories_quotes_ratios_of_its_tables() -> None:
+def test_the_summary_of_the_study_of_shared_memories_quotes_ratios_of_its_tables() -> None:
     text = (ROOT / "docs" / "studies" / "shared-memory-incast.md").read_text(encoding="utf-8")
     summary, tables = text.split("## Setting")[0], paper_page.numbers("shared-memory-incast")
     quoted = re.findall(r"\| (\d\.\d\d \(\d\.\d\d to \d\.\d\d\)) ", summary)
@@ -235,7 +237,7 @@ def test_the_summary_of_shared_memories_quotes_ratios_of_its_tables() -> None:
         assert ratio in tables
 
 
-def test_a_measure_of_a_study_can_be_a_sum() -> None:
+def test_a_measure_of_a_study_can_be_the_sum_of_two_measures() -> None:
     answer: dict[str, Any] = {"a": 2.0, "flows": [{"name": "x", "v": 3.0}, {"name": "y", "v": 1.0}]}
     assert measure("a * 3 - flows.x.v / 2 + 1", answer) == pytest.approx(5.5)
     assert measure("1 - a - a", answer) == -3
@@ -256,7 +258,7 @@ def test_a_path_into_a_scenario_addresses_list_entries_by_their_position() -> No
     assert scenario == {"links": [{"delay": "1ms"}, {"delay": "5ms"}]}
 
 
-def test_the_confidence_interval_of_a_mean_uses_students_distribution() -> None:
+def test_the_confidence_interval_of_a_mean_uses_students_t_distribution() -> None:
     # Quantiles from a printed table, keyed by degrees of freedom; the sample has one more value.
     printed = {1: 12.706, 9: 2.262, 80: 1.990, 100: 1.984, 10**9: 1.960}
     for freedom, quantile in printed.items():
@@ -278,7 +280,7 @@ def compared(short: Reproduction) -> Reproduction:
     return replace(short, paper=short.paper.model_copy(update={"tables": (table,), "claims": []}))
 
 
-def test_rows_of_a_study_are_compared_with_the_row_named_by_against(
+def test_rows_of_a_study_are_compared_with_the_row_that_the_key_against_names(
     short: Reproduction, compared: Reproduction
 ) -> None:
     assert "ratios" not in short.to_dict()
@@ -299,7 +301,7 @@ def site(run: Reproduction, folder: Path, monkeypatch: pytest.MonkeyPatch) -> st
     return paper_page.own_numbers(run.paper)
 
 
-def test_ratios_for_all_columns_are_geometric_means(
+def test_ratios_in_a_study_that_cover_all_columns_are_geometric_means(
     compared: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = replace(compared.paper.tables[0], across="mcr_sum")
@@ -317,12 +319,12 @@ def test_ratios_for_all_columns_are_geometric_means(
     assert figure is not None
 
 
-def test_a_quantity_that_is_zero_somewhere_has_no_ratios(compared: Reproduction) -> None:
+def test_no_ratio_is_computed_for_a_quantity_that_is_zero_in_some_run(compared: Reproduction) -> None:
     first, *rest = compared.scored
     assert "ratios" not in replace(compared, scored=[replace(first, values=(0.0,)), *rest]).to_dict()
 
 
-def test_the_page_prints_ratios_below_the_means(
+def test_the_page_of_a_study_prints_ratios_below_the_means(
     compared: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = compared.to_dict()
@@ -347,7 +349,7 @@ def test_an_undecided_claim_counts_neither_as_confirmed_nor_as_refuted(compared:
     assert verdicts == ["undecided** (ratio 1).", "yes** (ratio 1).", "no** (ratio 1)."]
 
 
-def test_a_figure_shows_ratios_with_intervals(compared: Reproduction) -> None:
+def test_the_figure_of_a_study_shows_ratios_with_confidence_intervals(compared: Reproduction) -> None:
     pytest.importorskip("matplotlib")
     figure = figures.ratios(figures.Source(paper=compared.paper, scored=compared.scored, spec=FIGURE))
     assert figure is not None
@@ -358,7 +360,7 @@ def test_a_figure_shows_ratios_with_intervals(compared: Reproduction) -> None:
     assert figures.ratios(figures.Source(paper=compared.paper, scored=[], spec=FIGURE)) is None
 
 
-def test_a_measure_without_a_value_in_some_run_is_left_out_with_the_reason(short: Reproduction) -> None:
+def test_a_measure_of_a_study_without_a_value_in_some_run_is_left_out_with_the_reason(short: Reproduction) -> None:
     numbers = short.paper.numbers(tables=["link"])[:1]
     measures = {numbers[0].configuration: (numbers[0].result,)}
     of = {"point": numbers[0].configuration, "run_key": "", "configuration": ""}
@@ -375,7 +377,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def test_a_shortened_run_is_measured_to_its_end():
+def test_a_study_run_that_is_shortened_is_measured_to_its_end():
     paper = load("shared-memory-incast", kind=STUDY, overrides={"duration": "30ms"})
     assert all("to" not in one.scenario["measure"] for one in paper.configurations)
     longer = load("shared-memory-incast", kind=STUDY, overrides={"duration": "200ms"})

@@ -66,13 +66,15 @@ def test_the_lab_page_and_the_figures_use_the_same_colours() -> None:
 
 @pytest.mark.parametrize(("sheet", "least"), [("base.css", 18), ("dark.css", 14)])
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_all_colours_are_distinguishable_by_colour_blind_readers(sheet: str, least: float, sight: str) -> None:
+def test_all_colours_of_figures_are_distinguishable_by_colour_blind_readers(
+    sheet: str, least: float, sight: str
+) -> None:
     seen = [lab_of(np.clip(SIGHTS[sight] @ linear(colour), 0, 1)) for colour in of_lab(sheet)]
     # A distance of 2 is just noticeable.
     assert min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2)) > least
 
 
-def test_a_flow_has_its_colour_in_every_figure(tmp_path: Path) -> None:
+def test_a_flow_has_the_same_colour_in_every_figure(tmp_path: Path) -> None:
     events = ct.Events(folder=tmp_path / "one", flows=["tcp3"])
     result = ct.run(scenario(), trace=["cwnd", "occupancy", "delivered"], events=events)
     colour = colour_of_flow(2)

@@ -18,29 +18,29 @@ def with_tcp(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_scenario_without_a_tcp_table_has_the_default_tcp(small: Path) -> None:
+def test_the_summary_of_a_scenario_without_a_tcp_table_shows_the_default_tcp(small: Path) -> None:
     assert tcp_summary(small) == "vanilla (no fast retransmit, 100 ms ticks)"
     assert tcp_summary({}) == "vanilla (no fast retransmit, 100 ms ticks)"
 
 
-def test_every_tcp_variant_has_its_recovery() -> None:
+def test_the_summary_of_every_tcp_variant_names_its_loss_recovery() -> None:
     assert set(RECOVERY) == {entry.name for entry in entries("tcp")}
 
 
-def test_the_summary_names_the_clock_the_congestion_control_and_pacing(tmp_path: Path) -> None:
+def test_the_tcp_summary_names_the_clock_the_congestion_control_and_pacing(tmp_path: Path) -> None:
     text = '[tcp.sack]\ntimer_granularity = "0.5ms"\ncongestion = "cubic"\npacing_rate = "20Mbps"\n'
     wanted = "sack with cubic (selective acknowledgements, 500 us ticks, paced at 20 Mbps)"
     assert tcp_summary(with_tcp(tmp_path, text)) == wanted
 
 
-def test_the_summary_distinguishes_clocks_with_random_phases_from_synchronous_clocks(tmp_path: Path) -> None:
+def test_the_tcp_summary_distinguishes_clocks_with_random_phases_from_synchronous_clocks(tmp_path: Path) -> None:
     wanted = "vanilla (no fast retransmit, 100 ms ticks, random phases)"
     assert tcp_summary(with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "random"\n')) == wanted
     common = with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "common"\n')
     assert tcp_summary(common) == "vanilla (no fast retransmit, 100 ms ticks)"
 
 
-def test_the_summary_names_sizes_that_differ_from_the_defaults(tmp_path: Path) -> None:
+def test_the_tcp_summary_names_sizes_that_differ_from_the_defaults(tmp_path: Path) -> None:
     text = '[tcp.sack]\nmss = "1460B"\nreceive_window = "16MB"\n'
     wanted = "sack (selective acknowledgements, mss 1460 B, window 16 MB, 100 ms ticks)"
     assert tcp_summary(with_tcp(tmp_path, text)) == wanted
@@ -50,14 +50,14 @@ def test_the_summary_names_sizes_that_differ_from_the_defaults(tmp_path: Path) -
     assert tcp_summary(with_tcp(tmp_path, usual)) == "sack (selective acknowledgements, 100 ms ticks)"
 
 
-def test_a_stacks_settings_are_named_if_they_are_not_the_defaults(tmp_path: Path) -> None:
+def test_the_summary_of_a_protocol_stack_names_settings_that_differ_from_the_defaults(tmp_path: Path) -> None:
     for settings, wanted in [("", ""), ('nagle = false\nack_delay = "0s"\n', " (ack_delay=0s, nagle=false)")]:
         assert tcp_summary(with_tcp(tmp_path, f"[stack.smoltcp]\n{settings}")).endswith(f"with reno{wanted}")
     own = {"stack": {"python": {"class": "mine:Mine", "settings": {"bug": True, "window": 4}}}}
     assert tcp_summary(own) == "mine:Mine (bug=true, window=4)"
 
 
-def test_scenarios_that_differ_in_a_tcps_rules_differ_in_its_summary(tmp_path: Path) -> None:
+def test_scenarios_whose_tcp_settings_differ_have_different_tcp_summaries(tmp_path: Path) -> None:
     for variant in RECOVERY:
         for more in ("", 'mss = "1460B"\nreceive_window = "16MB"\ntick_phase = "random"\npacing_rate = "20Mbps"\n'):
             table = f"[tcp.{variant}]\n{more}"
@@ -69,18 +69,18 @@ def test_scenarios_that_differ_in_a_tcps_rules_differ_in_its_summary(tmp_path: P
             assert "rules of the papers" in of_papers[:80], "a figure cuts off the rest"
 
 
-def test_the_summary_names_flows_with_a_different_tcp(tmp_path: Path) -> None:
+def test_the_tcp_summary_names_flows_with_a_different_tcp(tmp_path: Path) -> None:
     text = '[flow.tcp1.tcp.vanilla]\ndelayed_acks = "200ms"\n[flow.tcp2.tcp.reno]\n[flow.tcp3.traffic.constant_rate]\nrate = "1Mbps"\n'
     vanilla, reno = "vanilla (no fast retransmit, 100 ms ticks)", "reno (fast retransmit and recovery, 100 ms ticks)"
     assert tcp_summary(with_tcp(tmp_path, text)) == f"{vanilla}; tcp2: {reno}; tcp3 without TCP"
 
 
-def test_the_summary_names_only_the_first_of_many_flows() -> None:
+def test_the_tcp_summary_names_only_the_first_of_many_flows() -> None:
     flows = {f"tcp{number}": {"traffic": {"on_off": {}}} for number in range(1, 6)}
     wanted = "; tcp1 without TCP; tcp2 without TCP; tcp3 without TCP; 2 more flows with settings of their own"
     assert tcp_summary({"flow": flows}).endswith(wanted)
 
 
-def test_the_summary_of_a_scenario_with_faults_is_refused(tmp_path: Path) -> None:
+def test_no_tcp_summary_is_made_for_a_scenario_with_faults(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="tcp"):
         tcp_summary(with_tcp(tmp_path, "[tcp.vegas]\n"))

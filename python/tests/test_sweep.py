@@ -33,7 +33,7 @@ def plan(text=PLAN):
     return Plan.of_toml(text)
 
 
-def test_every_row_of_a_sweep_appears_once_and_equals_a_single_run(tmp_path):
+def test_every_row_of_a_sweep_appears_once_and_equals_the_result_of_a_single_run(tmp_path):
     run_plan(plan(), tmp_path / "s", Local(2))
     wide = Store.open(tmp_path / "s").wide().to_pylist()
     assert [(r["point"], r["seed"]) for r in wide] == [(p, s) for p in range(6) for s in range(3, 7)]
@@ -50,7 +50,7 @@ def test_every_row_of_a_sweep_appears_once_and_equals_a_single_run(tmp_path):
     assert row["run_key"] == run_key(canonical(scenario.to_dict()), row["seed"])
 
 
-def test_rows_are_the_same_for_any_number_of_threads_and_after_stops(tmp_path):
+def test_sweep_rows_are_the_same_for_any_number_of_threads_and_after_interruptions(tmp_path):
     run_plan(plan(), tmp_path / "one", Local(1))
     run_plan(plan(), tmp_path / "two", Local(2))
     assert rows(tmp_path / "one") == rows(tmp_path / "two")
@@ -78,7 +78,7 @@ def test_rows_are_the_same_for_any_number_of_threads_and_after_stops(tmp_path):
     assert Store.open(tmp_path / "three").verify() == []
 
 
-def test_a_finished_store_has_nothing_to_run(tmp_path):
+def test_resuming_a_finished_store_runs_nothing(tmp_path):
     class Nobody:
         chunk_runs = 10
 
@@ -91,7 +91,7 @@ def test_a_finished_store_has_nothing_to_run(tmp_path):
     assert (tmp_path / "s" / "store.sqlite").read_bytes()[100:] == before
 
 
-def test_results_that_arrive_twice_or_in_any_order_are_stored_once(tmp_path):
+def test_results_that_arrive_twice_or_in_another_order_are_stored_once(tmp_path):
     class Twice:
         chunk_runs = 4
 
@@ -107,7 +107,7 @@ def test_results_that_arrive_twice_or_in_any_order_are_stored_once(tmp_path):
     assert Store.open(tmp_path / "twice").verify() == []
 
 
-def test_results_of_a_worker_of_another_version_are_refused(tmp_path):
+def test_results_from_a_cluster_worker_of_another_version_are_refused(tmp_path):
     class Other:
         chunk_runs = 4
 
@@ -119,7 +119,7 @@ def test_results_of_a_worker_of_another_version_are_refused(tmp_path):
     assert len(Store.open(tmp_path / "s").table()) == 0
 
 
-def test_earlier_results_of_other_workers_in_a_chunk_are_kept(tmp_path):
+def test_results_of_other_workers_in_the_same_chunk_are_kept(tmp_path):
     class Mixed:
         chunk_runs = 4
 
@@ -132,7 +132,7 @@ def test_earlier_results_of_other_workers_in_a_chunk_are_kept(tmp_path):
     assert sweeps.stored(tmp_path / "s") == 4
 
 
-def test_points_with_one_scenario_are_run_once(tmp_path):
+def test_points_of_a_plan_with_the_same_scenario_are_run_once(tmp_path):
     text = PLAN.replace("values = [50, 60]", "values = { a = 50, b = 50.0 }").replace("50.0", "50")
     text = text.replace("values = { a = 50, b = 50 }", "values = { a = 50, b = 70, c = 50 }")
     with pytest.raises(ct.PlanError, match="twice"):
@@ -150,7 +150,7 @@ def test_points_with_one_scenario_are_run_once(tmp_path):
     assert run_plan(plan(same), tmp_path / "s", Local(2), resume=True).done == 24
 
 
-def test_a_run_that_panics_is_a_failed_row_and_others_continue(tmp_path, failing):
+def test_a_sweep_run_that_panics_is_a_failed_row_and_other_runs_continue(tmp_path, failing):
     end = run_plan(plan(), tmp_path / "s", Local(2))
     assert (end.done, end.failed) == (24, 6)
     failures = Store.open(tmp_path / "s").failures().to_pylist()
@@ -162,7 +162,7 @@ def test_a_run_that_panics_is_a_failed_row_and_others_continue(tmp_path, failing
     assert Store.open(tmp_path / "s").verify() == []
 
 
-def test_a_run_that_exceeds_its_time_limit_is_a_row_with_an_error(tmp_path):
+def test_a_sweep_run_that_exceeds_its_time_limit_is_a_row_with_an_error(tmp_path):
     text = PLAN.replace("values = [100, 150, 200]", "values = [100]").replace(
         "[axes]", '[limits]\ntime = "200ms"\n[axes]\nduration = ["1ms", "100000s"]'
     )
@@ -175,7 +175,7 @@ def test_a_run_that_exceeds_its_time_limit_is_a_row_with_an_error(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_point_that_is_refused_after_the_check_is_a_row_with_an_error(tmp_path):
+def test_a_point_that_is_refused_after_the_check_of_the_plan_is_a_row_with_an_error(tmp_path):
     # There are too many points to check all of them in advance; those with a threshold above the buffer are refused.
     text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
     text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
@@ -198,7 +198,7 @@ def test_a_point_that_is_refused_after_the_check_is_a_row_with_an_error(tmp_path
     assert Store.open(tmp_path / "t").verify() == []
 
 
-def test_checking_a_plan_in_pieces_checks_every_point(tmp_path, monkeypatch):
+def test_checking_a_plan_in_pieces_checks_every_point_of_the_plan(tmp_path, monkeypatch):
     run_plan(plan(), tmp_path / "one", Local(1))
     monkeypatch.setattr(coordinator, "BLOCK_RUNS", 5)
     monkeypatch.setattr(coordinator, "BLOCK", 2)
@@ -206,7 +206,7 @@ def test_checking_a_plan_in_pieces_checks_every_point(tmp_path, monkeypatch):
     assert rows(tmp_path / "pieces") == rows(tmp_path / "one")
 
 
-def test_points_whose_intervals_are_still_wide_after_all_seeds_are_counted(tmp_path):
+def test_a_sweep_counts_points_whose_intervals_are_still_wide_after_all_seeds(tmp_path):
     narrow = 'seeds = { until = { measure = "efficiency", interval = INTERVAL, at_least = 2, at_most = 3 } }'
     text = PLAN.replace("seeds = { first = 3, count = 4 }", narrow)
     text = text.replace('"5ms"', '"80ms"').replace("sources = 3", "sources = 5")
@@ -215,14 +215,14 @@ def test_points_whose_intervals_are_still_wide_after_all_seeds_are_counted(tmp_p
     assert run_plan(plan(text.replace("INTERVAL", "1.0")), tmp_path / "narrow", Local(1)).wide == 0
 
 
-def test_plans_in_python_are_checked():
+def test_plans_made_in_python_are_checked_like_plans_in_files():
     with pytest.raises(ct.PlanError, match="base = 42 is not a Scenario or a Plan or a path"):
         ct.sweep(42)
     with pytest.raises(ct.PlanError, match="measures"):
         ct.sweep("lan-selective-drop", measures="efficiency")
 
 
-def test_seeds_are_added_until_the_interval_is_narrow(tmp_path):
+def test_a_sweep_adds_seeds_until_the_confidence_interval_is_narrow(tmp_path):
     text = PLAN.replace(
         "seeds = { first = 3, count = 4 }",
         'seeds = { until = { measure = "efficiency", interval = 0.00015, at_least = 3, at_most = 40 } }',
@@ -257,14 +257,14 @@ def test_seeds_are_added_until_the_interval_is_narrow(tmp_path):
     assert rows(tmp_path / "one") == rows(tmp_path / "two")
 
 
-def test_the_required_number_of_seeds_follows_from_the_spread():
+def test_the_number_of_seeds_that_a_sweep_needs_follows_from_the_spread():
     assert seeds_needed([1.0, 1.0], 0.001, 100) == 2
     few, many = seeds_needed([1.0, 1.2, 1.1], 0.2, 1000), seeds_needed([1.0, 1.2, 1.1], 0.02, 1000)
     assert 3 <= few < many < 1000
     assert seeds_needed([0.0, 1.0], 1e-6, 77) == 77
 
 
-def test_series_are_kept_if_the_plan_requests_them(tmp_path):
+def test_a_sweep_keeps_series_if_its_plan_requests_them(tmp_path):
     text = PLAN.replace("[axes]", '[series]\nrecord = ["queue", "cwnd"]\nstep = "1ms"\n[axes]')
     run_plan(plan(text), tmp_path / "s", Local(2))
     store = Store.open(tmp_path / "s")
@@ -288,7 +288,7 @@ def test_series_are_kept_if_the_plan_requests_them(tmp_path):
     assert store.verify() == []
 
 
-def test_a_series_of_rates_needs_a_connection_that_has_one(tmp_path):
+def test_a_plan_that_requests_a_series_of_rates_needs_a_connection_with_a_controlled_rate(tmp_path):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     over = {"topology.n_source.sources": [2]}
     record = {"record": ["acr"], "step": "1ms"}
@@ -301,7 +301,7 @@ def test_a_series_of_rates_needs_a_connection_that_has_one(tmp_path):
     assert [sorted({row["flow"] for row in series}) for series in rows] == [["tcp1"]]
 
 
-def test_measures_without_a_value_are_null_and_unknown_measures_are_reported(tmp_path):
+def test_measures_without_a_value_are_stored_as_null_and_unknown_measures_are_reported(tmp_path):
     text = PLAN.replace(
         "[axes]", 'measures = ["file_delay_ms.mean", "flows.tcp5.timeouts", "efficiency"]\n[axes]'
     ).replace("[axes]", '[axes]\nsources = { path = "topology.n_source.sources", values = [3, 5] }')
@@ -317,7 +317,7 @@ def test_measures_without_a_value_are_null_and_unknown_measures_are_reported(tmp
             assert row["value"] is not None
 
 
-def test_a_chunk_of_runs_can_be_pickled_and_gives_rows():
+def test_a_pickled_chunk_of_runs_gives_rows_in_another_process():
     text = canonical(plan().points[0].scenario)
     tasks = (
         Task(run_key="a", point=0, seed=1, configuration=0),
@@ -330,7 +330,7 @@ def test_a_chunk_of_runs_can_be_pickled_and_gives_rows():
     assert "duration is missing" in by_key["b"].error
 
 
-def test_scenario_classes_work_from_python(tmp_path):
+def test_scenario_classes_can_be_used_in_a_sweep_in_python(tmp_path):
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     store = ct.sweep(
         lan,
@@ -353,7 +353,7 @@ def test_scenario_classes_work_from_python(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_line_gives_the_same_result_as_the_python_function(tmp_path, celltrain):
+def test_the_sweep_command_gives_the_result_of_the_python_function_sweep(tmp_path, celltrain):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN)
     foretold = celltrain("sweep", path, "--dry-run", "--json").json
@@ -396,7 +396,7 @@ MANY = PLAN.replace("count = 4", "count = 400").replace('"5ms"', '"10ms"')
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
-def test_a_sweep_that_is_killed_repeatedly_loses_no_results(tmp_path):
+def test_a_sweep_whose_process_is_killed_repeatedly_loses_no_results(tmp_path):
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(MANY)
     for count in (7, 19, 38):
@@ -415,7 +415,7 @@ def test_a_sweep_that_is_killed_repeatedly_loses_no_results(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
-def test_ctrl_c_keeps_finished_work_and_reports_it(tmp_path):
+def test_ctrl_c_during_a_sweep_keeps_finished_runs_and_reports_their_number(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(MANY.replace("count = 400", "count = 100000"))
     command = [sys.executable, "-m", "celltrain", "sweep", path, "--store", tmp_path / "s", "--json"]
@@ -426,7 +426,7 @@ def test_ctrl_c_keeps_finished_work_and_reports_it(tmp_path):
     assert store.verify() == []
 
 
-def test_a_result_too_large_for_the_screen_names_the_report(celltrain, tmp_path):
+def test_if_a_result_is_too_large_for_the_screen_the_message_names_the_report_command(celltrain, tmp_path):
     plan, store = tmp_path / "plan.toml", tmp_path / "out"
     values = ", ".join(str(100 + one) for one in range(25))
     axes = f'[axes]\n"port.bottleneck.buffer" = [{values}]\nduration = ["1ms"]\n'

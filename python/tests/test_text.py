@@ -54,13 +54,13 @@ def odd(tmp_path: Path) -> Path:
     return path
 
 
-def test_written_scenarios_contain_no_terminal_commands_and_read_back(odd):
+def test_written_scenarios_contain_no_terminal_commands_and_can_be_read_back(odd):
     assert commands_no_terminal(odd.read_text())
     assert ct.load(odd).name == ODD
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
-def test_names_are_escaped_before_they_are_printed(celltrain, odd, arguments):
+def test_names_from_scenarios_are_escaped_before_they_are_printed(celltrain, odd, arguments):
     # Regression: Rich removed the bell and several other characters but printed the escape.
     answer = celltrain("run", odd, *arguments)
     assert answer.code == 0
@@ -73,7 +73,7 @@ def test_names_are_escaped_before_they_are_printed(celltrain, odd, arguments):
         assert r"\nb\r\u202ec" in answer.out
 
 
-def test_names_in_messages_are_escaped(celltrain, tmp_path):
+def test_names_from_scenarios_are_escaped_in_messages(celltrain, tmp_path):
     folder = tmp_path / "x\x1b[2Jy\nz"
     folder.mkdir()
     for content in (SMALL.replace("buffer", '"\\u009b1m\\u202e"'), SMALL.replace('"small"', '"\x1b[1m"')):
@@ -88,7 +88,7 @@ def test_names_in_messages_are_escaped(celltrain, tmp_path):
     assert commands_no_terminal(str(refused.value))
 
 
-def test_warnings_escape_names():
+def test_names_from_scenarios_are_escaped_in_warnings():
     with pytest.warns(ct.CelltrainWarning) as warned:
         alone = network("sw1", "sw2").topology.replace(hosts=("h1", "h2", f"h\x9b{'3' * 5000}"))
         ct.run(network("sw1", "sw2").replace(topology=alone))
@@ -99,7 +99,7 @@ def test_warnings_escape_names():
 
 
 @pytest.mark.slow
-def test_a_megabyte_in_a_message_is_shortened(celltrain, tmp_path):
+def test_a_name_of_a_megabyte_is_shortened_in_a_message(celltrain, tmp_path):
     path = tmp_path / "long.toml"
     long = "9" * 1_000_000
     path.write_text(SMALL.replace('"20ms"', f'"{long}parsecs"').replace('"small"', f'"small"\n"k{long}" = 1'))
@@ -122,7 +122,7 @@ def test_a_megabyte_in_a_message_is_shortened(celltrain, tmp_path):
         assert len(str(refused.value)) < 5000
 
 
-def test_cells_that_look_like_formulas_are_escaped_in_csv_and_read_back(tmp_path):
+def test_cells_that_look_like_formulas_are_escaped_in_csv_and_are_read_back_unchanged(tmp_path):
     names = FORMULAS
     result = ct.run(network(*names), trace=["queue"], step="10ms")
     result.write(tmp_path)
@@ -137,7 +137,7 @@ def test_cells_that_look_like_formulas_are_escaped_in_csv_and_read_back(tmp_path
     assert "'=HYPERLINK(1)->+1+1" in found
 
 
-def test_csv_contains_no_terminal_commands(tmp_path):
+def test_csv_files_contain_no_terminal_commands(tmp_path):
     odd = ODD.replace("\n", "").replace("\r", "")
     ct.run(network(ODD, "sw2"), trace=["queue"], step="10ms").write(tmp_path)
     for file in ("ports.csv", "queue.csv", "flows.csv"):
@@ -161,7 +161,7 @@ def test_a_name_of_a_megabyte_is_shortened_in_the_rows_of_a_csv_file(tmp_path):
     assert pyarrow.parquet.read_table(tmp_path / "cwnd.parquet")["flow"].unique().to_pylist() == [long]
 
 
-def test_long_csv_files_are_written_whole(tmp_path):
+def test_long_csv_files_are_written_completely(tmp_path):
     import pyarrow as pa
 
     from celltrain.running.tables import write_csv
@@ -178,7 +178,7 @@ def test_long_csv_files_are_written_whole(tmp_path):
         assert found == wanted
 
 
-def test_numbers_stay_numbers_in_csv(tmp_path):
+def test_numbers_in_csv_files_are_written_as_numbers(tmp_path):
     import pyarrow as pa
 
     from celltrain.running.tables import write_csv
@@ -199,7 +199,7 @@ def _is_number(cell: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [DOLLARS, "$x_{$ and $", "_hidden", ODD, "long" * 5_000])
-def test_a_plot_of_any_name_is_drawn(celltrain, tmp_path, name):
+def test_a_plot_can_be_drawn_whatever_characters_its_names_have(celltrain, tmp_path, name):
     # Regression: matplotlib's typesetter does not know the formula `$\x$`, which ended the command with exit code 3.
     pytest.importorskip("matplotlib")
     path = tmp_path / "named.toml"
@@ -212,7 +212,7 @@ def test_a_plot_of_any_name_is_drawn(celltrain, tmp_path, name):
         ElementTree.parse(tmp_path / picture)
 
 
-def test_plots_keep_dollars_in_titles_and_legends():
+def test_dollar_signs_are_shown_unchanged_in_titles_and_legends_of_plots():
     pytest.importorskip("matplotlib")
     result = ct.run(network(DOLLARS, "sw2", name=DOLLARS), trace=["cwnd"])
     axes = result.plot.cwnd()
@@ -222,7 +222,7 @@ def test_plots_keep_dollars_in_titles_and_legends():
 
 
 @pytest.mark.slow
-def test_pages_of_reports_escape_names(tmp_path):
+def test_names_from_scenarios_are_escaped_in_the_pages_of_reports(tmp_path):
     pytest.importorskip("jinja2")
     axes = {f"<script>{ODD}": {"path": "port.bottleneck.buffer", "values": [150, 200]}}
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=150, policy=ct.TailDrop(), duration="5ms", name=ODD)
@@ -236,7 +236,7 @@ def test_pages_of_reports_escape_names(tmp_path):
     assert f"<script>{ODD[0]}" not in page
 
 
-def test_errors_with_any_content_survive_pickling():
+def test_errors_can_be_pickled_whatever_text_they_contain():
     class Unwilling:
         def __repr__(self) -> str:
             raise RuntimeError("no")
@@ -255,7 +255,7 @@ def test_errors_with_any_content_survive_pickling():
         assert str(pickle.loads(pickle.dumps(single))) == ODD
 
 
-def test_describing_a_value_never_fails_and_is_short():
+def test_describing_any_value_for_a_message_never_fails_and_is_short():
     nested: list[object] = []
     nested.append(nested)
     for value in (nested, {1: nested}, "x" * 10**6, 10**5000, range(10**9), b"y" * 10**6, [["z"] * 10**5] * 10):

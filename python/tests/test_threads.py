@@ -31,7 +31,7 @@ def test_a_partitioned_network_has_the_same_result_on_any_number_of_threads(thre
     assert alone == shared
 
 
-def test_measures_of_a_window_are_the_same_on_any_number_of_threads() -> None:
+def test_measures_of_a_time_window_are_the_same_on_any_number_of_threads() -> None:
     """The runs up to the start and up to the end of the window are partitioned like the whole run."""
     windowed = FAR.replace(measure={"from": "500ms", "to": "1500ms"})
     assert ct.run(windowed, threads=2).goodput_mbps == ct.run(windowed).goodput_mbps
@@ -62,7 +62,7 @@ def test_invalid_numbers_of_threads_are_refused(options: dict[str, object], prob
     assert problem in str(refused.value)
 
 
-def test_the_command_gives_the_message_of_the_python_function(celltrain: Command) -> None:
+def test_the_run_command_and_the_python_function_give_the_same_message_about_threads(celltrain: Command) -> None:
     """The exit code is 2, and the message is one line."""
     refused = celltrain("run", "lan-epd", "--threads", "5")
     assert refused.code == 2
@@ -102,7 +102,7 @@ def at_once(sources: int = 6) -> str:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_port_that_admits_batches_skips_single_decisions(tmp_path: Path) -> None:
+def test_a_port_that_admits_cells_in_batches_makes_no_single_decisions(tmp_path: Path) -> None:
     """The port's queue is trimmed when frames end, which may be after the end of a window."""
     (path := tmp_path / "at-once.toml").write_text(at_once())
     assert ct.run(path, threads=2).fingerprint == ct.run(path).fingerprint

@@ -62,7 +62,7 @@ def fingerprint(policy, buffer=BUFFER, seed=3):
     return ct.run(ct.Scenario.model_validate(scenario(policy, buffer)), seed=seed).fingerprint
 
 
-def test_the_tested_policies_are_all_policies_with_a_threshold():
+def test_the_tests_of_thresholds_cover_every_policy_with_a_threshold():
     found = {
         entry.name
         for entry in entries("policies")
@@ -72,14 +72,14 @@ def test_the_tested_policies_are_all_policies_with_a_threshold():
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_form_of_a_threshold_gives_the_same_run(policy):
+def test_a_policy_threshold_in_any_notation_gives_the_same_run(policy):
     plain = ct.run(ct.Scenario.model_validate(scenario({policy: POLICIES[policy]})), seed=3)
     assert plain.to_dict()["cells"]["discarded"] > 0, "the threshold matters here"
     for name, form in FORMS.items():
         assert fingerprint({policy: written(POLICIES[policy], form)}) == plain.fingerprint, name
 
 
-def test_every_form_of_a_marking_threshold_marks_the_same_cells():
+def test_a_marking_threshold_in_any_notation_marks_the_same_cells():
     def marked(threshold):
         table = ct.load("internetwork-abr-efci").to_dict() | {"duration": "500ms"}
         for port in table["port"].values():
@@ -90,7 +90,7 @@ def test_every_form_of_a_marking_threshold_marks_the_same_cells():
     assert {marked(threshold) for threshold in forms} == {marked(250)} != {marked("1 cell")}
 
 
-def test_thresholds_0_and_1_work_with_the_smallest_and_the_largest_buffer():
+def test_thresholds_of_0_and_1_work_with_the_smallest_and_the_largest_buffer():
     def of(threshold):
         return fingerprint({"epd": {"threshold": threshold}})
 
@@ -107,7 +107,7 @@ def test_thresholds_0_and_1_work_with_the_smallest_and_the_largest_buffer():
                 fingerprint({policy: {"threshold": above}})
 
 
-def test_epd_has_the_default_threshold_that_vet_uses(celltrain, tmp_path):
+def test_vetting_uses_the_default_threshold_of_epd(celltrain, tmp_path):
     assert fingerprint({"epd": {}}) == fingerprint({"epd": {"threshold": 64}})
     assert ct.Epd() == ct.Epd(threshold=0.8)
     path = tmp_path / "epd.toml"
@@ -123,7 +123,7 @@ def test_epd_has_the_default_threshold_that_vet_uses(celltrain, tmp_path):
         assert f"epd:threshold={threshold} and epd are the same runs under every seed" in answer.err
 
 
-def test_thresholds_in_cells_work_with_an_infinite_buffer_and_shares_do_not():
+def test_with_an_infinite_buffer_thresholds_in_cells_work_and_shares_do_not():
     def refused(policy, threshold):
         table = scenario({policy: {"threshold": threshold}}, buffer="infinite")
         return [fault.problem for fault in ct.check(ct.Scenario.model_validate(table))]
@@ -131,11 +131,11 @@ def test_thresholds_in_cells_work_with_an_infinite_buffer_and_shares_do_not():
     for policy in ("epd", "selective_drop"):
         assert refused(policy, 60) == refused(policy, "60 cells") == refused(policy, 0) == []
         assert "so the buffer must be a number of cells" in refused(policy, 0.8)[0]
-        assert "so that must be a number of cells" in refused(policy, "80%")[0]
-    assert "belongs to a formula that needs the buffer's size" in refused("fba", "60 cells")[0]
+        assert "which must be a number of cells" in refused(policy, "80%")[0]
+    assert "belongs to a formula that uses the size of the buffer" in refused("fba", "60 cells")[0]
 
 
-def test_a_threshold_given_as_a_share_scales_with_the_buffer():
+def test_a_threshold_given_as_a_share_grows_with_the_buffer():
     def prints(threshold, buffer):
         table = scenario({"epd": {"threshold": threshold}}, buffer)
         return ct.run(ct.Scenario.model_validate(table), seed=1).fingerprint
@@ -145,7 +145,7 @@ def test_a_threshold_given_as_a_share_scales_with_the_buffer():
     assert prints("buffer - 20", 60) == prints(40, 60)
 
 
-def test_thresholds_given_as_text_in_python_are_written_as_the_same_text():
+def test_thresholds_given_as_text_in_python_are_written_with_the_same_text():
     lan = ct.n_source(sources=4, link_delay="5us", buffer_cells=80, duration="5ms", policy=ct.Epd(threshold="75%"))
     assert 'threshold = "75%"' in to_toml(lan)
     assert lan.to_dict()["port"]["bottleneck"]["policy"] == {"epd": {"threshold": "75%"}}
@@ -157,11 +157,11 @@ def test_thresholds_given_as_text_in_python_are_written_as_the_same_text():
     ("policy", "value", "buffer", "said"),
     [
         ("epd", '"90 percent"', "80", "is not a threshold: a share of the buffer (0 to 1)"),
-        ("epd", '"60"', "80", 'lacks a unit; write "60 cells", or a number without quotes'),
+        ("epd", '"60"', "80", 'lacks a unit; write "60 cells", or the number without quotes'),
         ("epd", '"101%"', "80", 'is more than the buffer; a share is at most "100%"'),
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
         ("epd", '"buffer - 81 cells"', "80", "is below an empty buffer; the buffer has 80 cells"),
-        ("epd", '"90%"', '"infinite"', "counts from the buffer, so that must be a number of cells"),
+        ("epd", '"90%"', '"infinite"', "counts from the size of the buffer, which must be a number of cells"),
         ("epd", "-1", "80", "is not a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more)"),
         (
             "epd",
@@ -170,10 +170,12 @@ def test_thresholds_given_as_text_in_python_are_written_as_the_same_text():
             "is not a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more)",
         ),
         ("selective_drop", "1.9", "80", 'or a text such as "80%", "800 cells" or "buffer - 200 cells"'),
-        ("fba", '"60 cells"', '"infinite"', "belongs to a formula that needs the buffer's size"),
+        ("fba", '"60 cells"', '"infinite"', "belongs to a formula that uses the size of the buffer"),
     ],
 )
-def test_an_invalid_threshold_is_named_with_valid_alternatives(celltrain, tmp_path, policy, value, buffer, said):
+def test_a_message_about_an_invalid_threshold_names_valid_alternatives(
+    celltrain, tmp_path, policy, value, buffer, said
+):
     path = tmp_path / "wrong.toml"
     path.write_text(
         f'duration = "5ms"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n[port.bottleneck]\nbuffer = {buffer}\n'
@@ -185,7 +187,7 @@ def test_an_invalid_threshold_is_named_with_valid_alternatives(celltrain, tmp_pa
     assert said in answer.err
 
 
-def test_an_invalid_number_has_one_fault_in_python_too():
+def test_an_invalid_threshold_number_in_python_is_reported_as_one_fault():
     with pytest.raises(ct.ScenarioError) as refused:
         ct.Epd(threshold=-1)
     assert [(fault.key, fault.value) for fault in refused.value.faults] == [("threshold", "-1")]
@@ -201,7 +203,7 @@ def test_an_invalid_number_has_one_fault_in_python_too():
         (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "lacks a unit"),
     ],
 )
-def test_an_invalid_threshold_text_is_refused_when_set(make, key, words):
+def test_an_invalid_threshold_text_is_refused_when_it_is_assigned(make, key, words):
     with pytest.raises(ct.ScenarioError) as refused:
         make()
     [fault] = refused.value.faults
@@ -209,7 +211,7 @@ def test_an_invalid_threshold_text_is_refused_when_set(make, key, words):
     assert words in fault.problem
 
 
-def test_a_threshold_that_scales_with_the_buffer_gets_no_warning(celltrain, tmp_path):
+def test_a_threshold_that_grows_with_the_buffer_gets_no_warning(celltrain, tmp_path):
     def warned(threshold):
         path = tmp_path / "plan.toml"
         path.write_text(
@@ -236,8 +238,8 @@ def test_thresholds_as_text_can_be_values_of_an_axis_and_of_a_comparison(celltra
 
 
 @pytest.mark.slow
-def test_a_small_plain_threshold_suggests_per_cent(celltrain, tmp_path):
-    question = '80 cells are 8 % of the buffer; did you mean 80%? Write "80 cells" if not'
+def test_the_warning_about_a_small_threshold_without_unit_suggests_per_cent(celltrain, tmp_path):
+    question = '80 cells are only 8 % of the buffer; if you meant a percentage, write 80%, otherwise "80 cells"'
 
     def said(*arguments):
         answer = celltrain(*arguments)
@@ -263,12 +265,12 @@ def test_a_small_plain_threshold_suggests_per_cent(celltrain, tmp_path):
         assert compared(setting) == [], setting
 
 
-def test_no_shipped_scenario_gets_a_warning_about_its_threshold():
+def test_no_shipped_scenario_gets_a_warning_about_its_thresholds():
     for entry in entries("scenarios"):
         assert not [warning for warning in read(entry.name).warnings if "of the buffer" in warning], entry.name
 
 
-def test_former_names_of_thresholds_still_work_and_are_deprecated():
+def test_former_names_of_threshold_settings_still_work_and_are_deprecated():
     with pytest.warns(DeprecationWarning, match="Epd: threshold_cells is deprecated; use threshold"):
         epd = ct.Epd(threshold_cells=800)
     assert epd == ct.Epd(threshold=800)
@@ -283,7 +285,7 @@ def test_former_names_of_thresholds_still_work_and_are_deprecated():
         ct.Epd(threshold=800, threshold_cells=800)
 
 
-def test_the_schema_describes_the_grammar_of_thresholds():
+def test_the_scenario_schema_describes_the_grammar_of_thresholds():
     [threshold] = [json.loads(_core.schema())["$defs"]["Epd"]["properties"]["threshold"]]
     share, cells, text = threshold["anyOf"]
     assert (share["minimum"], share["maximum"], cells["minimum"]) == (0, 1, 2)
@@ -305,7 +307,7 @@ def test_the_schema_describes_the_grammar_of_thresholds():
         assert not re.fullmatch(text["pattern"], written) and _core.threshold(json.dumps(written)), written
 
 
-def test_a_range_of_thresholds_is_either_in_shares_or_in_cells():
+def test_both_ends_of_a_range_of_thresholds_must_be_shares_or_both_must_be_cells():
     def values(**form):
         axis = {"path": "port.bottleneck.policy.epd.threshold", **form}
         plan = Plan.of_document({"scenario": scenario({"epd": {}}), "axes": {"threshold": axis}, "seeds": 1})

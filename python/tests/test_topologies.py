@@ -64,7 +64,7 @@ def test_the_check_and_run_commands_give_the_same_max_min_shares(celltrain):
     assert result.flows.field("max_min_mbps").metadata[b"unit"] == b"Mb/s"
 
 
-def test_the_run_command_shows_max_min_shares_if_they_differ(celltrain, tmp_path):
+def test_the_run_command_shows_max_min_shares_if_they_differ_between_flows(celltrain, tmp_path):
     short = tmp_path / "star.toml"
     short.write_text((SCENARIOS / "star-incast.toml").read_text().replace('"5s"', '"50ms"'))
     assert "max-min Mb/s" in celltrain("run", short).out
@@ -73,7 +73,7 @@ def test_the_run_command_shows_max_min_shares_if_they_differ(celltrain, tmp_path
 
 
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
-def test_nodes_do_not_overlap_in_the_picture_of_any_shipped_network(path):
+def test_switches_and_hosts_do_not_overlap_in_the_picture_of_any_shipped_network(path):
     np = pytest.importorskip("numpy")
     layout = laid_out(network(path))
     places = np.delete(layout.places, [host for hosts in layout.groups for host in hosts[1:]], axis=0)
@@ -116,7 +116,7 @@ def test_the_picture_of_a_chain_fits_a_page_and_its_names_do_not_overlap(tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_the_check_command_draws_identical_pictures_of_a_network_each_time(celltrain, tmp_path, ending):
+def test_drawing_a_network_again_gives_an_identical_picture(celltrain, tmp_path, ending):
     pytest.importorskip("matplotlib")
     picture = tmp_path / f"chain.{ending}"
     answer = celltrain("check", CHAIN, "--plot", picture)
@@ -138,7 +138,7 @@ def test_the_picture_of_a_network_has_a_text_that_describes_the_network(tmp_path
 
 
 @pytest.mark.slow
-def test_many_hosts_of_a_switch_are_drawn_as_one(tmp_path):
+def test_the_picture_of_a_network_draws_many_hosts_of_a_switch_as_one_symbol(tmp_path):
     pytest.importorskip("matplotlib")
     large = ct.n_source(sources=400, link_delay="5us", buffer_cells=1000, policy=ct.TailDrop())
     axes = ct.draw(large)
@@ -154,18 +154,18 @@ def test_many_hosts_of_a_switch_are_drawn_as_one(tmp_path):
         ("no/where.png", "cannot be written"),
     ],
 )
-def test_an_impossible_picture_is_refused(celltrain, tmp_path, plot, word):
+def test_impossible_options_for_pictures_of_a_network_are_refused(celltrain, tmp_path, plot, word):
     answer = celltrain("check", CHAIN, "--plot", tmp_path / plot)
     assert answer.code == 2
     assert word in answer.err
 
 
-def test_drawing_several_scenarios_into_one_picture_is_refused(celltrain, tmp_path):
+def test_drawing_several_scenarios_into_one_picture_file_is_refused(celltrain, tmp_path):
     answer = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--plot", tmp_path / "two.png")
     assert (answer.code, "draws one scenario, not 2: name one" in answer.err) == (2, True)
 
 
-def test_a_faulty_scenario_is_not_drawn(celltrain, tmp_path):
+def test_no_picture_is_drawn_for_a_scenario_with_faults(celltrain, tmp_path):
     faulty = tmp_path / "faulty.toml"
     faulty.write_text(CHAIN.read_text().replace("hops = 4", "hops = 0"))
     answer = celltrain("check", faulty, "--plot", tmp_path / "x.png")
@@ -184,7 +184,7 @@ def test_a_graph_becomes_a_scenario_of_switches_with_a_host_for_each_end_of_a_fl
     assert ct.run(scenario.replace(duration="5ms")).cells["delivered"] > 0
 
 
-def test_hosts_and_flows_can_come_from_the_graph(line):
+def test_hosts_and_flows_of_an_imported_graph_can_come_from_the_graph_itself(line):
     nodes = [{"id": "a", "kind": "host", "flow_to": "c"}, {"id": "b"}, {"id": "c", "kind": "host", "flow_to": ["a"]}]
     topology = ct.import_graph(line(nodes=nodes)).topology
     assert (topology.hosts, topology.switches, len(topology.links)) == (("a", "c"), ("b",), 2)
@@ -222,7 +222,7 @@ def test_graphml_and_json_files_of_a_graph_give_the_same_scenario(tmp_path):
     assert ct.load(tmp_path / "net.toml") == first
 
 
-def test_the_command_writes_a_scenario_that_runs(celltrain, line, tmp_path):
+def test_the_import_command_writes_a_scenario_that_runs(celltrain, line, tmp_path):
     out = tmp_path / "line.toml"
     answer = celltrain("import", line(), "--flows", 2, "-o", out)
     assert (answer.code, answer.err) == (0, "")
@@ -278,7 +278,7 @@ def edges(*ends: str, **values: object) -> list[dict[str, object]]:
         ),
     ],
 )
-def test_a_graph_that_is_not_a_network_is_refused(line, changes, words):
+def test_a_graph_that_cannot_be_a_network_is_refused(line, changes, words):
     assert words in refusal(line(**changes))
 
 
@@ -289,7 +289,7 @@ def test_a_graph_that_is_not_a_network_is_refused(line, changes, words):
         ("abc", "aq", "edge 'a' - 'q' joins 'q', which is not the id of a node"),
     ],
 )
-def test_graphml_that_names_nodes_twice_or_not_at_all_is_refused(tmp_path, nodes, edge, words):
+def test_a_graphml_file_that_names_nodes_twice_or_not_at_all_is_refused(tmp_path, nodes, edge, words):
     path = tmp_path / "x.graphml"
     inside = "".join(f'<node id="{node}"/>' for node in nodes) + '<edge source="{}" target="{}"/>'.format(*edge)
     path.write_text(
@@ -298,7 +298,7 @@ def test_graphml_that_names_nodes_twice_or_not_at_all_is_refused(tmp_path, nodes
     assert words in refusal(path, delay="1ms")
 
 
-def test_names_of_hosts_added_for_flows_differ_from_the_names_of_the_graph(line):
+def test_hosts_that_an_import_adds_for_flows_have_names_that_the_graph_does_not_use(line):
     nodes = [{"id": "source1"}, {"id": "b"}]
     links = [{"source": "source1", "target": "b", "delay": "1s", "key": [1]}]
     topology = ct.import_graph(line(nodes=nodes, links=links), flows=1).topology
@@ -306,7 +306,7 @@ def test_names_of_hosts_added_for_flows_differ_from_the_names_of_the_graph(line)
 
 
 @pytest.mark.nightly
-def test_the_message_about_too_many_links_states_their_number_without_listing_them(line):
+def test_the_message_about_too_many_links_states_their_number_and_does_not_list_them(line):
     names = [f"n{i}" for i in range(100_002)]
     links = [{"source": a, "target": b} for a, b in pairwise(names)]
     text = refusal(line(nodes=[{"id": name} for name in names], links=links), delay="1ms")
@@ -317,7 +317,7 @@ def test_the_message_about_too_many_links_states_their_number_without_listing_th
     assert len(str(refused.value)) < 400
 
 
-def test_numbers_without_a_unit_use_the_given_unit(line):
+def test_numbers_without_a_unit_in_a_graph_use_the_unit_that_the_user_gives(line):
     links = ct.import_graph(line(links=edges("ab", "bc", delay=2.5e-3)), flows=1, delay_unit="ms").topology.links
     assert links[0].delay == "2.5us"
     assert "it is negative" in refusal(line(links=edges("ab", "bc", delay=-5)), delay_unit="ms")
@@ -371,7 +371,7 @@ LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
     ],
     ids=["a billion laughs", "a file as a name", "declarations from elsewhere", "a document type"],
 )
-def test_graphml_that_declares_entities_is_refused_before_they_are_read(celltrain, tmp_path, declared, used):
+def test_a_graphml_file_that_declares_entities_is_refused_before_they_are_expanded(celltrain, tmp_path, declared, used):
     # Entities may expand to gigabytes or include files. Regression: a small included file was read.
     (tmp_path / "secret.txt").write_text("the secret")
     path = tmp_path / "x.graphml"
@@ -383,7 +383,7 @@ def test_graphml_that_declares_entities_is_refused_before_they_are_read(celltrai
     assert "has a document type" in answer.err and "secret" not in answer.err.replace(str(path), "")
 
 
-def test_a_missing_or_too_large_graph_is_refused(celltrain, tmp_path):
+def test_a_graph_file_that_is_missing_or_too_large_is_refused(celltrain, tmp_path):
     assert "no such file" in celltrain("import", tmp_path / "nowhere.json", "--flows", 1).err
     assert "is a folder, not a graph file" in refusal(_folder(tmp_path / "folder.json"))
     large = tmp_path / "large.json"
@@ -396,11 +396,11 @@ def _folder(path):
     return path
 
 
-def test_a_graph_without_flows_is_refused_with_the_option_for_them(celltrain, line):
+def test_a_graph_without_flows_is_refused_and_the_message_names_the_option_for_flows(celltrain, line):
     assert "ask for some (--flows N)" in celltrain("import", line()).err
 
 
-def test_without_networkx_the_extra_is_named(line, monkeypatch, celltrain):
+def test_without_networkx_the_error_names_the_extra_to_install(line, monkeypatch, celltrain):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ct.MissingExtraError, match=r"pip install .*\[graph\]"):
         ct.import_graph(line(), flows=1)
@@ -409,14 +409,14 @@ def test_without_networkx_the_extra_is_named(line, monkeypatch, celltrain):
 
 
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
-def test_a_scenario_that_is_saved_is_read_again(path, tmp_path):
+def test_an_imported_scenario_that_is_saved_can_be_read_again(path, tmp_path):
     scenario = ct.load(path)
     ct.save(scenario, tmp_path / "again.toml", head="A copy.\n")
     assert (tmp_path / "again.toml").read_text().startswith("# A copy.\n")
     assert ct.load(tmp_path / "again.toml") == scenario
 
 
-def test_names_of_any_characters_are_saved(tmp_path):
+def test_an_imported_scenario_can_be_saved_whatever_characters_its_names_have(tmp_path):
     strange = 'a "b" \\ \x7f \t é \U0001f600'
     edges_of = (ct.Link(between=(strange, "sw"), delay="1ms"), ct.Link(between=("sw", "b"), delay="1ms"))
     scenario = ct.Scenario(
@@ -443,7 +443,7 @@ def line_of_hosts(links: int) -> str:
 
 
 @pytest.mark.nightly
-def test_more_than_a_hundred_thousand_links_are_refused(celltrain, tmp_path):
+def test_a_graph_with_more_than_a_hundred_thousand_links_is_refused(celltrain, tmp_path):
     answer = Reading.of_core(_core.parse_json(line_of_hosts(100_001), "large"))
     [fault] = answer.faults
     assert fault.message == "large: topology.network.links has 100001 items; at most 100000 are possible"
@@ -458,7 +458,7 @@ def test_more_than_a_hundred_thousand_links_are_refused(celltrain, tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_network_of_ten_thousand_nodes_is_checked_drawn_and_run(celltrain, tmp_path):
+def test_a_network_of_ten_thousand_nodes_can_be_checked_drawn_and_run(celltrain, tmp_path):
     draws = random.Random(1)
     switches, hosts = 1000, 9000
     pairs = [(f"sw{i}", f"sw{draws.randrange(i)}") for i in range(1, switches)]
@@ -502,7 +502,7 @@ policy.epd = {{ threshold = 800 }}
         ("-infinity", "is not a time"),
     ],
 )
-def test_numbers_of_a_graph_are_written_as_short_decimals(line, number, words):
+def test_numbers_of_an_imported_graph_are_written_as_short_decimals(line, number, words):
     text = refusal(line(links=edges("ab", "bc", delay=number)), delay_unit="ms")
     assert words in text
     assert len(text) < 1000
@@ -559,7 +559,7 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
     ],
     ids=["links", "no delays", "targets", "empty targets", "many targets", "nested", "all names"],
 )
-def test_long_names_of_nodes_are_not_repeated_for_every_edge_and_flow(line, graph, options, words):
+def test_long_node_names_of_a_graph_are_not_repeated_for_every_edge_and_flow(line, graph, options, words):
     # Regression: a megabyte name was stored once per edge, which took gigabytes.
     path = line(**graph)
     tracemalloc.start()

@@ -56,7 +56,7 @@ def test_a_search_returns_its_trials_its_pareto_front_and_the_reference(undistur
         assert sum(confirmed.label == "the paper's" for confirmed in searched.confirmed) == 1
 
 
-def test_the_numbers_that_a_search_reports_match_its_runs(undisturbed):
+def test_the_numbers_that_a_search_reports_match_those_of_its_runs(undisturbed):
     tuned, folder = undisturbed
     rows = Store.open(folder / "runs" / "confirmation").wide().to_pylist()
     assert {row["seed"] for row in rows} == set(range(6, 11))
@@ -82,7 +82,7 @@ def test_the_numbers_that_a_search_reports_match_its_runs(undisturbed):
                 assert difference.mean == pytest.approx(by_hand.fmean(a - b for a, b in pairs), abs=1e-12)
 
 
-def test_stages_of_a_search_share_no_seeds_and_a_stage_uses_all_its_seeds_for_every_setting(undisturbed):
+def test_the_stages_of_a_search_share_no_seeds_and_each_stage_uses_all_its_seeds_for_every_setting(undisturbed):
     _, folder = undisturbed
     by_stage = {}
     for path in (folder / "runs").iterdir():
@@ -96,7 +96,7 @@ def test_stages_of_a_search_share_no_seeds_and_a_stage_uses_all_its_seeds_for_ev
 
 
 @pytest.mark.slow
-def test_the_seed_alone_determines_a_search_for_any_number_of_threads(undisturbed, tmp_path):
+def test_the_result_of_a_search_depends_on_its_seed_and_not_on_the_number_of_threads(undisturbed, tmp_path):
     tuned, folder = undisturbed
     again = run_tune(plan(), tmp_path / "again", Local(1))
     assert again.to_json() == tuned.to_json()
@@ -105,7 +105,7 @@ def test_the_seed_alone_determines_a_search_for_any_number_of_threads(undisturbe
     assert [t.parameters for t in other.searches[0].trials[1:]] != [t.parameters for t in tuned.searches[0].trials[1:]]
 
 
-def test_a_search_does_not_depend_on_other_searches_of_the_plan(undisturbed):
+def test_a_search_does_not_depend_on_other_searches_of_the_same_plan(undisturbed):
     tuned, _ = undisturbed
     alone = ct.tune(plan(PLAN.replace("[60, 100]", "[100]")), jobs=2)
     assert alone.searches[0].trials == tuned.searches[1].trials
@@ -132,7 +132,7 @@ class Stops(Local):
 
 
 @pytest.mark.slow
-def test_a_search_interrupted_repeatedly_equals_an_uninterrupted_one(undisturbed, tmp_path):
+def test_a_search_that_is_interrupted_repeatedly_equals_an_uninterrupted_search(undisturbed, tmp_path):
     tuned, whole = undisturbed
     folder = tmp_path / "stopped"
     stops = 0
@@ -181,7 +181,7 @@ def test_a_search_killed_at_any_moment_resumes_to_the_same_result(undisturbed, t
     assert same(folder, whole)
 
 
-def test_trials_that_were_tried_before_are_not_run_again(tmp_path):
+def test_a_search_does_not_run_trials_again_that_were_run_before(tmp_path):
     few = PLAN.replace("from = 0.3, to = 1.0", "from = 0.8, to = 0.9, step = 0.1").replace("0.05", "0.9")
     told: list[TuneProgress] = []
     tuned = run_tune(plan(few), tmp_path / "few", Local(2), progress=told.append)
@@ -211,7 +211,7 @@ def test_a_failing_trial_is_reported_and_the_search_continues(tmp_path):
     assert Tuned._of_dict(json.loads(tuned.to_json())).to_json() == tuned.to_json()
 
 
-def test_suggested_settings_depend_only_on_earlier_trials():
+def test_the_settings_that_a_search_tries_next_depend_only_on_earlier_trials():
     made = plan(PLAN.replace("[60, 100]", "[100]").replace('"cells.lost" = "minimize"', 'fairness = "maximize"'))
     history = []
     for generation in range(6):
@@ -226,7 +226,7 @@ def test_suggested_settings_depend_only_on_earlier_trials():
     assert by_hand.median(far[-16:]) < 0.6 * by_hand.median(far[:16])
 
 
-def test_optuna_is_quiet_and_its_log_level_is_restored(capfd):
+def test_a_search_silences_optuna_and_restores_its_log_level(capfd):
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -236,7 +236,7 @@ def test_optuna_is_quiet_and_its_log_level_is_restored(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_parameters_of_a_search_take_only_values_allowed_by_units_and_steps():
+def test_parameters_of_a_search_take_only_values_that_units_and_steps_allow():
     text = PLAN.replace(
         "[tune.references]",
         """
@@ -263,7 +263,7 @@ sources = { path = "topology.n_source.sources", from = 2, to = 9 }
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=25), st.integers(1, 12))
-def test_finalists_of_a_search_are_chosen_front_by_front_as_in_the_naive_model(points, count):
+def test_finalists_of_a_search_are_chosen_front_by_front_as_in_a_simple_model(points, count):
     x, y = (np.array([p[i] for p in points], dtype=float) for i in (0, 1))
 
     def beaten(i, among):
@@ -287,7 +287,7 @@ def test_finalists_of_a_search_are_chosen_front_by_front_as_in_the_naive_model(p
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=25), st.integers(0, 9))
-def test_the_best_setting_under_a_constraint_matches_the_naive_model(points, least):
+def test_the_best_setting_of_a_search_under_a_constraint_matches_a_simple_model(points, least):
     x, y = (np.array([p[i] for p in points], dtype=float) for i in (0, 1))
     found = best(x, y, least)
     among = [p for p in points if p[1] >= least]
@@ -298,7 +298,7 @@ def test_the_best_setting_under_a_constraint_matches_the_naive_model(points, lea
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
-def test_paired_confidence_intervals_of_a_search_match_the_naive_model(pairs):
+def test_paired_confidence_intervals_of_a_search_match_a_simple_model(pairs):
     from celltrain.running.statistics import half_width
 
     differences = [b - a for a, b in pairs]
@@ -311,7 +311,7 @@ def test_paired_confidence_intervals_of_a_search_match_the_naive_model(pairs):
     assert one.beyond == (abs(one.mean) > one.half)
 
 
-def test_scenario_classes_work_from_python():
+def test_scenario_classes_can_be_used_in_a_search_in_python():
     lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.SelectiveDrop(), duration="4ms")
     z = {"path": "port.bottleneck.policy.selective_drop.z", "from": 0.2, "to": 2.0}
     seeds = {"search": 2, "selection": 2, "confirmation": 2}
@@ -329,11 +329,11 @@ def test_scenario_classes_work_from_python():
     assert (
         ct.tune(lan, parameters={"Z": z}, trials=1, seeds=seeds, over={"policy": policies}).searches[1].title == "again"
     )
-    with pytest.raises(PlanError, match="needs the folder to continue"):
+    with pytest.raises(PlanError, match="needs the folder of the search that is to be continued"):
         ct.tune(plan(), resume=True)
 
 
-def test_the_name_of_a_configuration_omits_derived_settings():
+def test_the_name_of_a_configuration_in_a_search_omits_derived_settings():
     rows = """[points]
 axes.network = { path = "topology.n_source.link_delay", values = { LAN = "5us", WAN = "5ms" } }
 axes.duration = "duration"

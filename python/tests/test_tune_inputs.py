@@ -101,7 +101,7 @@ import_or_skip("optuna")
         ("search = 2", "search = 90000000", ["plan:13: tune asks for ", "at most 100,000,000 are possible"]),
     ],
 )
-def test_faults_of_a_plan_are_reported_with_their_line(old, new, messages):
+def test_faults_of_a_plan_for_a_search_are_reported_with_their_line(old, new, messages):
     assert old in PLAN
     with pytest.raises(PlanError) as refused:
         plan(PLAN.replace(old, new))
@@ -109,12 +109,12 @@ def test_faults_of_a_plan_are_reported_with_their_line(old, new, messages):
         assert message in str(refused.value)
 
 
-def test_a_sweep_of_a_tuning_plan_gets_a_message():
+def test_a_sweep_of_a_plan_for_a_search_gets_a_message_that_names_the_right_command():
     with pytest.raises(PlanError, match=r"plan:13: tune makes this a plan for celltrain tune"):
         Plan.of_toml(PLAN)
 
 
-def test_separately_listed_points_of_a_search_are_checked():
+def test_points_that_a_search_plan_lists_separately_are_checked():
     base = PLAN[: PLAN.index("[axes]")]
     with pytest.raises(PlanError) as refused:
         Plan.of_toml(
@@ -136,7 +136,7 @@ rows = [["5us", "epd"], [5, "epd"], ["1ms", "fba"]]
             Plan.of_toml(f'{base}[points]\naxes.delay = "topology.n_source.link_delay"\nrows = {rows}\n')
 
 
-def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_path):
+def test_a_search_refuses_a_folder_of_another_plan_version_or_kind(undisturbed, tmp_path):
     _, folder = undisturbed
     with pytest.raises(TuneError, match="is already a search"):
         run_tune(plan(), folder, Local(1))
@@ -180,7 +180,7 @@ def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_pa
         run_tune(plan(), made, Local(1), resume=True)
 
 
-def test_a_folder_that_another_process_writes_is_refused(tmp_path):
+def test_a_search_refuses_a_folder_to_which_another_process_writes(tmp_path):
     with (
         closing(Folder.create(tmp_path / "s", plan()).lock),
         pytest.raises(StoreError, match=r"is being written by another search \(process \d+\)"),

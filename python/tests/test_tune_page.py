@@ -31,7 +31,7 @@ STUDIES = ROOT / "docs" / "studies"
 # The command line.
 
 
-def test_the_command_line_gives_the_same_result_as_the_python_function(tmp_path, celltrain, monkeypatch):
+def test_the_tune_command_gives_the_result_of_the_python_function_tune(tmp_path, celltrain, monkeypatch):
     path = tmp_path / "tiny.toml"
     path.write_text(PLAN)
     foretold = celltrain("tune", path, "--dry-run", "--json", "--threads", 2).json
@@ -77,7 +77,7 @@ def test_the_page_of_a_search_opens_in_a_browser_without_console_messages(undist
 
 
 @pytest.mark.nightly
-def test_at_400_pixels_the_page_of_a_search_does_not_scroll_sideways(undisturbed, tmp_path):
+def test_at_a_width_of_400_pixels_the_page_of_a_search_needs_no_sideways_scrolling(undisturbed, tmp_path):
     from test_reports_browser import BROWSER, framed
 
     if BROWSER is None:
@@ -92,7 +92,7 @@ def test_at_400_pixels_the_page_of_a_search_does_not_scroll_sideways(undisturbed
         assert all(one["fits"] for one in drawings)
 
 
-def test_the_figure_of_a_search_shows_all_intervals_completely(undisturbed):
+def test_the_figure_of_a_search_shows_all_confidence_intervals_completely(undisturbed):
     from matplotlib.collections import LineCollection
 
     tuned, _ = undisturbed
@@ -106,7 +106,7 @@ def test_the_figure_of_a_search_shows_all_intervals_completely(undisturbed):
             assert low <= ends[:, 1].min() and ends[:, 1].max() <= high
 
 
-def test_a_number_that_rounds_to_zero_has_no_minus_on_the_page_of_the_study(monkeypatch):
+def test_a_number_that_rounds_to_zero_has_no_minus_sign_on_the_page_of_the_tuning_study(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import tune_page
 
@@ -115,7 +115,7 @@ def test_a_number_that_rounds_to_zero_has_no_minus_on_the_page_of_the_study(monk
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
-def test_ctrl_c_keeps_finished_work_and_reports_it(tmp_path):
+def test_ctrl_c_during_a_search_keeps_finished_trials_and_reports_their_number(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(PLAN.replace("search = 2", "search = 20000"))
     command = [sys.executable, "-m", "celltrain", "tune", path, "--out", tmp_path / "s", "--json"]
@@ -125,7 +125,7 @@ def test_ctrl_c_keeps_finished_work_and_reports_it(tmp_path):
     assert store.verify() == []
 
 
-def test_optuna_is_not_imported_before_it_is_needed():
+def test_optuna_is_imported_only_when_a_search_needs_it():
     program = "import sys, celltrain as ct, celltrain.cli; ct.tune; from celltrain.ensemble.tuning import TunePlan; print('optuna' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -52,7 +52,7 @@ def test_the_answer_of_the_vet_command_has_checks_metrics_and_the_classic_polici
     json.dumps(answer, allow_nan=False)
 
 
-def test_metrics_of_the_vet_command_are_means_of_runs_and_differences_are_differences_of_means(answer):
+def test_metrics_of_the_vet_command_are_means_of_runs_and_differences_of_means(answer):
     shares = [answer["metrics"][f"{name}.efficiency"]["mean"] for name in ("lan-5", "unequal-rtt")]
     assert answer["metrics"]["efficiency"]["mean"] == pytest.approx(sum(shares) / 2)
     for other, more in answer["differences"].items():
@@ -61,7 +61,7 @@ def test_metrics_of_the_vet_command_are_means_of_runs_and_differences_are_differ
             assert estimate["mean"] == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_classic_policy_as_a_formula_gives_the_metrics_of_the_native_policy(tmp_path, celltrain):
+def test_a_classic_policy_written_as_a_formula_gets_the_metrics_of_the_native_policy(tmp_path, celltrain):
     told = celltrain("vet", file(tmp_path, f"[policy.formula]\n{FBA}"), *QUICK, "--beside", "fba", "--json")
     assert told.code == 0
     answer = json.loads(told.out)
@@ -82,7 +82,7 @@ def test_the_table_of_the_vet_command_is_printed_and_saved(tmp_path, celltrain):
     assert len(rows) == 2 + len(answer["metrics"])
 
 
-def test_a_whole_scenario_with_one_policy_is_vetted(tmp_path, celltrain):
+def test_the_vet_command_accepts_a_whole_scenario_with_one_policy(tmp_path, celltrain):
     scenario = f"{WITHOUT_POLICY}[port.bottleneck.policy.formula]\n{FBA}"
     told = celltrain("vet", file(tmp_path, scenario), *QUICK, "--beside", "fba", "--json")
     assert told.code == 0
@@ -120,7 +120,7 @@ def test_formula_results_that_are_not_numbers_give_a_warning_in_the_vet_command(
 
 
 @pytest.mark.slow
-def test_columns_of_the_vet_table_have_unique_names_and_names_cannot_break_the_table(tmp_path, celltrain):
+def test_columns_of_the_table_of_the_vet_command_have_unique_names_and_no_name_breaks_the_table(tmp_path, celltrain):
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["fba"], seeds=1)
     assert answer["artifacts"]["table"].splitlines()[0] == "| metric | this fba | fba |"
     path = file(tmp_path, f'name = "a|b [x](y)"\n[policy.formula]\n{FBA}')
@@ -130,7 +130,7 @@ def test_columns_of_the_vet_table_have_unique_names_and_names_cannot_break_the_t
     assert "a|b [x](y): seed 1 in lan-5" in told.out
 
 
-def test_a_fault_that_depends_on_the_scenario_names_it(tmp_path, celltrain):
+def test_a_failed_check_that_depends_on_the_scenario_names_the_scenario(tmp_path, celltrain):
     path = file(tmp_path, "[policy.epd]\nthreshold = 5000\n")
     told = celltrain("vet", path)
     is_refused(told, ["mine.toml:2: policy.epd.threshold", "(in lan-5, lan-15, lan-5-sack, lan-5-random, unequal-rtt)"])
@@ -159,11 +159,11 @@ def test_a_fault_that_depends_on_the_scenario_names_it(tmp_path, celltrain):
         ),
     ],
 )
-def test_a_wrong_policy_gets_a_message_with_its_place(tmp_path, celltrain, text, words):
+def test_an_invalid_policy_for_the_vet_command_gets_a_message_with_its_place(tmp_path, celltrain, text, words):
     is_refused(celltrain("vet", file(tmp_path, text), *QUICK), words)
 
 
-def test_invalid_options_are_refused():
+def test_invalid_options_of_the_vet_command_are_refused():
     with pytest.raises(ct.InputError, match="lan-6 is unknown; did you mean lan-5"):
         ct.vet({"fba": {}}, scenarios=["lan-6"])
     with pytest.raises(ct.InputError, match="no-policy"):
@@ -174,7 +174,7 @@ def test_invalid_options_are_refused():
         ct.vet({"fba": {}}, scenarios=[])
 
 
-def test_one_seed_has_no_interval():
+def test_with_one_seed_the_vet_command_prints_no_confidence_interval():
     answer = ct.vet(ct.Fba(), scenarios=["lan-5"], beside=[], seeds=1)
     assert answer["policy"] == "fba"
     assert answer["metrics"]["efficiency"]["low"] is None
@@ -196,7 +196,7 @@ def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[st
 SET = ["lan-5", "lan-15", "wan-5", "lan-5-sack", "wan-5-sack", "lan-5-random", "unequal-rtt"]
 
 
-def test_a_ranking_that_another_tcp_reverses_is_reported_for_each_measure():
+def test_the_vet_command_reports_for_each_measure_if_another_tcp_reverses_the_ranking_of_policies():
     reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(-0.3, -0.2))
     text = "compared with epd, the efficiency of mine is higher with vanilla (lan-5) and lower with sack (lan-5-sack)"
     assert reversals("mine", SET, reversed_, standard.PAIRS) == [text]
@@ -212,7 +212,7 @@ def test_a_ranking_that_another_tcp_reverses_is_reported_for_each_measure():
     ]
 
 
-def test_a_ranking_that_no_tcp_reverses_is_not_mentioned():
+def test_the_vet_command_does_not_mention_a_ranking_of_policies_that_no_tcp_reverses():
     same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
     assert reversals("mine", SET, same, standard.PAIRS) == []
     # The difference is significant with one TCP but not with the other. This does not show that the TCPs differ.
@@ -224,7 +224,7 @@ def test_a_ranking_that_no_tcp_reverses_is_not_mentioned():
     )
 
 
-def test_a_ranking_that_random_clock_phases_reverse_is_reported():
+def test_the_vet_command_reports_if_random_clock_phases_reverse_a_ranking_of_policies():
     reversed_ = differing(lan_5__efficiency=(0.1, 0.2), lan_5_random__efficiency=(-0.3, -0.2))
     text = (
         "compared with epd, the efficiency of mine is higher with clocks in step (lan-5) and lower with random clocks "
@@ -241,7 +241,7 @@ def test_a_ranking_that_random_clock_phases_reverse_is_reported():
     assert f"The ranking depends on the clocks: {text}." in said
 
 
-def test_the_sentence_about_rankings_by_tcp_states_the_count_of_the_json_answer():
+def test_the_sentence_about_rankings_under_other_tcps_has_the_count_of_the_json_answer():
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["epd"], seeds=2)
     for found, said in (
         ([], None),
@@ -252,13 +252,13 @@ def test_the_sentence_about_rankings_by_tcp_states_the_count_of_the_json_answer(
         assert [text for text in texts if "ranking" in text] == ([said] if said else [])
 
 
-def test_compared_pairs_of_scenarios_differ_only_in_their_tcp():
+def test_pairs_of_scenarios_that_the_vet_command_compares_differ_only_in_their_tcp():
     for one, other in standard.PAIRS:
         first, second = ({**standard.SCENARIOS[name], "tcp": None} for name in (one, other))
         assert first == second and standard.tcp_of(one) != standard.tcp_of(other)
 
 
-def test_compared_pairs_for_random_clocks_differ_only_in_clocks_and_start_times():
+def test_pairs_of_scenarios_with_random_clocks_differ_only_in_clocks_and_start_times():
     for one, other in standard.CLOCKS:
         first, second = standard.SCENARIOS[one], standard.SCENARIOS[other]
         [(tcp, options)] = second["tcp"].items()
@@ -267,7 +267,7 @@ def test_compared_pairs_for_random_clocks_differ_only_in_clocks_and_start_times(
         assert (options["tick_phase"], second["host"]) == ("random", {"start_spread": "100ms"})
 
 
-def test_the_vet_table_has_durations_and_its_heading_mentions_random_clocks(tmp_path, celltrain):
+def test_the_table_of_the_vet_command_has_durations_and_its_heading_mentions_random_clocks(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, "--scenarios", "lan-5,lan-5-random", "--seeds", 2, "--beside", "epd").out
     assert "TCP of lan-5-random: vanilla (rules of the papers, 100 ms ticks, random phases)" in told
@@ -285,14 +285,14 @@ def test_the_answer_and_the_table_of_the_vet_command_name_the_tcp(tmp_path, cell
     assert answer["ranking"] == []
 
 
-def test_a_brief_answer_of_the_vet_command_has_failed_checks_and_means(tmp_path, celltrain):
+def test_the_brief_answer_of_the_vet_command_has_failed_checks_and_means(tmp_path, celltrain):
     policy = file(tmp_path, f"[policy.formula]\n{FBA}")
     told = celltrain("vet", policy, *QUICK, "--beside", "epd", "--brief").out
     assert re.search(r"(\d) of \1 checks hold", told)
     assert "recount" not in told and "all scenarios" in told and "least goodput" not in told
 
 
-def test_the_answer_of_the_vet_command_can_be_written_as_a_page(celltrain, tmp_path):
+def test_the_answer_of_the_vet_command_can_be_written_as_an_html_page(celltrain, tmp_path):
     file = tmp_path / "vetted.html"
     told = celltrain("vet", "fba", "--scenarios", "lan-5", "--beside", "epd", "--seeds", 2, "--html", file, "--json")
     page = html.unescape(file.read_text())

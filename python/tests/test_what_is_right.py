@@ -51,7 +51,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("base", "before", "after"), WRONG)
-def test_a_fault_in_a_file_has_its_line_also_if_a_setting_changes_the_scenario(
+def test_a_message_about_a_fault_in_a_file_names_its_line_even_if_an_option_changes_the_scenario(
     base: str, before: str, after: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "wrong.toml"
@@ -69,7 +69,7 @@ def test_a_fault_in_a_file_has_its_line_also_if_a_setting_changes_the_scenario(
         ("vegas", "is refused: input should be 'new_reno' or 'cubic'"),
     ],
 )
-def test_a_control_that_quic_lacks_is_refused_with_the_reason(name: str, words: str) -> None:
+def test_a_congestion_control_that_quic_lacks_is_refused_with_the_reason(name: str, words: str) -> None:
     with pytest.raises(ct.ScenarioError) as error:
         ct.Quic(congestion=name)  # type: ignore[arg-type]
     assert words in str(error.value)
@@ -98,7 +98,9 @@ def test_a_control_that_quic_lacks_is_refused_with_the_reason(name: str, words: 
         ),
     ],
 )
-def test_a_misspelt_name_gets_a_suggestion(celltrain: Command, arguments: list[str], words: list[str]) -> None:
+def test_a_misspelt_name_gets_the_nearest_known_name_as_suggestion(
+    celltrain: Command, arguments: list[str], words: list[str]
+) -> None:
     is_refused(celltrain(*arguments), words)
 
 
@@ -115,7 +117,7 @@ def test_a_misspelt_name_gets_a_suggestion(celltrain: Command, arguments: list[s
         (["nope"], "No such command 'nope'; see celltrain -h"),
     ],
 )
-def test_errors_in_options_have_one_line_like_errors_in_files(
+def test_errors_in_options_are_one_line_long_like_errors_in_files(
     celltrain: Command, arguments: list[str], message: str
 ) -> None:
     answer = celltrain(*arguments)
@@ -123,7 +125,7 @@ def test_errors_in_options_have_one_line_like_errors_in_files(
     assert answer.err.startswith(message)
 
 
-def test_errors_in_options_are_json_if_the_answer_would_be_json(celltrain: Command) -> None:
+def test_errors_in_options_are_printed_as_json_if_the_answer_would_be_json(celltrain: Command) -> None:
     answer = celltrain("run", "lan-epd", "--seed", "x", "--json")
     assert (answer.code, answer.err) == (2, "")
     assert answer.json["faults"][0]["key"] == "--seed"
@@ -138,7 +140,7 @@ def test_errors_in_options_are_json_if_the_answer_would_be_json(celltrain: Comma
         ("thresholds", "threshold:"),
     ],
 )
-def test_terms_are_explained_by_each_of_their_names(celltrain: Command, term: str, words: str) -> None:
+def test_the_explain_command_finds_a_term_by_each_of_its_names(celltrain: Command, term: str, words: str) -> None:
     answer = celltrain("explain", term)
     assert answer.code == 0
     assert words in answer.out
@@ -180,7 +182,7 @@ def test_networks_without_flows_have_no_measure_of_efficiency(celltrain: Command
     assert "efficiency" in defaults({"topology": {"n_source": {}}})
 
 
-def test_a_mean_over_some_of_the_runs_states_the_number_of_values() -> None:
+def test_a_mean_over_some_of_the_runs_states_how_many_values_it_has() -> None:
     class Runs(SimpleNamespace):
         def __len__(self) -> int:
             return len(self.case)
@@ -195,11 +197,11 @@ def test_a_mean_over_some_of_the_runs_states_the_number_of_values() -> None:
     assert whole == "too few; it has no value in 1 run of 1"
 
 
-def test_hints_name_a_package_that_can_be_installed() -> None:
+def test_install_hints_in_a_checkout_name_the_package_of_the_checkout() -> None:
     # The tests run in a checkout, and no package is published.
     assert package("mmu") == "'.[mmu]'"
 
 
-def test_the_schema_gives_the_reason_of_each_value_that_is_refused() -> None:
+def test_for_each_refused_value_the_schema_states_why_it_is_refused() -> None:
     refused = [one["x-refused"] for one in json.loads(_core.schema())["$defs"].values() if "x-refused" in one]
     assert [list(one) for one in refused] == [["bbr"]]

@@ -67,7 +67,7 @@ def test_every_sentence_of_an_explanation_is_based_on_events_of_the_run(
             assert str(sorted(row.items())) in tables[kind], sentence.text
 
 
-def test_the_timeout_repair_and_cost_in_an_explanation_match_the_event_tables(
+def test_the_timeout_the_retransmission_and_the_cost_in_an_explanation_match_the_event_tables(
     everything: ct.RunResult, vanilla: ct.Why
 ) -> None:
     segments = [row for row in everything.events["segments"].to_pylist() if row["flow"] == "tcp1"]
@@ -95,7 +95,7 @@ def test_the_timeout_repair_and_cost_in_an_explanation_match_the_event_tables(
 
 
 @pytest.mark.slow
-def test_doubled_timeouts_and_threshold_changes_are_reported() -> None:
+def test_an_explanation_mentions_doubled_timeouts_and_changes_of_the_slow_start_threshold() -> None:
     answer = ct.why("lan-epd", flow="tcp4", at="5.805s")
     told = text_of(answer)
     assert "ssthresh was set to 45.2 (half of cwnd 90.4)." in told
@@ -115,7 +115,7 @@ def test_doubled_timeouts_and_threshold_changes_are_reported() -> None:
         (ct.Vanilla(), "because of the timeout"),
     ],
 )
-def test_actions_of_the_sender_are_reported_with_their_reason(tcp: ct.Tcp, words: str) -> None:
+def test_an_explanation_states_each_action_of_the_sender_with_its_reason(tcp: ct.Tcp, words: str) -> None:
     result = text_of(ct.why(scenario(tcp=tcp), flow="tcp2", at="2ms"))
     assert words in result
     notice = "the retransmission timer ran out" if isinstance(tcp, ct.Vanilla) else "the third duplicate ACK reached"
@@ -152,14 +152,14 @@ def test_a_delayed_packet_that_causes_needless_retransmissions_is_named_with_its
     assert after == pytest.approx(5, abs=0.3)
 
 
-def test_outcomes_after_the_end_of_the_run_are_reported_as_open() -> None:
+def test_an_explanation_says_if_the_outcome_of_a_loss_was_open_at_the_end_of_the_run() -> None:
     result = text_of(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
     assert "segments" in result.splitlines()[0]
     assert result.splitlines()[0].endswith("; not all was acknowledged before the end of the run.")
 
 
 @pytest.mark.slow
-def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
+def test_an_explanation_counts_merged_vcs_as_the_port_counts_them() -> None:
     answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="250ms", seed=3)
     refused = [r for one in answer.sentences for r in one.rows if r["kind"] == "frames" and r["port"] == "sw1->sw2"]
     assert refused and {row["port_vc"] for row in refused if row["vc"] == "tcp2"} == {"vc1"}
@@ -171,14 +171,14 @@ def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
             assert f"of {len(vcs)} VCs" in sentence.text if len(vcs) > 1 else "from its VC there, vc1" in sentence.text
 
 
-def test_an_edge_device_that_drops_a_packet_is_named() -> None:
+def test_an_explanation_names_the_edge_device_that_dropped_a_packet() -> None:
     answer = ct.why(ROOT / "scenarios" / "internetwork-abr-ada.toml", flow="tcp1", at="135ms")
     assert "the edge device dropped frame" in text_of(answer)
     assert "at edge1->sw1, to make room for another" in text_of(answer)
 
 
 @pytest.mark.slow
-def test_if_no_loss_is_near_the_instant_the_nearest_losses_are_named() -> None:
+def test_if_no_loss_is_near_the_given_instant_the_explanation_names_the_nearest_losses() -> None:
     calm = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     answer = ct.why(calm, flow="tcp1", at="2ms")
     assert answer.is_well and answer.from_s is None
@@ -196,7 +196,7 @@ def test_if_no_loss_is_near_the_instant_the_nearest_losses_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_an_instant_on_the_command_line_has_the_precision_of_its_text() -> None:
+def test_an_instant_given_on_the_command_line_has_the_precision_of_its_digits() -> None:
     first = ct.why(scenario(), flow="tcp1", at="2ms").from_s
     assert first is not None
     before = f"{first * 1e3 - 0.2:.6f}ms"
@@ -213,7 +213,7 @@ def test_the_explanation_of_a_lost_packet_without_tcp_mentions_no_retransmission
 
 
 @pytest.mark.slow
-def test_an_explanation_is_cut_to_twelve_lines_with_a_note() -> None:
+def test_an_explanation_is_shortened_to_twelve_lines_with_a_note() -> None:
     answer = ct.why(scenario(tcp=ct.Reno(), sources=5, duration="2s"), flow="tcp1", at="1s")
     assert len(str(answer).splitlines()) <= 12 or "left out" not in str(answer)
     if len(answer.sentences) > 12:
@@ -242,7 +242,9 @@ def test_a_shortened_explanation_keeps_the_first_cause_and_refers_only_to_senten
                 assert before[-1] in lines, line
 
 
-def test_the_command_prints_the_explanation_and_json_has_the_rows(celltrain: Command, small: Path) -> None:
+def test_the_why_command_prints_the_explanation_and_its_json_output_has_the_rows(
+    celltrain: Command, small: Path
+) -> None:
     answer = celltrain("why", small, "--flow", "tcp1", "--at", "2ms")
     assert (answer.code, answer.err) == (0, "")
     assert "the port sw1->sw2 refused frame" in answer.out
@@ -272,7 +274,7 @@ def test_invalid_arguments_of_the_why_command_are_refused(
     assert words in " ".join(answer.err.split())
 
 
-def test_a_cancellation_handle_ends_an_explanation() -> None:
+def test_a_cancellation_handle_ends_the_computation_of_an_explanation() -> None:
     handle = ct.Cancel()
     threading.Timer(0.3, handle.cancel).start()
     with pytest.raises(ct.CancelledError):
@@ -280,7 +282,7 @@ def test_a_cancellation_handle_ends_an_explanation() -> None:
 
 
 @pytest.mark.slow
-def test_loss_episodes_are_listed_by_the_length_of_silence_and_each_can_be_explained() -> None:
+def test_loss_episodes_are_listed_by_the_length_of_the_pause_in_sending_and_each_can_be_explained() -> None:
     found = ct.episodes(scenario())
     assert found.flow in {"tcp1", "tcp2", "tcp3"} and len(found) > 1
     silences = [one.silent_s for one in found]
@@ -295,7 +297,7 @@ def test_loss_episodes_are_listed_by_the_length_of_silence_and_each_can_be_expla
 
 
 @pytest.mark.slow
-def test_the_worst_connection_is_the_one_with_the_longest_silence() -> None:
+def test_the_connection_explained_by_default_is_the_one_with_the_longest_pause_in_sending() -> None:
     lan = scenario(tcp=ct.Vanilla())
     longest = {flow: max(one.silent_s for one in ct.episodes(lan, flow=flow)) for flow in ("tcp1", "tcp2", "tcp3")}
     assert ct.episodes(lan).flow == max(longest, key=lambda flow: longest[flow])
@@ -336,7 +338,7 @@ def test_frames_of_a_flow_that_a_policy_always_refuses_are_explained_as_lost(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
-def test_an_explanation_first_mentions_that_no_data_was_delivered(celltrain: Command, tmp_path: Path) -> None:
+def test_an_explanation_begins_by_stating_that_no_data_was_delivered(celltrain: Command, tmp_path: Path) -> None:
     dead = scenario(policy=NEVER, duration="100ms")
     assert text_of(ct.why(dead, flow="tcp2", at="50ms")).startswith("tcp2 delivered nothing in the whole run: ")
     assert ct.episodes(dead).to_dict()["delivered_nothing"] == ["tcp1", "tcp2", "tcp3"]
@@ -346,7 +348,7 @@ def test_an_explanation_first_mentions_that_no_data_was_delivered(celltrain: Com
     assert ct.episodes(scenario(), flow="tcp1").to_dict()["delivered_nothing"] == []
 
 
-def test_an_interrupted_explanation_does_not_mention_kept_files() -> None:
+def test_an_interrupted_explanation_does_not_mention_files_because_it_keeps_none() -> None:
     # Regression: the message named the events folder, which `why` deletes.
     def interrupt(_share: float) -> None:
         raise KeyboardInterrupt
@@ -357,7 +359,9 @@ def test_an_interrupted_explanation_does_not_mention_kept_files() -> None:
 
 
 @pytest.mark.slow
-def test_a_refusal_by_a_shared_memory_names_the_pool_the_queue_and_the_numbers(tmp_path: Path) -> None:
+def test_the_explanation_of_a_refusal_by_a_shared_memory_names_the_memory_the_queue_and_the_numbers(
+    tmp_path: Path,
+) -> None:
     incast = ct.load(ROOT / "scenarios" / "memory-dynamic-threshold.toml").replace(duration="100ms")
     refused = [
         row
@@ -394,7 +398,7 @@ def test_a_frame_that_a_shared_memory_refuses_whole_is_explained_by_the_memory_a
     assert not any(one.startswith("The port refuses a frame if") for one in sentences)
 
 
-def test_an_explanation_reports_a_deadlock_first_and_not_as_a_recovery() -> None:
+def test_an_explanation_reports_a_deadlock_first_and_does_not_report_a_recovery() -> None:
     answer = ct.why("memory-deadlock", flow="tcp1", at="10ms")
     assert not answer.is_well
     assert "deadlocked" in answer.sentences[0].text
@@ -402,6 +406,6 @@ def test_an_explanation_reports_a_deadlock_first_and_not_as_a_recovery() -> None
         assert f"{link} (priority 0) waits for" in answer.sentences[0].text
 
 
-def test_a_refusal_by_a_full_pool_is_explained_by_the_full_pool() -> None:
+def test_a_refusal_by_a_full_shared_memory_is_explained_by_the_full_memory() -> None:
     answer = ct.why("memory-static-thresholds", flow="tcp8", at="2ms")
     assert any("the pool is full" in sentence.text for sentence in answer.sentences)

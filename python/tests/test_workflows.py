@@ -25,7 +25,7 @@ def judged(schema, *files) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_workflows_follow_the_format_of_github_actions(tmp_path):
+def test_workflow_files_follow_the_format_of_github_actions(tmp_path):
     answer = judged("vendor.github-workflows", *RELEASE.parent.glob("*.yml"))
     assert answer.returncode == 0, answer.stdout + answer.stderr
     wrong = tmp_path / "wrong.yml"
@@ -33,7 +33,7 @@ def test_workflows_follow_the_format_of_github_actions(tmp_path):
     assert judged("vendor.github-workflows", wrong).returncode == 1
 
 
-def test_the_release_workflow_runs_only_programs_that_exist():
+def test_the_release_workflow_runs_only_scripts_and_programs_that_exist():
     text = RELEASE.read_text()
     paths = re.findall(r"(?:scripts|requirements|python)/[\w./]+", text)
     assert len(paths) >= 3
@@ -42,20 +42,20 @@ def test_the_release_workflow_runs_only_programs_that_exist():
     assert needed <= set(re.findall(r"^  (\w+):$", text, re.MULTILINE))
 
 
-def test_actions_are_pinned_by_commit_and_name_their_version():
+def test_github_actions_are_pinned_by_commit_and_name_their_version():
     for workflow in RELEASE.parent.glob("*.yml"):
         uses = re.findall(r"uses: (.+)", workflow.read_text())
         assert uses
         assert not [one for one in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)], workflow
 
 
-def test_a_push_is_checked_once_and_a_newer_push_cancels_the_check():
+def test_a_push_is_checked_once_and_a_newer_push_cancels_the_check_of_an_older_push():
     check = (RELEASE.parent / "check.yml").read_text()
     assert "  push:\n    branches: [main]\n  pull_request:\n" in check
     assert "cancel-in-progress: ${{ github.event_name == 'pull_request' }}" in check
 
 
-def test_the_oldest_promised_versions_of_rust_and_python_have_a_job():
+def test_the_oldest_supported_versions_of_rust_and_python_have_a_job():
     rust = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
     python = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
     job = (RELEASE.parent / "check.yml").read_text().partition("\n  oldest:\n")[2].partition("\n\n  ")[0]
@@ -69,14 +69,16 @@ def released() -> tuple[str, str]:
     return release[1], tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 
-def test_the_citation_file_is_valid_and_names_the_last_release():
+def test_the_citation_file_is_valid_and_names_the_version_of_the_package():
     from celltrain.cli import cite
     from celltrain.papers.paper import PAPER, describe
 
     answer = judged("vendor.citation-file-format", ROOT / "CITATION.cff")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     text = (ROOT / "CITATION.cff").read_text()
-    assert f"\nversion: {released()[0]}\ndate-released: {cite.RELEASED}\n" in text
+    release, version = released()
+    assert f"\nversion: {version}\n" in text
+    assert text.count(f"\ndate-released: {cite.RELEASED}\n") == text.count("date-released") == (version == release)
     assert f'\ntitle: "{cite.TITLE}"\n' in text
     assert f'\n  - name: "{cite.AUTHORS}"\n' in text
     papers = [describe(one, PAPER) for one in PAPER.ids()]
@@ -89,7 +91,7 @@ def test_the_citation_file_is_valid_and_names_the_last_release():
         assert f"year: {paper.year}" in own
 
 
-def test_a_workspace_after_a_release_has_the_next_version_as_a_development_version():
+def test_after_a_release_the_version_of_the_workspace_is_the_next_development_version():
     """Its results differ from those of the release, so they must not name the version of the release."""
     release, version = released()
     has_changes = "\n* " in (ROOT / "CHANGELOG.md").read_text().partition(f"\n## {release}\n")[0]
@@ -97,7 +99,7 @@ def test_a_workspace_after_a_release_has_the_next_version_as_a_development_versi
     assert version == (f"{major}.{int(minor) + 1}.0-dev0" if has_changes else release)
 
 
-def test_the_version_of_the_workspace_is_the_same_everywhere():
+def test_all_files_state_the_same_version_of_the_workspace():
     """All copies of the version must be equal, so a change in one place fails until the others follow."""
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     release, version = released()

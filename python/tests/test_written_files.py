@@ -53,7 +53,7 @@ def test_an_output_file_in_a_folder_that_does_not_exist_is_refused_before_the_ru
 
 
 @pytest.mark.parametrize("name", ["compare", "run", "run --seeds 2", "reproduce", "study"])
-def test_an_output_folder_that_cannot_be_made_is_refused_before_the_run(
+def test_an_output_folder_that_cannot_be_created_is_refused_before_the_run(
     celltrain: Any, no_run: None, name: str
 ) -> None:
     Path("file").touch()
@@ -84,7 +84,7 @@ def commands(group: click.Command, before: str = "") -> Iterator[tuple[str, clic
         yield from commands(one, f"{before}{name} ") if hasattr(one, "commands") else [(f"{before}{name}", one)]
 
 
-def test_every_option_that_names_a_picture_file_is_tested() -> None:
+def test_every_option_that_names_a_picture_file_has_a_test() -> None:
     """`--csv` is checked in one place for all commands."""
     known = {(name, option) for name, _, option, _ in CASES}
     for name, command in commands(get_command(program())):

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_has_a_unique_name() {
+    fn every_benchmark_case_has_a_unique_name() {
         let mut names = BTreeSet::new();
         for case in all() {
             assert!(names.insert(case.name.clone()), "{} names two cases", case.name);
@@ -408,13 +408,13 @@ mod tests {
     }
 
     #[test]
-    fn every_case_of_at_most_100_kb_is_a_valid_scenario() {
+    fn every_benchmark_case_of_at_most_100_kb_is_a_valid_scenario() {
         are_valid_scenarios(100_000);
     }
 
     #[test]
-    #[ignore = "long: the nightly job runs it"]
-    fn every_case_is_a_valid_scenario() {
+    #[ignore = "slow; the nightly job runs this test"]
+    fn every_benchmark_case_is_a_valid_scenario() {
         are_valid_scenarios(usize::MAX);
     }
 
@@ -438,14 +438,14 @@ mod tests {
     }
 
     #[test]
-    fn the_window_and_not_the_timer_limits_the_rate_in_the_idle_network() {
+    fn in_the_idle_network_benchmark_the_tcp_window_limits_the_rate_and_the_timer_does_not() {
         let result = run(&named("idle").unwrap());
         assert_eq!(result.flows[FlowIndex::new(0)].timeouts, 0);
         assert!(result.ports.iter().all(|port| port.utilisation < 1e-3));
     }
 
     #[test]
-    fn several_connections_compete_for_every_link_between_switches_of_the_chain() {
+    fn in_the_chain_benchmark_several_connections_compete_for_every_link_between_switches() {
         let case = named("chain").unwrap();
         let result = run(&case);
         for hop in 0..4 {

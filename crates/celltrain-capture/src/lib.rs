@@ -109,7 +109,7 @@ pub struct About {
 /// An observed host or port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name in the scenario.
+    /// The interface's name in the scenario.
     pub name: String,
     /// Description, in words.
     pub description: String,
@@ -146,7 +146,7 @@ pub struct SeenFrame<'a> {
 pub enum Place {
     /// The host that sends data.
     Sender,
-    /// The host that acknowledges it.
+    /// The host that acknowledges the data.
     Receiver,
 }
 

@@ -11,15 +11,15 @@ use crate::{Carries, Frame, Place};
 pub struct OwnPacket<'a> {
     /// The flow.
     pub flow: FlowIndex,
-    /// The VC that carries it.
+    /// The VC that carries the packet.
     pub vc: VcIndex,
     /// The number of its frame within its VC.
     pub frame: FrameNumber,
-    /// The end at which it was seen.
+    /// The end of the flow at which the packet was seen.
     pub at: Place,
-    /// True if it leaves that end.
+    /// True if the packet leaves this end of the flow.
     pub leaves: bool,
-    /// Its number in the run.
+    /// The packet's number in the run.
     pub number: u64,
     /// The packet, from its IP header on.
     pub bytes: &'a [u8],

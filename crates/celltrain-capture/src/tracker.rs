@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_cells_can_be_pushed_out_while_others_arrive() {
+    fn waiting_cells_can_be_pushed_out_while_other_cells_arrive() {
         let mut tracker = tracker();
         let waits = [(0, 1, false), (0, 1, true), (0, 2, false)].into_iter();
         let waits: Vec<_> = waits

@@ -25,15 +25,15 @@ use crate::{CaptureError, CaptureKind, Place};
 /// A connection, or a flow of packets without replies, with the values for its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Its name in the scenario.
+    /// The connection's name in the scenario.
     pub name: String,
     /// Source of its data.
     pub sender: End,
     /// Destination of its data.
     pub receiver: End,
-    /// Labels of the VC that carries its data.
+    /// Labels of the VC that carries the segments data.
     pub data: Labels,
-    /// Labels of the VC that carries its acknowledgements, if there are any.
+    /// Labels of the VC that carries the segments acknowledgements, if there are any.
     pub acks: Labels,
     /// TCP parameters; `None` for a flow of UDP packets.
     pub tcp: Option<Tcp>,
@@ -57,7 +57,7 @@ pub struct Tcp {
     pub receive_window: u64,
     /// True if the ends exchange selective acknowledgements.
     pub selective: bool,
-    /// True if they use explicit congestion notification.
+    /// True if both ends use explicit congestion notification.
     pub ecn: bool,
 }
 
@@ -112,20 +112,20 @@ pub enum Carries {
     Ack(Ack, SackBlocks),
     /// The first step of a handshake, from the sender to the receiver.
     Syn,
-    /// The answer to it.
+    /// The answer to a SYN.
     SynAck,
     /// A packet without a reply, from the sender to the receiver.
     Packet {
         /// Its number, from 0.
         number: u64,
-        /// Its payload in bytes.
+        /// The packet's payload in bytes.
         bytes: u64,
     },
     /// A packet with bytes of its own, of a host outside the simulation.
     Own {
-        /// Its number in the run.
+        /// The packet's number in the run.
         packet: u64,
-        /// True if it is on the VC of the flow's data.
+        /// True if the packet is on the VC of the flow's data.
         is_data: bool,
     },
 }
@@ -216,9 +216,10 @@ impl Wire {
                 Ok(self.tcp(frame, header, &options, &[]))
             }
             Carries::Syn | Carries::SynAck => Ok(self.handshake(frame, tcp)),
-            Carries::Packet { .. } | Carries::Own { .. } => {
-                Err(CaptureError::Refused(format!("{}: is TCP and sends no packets of another kind", connection.name)))
-            }
+            Carries::Packet { .. } | Carries::Own { .. } => Err(CaptureError::Refused(format!(
+                "{}: is a TCP flow, so it sends no packets without TCP",
+                connection.name
+            ))),
         }
     }
 
@@ -264,7 +265,8 @@ impl Wire {
     /// (`Aal5Options::packet_cells`).
     fn udp(&self, frame: &Frame, connection: &Connection) -> Result<Vec<u8>, CaptureError> {
         let Carries::Packet { number, bytes } = frame.carries else {
-            let problem = format!("{}: sends packets without acknowledgements, not TCP", connection.name);
+            let problem =
+                format!("{}: sends packets without acknowledgements, so it has no TCP packets", connection.name);
             return Err(CaptureError::Refused(problem));
         };
         self.fits(connection, bytes.saturating_add(UdpHeader::LEN as u64))?;

@@ -161,7 +161,7 @@ pub struct FrameLog<B> {
 /// A frame in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<B> {
-    /// Its length in cells.
+    /// The frame's length in cells.
     pub cells: u32,
     /// True if a switch has marked it: the mark of its last cell (ITU-T I.363.5).
     pub marked: bool,
@@ -342,7 +342,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn cell_counts_match_the_published_table() {
+    fn the_number_of_cells_per_packet_matches_the_published_table() {
         let aal5 = Aal5Options::default();
         let table = [(512, 12), (536, 13), (1024, 23), (1460, 32), (1500, 33), (9140, 192), (9180, 193), (0, 2)];
         for (payload, cells) in table {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_a_frame_counts_udp_headers_for_packets_and_tcp_headers_for_segments() {
+    fn the_size_of_a_frame_includes_udp_headers_for_packets_and_tcp_headers_for_segments() {
         // 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer leave room for 4 bytes of payload in one cell, 52 in two
         // cells and 532 in twelve. Without LLC/SNAP, there is room for 12, 60 and 540 bytes.
         let llc = Aal5Options::default();
@@ -408,7 +408,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(2))]
 
         #[test]
-        fn reassembling_a_run_of_cells_equals_reassembling_the_single_cells(
+        fn reassembling_a_run_of_cells_equals_reassembling_its_cells_one_at_a_time(
             runs in prop::collection::vec((0u32..3, 1u32..5, any::<bool>()), 1..30),
             max_cells in 4u32..12,
         ) {

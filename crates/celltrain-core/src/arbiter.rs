@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arbiter_puts_a_vc_that_joins_or_was_served_at_the_end_of_its_list() {
+    fn a_vc_that_joins_or_was_served_is_put_at_the_end_of_the_list_of_the_arbiter() {
         let mut ring = RoundRobin::new(4);
         let mut cells = [2, 2, 1, 1];
         ring.join(2);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn without_shares_the_arbiter_is_round_robin() {
+    fn without_minimum_shares_the_arbiter_serves_vcs_round_robin() {
         let (mut ring, mut arbiter) = (RoundRobin::new(3), MinimumShares::new(&[0.0; 3]));
         for vc in [1, 0, 2] {
             ring.join(vc);

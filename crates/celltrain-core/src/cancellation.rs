@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn work_ends_when_the_callback_returns_stop() {
+    fn work_ends_when_the_cancellation_callback_returns_stop() {
         let asked = Cell::new(0);
         let twice = || {
             asked.set(asked.get() + 1);

@@ -237,7 +237,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_the_last_cell_of_a_run_may_be_the_end_of_a_frame() {
+    fn within_a_run_of_cells_only_the_last_cell_may_be_the_end_of_a_frame() {
         let run = Run { last: cell(3, 77, true), cells: 3 };
         let ends: Vec<bool> = run.iter().map(Cell::last_cell).collect();
         assert_eq!(ends, [false, false, true]);
@@ -245,7 +245,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_cell_is_eight_bytes() {
+    fn a_cell_occupies_eight_bytes_of_memory() {
         assert_eq!(size_of::<Cell>(), 8);
     }
 

@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_situation_that_is_reached_is_counted_globally_and_for_its_thread() {
+    fn a_situation_that_a_run_reaches_is_counted_globally_and_for_its_thread() {
         let count_of = |name: &str| counts().find(|&(other, _)| other == name).unwrap().1;
         let before = count_of("PoolFull");
         take_reached_here();

@@ -555,7 +555,7 @@ mod tests {
     const CLOCK: Clock = Clock::exact(1000);
 
     #[test]
-    fn a_retransmitted_segment_has_no_round_trip_time() {
+    fn a_retransmitted_segment_has_no_round_trip_time_sample() {
         let (mut delays, flow) = (FlowDelays::new([None; 2], 1, CLOCK), FlowIndex::default());
         let segment = |seq| Segment { seq, len: 100 };
         for (at, seq) in [(0, 0), (1, 100), (2, 200), (9, 100), (11, 300)] {
@@ -587,7 +587,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn percentiles_and_means_match_the_list_of_delays(
+        fn percentiles_and_means_of_packet_delays_match_a_list_of_all_delays(
             delays in prop::collection::vec(0_u64..40, 0..200),
             share in 1_u16..=1000,
         ) {

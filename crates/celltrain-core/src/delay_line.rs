@@ -186,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_of_a_delayed_packet_is_late_by_its_delay_if_nothing_is_in_the_way() {
+    fn every_cell_of_a_delayed_packet_is_late_by_the_delay_if_no_other_packet_is_in_the_way() {
         let cells = [(0, 0, false, Some(10)), (2, 0, true, Some(10)), (4, 1, false, None), (6, 1, true, None)];
         assert_eq!(through(&cells), [(4, 1), (6, 1), (10, 0), (12, 0)]);
     }
 
     #[test]
-    fn a_delayed_packet_waits_for_the_end_of_a_packet_and_then_holds_up_the_next() {
+    fn a_delayed_packet_waits_for_the_end_of_another_packet_and_then_holds_up_the_next_one() {
         let cells = [
             (0, 0, false, Some(5)),
             (2, 0, true, Some(5)),
@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_collected_even_if_its_delay_is_shorter_than_its_cells_take() {
+    fn a_packet_with_a_short_delay_is_still_held_until_its_last_cell_arrives() {
         assert_eq!(through(&[(0, 0, false, Some(1)), (2, 0, true, Some(1))]), [(2, 0), (4, 0)]);
     }
 
     #[test]
-    fn a_delayed_packet_without_its_last_cell_leaves_behind_the_next_packet() {
+    fn a_delayed_packet_that_lost_its_last_cell_does_not_delay_the_next_packet() {
         let cells = [(0, 0, false, Some(4)), (6, 1, false, None), (8, 1, true, None)];
-        // It was due at 4, but could still have had cells to come.
+        // The packet was due at 4, but more of its cells could still have arrived.
         assert_eq!(through(&cells), [(6, 1), (8, 1), (10, 0)]);
     }
 }

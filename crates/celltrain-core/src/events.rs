@@ -131,7 +131,7 @@ pub enum SegmentStep {
     Acknowledged {
         /// The acknowledgement.
         ack: Ack,
-        /// SACK blocks in it.
+        /// SACK blocks in the acknowledgement.
         blocks: SackBlocks,
         /// The kind of acknowledgement.
         kind: AckKind,
@@ -145,7 +145,7 @@ pub enum SegmentStep {
 pub enum HandshakeStep {
     /// The sender sends a SYN.
     SynSent {
-        /// True if it was sent before.
+        /// True if the segment was sent before.
         is_repeated: bool,
     },
     /// A SYN reached the receiver.
@@ -174,7 +174,7 @@ pub enum AckKind {
     New,
     /// An acknowledgement of the same bytes as the last one, perhaps with news about the window or other segments.
     Duplicate,
-    /// A later acknowledgement arrived before it.
+    /// A later acknowledgement arrived before this one.
     Old,
 }
 
@@ -222,9 +222,9 @@ pub enum TimerStep {
 /// An event of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameEvent {
-    /// The VC that carries it.
+    /// The VC that carries the frame.
     pub vc: VcIndex,
-    /// Its number within the VC.
+    /// The frame's number within the VC.
     pub frame: FrameNumber,
     /// Its step.
     pub step: FrameStep,
@@ -367,7 +367,7 @@ pub enum Failure {
 pub struct CellEvent {
     /// The port's link.
     pub link: LinkIndex,
-    /// The VC that carries it.
+    /// The VC that carries the cell.
     pub vc: VcIndex,
     /// Number of the cell's frame within the VC, or the cell's own number among the VC's RM cells.
     pub frame: FrameNumber,
@@ -377,7 +377,7 @@ pub struct CellEvent {
     pub tagged: bool,
     /// True if a switch has marked the cell (EFCI).
     pub efci: bool,
-    /// Its content, if it is an RM cell.
+    /// Content of the cell, if it is an RM cell.
     pub rm: Option<RmCell>,
     /// Its step.
     pub step: CellStep,
@@ -443,7 +443,7 @@ pub struct RateEvent {
     pub before: f64,
     /// ACR afterwards.
     pub after: f64,
-    /// The source rule that changed it.
+    /// The source rule that changed the rate.
     pub rule: Rule,
 }
 
@@ -458,7 +458,7 @@ pub struct MemoryEvent {
     pub link: LinkIndex,
     /// Its priority.
     pub priority: u8,
-    /// The side on which it is counted.
+    /// The side of the memory on which the queue is counted.
     pub side: Side,
     /// Its step.
     pub step: MemoryStep,
@@ -484,11 +484,11 @@ pub struct RequestEvent {
 /// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep {
-    /// Its connection opens. In logs, the request is named by its group and number, such as `web7`.
+    /// The connection of a request opens. In logs, the request is named by its group and number, such as `web7`.
     Opened {
         /// Its group.
         group: GroupIndex,
-        /// Its number within the group, from 0.
+        /// The request's number within the group, from 0.
         number: u32,
         /// The pair of hosts.
         pair: PairIndex,
@@ -496,7 +496,7 @@ pub enum RequestStep {
         vcs: [VcIndex; 2],
         /// Bytes to send.
         bytes: u64,
-        /// Number of the query that it answers, if it answers one.
+        /// Number of the query that the request answers, if it is an answer.
         query: Option<u32>,
     },
     /// The receiver has its last byte.

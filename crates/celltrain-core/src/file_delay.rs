@@ -51,7 +51,7 @@ impl Files {
     }
 }
 
-/// Statistics of D over several files, in milliseconds; `None` if no file is complete.
+/// Statistics of D over several files, in milliseconds; `None` if no file transfer was completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FileDelay {
     /// Mean.
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retransmitted_first_byte_does_not_restart_the_delay() {
+    fn retransmitting_the_first_byte_of_a_file_does_not_restart_its_delay() {
         // The first byte is sent again at 3005. Then a second file begins and ends.
         let found = delays(&[(0, 1, 5), (0, 1, 3005), (1, 3, 3010), (2, 4, 3020), (4, 6, 3030)]);
         let from_the_first_time = [&[][..], &[], &[], &[3015], &[3015, 20]].map(spans);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_ends_with_its_last_byte() {
+    fn the_delay_of_a_file_ends_when_its_last_byte_is_acknowledged() {
         let mut files = Files::of(100);
         files.on_progress(0, 250, Time(7));
         files.on_progress(99, 250, Time(8));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_interpolated_linearly() {
+    fn percentiles_of_file_delays_are_interpolated_linearly() {
         // numpy.percentile([1, 2, 4, 8, 16, 100], [50, 95]) gives 6 and 79.
         let delay = FileDelay::of(spans(&[16, 1, 100, 2, 8, 4]), CLOCK);
         let close = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-9;

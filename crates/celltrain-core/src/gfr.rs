@@ -26,7 +26,7 @@ pub struct Gfr {
     /// PCR: the rate that the VC's cells may not exceed; the rate of its first link when absent.
     #[serde(default)]
     pub pcr: Option<BitRate>,
-    /// MFS: the longest frame that conforms.
+    /// MFS: the longest frame that conforms to the contract.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub mfs: u32,
     /// MBS: the longest burst at PCR that is eligible; at least twice `mfs`, which is also the default.
@@ -260,7 +260,7 @@ pub(crate) mod tests {
         #![proptest_config(ProptestConfig { cases: 100, ..crate::rng::proptest_seeded(31) })]
 
         #[test]
-        fn the_two_definitions_of_the_gcra_virtual_scheduling_and_leaky_bucket_agree(
+        fn the_virtual_scheduling_and_the_leaky_bucket_definition_of_the_gcra_agree(
             gaps in prop::collection::vec(prop_oneof![0u64..1_000, 0u64..8_000], 1..80),
             mcr in 1_000_000u64..70_000_000,
             cdvt in 0u64..20,
@@ -290,7 +290,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_source_exactly_at_mcr_is_never_tagged() {
+    fn frames_of_a_gfr_source_that_sends_exactly_at_mcr_are_never_tagged() {
         // MCR is a fifth of the link's rate, so it allows a frame of 12 cells every 60 cell times.
         let mut policer = policer(&contract(31_104_000));
         assert_eq!(send(&mut policer, 100_000, 60), 0);
@@ -299,7 +299,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn half_of_the_frames_of_a_source_at_twice_mcr_are_tagged() {
+    fn half_of_the_frames_of_a_gfr_source_that_sends_at_twice_mcr_are_tagged() {
         let mut policer = policer(&contract(31_104_000));
         let tagged = send(&mut policer, 100_000, 30);
         assert_eq!(tagged % u64::from(FRAME), 0, "whole frames only");
@@ -308,7 +308,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_burst_of_mbs_cells_at_pcr_is_eligible_for_the_guarantee_and_later_cells_are_not() {
+    fn a_burst_of_mbs_cells_at_pcr_is_eligible_for_the_gfr_guarantee_and_later_cells_are_not() {
         // MCR is a quarter of the link's rate and PCR half of it: a cell drains from the bucket in four cell times, and
         // tau is 23 (4 - 2) = 46 cell times. Cells arrive every second cell time, so a frame of 12 cells adds 48 cell
         // times to the level, of which 24 drain meanwhile. The second frame finds a level of 24 and the third a level
@@ -328,7 +328,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn without_tagging_frames_are_only_counted() {
+    fn a_gfr_contract_without_tagging_only_counts_the_excess_frames() {
         let contract = Gfr { tagging: false, ..contract(1_555_200) };
         let mut policer = policer(&contract);
         assert_eq!(send(&mut policer, 5, u64::from(FRAME)), 0);
@@ -336,7 +336,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn cells_above_the_peak_cell_rate_or_the_maximum_frame_size_do_not_conform() {
+    fn cells_above_the_peak_cell_rate_or_the_maximum_frame_size_do_not_conform_to_a_gfr_contract() {
         let pcr = Some(BitRate::from_bits_per_second(77_760_000));
         let nonconforming = |mfs| {
             let contract = Gfr { pcr, mfs, mbs: Some(24), ..contract(31_104_000) };
@@ -351,7 +351,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn gfr_contracts_that_no_cells_could_meet_are_refused() {
+    fn a_gfr_contract_that_no_cells_could_meet_is_refused() {
         let keys =
             |contract: Gfr| contract.check(LINK, FRAME).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(contract(31_104_000)).is_empty());

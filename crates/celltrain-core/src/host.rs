@@ -100,7 +100,7 @@ pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
 pub struct Rate {
     /// Delay of its first tick.
     pub offset: Span,
-    /// Relative slowness; negative if it is fast.
+    /// Relative slowness of a clock; negative if the clock is fast.
     pub skew: f64,
 }
 
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn random_clock_phases_are_uniform_and_include_both_ends_of_the_range() {
+    fn random_clock_phases_of_hosts_are_uniform_and_include_both_ends_of_the_range() {
         let mut rng = Stream::new(1, "test");
         let drawn: Vec<u64> = (0..10_000).map(|_| up_to(Span(4), &mut rng).0).collect();
         let seen = [0, 1, 2, 3, 4].map(|units| drawn.iter().filter(|&&one| one == units).count());

@@ -23,7 +23,7 @@ pub struct LossRule {
     /// The VC, which must cross the link. The link must not lead from a host to an edge device, which receives whole
     /// packets.
     pub vc: VcIndex,
-    /// The unit that it counts and loses.
+    /// Unit that the rule counts and loses: packets or cells.
     pub unit: LossUnit,
     /// Selects what is lost.
     pub pattern: LossPattern,
@@ -95,7 +95,7 @@ pub struct GilbertElliott {
 pub struct LinkLoss {
     /// The unit that the rule counts.
     pub unit: LossUnit,
-    /// Its number among the VC's packets or cells on the link.
+    /// The lost packet or cell's number among the VC's packets or cells on the link.
     pub number: u64,
     /// True if this is the first cell that its frame loses on the link.
     pub cuts: bool,
@@ -118,7 +118,7 @@ pub enum Fate {
     Passes,
     /// It is lost.
     Lost(LinkLoss),
-    /// Its frame arrives later by this time.
+    /// The frame of the packet or cell arrives later by this time.
     Delayed(Span),
 }
 
@@ -167,10 +167,10 @@ impl LossPattern {
             LossPattern::Numbers(ref numbers) => never_came(unit, numbers, of, reached),
             LossPattern::Every { first, .. } => never_came(unit, &[first], of, reached),
             LossPattern::Byte { offset, .. } if selected == 0 => {
-                Some(format!("byte {offset} of {of} was never sent over it; {of} sent {reached} bytes"))
+                Some(format!("byte {offset} of {of} was never sent over this link; {of} sent {reached} bytes"))
             }
             LossPattern::Byte { offset, times, .. } if selected < times => {
-                Some(format!("byte {offset} of {of} was sent over it {selected} times, not {times}"))
+                Some(format!("byte {offset} of {of} was sent over this link {selected} times, not {times}"))
             }
             LossPattern::Byte { .. } | LossPattern::Probability(_) | LossPattern::GilbertElliott(_) => None,
         }
@@ -196,7 +196,7 @@ pub fn never_came(unit: LossUnit, numbers: &[u64], of: &str, came: u64) -> Optio
         [before @ .., last] => format!("{} {} and {last} of {of} were", name(2), before.join(", ")),
     };
     let numbered = if came > 0 { format!(", numbers 0 to {}", came - 1) } else { String::new() };
-    Some(format!("{which} never sent over it; {of} sent {came} {}{numbered}", name(came)))
+    Some(format!("{which} never sent over this link; {of} sent {came} {}{numbered}", name(came)))
 }
 
 /// The state of a link's rules.
@@ -217,7 +217,7 @@ struct VcLosses {
 
 #[derive(Clone, Debug)]
 struct RuleState {
-    /// Its place among the link's rules.
+    /// The rule's place among the link's rules.
     place: usize,
     /// The branch whose frames count, if several VCs have merged.
     branch: Option<u8>,
@@ -230,7 +230,7 @@ struct RuleState {
     count: u64,
     /// True in the bad state of a link with two states.
     is_bad: bool,
-    /// Number of packets or cells that it has selected so far.
+    /// Number of packets or cells that the rule has selected so far.
     selected: u64,
     /// Bytes of the flow up to the last one that came, if a byte is chosen.
     bytes: u64,

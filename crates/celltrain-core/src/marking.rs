@@ -27,8 +27,8 @@ use crate::threshold::Threshold;
 pub struct MarkingConfig {
     /// No packet is marked while no more cells than this wait (K with a step).
     pub k_min: Threshold,
-    /// Every packet is marked while more cells than this wait; between the two, the probability rises from 0 to `p_max`.
-    /// Equal to `k_min` when absent.
+    /// Every packet is marked while more cells than this wait; between `k_min` and `k_max`, the probability rises from
+    /// 0 to `p_max`. Equal to `k_min` when absent.
     #[serde(default)]
     pub k_max: Option<Threshold>,
     /// Probability of a mark just below `k_max`.
@@ -39,10 +39,10 @@ pub struct MarkingConfig {
     #[serde(default = "one")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub weight: f64,
-    /// The instant at which a packet is marked.
+    /// Whether packets are marked when they arrive or when they leave.
     #[serde(default)]
     pub at: MarkedAt,
-    /// The cells that are counted.
+    /// The cells whose number is compared with the limits.
     #[serde(default)]
     pub of: Counted,
 }
@@ -51,11 +51,11 @@ fn one() -> f64 {
     1.0
 }
 
-/// The instant at which a packet is marked.
+/// Whether packets are marked when they arrive or when they leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkedAt {
-    /// When its last cell arrives, by the cells that it finds.
+    /// Marks when the last cell arrives, by the number of cells that are waiting.
     #[default]
     Enqueue,
     /// When its last cell starts to leave, by the cells that it leaves behind.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn threshold_marking_marks_the_last_cell_of_a_packet_that_finds_more_than_k_cells() {
+    fn threshold_marking_marks_the_last_cell_of_a_packet_if_more_than_k_cells_wait() {
         let mut marker = marker(&MarkingConfig::step(65.into()));
         assert!(!marker.on_arrival(last(), 65).efci());
         assert!(marker.on_arrival(last(), 66).efci());
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_never_removed() {
+    fn a_congestion_mark_is_never_removed_from_a_packet() {
         for at in [MarkedAt::Enqueue, MarkedAt::Dequeue] {
             for cell in [last(), cell(0, 7, false)].map(|cell| cell.with_efci(true)) {
                 let mut marker = marker(&MarkingConfig { at, ..MarkingConfig::step(65.into()) });
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn marking_at_departure_counts_the_cells_left_in_the_queue() {
+    fn marking_at_departure_counts_the_cells_that_remain_in_the_queue() {
         let mut marker = marker(&MarkingConfig { at: MarkedAt::Dequeue, ..MarkingConfig::step(65.into()) });
         assert!(!marker.on_arrival(last(), 66).efci());
         assert!(marker.on_departure(last(), 66).efci() && !marker.on_departure(last(), 65).efci());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn no_random_number_is_drawn_if_the_queue_is_at_k_min() {
+    fn red_marking_draws_no_random_number_if_the_queue_is_at_k_min() {
         let config = MarkingConfig { k_max: Some(300.into()), ..MarkingConfig::step(100.into()) };
         let marks = |first: u32| -> Vec<bool> {
             let mut marker = marker(&config);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn each_packet_moves_the_average_queue_by_its_weight() {
+    fn each_arriving_packet_moves_the_average_queue_length_by_the_configured_weight() {
         let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
         // The averages are 25 and 43.75 with 100 cells waiting, and then 32.8 with none.
         let marks = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_refused() {
+    fn marking_settings_out_of_range_are_refused() {
         let step = || MarkingConfig::step(100.into());
         for (config, keys) in [
             (step(), vec![]),

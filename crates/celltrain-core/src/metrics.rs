@@ -4,6 +4,8 @@
 
 mod window;
 
+use std::fmt;
+
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cancellation::{CancellationToken, Interrupted};
@@ -173,17 +175,17 @@ pub struct PortResult {
 pub struct MemoryResult {
     /// Its name.
     pub name: String,
-    /// Cells that fit into it.
+    /// Number of cells that fit into the memory.
     pub cells: u32,
     /// The largest number of cells that were ever in the memory.
     pub max_used_cells: u32,
-    /// Cells in it at the end.
+    /// Number of cells in the memory at the end.
     pub used_cells: u32,
     /// Distribution of the occupancy over the measured time.
     pub occupancy: OccupancyTimes,
     /// Its pools.
     pub pools: TiVec<PoolIndex, PoolResult>,
-    /// Its queues and priority groups.
+    /// Results of the memory's queues and priority groups.
     pub queues: TiVec<QueueIndex, QueueResult>,
 }
 
@@ -201,11 +203,11 @@ pub struct Deadlock {
 pub struct PoolResult {
     /// Its name.
     pub name: String,
-    /// The side on which it is counted.
+    /// The side of the switch on which the pool's cells are counted.
     pub side: Side,
     /// The policy's name.
     pub policy: &'static str,
-    /// B: cells of its shared part.
+    /// B: cells of the pool's shared part.
     pub cells: u32,
     /// The largest number of cells of the shared part that were ever taken.
     pub max_used_cells: u32,
@@ -216,12 +218,12 @@ pub struct PoolResult {
 /// Results for a queue or a priority group of a memory, or for a queue of a port with a scheduler or a shaped port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueResult {
-    /// Its name, which consists of the memory, the output or input link, and the priority; or of the link, and the VCs
+    /// The queue's name, which consists of the memory, the output or input link, and the priority; or of the link, and the VCs
     /// or classes.
     pub name: String,
     /// The name of the queue's pool; `None` without a memory. The cells are then not counted by queue.
     pub pool: Option<String>,
-    /// The side on which it is counted.
+    /// The side of the switch on which the queue's cells are counted.
     pub side: Side,
     /// Cells in the queue at the end, including those in its reserve and its headroom.
     pub cells: u32,
@@ -232,9 +234,9 @@ pub struct QueueResult {
 }
 
 impl RunResult {
-    /// Returns what the rules of links should have lost or delayed in a run of the network but never met, as a warning for
-    /// each rule: packets, cells or bytes beyond what was sent.
-    pub fn unmet_rules(&self, network: &Network) -> Vec<String> {
+    /// Returns what the rules of links should have lost or delayed in a run of the network but never met: packets, cells or
+    /// bytes beyond what was sent.
+    pub fn unmet_rules(&self, network: &Network) -> Vec<UnmetRule> {
         let with_rules = network.links.iter().filter(|link| link.has_rules());
         let rules = with_rules.zip(&self.losses).flat_map(|(link, of_link)| {
             let losses = link.losses.iter().map(|rule| ("loss", rule.vc, rule.unit, &rule.pattern));
@@ -245,7 +247,23 @@ impl RunResult {
             let problem = pattern.unmet(unit, &network.vcs[vc].name, counters)?;
             Some(format!("a {what} on {} did not happen: {problem}", link.name))
         };
-        rules.filter_map(unmet).collect()
+        let texts = rules.map(unmet).enumerate();
+        texts.filter_map(|(number, text)| Some(UnmetRule { number, text: text? })).collect()
+    }
+}
+
+/// A rule of a link that lost or delayed less than it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnmetRule {
+    /// Number of the rule among all rules of the network, from 0; the same in all runs of a scenario.
+    pub number: usize,
+    /// The warning: what did not happen, where and why.
+    pub text: String,
+}
+
+impl fmt::Display for UnmetRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
@@ -316,7 +334,7 @@ pub struct FinalState<'a> {
     pub clock: Clock,
     /// End of the run.
     pub end: Time,
-    /// Its ports, by link.
+    /// Ports of the network, by link.
     pub ports: &'a TiSlice<LinkIndex, PortState>,
     /// Its memories.
     pub memories: &'a TiSlice<MemoryIndex, MemoryState>,
@@ -327,11 +345,11 @@ pub struct FinalState<'a> {
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
     pub on_links: &'a TiSlice<VcIndex, u64>,
-    /// Its links with loss rules.
+    /// Links of the network with loss rules.
     pub losses: &'a TiSlice<LossyIndex, LinkLosses>,
     /// The contracts at the network's edge.
     pub edge: &'a Edge,
-    /// Its shaped ports and the loops of its ABR VCs.
+    /// Shaped ports of the network, and the control loops of the ABR VCs.
     pub rate_control: &'a RateControl,
     /// Delays of the packets at the ports, if they are measured.
     pub delays: Option<TiVec<LinkIndex, PortDelayTimes>>,

@@ -72,16 +72,16 @@ pub struct Network {
 /// The part of a run that rates and counters cover; all of it by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasureWindow {
-    /// Its start; the start of the run if not given.
+    /// Start of the measured time; the start of the run if not given.
     pub from: Option<Duration>,
-    /// Its end; the end of the run if not given.
+    /// End of the measured time; the end of the run if not given.
     pub to: Option<Duration>,
 }
 
 /// A host or a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name in the scenario.
+    /// The node's name in the scenario.
     pub name: String,
     /// Its role.
     pub kind: NodeKind,
@@ -104,9 +104,9 @@ pub enum NodeKind {
 pub struct Link {
     /// The port's name in scenarios and results, for example `sw1->sw2`.
     pub name: String,
-    /// The node it leaves.
+    /// The node at the start of the link.
     pub from: NodeIndex,
-    /// The node it reaches.
+    /// The node at the end of the link.
     pub to: NodeIndex,
     /// Bits per second.
     pub rate: BitRate,
@@ -124,9 +124,9 @@ pub struct Link {
     pub marking: Option<MarkingConfig>,
     /// The packet buffer, if the link leads from an edge device into the ATM network.
     pub edge: Option<EdgeConfig>,
-    /// Cells and packets that it does not deliver.
+    /// Rules by which the link loses cells and packets.
     pub losses: Vec<LossRule>,
-    /// Packets that it delivers late.
+    /// Rules by which the link delivers packets late.
     pub late: Vec<DelayRule>,
 }
 
@@ -140,11 +140,11 @@ impl Link {
 /// A virtual channel: the links its cells cross, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vc {
-    /// Its name in scenarios: the name of its flow, followed by `-acks` for the VC of the acknowledgements.
+    /// The VC's name in scenarios: the name of its flow, followed by `-acks` for the VC of the acknowledgements.
     pub name: String,
     /// Its links.
     pub path: Vec<LinkIndex>,
-    /// The merge of which it is a branch, if any.
+    /// The merge of which the VC is a branch, if any.
     pub merge: Option<MergeIndex>,
     /// The network's guarantee to the VC, enforced at the switch at the end of its first link.
     pub contract: Option<Gfr>,
@@ -152,9 +152,9 @@ pub struct Vc {
     pub tagged: bool,
     /// Class used by schedulers.
     pub class: Class,
-    /// Its priority in memories that ports share, 0 to 7.
+    /// The VC's priority in memories that ports share, 0 to 7.
     pub priority: u8,
-    /// Its parameters, if its rate is controlled (ABR).
+    /// Parameters of the rate control, if the VC has the service ABR.
     pub abr: Option<Parameters>,
     /// If `abr` is set, the VC of the other direction. It carries this VC's backward RM cells.
     pub partner: Option<VcIndex>,
@@ -179,7 +179,7 @@ impl Merge {
 /// A TCP connection, or a packet flow without acknowledgements.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Its name in the scenario.
+    /// The flow's name in the scenario.
     pub name: String,
     /// The VC of its data.
     pub data_vc: VcIndex,
@@ -187,7 +187,7 @@ pub struct Flow {
     pub ack_vc: VcIndex,
     /// Start time.
     pub start: Duration,
-    /// Its TCP, if it sends over TCP.
+    /// TCP of the flow, if it sends over TCP.
     pub tcp: TcpConfig,
     /// Data to send.
     pub traffic: TrafficConfig,

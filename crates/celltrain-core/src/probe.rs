@@ -251,7 +251,7 @@ impl Probe for Recorder {
         }
         let place = |vc: VcIndex| {
             let place = view.rate_control.place(vc).expect("only rates of shaped VCs are recorded");
-            (view.rate_control.port(place.link).expect("a VC is shaped at a shaped port"), place.label)
+            (view.rate_control.port(place.link).expect("the cells of a shaped VC cross a shaped port"), place.label)
         };
         let mbps = |rate: f64| rate * CELL_BITS as f64 / 1e6;
         if self.choice.rates {

@@ -22,7 +22,7 @@ use crate::units::{Clock, Span, Time};
 pub struct Place {
     /// The link.
     pub link: LinkIndex,
-    /// The VC's label on it.
+    /// The VC's label on the link.
     pub label: Label,
 }
 
@@ -41,7 +41,7 @@ pub struct RateControl {
 
 /// The loop of an ABR VC.
 struct Loop {
-    /// The place where it is shaped.
+    /// The place where the VC is shaped.
     home: Place,
     /// The link at whose end its RM cells leave the loop.
     end: LinkIndex,

@@ -42,7 +42,7 @@ pub struct Requests {
 pub struct Pair {
     /// The host that sends data.
     pub from: NodeIndex,
-    /// The host that receives it.
+    /// The host that receives the requested data.
     pub to: NodeIndex,
     /// One VC for each path of equal cost, at least one. A hash of the connection and the seed selects one.
     pub vcs: Vec<VcIndex>,
@@ -53,7 +53,7 @@ pub struct Pair {
 /// A group of requests.
 #[derive(Clone, Debug)]
 pub struct RequestGroup {
-    /// Its name in scenarios and results.
+    /// The group's name in scenarios and results.
     pub name: String,
     /// The TCP of its connections.
     pub tcp: TcpConfig,
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drawn_sizes_are_interpolated_linearly_between_the_points_of_a_distribution() {
+    fn request_sizes_are_interpolated_linearly_between_the_points_of_a_distribution() {
         let sizes = Sizes::new(vec![(100.0, 0.25), (200.0, 0.75), (1000.0, 1.0)]);
         assert_eq!(
             [0.0, 0.1, 0.25, 0.5, 0.75, 0.875, 1.0].map(|share| sizes.at(share)),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_of_one_size_always_gives_this_size() {
+    fn a_size_distribution_with_one_size_always_gives_this_size() {
         let sizes = Sizes::constant(Bytes { bytes: 1460 });
         let mut stream = Stream::new(1, "test");
         assert!((0..100).all(|_| sizes.draw(&mut stream) == 1460));

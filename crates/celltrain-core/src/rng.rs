@@ -140,14 +140,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_random_stream_never_changes_between_versions() {
+    fn a_random_stream_is_the_same_in_every_version_of_the_program() {
         let mut stream = Stream::new(1, "port/bottleneck/ties");
         let drawn: Vec<u64> = (0..3).map(|_| stream.next_u64()).collect();
         assert_eq!(drawn, PINNED);
     }
 
     #[test]
-    fn the_generator_is_xoshiro256_starstar() {
+    fn the_random_generator_is_xoshiro256_starstar() {
         // The first outputs of Blackman and Vigna's generator from the state 1, 2, 3, 4.
         let mut stream = Stream { state: [1, 2, 3, 4] };
         let known = [
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_with_different_names_or_seeds_differ() {
+    fn random_streams_with_different_names_or_seeds_differ() {
         let first = |seed, name| Stream::new(seed, name).next_u64();
         assert_ne!(first(1, "a"), first(1, "b"));
         assert_ne!(first(1, "a"), first(2, "a"));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_times_are_limited_to_the_longest_time() {
+    fn exponential_random_times_are_limited_to_the_longest_time() {
         // With a mean of 2^61 units one draw in seven is above 2^62, and three in ten thousand do not fit in 64 bits.
         // Such draws once caused a panic.
         let mut stream = Stream::new(11, "exponential");

@@ -84,7 +84,7 @@ impl Threshold {
                     .into(),
             ),
             (Threshold::Percent(_) | Threshold::Below(_), None) => {
-                fault("counts from the buffer, so that must be a number of cells, not \"infinite\"".into())
+                fault("counts from the size of the buffer, which must be a number of cells, not \"infinite\"".into())
             }
             (Threshold::Whole(cells @ 2..) | Threshold::Cells(cells), Some(k)) if cells > k => {
                 fault(format!("is above the buffer of {k} cells; a threshold is at most the buffer"))
@@ -139,7 +139,7 @@ impl FromStr for Threshold {
         match (below, bare) {
             (true, _) => Ok(Threshold::Below(cells)),
             (false, Some(_)) => Ok(Threshold::Cells(cells)),
-            (false, None) => Err(format!("lacks a unit; write \"{cells} cells\", or a number without quotes")),
+            (false, None) => Err(format!("lacks a unit; write \"{cells} cells\", or the number without quotes")),
         }
     }
 }
@@ -152,7 +152,7 @@ fn decimal(text: &str) -> Option<f64> {
 }
 
 fn more_than_any_buffer() -> String {
-    format!("is more than any buffer, {} cells", u32::MAX)
+    format!("exceeds the largest buffer, {} cells", u32::MAX)
 }
 
 impl fmt::Display for Threshold {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_a_threshold_gives_the_same_number_of_cells() {
+    fn a_threshold_in_any_notation_gives_the_same_number_of_cells() {
         for value in each(json!([0.8, "80%", 800, 800.0, "800 cells", "buffer - 200 cells"])) {
             assert_eq!(cells(value.clone()), 800.0, "{value}");
             assert_eq!(read(value.clone()).unwrap().whole_cells(1000), 800, "{value}");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_up_to_1_are_shares_of_the_buffer_and_larger_ones_are_cells() {
+    fn thresholds_up_to_1_are_shares_of_the_buffer_and_larger_thresholds_are_cells() {
         for (r, spellings) in [
             (0.0, json!([0, 0.0, "0%"])),
             (1000.0, json!([1, 1.0, "100%", 1000])),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_written_in_the_form_in_which_it_was_read() {
+    fn a_threshold_is_written_in_the_notation_in_which_it_was_read() {
         for value in each(json!([0, 1, 0.9, 1.0, 800, "12.5%", "1 cell", "buffer - 1 cell"])) {
             assert_eq!(serde_json::to_value(read(value.clone()).unwrap()).unwrap(), value);
         }
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_buffer_is_rounded_down_to_cells_without_floating_point_errors() {
+    fn a_threshold_given_as_a_share_of_the_buffer_is_rounded_down_to_cells_without_floating_point_errors() {
         let whole = |value: Value, k| read(value).unwrap().whole_cells(k);
         assert_eq!((whole(json!("29%"), 100), whole(json!(0.29), 100)), (29, 29));
         assert_eq!((whole(json!("32.3%"), 1000), whole(json!(0.323), 1000)), (323, 323));
@@ -338,12 +338,12 @@ mod tests {
         for number in each(json!([-1, -0.1, 1.9, 800.5, true])) {
             assert_eq!(read(number).unwrap_err(), format!("is not {EXPECTED}"));
         }
-        assert!(read(json!(4_294_967_296_u64)).unwrap_err().contains("is more than any buffer"));
-        assert!(read(json!(1e300)).unwrap_err().contains("is more than any buffer"));
+        assert!(read(json!(4_294_967_296_u64)).unwrap_err().contains("exceeds the largest buffer"));
+        assert!(read(json!(1e300)).unwrap_err().contains("exceeds the largest buffer"));
     }
 
     #[test]
-    fn a_threshold_is_at_most_the_buffer_and_a_share_requires_a_finite_buffer() {
+    fn a_threshold_may_not_exceed_the_buffer_and_a_threshold_given_as_a_share_needs_a_finite_buffer() {
         for (buffer, refused, values) in [
             (Some(1000), 0, json!([1000, "1000 cells", "buffer - 1000 cells", 1, "100%"])),
             (Some(1000), 1, json!([1001, "1001 cells", "buffer - 1001 cells"])),

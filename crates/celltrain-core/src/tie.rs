@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_tie_order_never_changes_and_a_rotating_order_puts_each_input_first_in_turn() {
+    fn a_fixed_tie_order_never_changes_and_a_rotating_tie_order_puts_each_input_first_in_turn() {
         for (order, winners) in [(TieOrder::Fixed, [0, 0, 0, 0]), (TieOrder::Rotating, [0, 1, 2, 0])] {
             let mut ties = of_inputs(order, 3);
             for first in winners {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn with_event_list_ties_links_that_were_idle_come_first_and_the_others_keep_their_order() {
+    fn with_event_list_ties_links_that_were_idle_come_first_and_other_links_keep_their_order() {
         let mut ties = of_inputs(TieOrder::EventList, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn with_last_in_ties_links_that_continue_reverse_their_order_at_every_cell() {
+    fn with_last_in_ties_links_that_keep_sending_reverse_their_order_at_every_cell() {
         let mut ties = of_inputs(TieOrder::EventListLastIn, 4);
         let mut order = |time, mut cells: Vec<u32>| {
             ties.order(Time(time), &mut cells, |&c| c);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn simultaneous_cells_are_ordered_as_in_a_simulators_list_of_events() {
+    fn simultaneous_cells_are_ordered_as_in_a_simulator_with_a_list_of_events() {
         let mut rng = Stream::new(3, "cells");
         for (order, is_reversed) in [(TieOrder::EventList, false), (TieOrder::EventListLastIn, true)] {
             for cell_times in [[2, 2, 2, 2, 2], [2, 4, 2, 6, 4], [3, 5, 2, 2, 3]] {

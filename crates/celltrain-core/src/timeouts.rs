@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_less_than_a_tick_after_the_first_form_one_group() {
+    fn timeouts_of_several_flows_that_start_within_one_tick_form_one_group() {
         assert_eq!(of(&[]).together(), None);
         assert_eq!(of(&[(100, 0)]).together(), Some(1.0));
         assert_eq!(of(&[(100, 0), (199, 1)]).together(), Some(2.0));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_with_a_short_tick_counts_once_in_a_group() {
+    fn a_group_of_timeouts_counts_a_flow_with_a_short_tick_once() {
         assert_eq!(of(&[(100, 0), (110, 1), (120, 0), (130, 0)]).together(), Some(2.0));
     }
 

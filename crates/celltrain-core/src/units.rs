@@ -376,7 +376,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_time_unit_of_the_lan_makes_cell_times_and_delays_integers() {
+    fn in_the_time_unit_of_the_lan_scenario_all_cell_times_and_delays_are_integers() {
         let rate: BitRate = "155.52Mbps".parse().unwrap();
         let delay: Duration = "5us".parse().unwrap();
         let clock = Clock::covering(CELL_BITS, [rate], [delay]);
@@ -411,7 +411,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(1))]
 
         #[test]
-        fn reading_a_written_value_returns_the_same_value(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
+        fn writing_a_quantity_and_reading_it_back_returns_the_same_quantity(picoseconds in any::<u64>(), bits_per_second in any::<u64>()) {
             let duration = Duration { picoseconds };
             prop_assert_eq!(duration.to_string().parse::<Duration>().unwrap(), duration);
             let rate = BitRate { bits_per_second };
@@ -419,7 +419,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_the_reader_panic(text in ".{0,40}") {
+        fn no_text_makes_the_reader_of_quantities_panic(text in ".{0,40}") {
             let _ = text.parse::<Duration>();
             let _ = text.parse::<BitRate>();
             let _ = text.parse::<Bytes>();

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_carries_many_vcs_to_a_port_is_one_input() {
+    fn an_incoming_link_that_carries_many_vcs_to_a_port_is_one_input() {
         let mut network = simple_network(1, "1ms");
         let more = network.vcs.clone();
         network.vcs.extend(more);
@@ -95,7 +95,7 @@ mod tests {
 
     /// Regression: each port kept state for every input of its node, which took 10 GB with 10,000 hosts.
     #[test]
-    fn the_number_of_inputs_grows_with_the_hosts_and_not_with_their_square() {
+    fn the_number_of_port_inputs_grows_linearly_with_the_number_of_hosts() {
         let inputs = |hosts| UpstreamLinks::new(&ring_network(hosts, "1ms")).links.len();
         assert_eq!(
             [10, 20, 1000].map(inputs),

@@ -119,7 +119,7 @@ impl<'a> Emulation<'a> {
         simulation: &mut HostedSimulation<'_, '_, P>,
         control: &Control,
     ) -> Result<Lateness, EmulationError> {
-        // Without it, the kernel may wake the thread 50 us late.
+        // Without a fixed priority, the kernel may wake the thread 50 us late.
         set_current_timer_slack(NonZeroU64::new(1)).map_err(io::Error::from)?;
         let (clock, mut end) = (simulation.clock(), simulation.end());
         simulation.end_at((simulation.now() + clock.span(AHEAD)).min(end));
@@ -347,7 +347,7 @@ mod tests {
 
     /// Sends a packet and an answer to each that arrives, between sockets instead of devices.
     #[test]
-    fn emulated_packets_and_answers_take_the_delay_of_the_simulated_network() {
+    fn packets_and_answers_in_an_emulation_are_delayed_as_in_the_simulated_network() {
         let mut network = Trial::new(1).link_rate(8_000_000).round_trip(Duration::from_millis(30)).network();
         let plan = Plan::new(&mut network).unwrap();
         let pair = |_| {

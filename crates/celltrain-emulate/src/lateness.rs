@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn histogram_buckets_are_at_most_1_32nd_wide() {
+    fn a_bucket_of_the_lateness_histogram_is_at_most_1_32nd_of_its_value_wide() {
         for ns in (0..5000).chain([1_000_000, 123_456_789, u64::from(u32::MAX), 1 << 40]) {
             let end = end(bucket(ns));
             assert!((ns..=ns + ns / 32).contains(&end), "{ns} {end}");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_lateness_are_over_packets() {
+    fn percentiles_of_lateness_are_computed_over_packets() {
         let mut lateness = Lateness::default();
         assert_eq!(lateness.percentile(0.5), None);
         (1..=1000).for_each(|ns| lateness.add(Duration::from_nanos(ns)));

@@ -10,7 +10,7 @@ use celltrain_core::units::Span;
 
 /// Addresses are of this network: 10.77.0.0/16.
 const NETWORK: u32 = 0x0a4d_0000;
-/// The number of addresses in it.
+/// The number of addresses in the network of the hosts.
 const MOST_HOSTS: usize = 65_534;
 /// Headers of a TCP segment and its packet without options, in bytes (RFC 9293, RFC 791).
 const TCP_IP_HEADERS: u64 = 40;
@@ -37,7 +37,7 @@ pub struct Host {
     pub node: NodeIndex,
     /// Its address.
     pub address: Ipv4Addr,
-    /// The hosts to which it can send.
+    /// The hosts to which this host can send.
     pub peers: Vec<Peer>,
     /// Its ports.
     pub ports: BTreeSet<LinkIndex>,
@@ -50,7 +50,7 @@ pub struct Peer {
     pub host: usize,
     /// The flow that connects the two hosts.
     pub flow: FlowIndex,
-    /// The VC on which packets travel to it.
+    /// The VC on which packets travel to that host.
     pub vc: VcIndex,
     /// The largest packet, in bytes.
     pub mtu: u16,

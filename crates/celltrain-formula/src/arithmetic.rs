@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn non_finite_results_are_replaced_and_counted() {
+    fn formula_results_that_are_infinite_or_not_numbers_are_replaced_and_counted() {
         let mut n = 0;
         for (operation, a, b, expected) in [
             (OfTwo::Quotient, 3.0, 0.0, f64::MAX),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn exp_and_log_are_accurate_to_fifteen_digits() {
+    fn the_functions_exp_and_log_of_formulas_are_accurate_to_fifteen_digits() {
         let mut n = 0;
         for i in -7000..7000 {
             let a = f64::from(i) * 0.101;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn formula_functions_return_the_same_bits_on_every_machine() {
+    fn functions_of_formulas_return_the_same_bits_on_every_machine() {
         // Reference values. If they change, so do all runs that use these functions.
         let bits =
             [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];

@@ -248,7 +248,7 @@ impl<'a> Writer<'a> {
                 self.reads.push(register);
                 Place::Register(register)
             }
-            Meaning::NotHere(_) => unreachable!("a checked text has only names of its place"),
+            Meaning::NotHere(_) => unreachable!("a checked formula uses only names available at its place"),
         }
     }
 
@@ -323,9 +323,11 @@ impl<'a> Writer<'a> {
                 Ok(Place::Register(to))
             }
             Function::Sum => {
-                let Node::Name(name) = &parts[0].node else { unreachable!("a checked sum is of a name") };
+                let Node::Name(name) = &parts[0].node else { unreachable!("a checked formula sums only a name") };
                 let word = self.vocabulary.find(name).expect("a formula that was checked has only known names");
-                let Meaning::ByVc { sum, .. } = word.meaning else { unreachable!("a checked sum is of a name by VC") };
+                let Meaning::ByVc { sum, .. } = word.meaning else {
+                    unreachable!("a checked formula sums only values by VC")
+                };
                 Ok(Place::Constant(sum))
             }
         }

@@ -130,7 +130,7 @@ impl<'a> Evaluator<'a> {
         match self.vocabulary.find(name).map(|word| word.meaning) {
             Some(Meaning::Constant(value)) => value,
             Some(Meaning::Register(register) | Meaning::ByVc { register, .. }) => self.registers[usize::from(register)],
-            Some(Meaning::NotHere(_)) | None => unreachable!("a checked text uses known names only"),
+            Some(Meaning::NotHere(_)) | None => unreachable!("a checked formula uses only known names"),
         }
     }
 
@@ -162,10 +162,10 @@ impl<'a> Evaluator<'a> {
             }
             Function::Random => (self.draw)(),
             Function::Sum => {
-                let Node::Name(name) = &parts[0].node else { unreachable!("a checked sum is of a name") };
+                let Node::Name(name) = &parts[0].node else { unreachable!("a checked formula sums only a name") };
                 let word = self.vocabulary.find(name);
                 let Some(Meaning::ByVc { sum, .. }) = word.map(|word| word.meaning) else {
-                    unreachable!("a checked sum is of a name by VC")
+                    unreachable!("a checked formula sums only values by VC")
                 };
                 sum
             }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_that_make_a_condition_false_are_named_with_their_values() {
+    fn the_explanation_of_a_false_condition_names_its_false_parts_with_their_values() {
         let empty = [0.0; 3];
         for (text, expected) in [
             ("X < 0.8 * K and Y * N < 1.2 * X", &["Y * N < 1.2 * X is 0 < 0, a tie"][..]),

@@ -48,7 +48,7 @@ impl Fault {
 pub struct SettingFault {
     /// The setting's key inside its own table, for example `threshold` or `thresholds.tcp1`.
     pub key: String,
-    /// Its value, as written in a scenario; empty if the fault does not concern a single value.
+    /// Value of the key, as written in a scenario; empty if the fault does not concern a single value.
     pub value: String,
     /// The problem and the remedy: a clause that follows the value, for example `is above the buffer of 1000 cells`.
     pub problem: String,
@@ -97,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn carets_point_at_the_column_of_the_fault_in_its_line() {
+    fn the_caret_in_a_message_points_at_the_column_of_the_fault_in_the_formula() {
         let text = "X <= R or\n  Q <= 3";
         let shown = Fault::new(12..13, "does not know \"Q\"").shown(text);
         assert_eq!(shown, "does not know \"Q\"\n      Q <= 3\n      ^");
     }
 
     #[test]
-    fn a_long_line_is_shortened_to_the_text_around_the_fault() {
+    fn a_long_formula_line_in_a_message_is_shortened_to_the_text_around_the_fault() {
         let text = format!("{}Q{}", "X + ".repeat(100), " + X".repeat(100));
         let shown = Fault::new(400..401, "x").shown(&text);
         let lines: Vec<&str> = shown.lines().collect();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_gets_the_suggestion_of_the_nearest_name() {
+    fn a_misspelt_name_in_a_formula_gets_the_nearest_known_name_as_suggestion() {
         assert_eq!(nearest("tresh", ["thresh", "K"]), Some("thresh"));
         assert_eq!(nearest("k", ["X", "K"]), Some("K"));
         assert_eq!(nearest("Q", ["X", "K"]), None);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_of_operators_is_parsed_and_a_text_beyond_the_limits_is_refused() {
+    fn an_expression_with_many_operators_is_parsed_and_one_beyond_the_limits_is_refused() {
         assert_eq!(parse_measure(&format!("a{}", " + a".repeat(2499))).map(|steps| steps.len()), Ok(4999));
         let nested = |depth: usize| parse_measure(&format!("{}a{}", "( ".repeat(depth), " )".repeat(depth)));
         assert_eq!(nested(100).map(|steps| steps.len()), Ok(1));

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_of_names_is_a_stem_and_two_numbers() {
+    fn a_range_of_names_such_as_tcp1_to_tcp5_is_a_stem_and_two_numbers() {
         assert_eq!(range("tcp2-4"), Some(("tcp", 2..=4)));
         assert_eq!(range("2-4294967295"), Some(("", 2..=u32::MAX)));
         for name in
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_number_of_a_name_decides_if_the_name_is_in_a_range() {
+    fn only_the_number_of_a_name_decides_whether_the_name_is_in_a_range() {
         assert_eq!(number_in_range("tcp2-4", "tcp3"), Some(3));
         // Regression: the sign was read as part of the number.
         for name in ["tcp1", "tcp5", "tcp+3", "tcp", "tcp3x", "3", "tcp4294967298"] {

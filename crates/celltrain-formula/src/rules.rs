@@ -58,7 +58,7 @@ pub struct Name {
     pub name: &'static str,
     /// Kind of the name's value, with its unit.
     pub kind: Kind,
-    /// Its meaning, for the page.
+    /// The name's meaning, for the page.
     pub about: &'static str,
 }
 

@@ -56,7 +56,7 @@ fn fault(text: &str) -> String {
 }
 
 #[test]
-fn operators_have_arithmetic_precedence_and_are_evaluated_from_left_to_right() {
+fn operators_in_formulas_have_arithmetic_precedence_and_are_evaluated_from_left_to_right() {
     assert_eq!(value("1 + 2 * 3 - 4 / 8"), 6.5);
     assert_eq!(value("10 - 3 - 2"), 5.0);
     assert_eq!(value("100 / 10 / 5"), 2.0);
@@ -77,7 +77,7 @@ fn names_in_a_formula_have_the_values_of_their_quantities() {
 }
 
 #[test]
-fn every_comparison_is_correct_below_at_and_above_the_limit() {
+fn every_comparison_operator_is_correct_below_at_and_above_the_limit() {
     for (sign, expected) in
         [("<", [1, 0, 0]), ("<=", [1, 1, 0]), (">", [0, 0, 1]), (">=", [0, 1, 1]), ("==", [0, 1, 0]), ("!=", [1, 0, 1])]
     {
@@ -89,7 +89,7 @@ fn every_comparison_is_correct_below_at_and_above_the_limit() {
 }
 
 #[test]
-fn the_evaluation_of_a_condition_stops_once_its_result_is_known() {
+fn the_evaluation_of_a_formula_condition_stops_once_its_result_is_known() {
     assert_eq!(run("X > R or random() < 0.5").unwrap(), (1.0, 0, 0));
     assert_eq!(run("X < R and random() < 0.5").unwrap(), (0.0, 0, 0));
     assert_eq!(run("if tagged then 1 else random()").unwrap(), (1.0, 0, 0));
@@ -98,7 +98,7 @@ fn the_evaluation_of_a_condition_stops_once_its_result_is_known() {
 }
 
 #[test]
-fn a_let_binding_is_visible_only_in_its_body() {
+fn a_let_binding_in_a_formula_is_visible_only_in_its_body() {
     assert_eq!(value("let a = 2; let b = a * 3; a + b"), 8.0);
     assert_eq!(value("(let a = X; a - R) / (let a = K; a - R)"), 0.5);
     assert_eq!(value("if tagged then (let a = 1; a) else (let b = 2; b)"), 1.0);
@@ -108,7 +108,7 @@ fn a_let_binding_is_visible_only_in_its_body() {
 }
 
 #[test]
-fn functions_return_the_documented_values() {
+fn functions_in_formulas_return_the_documented_values() {
     assert_eq!(value("min(3, 1, 2) + max(3, 1, 2)"), 4.0);
     assert_eq!(value("max(X, K, R) - min(X, K, R)"), 100.0);
     assert_eq!(value("abs(R - X)"), 50.0);
@@ -118,7 +118,7 @@ fn functions_return_the_documented_values() {
 }
 
 #[test]
-fn a_result_that_is_not_a_number_is_replaced_and_counted() {
+fn a_formula_result_that_is_not_a_number_is_replaced_and_counted() {
     assert_eq!(run("X / (X - X) > 1e300").unwrap(), (1.0, 1, 0));
     assert_eq!(run("(X - X) / (X - X)").unwrap(), (0.0, 1, 0));
     assert_eq!(run("sqrt((0 - X) * X)").unwrap(), (0.0, 1, 0));
@@ -127,7 +127,7 @@ fn a_result_that_is_not_a_number_is_replaced_and_counted() {
 }
 
 #[test]
-fn a_fault_in_a_formula_names_its_place_and_a_correction() {
+fn a_fault_in_a_formula_is_reported_with_its_place_and_a_correction() {
     let faults = [
         ("X <= Q", "does not know Q; choose from X, K, N, tagged, now, R, W, Y\n    X <= Q\n         ^"),
         ("X <= k", "does not know k; did you mean K?\n    X <= k\n         ^"),
@@ -183,7 +183,7 @@ fn a_fault_in_a_formula_names_its_place_and_a_correction() {
 }
 
 #[test]
-fn formulas_beyond_the_limits_are_refused() {
+fn formulas_longer_or_deeper_than_the_limits_are_refused() {
     let sum = vec!["X"; 200].join(" + ");
     // The message suggests parentheses for a long chain, but not for an expression that already has too many.
     let chain = fault(&format!("{sum} < K"));
@@ -209,7 +209,7 @@ fn formulas_beyond_the_limits_are_refused() {
 }
 
 #[test]
-fn a_product_of_too_many_units_is_refused() {
+fn a_formula_that_multiplies_too_many_units_is_refused() {
     let power = vec!["X"; 20].join(" * ");
     assert!(fault(&power).contains("a unit of too high a power"));
 }

@@ -45,7 +45,7 @@ mod tests {
     const CLOCK: Clock = Clock::exact(97_200_000);
 
     #[test]
-    fn the_time_of_a_stack_is_rounded_down_to_its_unit() {
+    fn the_clock_of_a_protocol_stack_is_rounded_down_to_the_unit_of_the_stack() {
         let clock = StackClock::new(CLOCK, Duration::from_micros(1));
         assert_eq!([0, 97, 98, 194, 195].map(|time| clock.told(Time(time)).as_micros()), [0, 0, 1, 1, 2]);
         let clock = StackClock::new(CLOCK, Duration::from_nanos(1));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_expires_at_the_first_instant_at_which_the_stacks_clock_shows_its_time() {
+    fn a_timeout_expires_at_the_first_instant_at_which_the_clock_of_the_stack_shows_its_time() {
         for unit in [1, 1_000, 250_000] {
             let clock = StackClock::new(CLOCK, Duration::from_nanos(unit));
             for timeout in [0, 1, 999, 1_000, 123_456, 249_999, 250_000, 250_001] {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_beyond_the_longest_time_never_expires() {
+    fn a_timeout_beyond_the_longest_simulated_time_never_expires() {
         let clock = StackClock::new(Clock::exact(1 << 40), Duration::from_nanos(1));
         assert_eq!(clock.first(Duration::MAX, Time(0)), Time::NEVER);
     }

@@ -54,7 +54,7 @@ struct End {
     flow: FlowIndex,
     side: Side,
     host: NodeIndex,
-    /// The VC on which it sends.
+    /// The VC on which this end sends.
     vc: VcIndex,
     stack: Box<dyn Stack>,
     clock: StackClock,
@@ -129,7 +129,7 @@ struct InFlight {
     number: u64,
     sent: Time,
     frame: FrameNumber,
-    /// The end to which it is sent.
+    /// The end to which the packet is sent.
     to: usize,
     bytes: Packet,
 }

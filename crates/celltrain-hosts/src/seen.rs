@@ -14,7 +14,7 @@ use crate::stack::Side;
 pub struct Seen<'a> {
     /// When it was seen. For a lost packet, when its loss became known.
     pub time: Time,
-    /// When it was sent.
+    /// Time at which the packet was sent.
     pub sent: Time,
     /// The flow.
     pub flow: FlowIndex,
@@ -22,7 +22,7 @@ pub struct Seen<'a> {
     pub side: Side,
     /// The event.
     pub step: Step,
-    /// The VC that carries it.
+    /// The VC that carries the packet.
     pub vc: VcIndex,
     /// The number of its frame within its VC.
     pub frame: FrameNumber,
@@ -37,9 +37,9 @@ pub struct Seen<'a> {
 /// An event of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A stack has sent it.
+    /// A stack has sent the packet.
     Sent,
-    /// It has arrived at its stack.
+    /// The packet has arrived at its stack.
     Arrived,
     /// It is lost.
     Lost,

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_begins_with_data_sent_before_is_a_retransmission() {
+    fn a_segment_that_begins_with_data_sent_before_is_counted_as_a_retransmission() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         // The sequence numbers wrap around.
         let first = u32::MAX - 99;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn sequence_numbers_of_events_count_from_the_first_byte_of_data() {
+    fn sequence_numbers_in_events_count_from_the_first_byte_of_data() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         let mut packet = Vec::new();
         let headers = || PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_over_udp_are_counted_but_never_as_retransmissions() {
+    fn packets_over_udp_are_counted_and_none_is_counted_as_a_retransmission() {
         let (mut segments, mut counters) = (Segments::default(), OutsideCounters::default());
         let mut packet = Vec::new();
         let headers = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);

@@ -60,7 +60,7 @@ pub struct Report {
 pub enum Side {
     /// The end that sends data.
     Sender,
-    /// The end that receives it.
+    /// The end that receives the data.
     Receiver,
 }
 

@@ -243,6 +243,7 @@ impl Trial {
                 let unmet = first.unmet_rules(&network);
                 let met = catch_unwind(AssertUnwindSafe(|| require(&first.into())));
                 let Err(panic) = met else {
+                    let unmet: Vec<String> = unmet.iter().map(ToString::to_string).collect();
                     assert!(unmet.is_empty(), "{}", unmet.join("; "));
                     return;
                 };
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_passed_trial_writes_no_capture() {
+    fn a_trial_of_a_stack_that_passes_writes_no_capture() {
         let check = |path: &Path| {
             trial().check(path, flood(1), |result| assert!(result.efficiency > 0.8, "{}", result.efficiency));
         };
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_trial_writes_captures_of_both_ends_with_the_reasons_of_losses() {
+    fn a_trial_of_a_stack_that_fails_writes_captures_of_both_ends_with_the_reasons_of_losses() {
         let check = |path: &Path| {
             trial().check(path, flood(1), |result| assert!(result.cells.discarded == 0, "frames were discarded"));
         };
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_of_long_runs_are_small_and_begin_shortly_before_the_first_loss() {
+    fn captures_of_long_trials_are_small_and_begin_shortly_before_the_first_loss() {
         let long = trial().duration(Duration::from_millis(60)).link_rate(2_488_320_000).lose(1, [700]);
         let long = long.buffer(100_000).policy(tail_drop::Config {});
         let (message, captures) = failure("long", |path| long.check(path, flood(1), |_| panic!("not met")));
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_can_measure_a_part_of_the_run() {
+    fn a_trial_of_a_stack_can_be_limited_to_a_part_of_the_run() {
         let some = trial().capture_around(Duration::from_millis(10), Duration::from_millis(1));
         let (_, captures) = failure("around", |path| some.check(path, flood(1), |_| panic!("not met")));
         let packets = count(&captures.unwrap()[0], &[1; 1480]);
@@ -429,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_loses_the_chosen_packets() {
+    fn a_trial_of_a_stack_loses_exactly_the_packets_chosen_for_loss() {
         let run = |trial: Trial| trial.run(flood(1));
         let (without, with) = (run(trial().buffer(100_000)), run(trial().buffer(100_000).lose(0, [40, 3, 40, 7])));
         assert_eq!(with.losses.iter().map(|link| link.counters.cut_frames).sum::<u64>(), 3);
@@ -437,17 +438,17 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_of_a_packet_that_is_never_sent_fails_the_check() {
+    fn a_trial_fails_if_a_packet_chosen_for_loss_is_never_sent() {
         let one = trial().duration(Duration::from_millis(4));
         let (message, captures) = failure("unmet", |path| one.lose(1, [3, 500]).check(path, flood(1), |_| ()));
         let words =
-            "a loss on source2->switch1 did not happen: packet 500 of flow2 was never sent over it; flow2 sent ";
+            "a loss on source2->switch1 did not happen: packet 500 of flow2 was never sent over this link; flow2 sent ";
         assert!(message.starts_with(words) && message.contains(" packets, numbers 0 to "), "{message}");
         assert_eq!(captures, None);
     }
 
     #[test]
-    fn numbers_that_packets_do_not_show_are_unknown_and_not_zero() {
+    fn a_number_that_packets_do_not_reveal_is_reported_as_unknown_and_not_as_zero() {
         let own = trial().run(flood(1)).flows.raw.remove(0);
         assert!(own.delivered_bytes > 0 && own.unknown_packets > 0);
         let counts = [own.segments_sent, own.retransmitted_segments, own.repeated_segments];
@@ -470,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_panics_in_only_one_of_two_equal_runs_is_not_deterministic() {
+    fn a_stack_that_panics_in_one_of_two_equal_runs_is_reported_as_not_deterministic() {
         for first_panics in [false, true] {
             let runs = AtomicU8::new(0);
             let make = |ends| {
@@ -504,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_runs_the_network_it_describes() {
+    fn a_trial_runs_the_network_that_its_scenario_describes() {
         let network = trial().link_rate(8_000_000).round_trip(Duration::from_millis(30)).buffer(200).network();
         let round_trip: u64 = network.links.iter().take(6).map(|link| link.delay.picoseconds).sum();
         assert_eq!(round_trip, 30_000_000_000);

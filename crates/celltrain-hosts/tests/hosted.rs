@@ -1,6 +1,6 @@
 //! Random hosted networks: both engines agree on every packet, and packets are conserved.
 //!
-//! `make campaign NAME=hosted COUNT=1000` runs more of them.
+//! `make campaign NAME=hosted COUNT=1000` runs more of these tests.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -206,7 +206,7 @@ fn asked(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn both_engines_agree_on_random_networks_with_stacks_and_equal_seeds_give_equal_runs() {
+fn both_engines_agree_on_random_networks_with_protocol_stacks_and_equal_seeds_give_equal_runs() {
     let (mut offered, mut lost) = (0, 0);
     let runs = asked("CELLTRAIN_HOSTED").unwrap_or(20);
     let first = asked("CELLTRAIN_HOSTED_SEED").unwrap_or(0) << 32;

@@ -16,12 +16,13 @@ use crate::cancel::{self, Cancel};
 use crate::scenario::Scenario;
 use crate::{Failure, arrays, engine_named, interpreter};
 
-/// Runs many scenarios on several threads, and delivers each result when its run ends.
+/// Runs many scenarios on several threads, and delivers each result when its run ends. Calls `on_unmet` before that with
+/// the rules of links that never met what they should have lost or delayed, if there are any.
 #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
 #[pyo3(signature = (
     scenarios, runs, threads, on_result, engine="fast", on_error=None, limit_s=None, trace=vec![], step=None, links=None,
-    wanted=None, cancel=None
+    wanted=None, cancel=None, on_unmet=None
 ))]
 pub(crate) fn run_many(
     py: Python<'_>,
@@ -37,6 +38,7 @@ pub(crate) fn run_many(
     links: Option<Vec<String>>,
     wanted: Option<Wanted>,
     cancel: Option<Py<Cancel>>,
+    on_unmet: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let engine = engine_named(engine)?;
     let handles: Vec<&Handle> = scenarios.iter().map(|scenario| &scenario.get().handle).collect();
@@ -66,7 +68,15 @@ pub(crate) fn run_many(
             cancel::check(py, cancel)?;
             match event {
                 Event::Look => Ok(()),
-                Event::Done(index, done) => hand_over(py, index, done, &on_result, on_error.as_ref()),
+                Event::Done(index, done) => {
+                    if let (Some(call), Ok(Finished { unmet, .. })) = (&on_unmet, &done)
+                        && !unmet.is_empty()
+                    {
+                        let rules: Vec<_> = unmet.iter().map(|rule| (rule.number, rule.text.as_str())).collect();
+                        call.call1(py, (index, rules))?;
+                    }
+                    hand_over(py, index, done, &on_result, on_error.as_ref())
+                }
             }
         })
     };

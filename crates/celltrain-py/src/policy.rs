@@ -178,7 +178,7 @@ impl Class {
         *rng = self.view.try_borrow(py)?.stream.clone();
         answer.extract(py).map_err(|_| {
             let kind = answer.bind(py).get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
-            pyo3::exceptions::PyTypeError::new_err(format!("it returned {kind}, but must return True or False"))
+            pyo3::exceptions::PyTypeError::new_err(format!("admit returned {kind}, but must return True or False"))
         })
     }
 }

@@ -147,8 +147,9 @@ impl Scenario {
         if let Some(error) = sinks.into_iter().find_map(Sink::raised) {
             return Err(error);
         }
-        let Finished { answer, series, records, captured, warnings } = finished?;
+        let Finished { answer, series, records, captured, unmet } = finished?;
         if let Some(call) = on_warnings {
+            let warnings: Vec<String> = unmet.into_iter().map(|rule| rule.text).collect();
             call.call1(py, (warnings,))?;
         }
         if let Some(call) = on_captured {

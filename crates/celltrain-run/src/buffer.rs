@@ -88,9 +88,9 @@ pub struct Cells {
     pub frame: Vec<i32>,
     /// Index, from 0, among the cells of its frame that arrived at the port; -1 for an RM cell.
     pub index: Vec<i32>,
-    /// 1 if it is the last cell of its frame.
+    /// 1 if the cell is the last cell of its frame.
     pub last: Vec<i8>,
-    /// Number of steps completed when it starts waiting.
+    /// Number of steps completed when the cell starts to wait.
     pub from: Vec<i32>,
     /// Number of steps completed when it stops waiting; the largest `i32` if it is still waiting at the end.
     pub until: Vec<i32>,
@@ -112,7 +112,7 @@ pub struct Frames {
     pub damaged_at: Vec<i32>,
     /// Outcome at this port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
     pub fate: Vec<&'static str>,
-    /// First byte of the segment it carries; NaN for an ACK.
+    /// First byte of the segment in the frame; NaN for an ACK.
     pub sequence: Vec<f64>,
     /// Bytes of the segment; NaN for an ACK.
     pub length: Vec<f64>,
@@ -125,7 +125,7 @@ pub struct Judgements {
     pub frame: Vec<i32>,
     /// Seconds.
     pub time_s: Vec<f64>,
-    /// 1 if it may enter.
+    /// 1 if the frame may enter.
     pub admitted: Vec<i8>,
     /// Reason for refusing the frame: the policy's rule, or a full buffer; empty if admitted.
     pub reason: Vec<&'static str>,
@@ -177,7 +177,7 @@ struct Waiting {
     is_rm: bool,
     index: Option<u32>,
     last: bool,
-    /// Its row in the history, set once the window has begun.
+    /// The waiting cell's row in the history, set once the window has begun.
     row: usize,
 }
 

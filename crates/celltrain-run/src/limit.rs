@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_memory_does_not_count_and_an_absent_limit_never_expires() {
+    fn waiting_for_memory_does_not_use_up_a_time_limit_and_without_a_limit_a_run_never_expires() {
         let limit = Limit::new(Some(Duration::ZERO));
         limit.put_off(Duration::from_hours(1));
         assert!(!limit.has_passed());

@@ -11,9 +11,9 @@ pub struct Measure<T> {
     pub unit: &'static str,
     /// Meaning, in one line.
     pub meaning: &'static str,
-    /// How it is shown in printed tables.
+    /// How the measure is shown in printed tables.
     pub printed: Printed,
-    /// True if an answer has it only on request.
+    /// True if an answer contains the measure only on request.
     pub on_request: bool,
     /// Accessor that reads the measure's value from a row.
     pub value: Accessor<T>,
@@ -48,7 +48,7 @@ pub enum When {
 pub struct Printed {
     /// Heading of its column, or label of its line.
     pub heading: &'static str,
-    /// Rule for showing it.
+    /// Rule for showing the measure.
     pub when: When,
 }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_measures_is_an_object_in_its_row_or_null_if_empty() {
+    fn a_group_of_measures_is_a_json_object_in_its_row_or_null_if_it_is_empty() {
         let with = Value::Object(object(MEASURES, &row(Some([1.5, 2.0])), |_, _| true));
         assert_eq!(with, json!({"name": "tcp1", "wait": {"mean": 1.5, "most": 2.0}, "bytes": u64::MAX}));
         let without = Value::Object(object(MEASURES, &row(None), |_, _| true));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_that_were_not_selected_are_absent() {
+    fn measures_that_were_not_selected_are_absent_from_the_answer() {
         let kept = object(MEASURES, &row(Some([1.5, 2.0])), |_, name| name == "wait");
         assert_eq!(Value::Object(kept), json!({"wait": {"mean": 1.5, "most": 2.0}}));
     }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_waits_for_memory_in_use_and_one_that_never_fits_is_refused() {
+    fn a_run_waits_until_memory_is_free_and_a_run_that_never_fits_is_refused() {
         let Machine { memory: Some(memory) } = machine() else { return };
         let stopped = AtomicBool::new(false);
         let reserve = |watch: &Watch, bytes| watch.reserve(of(bytes), &stopped);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_over_three_quarters_of_the_free_memory_are_reported() {
+    fn a_run_that_needs_over_three_quarters_of_the_free_memory_gets_a_warning() {
         let machine = Machine { memory: Some(4 << 30) };
         let mut reservations = Reservations { runs: 1, bytes: 0, machine, used: Some(1 << 30), looked: None };
         let run = MemoryEstimate { nodes: 3, vcs: 2, hops: 4, ..MemoryEstimate::default() };

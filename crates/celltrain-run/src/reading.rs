@@ -10,7 +10,7 @@ use crate::memory::{Machine, MemoryEstimate};
 /// The result of reading a scenario whose run must fit into memory.
 #[derive(Clone, Debug)]
 pub struct Estimated {
-    /// The result of reading it.
+    /// The result of reading the scenario.
     pub reading: Reading,
     /// Memory estimate for a run, if the scenario has no other faults.
     pub memory: Option<MemoryEstimate>,
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn more_memory_than_the_machine_has_is_refused() {
+    fn a_memory_limit_above_the_memory_of_the_machine_is_refused() {
         // The first scenario is refused before layout, based on the numbers in its topology. The second is refused once
         // its network has been built.
         for (sources, memory) in [("900000", 1 << 30), ("900", 4 << 20)] {

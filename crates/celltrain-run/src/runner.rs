@@ -10,6 +10,7 @@ use celltrain_core::delay::DelayChoice;
 use celltrain_core::engine::{Engine, ParallelOptions};
 use celltrain_core::events::{self, Observer};
 use celltrain_core::index::LinkIndex;
+use celltrain_core::metrics::UnmetRule;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Probe, Recorder};
 use celltrain_core::units::{self, Time};
@@ -111,8 +112,8 @@ pub struct Finished {
     pub records: Option<Records>,
     /// Number of packets or cells in each capture.
     pub captured: Vec<u64>,
-    /// Reasons to doubt that the run is the one that was meant.
-    pub warnings: Vec<String>,
+    /// Rules of links that never met what they should have lost or delayed.
+    pub unmet: Vec<UnmetRule>,
 }
 
 /// Progress of a run, from 0 to 1. It can be read from other threads. A callback receives it if there are no threads.
@@ -341,7 +342,7 @@ impl Run<'_> {
             }
         }?;
         hosting::name_stacks(scenario, &network, &mut result);
-        let warnings = result.unmet_rules(&network);
+        let unmet = result.unmet_rules(&network);
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
         let run_alone = |network: &Network, recorder: &mut alone::Recorder| {
@@ -367,7 +368,7 @@ impl Run<'_> {
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         // The limit may have been exceeded during the last steps.
         token.check()?;
-        Ok(Finished { answer, series, records, captured, warnings })
+        Ok(Finished { answer, series, records, captured, unmet })
     }
 
     /// Creates the observers that write the events reported by `teller` in a run of this network.

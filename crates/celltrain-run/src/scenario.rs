@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_form_of_a_scenario_has_every_default_and_does_not_change_when_repeated() {
+    fn the_canonical_form_of_a_scenario_has_every_default_and_is_its_own_canonical_form() {
         let text = handle().json();
         assert!(text.contains(r#""link_rate":"155.52Mbps""#), "{text}");
         let again = Handle::of_text(text.clone());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_built_for_a_check_is_used_by_the_first_run_and_equals_a_new_one() {
+    fn the_network_built_for_a_check_is_used_by_the_first_run_and_equals_a_new_network() {
         let checked = checked(&handle());
         assert!(checked.holds_a_network());
         let first = checked.network(3, &CancellationToken::never()).expect("no test cancels a run");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn inspecting_the_network_leaves_it_for_the_run() {
+    fn inspecting_the_network_does_not_prevent_a_run_from_using_it() {
         let checked = checked(&handle());
         checked.forget_network();
         let seen = checked.with_network(&CancellationToken::never(), |network| {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_is_read_once_and_its_refusal_is_remembered() {
+    fn a_scenario_is_read_once_and_a_refusal_is_remembered() {
         let good = Handle::of_text(handle().json());
         assert!(Arc::ptr_eq(&checked(&good), &checked(&good)));
         let bad = Handle::of_text(handle().json().replace(r#""sources":2"#, r#""sources":0"#));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_a_scenario_starts_again_after_a_cancellation() {
+    fn after_a_cancellation_reading_a_scenario_starts_again() {
         let handle = Handle::of_text(handle().json());
         let asked = Cell::new(0);
         let twice = || {

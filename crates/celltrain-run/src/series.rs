@@ -145,10 +145,10 @@ macro_rules! columns {
 pub const SERIES: &[Series] = &[
     Series {
         name: "queue",
-        meaning: "cells waiting at the chosen ports",
+        meaning: "number of cells that wait at each chosen port",
         over: Over::Ports,
         columns: columns! {
-            Counts queue_cells, "cells", "cells waiting, the one in service not counted";
+            Counts queue_cells, "cells", "waiting cells, without the cell in service";
             Counts queue_cells_least, "cells", "fewest cells waiting since the previous sample";
             Counts queue_cells_largest, "cells", "most cells waiting since the previous sample";
         },
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn every_series_records_its_samples_in_columns() {
+    fn every_series_stores_its_samples_in_columns() {
         let network = network(
             "[port.bottleneck.allocator.equal_share]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {}\n\
              allocator.equal_share = {}\n[vc.tcp1.abr]\n[port.\"sw2->destination1\"]\nbuffer = \"shared\"\n\
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn the_series_of_a_memory_has_the_cells_and_the_threshold_of_each_queue() {
+    fn the_series_of_a_shared_memory_has_the_cells_and_the_threshold_of_each_queue() {
         let text = "duration = \"2ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
              [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
              [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 0.5\n";
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_cannot_be_recorded_is_refused_with_a_message() {
+    fn a_series_that_the_network_cannot_record_is_refused_with_a_message() {
         let network = network("");
         let refusal = |series: &[&str], step: &str| match trace(&network, series, step) {
             Err(problem) => problem,

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_item_is_processed_once_and_delivered_on_the_calling_thread() {
+    fn each_work_item_is_processed_once_and_delivered_on_the_calling_thread() {
         let (here, mut done) = (thread::current().id(), Vec::new());
         let on = |event| {
             assert_eq!(thread::current().id(), here);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_processed_concurrently_on_the_requested_number_of_threads() {
+    fn work_items_are_processed_concurrently_on_the_requested_number_of_threads() {
         let all = Barrier::new(3);
         // With fewer threads, the first thread would wait forever.
         let on = |_| Ok::<_, io::Error>(());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_on_the_calling_thread_stops_running_work_and_starts_no_more() {
+    fn an_error_on_the_calling_thread_stops_running_work_items_and_starts_no_more() {
         let begun = AtomicUsize::new(0);
         let work = |index, stop: &AtomicBool| {
             begun.fetch_add(1, Ordering::Relaxed);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calling_thread_polls_before_and_during_the_work() {
+    fn the_calling_thread_polls_for_cancellation_before_and_during_the_work() {
         let mut looks = 0;
         let on = |event| {
             assert_eq!(event, Event::Look);
@@ -269,12 +269,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "piece 1 is bad")]
-    fn a_panic_while_an_item_is_processed_reaches_the_caller() {
+    fn a_panic_while_a_work_item_is_processed_reaches_the_caller() {
         let _ = over((3, 2), |index, _| assert_ne!(index, 1, "piece 1 is bad"), |_| Ok::<_, io::Error>(()));
     }
 
     #[test]
-    fn work_on_the_calling_thread_ends_with_the_first_error_of_a_poll() {
+    fn work_on_the_calling_thread_ends_with_the_first_error_that_polling_returns() {
         let looks = Cell::new(0);
         let check = || {
             looks.set(looks.get() + 1);

@@ -299,7 +299,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
             broken.entry(Check::SameSeed).or_insert_with(|| {
                 let told = |outcome: &Outcome| PortCounters::sum(outcome.counters.iter().copied()).discarded_frames;
                 format!(
-                    "in trial {number} it refuses {} frames the first time and {} the second, or different ones",
+                    "in trial {number} the policy refuses {} frames the first time and {} frames the second time, or different frames",
                     told(&outcome),
                     told(&again)
                 )
@@ -332,8 +332,10 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     let verdict = |check: Check| match broken.get(&check) {
         Some(what) => Verdict { check, holds: false, evidence: what.clone() },
         None if trials == 0 => {
-            let evidence =
-                format!("no trial: it does not work with a buffer of {CAPACITY} cells that {} cross", VCS.join(", "));
+            let evidence = format!(
+                "no trial: the policy does not work with a buffer of {CAPACITY} cells that {} cross",
+                VCS.join(", ")
+            );
             Verdict { check, holds: false, evidence }
         }
         None => Verdict { check, holds: true, evidence: evidence(check) },

@@ -1,5 +1,5 @@
 //! Captures of random networks: a capture is read without a fault by a reader of its own and by the codecs, or it is
-//! refused in words. The networks push out cells, lose cells on links, host real stacks and open requests.
+//! refused with a message. The networks push out cells, lose cells on links, host real stacks and open requests.
 //!
 //! `CELLTRAIN_CAPTURES=200` draws 200 networks, and tshark reads the captures too (`make campaign NAME=captures`).
 //! `CELLTRAIN_CAPTURES_SEED=7` starts with seed 7. Captures are in `target/tmp/captures`.
@@ -275,7 +275,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn captures_of_random_networks_are_readable_or_refused_with_a_message() {
+fn a_capture_of_a_random_network_is_readable_or_refused_with_a_message() {
     let asked = number("CELLTRAIN_CAPTURES");
     let (first, count) = (number("CELLTRAIN_CAPTURES_SEED").unwrap_or(1), asked.unwrap_or(24));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures");
@@ -302,7 +302,7 @@ fn captures_of_random_networks_are_readable_or_refused_with_a_message() {
         }
     }
     println!(
-        "{count} networks: {refused} captures refused in words, {empty} empty, the others with {packets} packets and cells, \
+        "{count} networks: {refused} captures refused with a message, {empty} empty, the others with {packets} packets and cells, \
          {whole} whole packets; tshark finds {} faults",
         problems.len()
     );

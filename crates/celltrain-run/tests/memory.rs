@@ -28,7 +28,7 @@ const NETWORKS: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn the_memory_of_a_run_is_between_the_lower_bound_and_the_likely_amount() {
+fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estimate() {
     // Create the objects that exist only once per process.
     network(NETWORKS[0]);
     for large in NETWORKS {

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_faults_are_merged_and_counted() {
+    fn equal_faults_of_a_scenario_are_merged_and_counted() {
         let mut faults = Faults::default();
         for key in ["a", "b", "a", "a"] {
             faults.push(KeyFault::of_key(key, "is wrong"));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_gets_the_suggestion_of_the_nearest_name() {
+    fn a_misspelt_name_gets_the_nearest_known_name_as_suggestion() {
         assert_eq!(nearest("bufer", ["buffer", "policy"]), Some("buffer"));
         assert_eq!(nearest("selectivedrop", ["epd", "selective_drop"]), Some("selective_drop"));
         assert_eq!(nearest("xyzzy", ["buffer", "policy"]), None);

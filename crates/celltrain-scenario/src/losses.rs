@@ -53,7 +53,7 @@ pub(crate) fn resolve(
             };
             if is_random && losses.iter().any(twice) {
                 let vc = &channels.vcs[vc].name;
-                scope.refuse(format!("gives VC {vc} a second probability for {}; keep one", unit.name()));
+                scope.refuse(format!("gives VC {vc} a second probability for {}; keep only one rule", unit.name()));
             } else {
                 losses.push(rule);
             }
@@ -108,7 +108,7 @@ fn loss(
     let graph = &layout.graph;
     if graph.nodes[graph.links[link].to].kind == NodeKind::EdgeDevice && channels.vcs[vc].path[0] == link {
         let next = channels.vcs[vc].path.get(1).map_or("the next link", |&next| &graph.links[next].name);
-        scope.refuse(format!("is on a link that hands whole packets to an edge device; use {next}"));
+        scope.refuse(format!("is on a link that carries whole packets to an edge device; write the rule for {next}"));
         return None;
     }
     Some(LossRule { vc, unit, pattern })
@@ -206,7 +206,7 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
     if times.is_some() && bytes.is_none() {
         scope
             .at("times")
-            .refuse("counts the transmissions of a packet that bytes names; add bytes, such as \"60000B\"");
+            .refuse("counts transmissions of the packet that the key bytes selects; add bytes, such as \"60000B\"");
         return None;
     }
     match (packets.is_some() || cells.is_some(), every, probability, gilbert_elliott, bytes) {

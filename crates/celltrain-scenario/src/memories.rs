@@ -418,7 +418,7 @@ impl<'a> Resolver<'a> {
             };
             if let Some(reason) = reason {
                 let problem = format!(
-                    "removes waiting cells, or follows a policy that does, but {reason}; choose another policy here or there"
+                    "removes waiting cells, or follows a policy that does, but {reason}; change this policy, or the policy of the port"
                 );
                 let mut of_pools = scope.at("pool");
                 let mut scope = of_pools.at(&pool.name);

@@ -20,14 +20,14 @@ pub struct OwnSwitch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryOptions {
-    /// Cells that fit into it, reserves and headrooms included.
+    /// Cells that fit into the memory, reserves and headrooms included.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub cells: u32,
-    /// The output ports that share it, by name or pattern: those of the switch's links, such as `sw1->*`. All by
-    /// default.
+    /// The output ports that share the memory, by name or pattern: those of the switch's links, such as `sw1->*`. All
+    /// by default.
     #[serde(default = "all_ports")]
     pub ports: Vec<String>,
-    /// Its pools by name, at least one.
+    /// Pools of the memory, by name; at least one.
     pub pool: BTreeMap<String, PoolOptions>,
     /// Queues and priority groups with settings of their own. The first entry that matches one applies to it.
     #[serde(default)]
@@ -47,19 +47,19 @@ pub struct MemoryOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PoolOptions {
-    /// The side on which its cells are counted.
+    /// Side of the switch on which the pool's cells are counted.
     #[serde(default)]
     pub side: Side,
-    /// B: cells of its shared part. When absent, all cells of the memory that are not used by reserves, headrooms and
-    /// other pools of its side.
+    /// B: cells of the pool's shared part. When absent, all cells of the memory that are not used by reserves,
+    /// headrooms and other pools of its side.
     #[serde(default)]
     #[schemars(extend("x-unit" = "cells"))]
     pub cells: Option<u32>,
-    /// Maximum number of cells in the headrooms of all its groups. Each group has its own headroom when absent.
+    /// Maximum number of cells in the headrooms of all groups of the pool. Each group has its own headroom when absent.
     #[serde(default)]
     #[schemars(extend("x-unit" = "cells"))]
     pub headroom: Option<u32>,
-    /// Decides which cells enter its shared part.
+    /// Policy that decides which cells enter the pool's shared part.
     pub policy: MemoryPolicyConfig,
 }
 
@@ -67,12 +67,12 @@ pub struct PoolOptions {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueOptions {
-    /// Their pool; may be absent if the memory has one.
+    /// Pool of the queues; may be absent if the memory has only one pool.
     pub pool: Option<String>,
-    /// Their output ports, or their input ports if the pool is on the ingress side: names or patterns of links. All by
-    /// default.
+    /// Output ports of the queues, or input ports if the pool is on the ingress side: names or patterns of links. All
+    /// by default.
     pub ports: Option<Vec<String>>,
-    /// Their priorities, 0 to 7. All that VCs use by default.
+    /// Priorities of the queues, 0 to 7. By default, all priorities that VCs use.
     pub priorities: Option<Vec<u8>>,
     /// Cells of the memory that only the queue uses.
     #[schemars(extend("x-unit" = "cells"))]
@@ -93,7 +93,7 @@ pub struct QueueOptions {
     /// A pause also ends when the headroom is empty and the group's cells are this far below its threshold.
     #[schemars(extend("x-unit" = "cells"))]
     pub xon_offset: Option<u32>,
-    /// The cell that starts a pause.
+    /// Selects the cell that starts a pause of the link.
     pub pause_at: Option<PauseAt>,
 }
 

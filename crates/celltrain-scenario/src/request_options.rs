@@ -26,7 +26,7 @@ pub struct RequestOptions {
     /// Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All by default.
     #[serde(default = "all_hosts")]
     pub sources: Vec<String>,
-    /// Hosts that receive, in the same form. All by default.
+    /// Hosts that receive, by name, range or pattern. All by default.
     #[serde(default = "all_hosts")]
     pub destinations: Vec<String>,
     /// True if connections open with a handshake; otherwise, the first data leaves at once.

@@ -79,7 +79,7 @@ pub struct Scenario {
     /// Framing.
     #[serde(default)]
     pub aal5: Aal5Options,
-    /// The cells of all links and buffers.
+    /// Size of the cells on all links and in all buffers.
     #[serde(default)]
     pub cell: CellOptions,
     /// Additional measurements.
@@ -96,10 +96,10 @@ pub struct FlowOptions {
     /// Real transport stack of this flow, instead of a TCP; the stack of all flows when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackConfig>,
-    /// Time at which it starts to send; determined by the topology when absent.
+    /// Time at which the flow starts to send; determined by the topology when absent.
     #[schemars(example = "500ms")]
     pub start: Option<Duration>,
-    /// Traffic that it sends; endless data over TCP when absent.
+    /// Traffic that the flow sends; endless data over TCP when absent.
     pub traffic: Option<TrafficConfig>,
 }
 
@@ -156,10 +156,11 @@ pub struct LinkOptions {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Loss")]
 pub struct LossOptions {
-    /// The flow that loses: its data on the links to its destination, its acknowledgements on the links back.
+    /// The flow whose packets are lost: its data on the links to its destination, its acknowledgements on the links
+    /// back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// The VC that loses, if the rule names no flow.
+    /// The VC whose packets are lost, if the rule names no flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vc: Option<String>,
     /// Numbers of the packets that are lost with all their cells. Packets are counted from 0, in the order in which they
@@ -209,7 +210,7 @@ pub struct DelayOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<u64>,
-    /// Time by which the packets arrive later.
+    /// Time by which the selected packets arrive later.
     #[schemars(example = "50ms")]
     pub by: Duration,
 }
@@ -266,7 +267,7 @@ pub struct GilbertElliottOptions {
     #[serde(default = "certain")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
     pub bad: f64,
-    /// Unit of the losses.
+    /// Whether packets or cells are lost.
     #[serde(default)]
     pub unit: LossUnitOption,
 }
@@ -339,7 +340,7 @@ pub struct SwitchOptions {
     pub own: BTreeMap<String, OwnSwitch>,
 }
 
-/// The cells of all links and buffers.
+/// Size of the cells on all links and in all buffers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CellOptions {
@@ -407,7 +408,7 @@ pub struct MeasureOptions {
     /// empty needs time to settle. The start of the run when absent.
     #[schemars(example = "2s")]
     pub from: Option<Duration>,
-    /// End of this period. The end of the run when absent.
+    /// End of the measured period. The end of the run when absent.
     #[schemars(example = "10s")]
     pub to: Option<Duration>,
     /// The largest size of a short request; 100 kB when absent.

@@ -75,7 +75,7 @@ fn messages(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_valid_scenario_is_read_with_its_defaults() {
+fn a_valid_scenario_is_read_and_missing_settings_get_their_defaults() {
     let reading = read(GOOD);
     assert_eq!(reading.faults, []);
     let scenario = reading.scenario.unwrap();
@@ -87,7 +87,7 @@ fn a_valid_scenario_is_read_with_its_defaults() {
 }
 
 #[test]
-fn paths_and_the_bottleneck_of_a_general_network_are_found() {
+fn the_paths_and_the_bottleneck_of_a_general_network_are_found() {
     let scenario = read(GENERAL).scenario.unwrap();
     let network = build::network(&scenario, 1);
     assert_eq!(network.links[network.bottleneck].name, "s->t");
@@ -121,7 +121,7 @@ port.bottleneck = { buffer = 1000, policy.tail_drop = {} }
 }
 
 #[test]
-fn a_missing_policy_is_reported_with_all_policy_names() {
+fn a_scenario_without_a_policy_is_refused_with_a_list_of_all_policies() {
     let policies = PolicyConfig::NAMES.join(", ");
     let misspelt = format!("is unknown; did you mean epd? It must be one of {policies}");
     let found = messages(&GOOD.replace("policy.epd]", "policy.edp]"));
@@ -189,7 +189,7 @@ policy.tail_drop = {}
 "#;
 
 #[test]
-fn hosts_of_a_star_send_to_one_host_to_the_next_host_or_to_all_hosts() {
+fn hosts_of_a_star_send_to_one_host_or_to_the_next_host_or_to_all_hosts() {
     let ends = |pattern: &str| -> Vec<String> {
         let text = STAR.replace("hosts = 4", &format!("hosts = 4\n{pattern}"));
         let network = build::network(&read(&text).scenario.unwrap(), 1);
@@ -202,7 +202,7 @@ fn hosts_of_a_star_send_to_one_host_to_the_next_host_or_to_all_hosts() {
 }
 
 #[test]
-fn sources_and_hosts_can_have_individual_links() {
+fn sources_and_hosts_can_have_individual_access_links() {
     let tables = "access_delays = { source1 = \"1ms\", source2-3 = \"2ms\", default = \"3ms\" }\n\
                   access_rates = { source5 = \"34.368Mbps\" }";
     let text = GOOD.replace("sources = 5", &format!("sources = 5\n{tables}"));
@@ -219,7 +219,7 @@ fn sources_and_hosts_can_have_individual_links() {
 }
 
 #[test]
-fn the_two_directions_of_a_link_may_differ() {
+fn the_two_directions_of_a_link_may_have_different_settings() {
     let text =
         GENERAL.replace("rate = \"34.368Mbps\"", "rate = \"34.368Mbps\", rate_back = \"2Mbps\", delay_back = \"7ms\"");
     let network = build::network(&read(&text).scenario.unwrap(), 1);
@@ -246,7 +246,7 @@ fn near(found: &[f64], expected: &[f64]) -> bool {
 const PAYLOAD: f64 = 512.0 / 636.0;
 
 #[test]
-fn the_shares_of_a_chain_match_the_formula() {
+fn the_fair_shares_of_a_chain_of_switches_match_the_formula() {
     for (long, cross) in [(1u8, 1u8), (1, 4), (2, 3), (3, 0)] {
         let text = CHAIN.replace("long = 2\ncross = 2", &format!("long = {long}\ncross = {cross}"));
         let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
@@ -258,7 +258,7 @@ fn the_shares_of_a_chain_match_the_formula() {
 }
 
 #[test]
-fn max_min_shares_are_assigned_from_the_slowest_lines_upward() {
+fn max_min_shares_are_assigned_from_the_slowest_links_upward() {
     // Calculated by hand: tcp2 gets 10, tcp5 gets 20, and three flows share the remaining 125.52.
     let third = 125.52 / 3.0 * PAYLOAD;
     let text = GOOD.replace(
@@ -279,7 +279,7 @@ fn max_min_shares_are_assigned_from_the_slowest_lines_upward() {
 }
 
 #[test]
-fn fairness_by_max_min_shares_compares_each_goodput_divided_by_its_share() {
+fn fairness_by_max_min_shares_divides_each_goodput_by_its_max_min_share() {
     // Nothing is lost, so all flows send as much as they can.
     let text = GOOD
         .replace("10s", "300ms")
@@ -322,7 +322,7 @@ fn networks_beyond_the_documented_size_are_refused_before_they_are_built() {
 }
 
 #[test]
-fn a_network_with_thousands_of_faults_reports_the_first_of_them() {
+fn a_network_with_thousands_of_faults_reports_only_the_first_of_them() {
     let mut links = String::new();
     for i in 0..5_000 {
         writeln!(links, r#"{{ between = ["x{i}", "y{i}"] }},"#).unwrap();
@@ -337,7 +337,7 @@ fn a_network_with_thousands_of_faults_reports_the_first_of_them() {
 }
 
 #[test]
-fn only_the_first_of_very_many_faults_are_reported() {
+fn a_scenario_with_very_many_faults_reports_only_the_first_of_them() {
     // Finding the line number of each error would take minutes.
     let text = format!("{GOOD}\n{}", "<a>\n".repeat(100_000));
     let faults = messages(&text);
@@ -388,7 +388,7 @@ policy.ppd = {}
 
 /// Checks the reader's messages for the changes in `readings.txt`, whose format is explained there.
 #[test]
-fn reading_the_example_scenarios_gives_the_saved_results() {
+fn reading_the_example_scenarios_gives_the_saved_parse_results() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/readings.txt");
     let written = std::fs::read_to_string(path).unwrap();
     let bases =
@@ -433,7 +433,7 @@ fn changed(base: &str, line: &str) -> String {
 }
 
 #[test]
-fn a_loss_rule_of_a_flow_applies_to_data_forward_and_acknowledgements_back() {
+fn a_loss_rule_of_a_flow_applies_to_its_data_and_to_its_acknowledgements() {
     let text = format!(
         r#"{GOOD}
 [link."sw1->sw2"]
@@ -455,7 +455,7 @@ lose = [{{ flow = "tcp2", every = {{ cells = 100 }} }}, {{ vc = "tcp1-acks", eve
 }
 
 #[test]
-fn a_file_size_in_the_tcp_table_applies_to_all_flows_of_the_network() {
+fn a_file_size_in_the_tcp_table_of_a_scenario_applies_to_all_flows() {
     for (size, bytes) in [("file_size = \"100kB\"", Some(100_000)), ("file_size = \"512B\"", Some(512)), ("", None)] {
         let scenario = read(&format!("{GOOD}\n[measure]\n{size}")).scenario.unwrap();
         assert_eq!(build::network(&scenario, 1).file_size.map(|size| size.bytes), bytes);
@@ -463,7 +463,7 @@ fn a_file_size_in_the_tcp_table_applies_to_all_flows_of_the_network() {
 }
 
 #[test]
-fn the_range_of_every_whole_number_names_both_bounds() {
+fn a_message_about_a_whole_number_out_of_range_names_both_bounds() {
     fn visit(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
         let is_whole = schema["type"] == "integer" || schema["type"] == serde_json::json!(["integer", "null"]);
         // The values of a Python class have no range.
@@ -487,7 +487,7 @@ fn the_range_of_every_whole_number_names_both_bounds() {
 }
 
 #[test]
-fn the_schema_lists_every_policy_and_variant() {
+fn the_scenario_schema_lists_every_policy_and_every_tcp_variant() {
     let schema = crate::scenario::schema();
     let listed = |name: &str| -> Vec<String> {
         let choices = schema["$defs"][name]["oneOf"].as_array().unwrap();
@@ -508,13 +508,13 @@ proptest! {
     })]
 
     #[test]
-    fn no_text_makes_the_reader_panic(text in ".{0,200}") {
+    fn no_text_makes_the_scenario_reader_panic(text in ".{0,200}") {
         read(&text);
         read_json(&text, "x");
     }
 
     #[test]
-    fn no_damage_to_a_valid_scenario_makes_the_reader_panic(
+    fn no_damage_to_a_valid_scenario_makes_the_scenario_reader_panic(
         good in prop_oneof![Just(GENERAL), Just(GOOD), Just(REQUESTS)],
         at in any::<prop::sample::Index>(),
         length in 0usize..12,
@@ -532,7 +532,7 @@ proptest! {
 }
 
 #[test]
-fn a_value_of_a_megabyte_gives_a_short_message() {
+fn a_wrong_value_of_a_megabyte_gives_a_short_message() {
     // Regression: the value of a quantity, a name and an unknown key were quoted in full.
     let long = "9".repeat(1_000_000);
     for (from, to) in [

@@ -25,7 +25,7 @@ fn read(text: &str, token: &CancellationToken<'_>) -> Result<Reading, Interrupte
 }
 
 #[test]
-fn reading_a_scenario_ends_as_soon_as_a_callback_returns_stop() {
+fn reading_a_scenario_ends_as_soon_as_the_cancellation_callback_returns_stop() {
     // Together they contain every topology, policy, scheduler, allocator and kind of traffic.
     let all = crate::scenarios_in("scenarios");
     assert!(all.len() > 20);
@@ -42,7 +42,7 @@ fn reading_a_scenario_ends_as_soon_as_a_callback_returns_stop() {
 }
 
 #[test]
-fn reading_an_invalid_scenario_ends_as_soon_as_a_callback_returns_stop() {
+fn reading_an_invalid_scenario_ends_as_soon_as_the_cancellation_callback_returns_stop() {
     let faulty = r#"
         duration = "1s"
         [topology.network]

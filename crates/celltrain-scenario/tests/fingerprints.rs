@@ -23,7 +23,7 @@ use crate::scenarios_in;
 const DURATION: &str = "1s";
 
 #[test]
-fn the_fingerprint_of_every_shipped_scenario_is_unchanged() {
+fn the_fingerprint_of_every_shipped_scenario_equals_the_recorded_fingerprint() {
     let mut runs = runs();
     runs.retain(|run| run.engine == Engine::Fast && !run.is_watched);
     is_the_same_as_last_time(&runs, &on_threads(2, &runs));

@@ -51,7 +51,7 @@ fn ten_active_abr_vcs_each_get_a_tenth_of_the_link_from_any_initial_rate() {
 }
 
 #[test]
-fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
+fn one_in_nrm_cells_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
     for nrm in [8, 32, 256] {
         let network = network(&format!(
             r#"
@@ -139,7 +139,7 @@ fn stopped_by_marks(out_of_rate: &str) -> Network {
 }
 
 #[test]
-fn a_source_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
+fn an_abr_source_that_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
     let (rates_without, without) = rates(&stopped_by_marks(""));
     let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
     // In the results, each data VC is followed by its acknowledgement VC.
@@ -151,7 +151,7 @@ fn a_source_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
     let [was, is] = [&without, &with].map(|result| &result.abr[2 * stopped]);
     assert_eq!(was.out_of_rate_rm_cells, 0);
     // TCR = 100 cells/s.
-    assert!((2..=100).contains(&is.out_of_rate_rm_cells), "{} RM cells out of rate", is.out_of_rate_rm_cells);
+    assert!((2..=100).contains(&is.out_of_rate_rm_cells), "{} out-of-rate RM cells", is.out_of_rate_rm_cells);
     assert!(is.forward_rm_cells > 2 * was.forward_rm_cells, "{} against {}", is.forward_rm_cells, was.forward_rm_cells);
     assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may go at PCR");
     for (out_of_rate, fast) in [("", without), (r#"out_of_rate = true, tcr = "42.4kbps""#, with)] {
@@ -160,7 +160,7 @@ fn a_source_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells() {
 }
 
 #[test]
-fn out_of_rate_rm_cells_restart_both_directions_after_both_were_stopped() {
+fn out_of_rate_rm_cells_restart_both_directions_of_a_connection_after_both_were_stopped() {
     // ICR is one cell per second in both directions, so an in-rate answer would take a second.
     let network = |out_of_rate: bool| {
         network(&format!(
@@ -182,7 +182,7 @@ fn out_of_rate_rm_cells_restart_both_directions_after_both_were_stopped() {
 }
 
 #[test]
-fn cells_are_conserved_with_marks_and_rates_on_both_engines() {
+fn no_abr_cell_is_lost_or_added_uncounted_on_either_engine_with_marks_or_rates() {
     for allocator in ["efci = { threshold = 250 }", "equal_share = {}", "erica = {}", "erica_plus = {}", "max_min = {}"]
     {
         let network = network(&format!(
@@ -223,7 +223,7 @@ fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
 /// UBR at the link's rate used to leave nothing for ABR during an averaging interval. With MCR = 0, the ABR sources
 /// then stopped for good.
 #[test]
-fn intermittent_ubr_does_not_stop_abr() {
+fn intermittent_ubr_traffic_does_not_stop_abr_traffic() {
     for allocator in ["erica = { delta = 0.0 }", "erica_plus = {}"] {
         let network = beside_bursts(allocator, "ubr", "155Mbps");
         let (rates, fast) = rates(&network);
@@ -289,7 +289,7 @@ fn the_ideal_shares_of_abr_vcs_leave_room_for_rm_cells_and_are_at_most_pcr() {
 /// The max-min reference used to give ABR the whole link despite other classes, and gave no VC the rate that a PCR left
 /// unused.
 #[test]
-fn the_reference_rates_of_abr_consider_pcr_and_other_service_classes() {
+fn the_reference_rates_of_abr_respect_pcr_and_other_service_classes() {
     let vbr = "vc.tcp4.class = \"vbr\"\nflow.tcp4.traffic.on_off = { rate = \"80Mbps\", on = \"5ms\", off = \"5ms\" }";
     let ubr = "flow.tcp3.traffic.constant_rate = { rate = \"15Mbps\" }";
     let third = (155.52 - 40.0) / 3.0;

@@ -257,7 +257,8 @@ fn run(
     let answer: Value = serde_json::from_str(&finished.answer).expect("the answer is valid JSON");
     let series = finished.series.map(|recorded| recorded_json(recorded, columns));
     let requests = finished.records.map(|records| requests_json(records, columns));
-    Ok(json!({"answer": answer, "series": series, "requests": requests}))
+    let unmet = finished.unmet.iter().map(|rule| json!({"rule": rule.number, "text": rule.text}));
+    Ok(json!({"answer": answer, "series": series, "requests": requests, "unmet": unmet.collect::<Vec<_>>()}))
 }
 
 /// Returns the requests of a run as columns: their groups, sizes, completion times and slowdowns.

@@ -145,7 +145,7 @@ buffer = 7
     }
 
     #[test]
-    fn a_table_that_replaces_another_keeps_its_place_and_comment() {
+    fn a_scenario_table_that_replaces_another_keeps_its_place_and_comment() {
         assert_eq!(
             set("port.bottleneck.policy", &json!({"fba": {"threshold": 0.9, "z": 0.8}})),
             TEXT.replace("policy.epd]\nthreshold = 80   # cells\n", "policy.fba]\nthreshold = 0.9\nz = 0.8\n")
@@ -168,7 +168,7 @@ buffer = 7
     }
 
     #[test]
-    fn invalid_toml_and_non_tables_are_refused() {
+    fn invalid_toml_and_values_that_are_not_tables_are_refused_in_an_edit() {
         let path = ["name", "first"].map(str::to_owned);
         assert!(edited(TEXT, &path, Some(&json!(1))).is_err());
         assert!(edited("name = ", &path[..1], Some(&json!(1))).is_err());

@@ -27,7 +27,7 @@ fn ask(request: &Value) -> (Value, Vec<Column>) {
 }
 
 #[test]
-fn a_malformed_request_is_an_error_not_a_panic() {
+fn a_malformed_request_from_the_lab_page_returns_an_error_and_does_not_panic() {
     for request in [&b"{"[..], b"\xff", br#"{"call": "fly"}"#, br#"{"call": "check", "toml": 1}"#] {
         let answered = answer(request, |_| ());
         assert!(answered.text.contains(r#""kind":"broken""#), "{}", answered.text);
@@ -35,7 +35,7 @@ fn a_malformed_request_is_an_error_not_a_panic() {
 }
 
 #[test]
-fn a_run_on_the_page_equals_the_run_of_the_command_line_and_reports_progress() {
+fn a_run_on_the_lab_page_equals_the_run_of_the_command_line_and_reports_progress() {
     static TOLD: AtomicU64 = AtomicU64::new(0);
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": null, "series": null, "limits": limits()});
@@ -50,7 +50,7 @@ fn a_run_on_the_page_equals_the_run_of_the_command_line_and_reports_progress() {
 }
 
 #[test]
-fn the_answer_refers_to_the_columns_of_its_series() {
+fn the_answer_for_the_lab_page_refers_to_the_columns_of_its_series() {
     let series = json!({"names": ["queue", "occupancy"], "ports": "all", "step": "10ms"});
     let request =
         json!({"call": "run", "toml": SCENARIO, "seed": 3, "engine": "fast", "series": series, "limits": limits()});
@@ -68,7 +68,7 @@ fn the_answer_refers_to_the_columns_of_its_series() {
 }
 
 #[test]
-fn a_run_returns_a_row_for_each_request_on_demand() {
+fn a_run_on_the_lab_page_returns_a_row_for_each_request_if_the_page_wants_them() {
     let toml = r#"
         duration = "10ms"
         [topology.leaf_spine]
@@ -109,7 +109,7 @@ fn a_run_returns_a_row_for_each_request_on_demand() {
 }
 
 #[test]
-fn a_run_measures_delays_of_packets_on_demand() {
+fn a_run_on_the_lab_page_measures_the_delays_of_packets_on_demand() {
     let request =
         |delays: bool| json!({"call": "run", "toml": SCENARIO, "seed": 3, "delays": delays, "limits": limits()});
     let [(with, _), (without, _)] = [true, false].map(|delays| ask(&request(delays)));
@@ -121,7 +121,7 @@ fn a_run_measures_delays_of_packets_on_demand() {
 }
 
 #[test]
-fn every_call_with_a_time_limit_reports_its_expiry() {
+fn every_call_from_the_lab_page_with_a_time_limit_reports_when_the_limit_expires() {
     let none = json!({"seconds": 0.0, "memory": 1_u64 << 30});
     let chosen = json!({"kinds": ["cells"], "from": null, "to": null, "ports": null, "flows": null, "most_rows": 10});
     let requests = [
@@ -138,7 +138,7 @@ fn every_call_with_a_time_limit_reports_its_expiry() {
 }
 
 #[test]
-fn a_check_returns_all_parts_of_the_network_for_drawing() {
+fn a_check_returns_all_parts_of_the_network_that_the_lab_page_draws() {
     let (answer, _) = ask(&json!({"call": "check", "toml": SCENARIO, "limits": limits()}));
     let network = &answer["ok"]["network"];
     let bottleneck = &network["links"][usize::try_from(network["bottleneck"].as_u64().unwrap()).unwrap()];

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loss_ratio_counts_lost_and_discarded_cells() {
+    fn the_loss_ratio_counts_cells_lost_at_a_full_buffer_and_cells_discarded_by_a_policy() {
         let counters = PortCounters { offered: 200, lost_overflow: 1, discarded_frame: 99, ..PortCounters::default() };
         assert_eq!(loss_ratio(&counters), Some(0.5));
         assert_eq!(loss_ratio(&PortCounters { lost_overflow: 200, discarded_frame: 0, ..counters }), Some(1.0));

@@ -6,7 +6,7 @@ use celltrain_hosts::{Stack, Trial};
 use own_stack::Windowed;
 
 #[test]
-fn five_senders_share_a_link() {
+fn five_senders_with_the_example_protocol_stack_share_a_link() {
     let window = std::env::var("WINDOW").map_or(16, |window| window.parse().expect("WINDOW is a number of packets"));
     Trial::new(5).round_trip(Duration::from_millis(30)).check(
         "target/five-senders.pcapng",

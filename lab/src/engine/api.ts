@@ -218,6 +218,16 @@ export interface Run {
   series: Series | null;
   /** Every request, if asked for and if the scenario has requests. */
   requests: Requests | null;
+  /** Rules of links that never met what they should have lost or delayed. */
+  unmet: UnmetRule[];
+}
+
+/** A rule of a link that lost or delayed less than it should. */
+export interface UnmetRule {
+  /** Number of the rule in the scenario, the same in all of its runs. */
+  rule: number;
+  /** The warning. */
+  text: string;
 }
 
 export type EventKind = "segments" | "timers" | "frames" | "cells" | "rates";

@@ -184,7 +184,7 @@ function limits({ seconds = STANDARD.seconds, memory = STANDARD.memory }: Limits
   return { seconds: Math.max(0, Math.min(seconds, 1e9)), memory: Math.round(Math.min(memory, MOST_MEMORY)) };
 }
 
-/** Returns the seed if JSON can represent it exactly. */
+/** Returns the seed if JSON can represent the number exactly. */
 function validSeed(seed: number): number {
   if (!Number.isSafeInteger(seed) || seed < 0) {
     throw new EngineError("refused", `${String(seed)} is not a seed: it must be a whole number from 0 to 2^53 - 1`);

@@ -10,6 +10,7 @@ import {
   type Limits,
   type PaperRow,
   type Requests,
+  type UnmetRule,
 } from "../engine/api.ts";
 import { STANDARD } from "../engine/limits.ts";
 import { staysInFrame, type Embed } from "./link/embed.ts";
@@ -55,6 +56,7 @@ export const checkFault = signal<{ readonly toml: string; readonly fault: Engine
 export interface Done {
   readonly seed: number;
   readonly answer: Answer;
+  readonly unmet: readonly UnmetRule[];
   /** Every request, kept for the first seed only. */
   readonly requests?: Requests | null;
 }
@@ -210,7 +212,8 @@ export async function run(goOn = false): Promise<void> {
       },
       onRun: (_, seed, done) => {
         const requests = seed === list[0] ? done.requests : null;
-        const runs = [...ensemble.peek().runs, { seed, answer: done.answer, requests }].sort((a, b) => a.seed - b.seed);
+        const { answer, unmet } = done;
+        const runs = [...ensemble.peek().runs, { seed, answer, unmet, requests }].sort((a, b) => a.seed - b.seed);
         change({ runs });
       },
     });

@@ -23,7 +23,7 @@ function tick(ms: number): Variant {
 
 const NAMES = ["no fast retransmit", "Tahoe", "Reno", "NewReno", "SACK"] as const;
 
-/** Names the fairest variants, as far as the runs can distinguish them. */
+/** Names the fairest variants, as far as the runs can distinguish variants. */
 function top(values: Values): string {
   const found = best(values, 1).map((i) => NAMES[i] ?? "");
   return found.length === 1 ? `is ${listed(found)}` : `are ${listed(found)}, which these runs cannot tell apart`;

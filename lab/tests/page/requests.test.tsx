@@ -15,8 +15,7 @@ const toml = (scenarios["leaf-spine-web-search"] ?? "").replace(/^name = .*$/m, 
 async function runs(text: string, seeds: readonly number[]): Promise<Done[]> {
   const done: Done[] = [];
   for (const seed of seeds) {
-    const { answer, requests } = await engine.run(text, seed, { requests: true });
-    done.push({ seed, answer, requests });
+    done.push({ seed, ...(await engine.run(text, seed, { requests: true })) });
   }
   return done;
 }

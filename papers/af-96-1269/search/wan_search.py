@@ -200,7 +200,7 @@ def main() -> int:
         help="confirm this setting first; A; B for two at once",
     )
     parser.add_argument("--jobs", type=int, help="threads; one for each core when absent")
-    parser.add_argument("--report", action="store_true", help="run nothing, fill the page with the results there are")
+    parser.add_argument("--report", action="store_true", help="run nothing; fill the page with the stored results")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     arguments = parser.parse_args()
     search = Search(arguments.paper, arguments.jobs, fresh=arguments.fresh)

@@ -11,7 +11,7 @@ from celltrain import _core
 from celltrain.cli import shell
 from celltrain.papers.paper import PAPER, Description, describe, load
 
-#: Title, authors and date of the last release, as in CITATION.cff.
+#: Title and authors, as in CITATION.cff, and the date of the last release.
 TITLE = "celltrain: a cell-accurate simulator of TCP over ATM and packet switches"
 AUTHORS = "The celltrain developers"
 RELEASED = "2026-11-23"

@@ -114,7 +114,7 @@ def _blocks(emulated: Emulated) -> Iterator[Block]:
     if not report["real_time"]:
         yield Line(text="Without the right to a fixed priority (CAP_SYS_NICE), packets are later.", is_note=True)
     for flow in report["unused_flows"]:
-        yield Line(text=f"flow {shown(flow)} carried nothing: another flow joins the same hosts", is_note=True)
+        yield Line(text=f"flow {shown(flow)} carried no packets: another flow connects the same hosts", is_note=True)
     if emulated.programs:
         grid = shell.grid("host", "program", "exit code", left=("host", "program", "exit code"))
         for program in emulated.programs:

@@ -143,7 +143,7 @@ def examine() -> Iterator[dict[str, Any]]:
     from celltrain.cli.catalog import CHOICES, entries
 
     build, memory = _core.build(), _core.memory_limit()
-    slow_build = "this build is many times slower than it should be; install with: pip install ."
+    slow_build = "this build is many times slower than a release build; install with: pip install ."
     of_commit = "" if build["commit"] else "built without git, so results name no commit"
     here = checkout()
     if build["commit"] and here and not here.startswith(build["commit"]):

@@ -216,24 +216,24 @@ Settings = Annotated[
     list[str] | None, setting("Use this setting instead of the scenario's own. May be repeated.", "--vary")
 ]
 PlanSettings = Annotated[
-    list[str] | None, setting("Use this setting instead of that of PLAN's scenario. May be repeated.")
+    list[str] | None, setting("Use this setting instead of the one in PLAN's scenario. May be repeated.")
 ]
 Seed = Annotated[
-    int | None, option("N", "Seed instead of the scenario's own.", panel=SCENARIO, parser=whole(0, MOST_SEED))
+    int | None, option("N", "Seed in place of the scenario's own seed.", panel=SCENARIO, parser=whole(0, MOST_SEED))
 ]
 FirstSeed = Annotated[
-    int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0, MOST_SEED))
+    int, option("N", "First seed; the others are the next numbers.", panel=ENSEMBLE, parser=whole(0, MOST_SEED))
 ]
 _NAMES = "Names in the table and the figure, separated by commas; or repeat the option, with one name each."
 Names = Annotated[list[str] | None, option("NAMES", _NAMES, panel=OUTPUT)]
-_MEASURES = "Measures, separated by commas; see: celltrain list measures."
+_MEASURES = "Measures to show, separated by commas; see: celltrain list measures."
 _USUAL: dict[str, Any] = {"default": "efficiency,fairness", "autocompletion": complete_measures}
 Measures = Annotated[list[str] | None, option("NAMES", _MEASURES, panel=ENSEMBLE, **_USUAL)]
 Labels = Annotated[
     list[str] | None,
     option("PATH=TEXT", "Call this measure or axis TEXT in tables and figures. May be repeated.", panel=OUTPUT),
 ]
-_JOBS = "Threads; one for each core by default."
+_JOBS = "Number of threads; by default, one for each core."
 Jobs = Annotated[int | None, option("N", _JOBS, "--jobs", "--threads", panel=ENSEMBLE, parser=whole(1, MOST_JOBS))]
 Style = Annotated[
     str | None,
@@ -243,6 +243,6 @@ _WIDTH = "Width of the figure: page, column for a paper's column, or a length su
 Width = Annotated[str, option("WIDTH", _WIDTH, panel=OUTPUT)]
 FiguresWidth = Annotated[str | None, option("WIDTH", _WIDTH.replace("figure", "figures"), panel=OUTPUT)]
 Json = Annotated[bool, option(None, "Print the answer as JSON.", "--json", panel=OUTPUT)]
-Csv = Annotated[Path | None, option("TABLE", "Write the table there as CSV, or print it if TABLE is -.", panel=OUTPUT)]
+Csv = Annotated[Path | None, option("TABLE", "Write the table to a file as CSV, or print it with -.", panel=OUTPUT)]
 Markdown = Annotated[bool, option(None, "Print tables in Markdown.", "--md", panel=OUTPUT)]
 Latex = Annotated[bool, option(None, "Print tables in LaTeX, for booktabs.", "--tex", panel=OUTPUT)]

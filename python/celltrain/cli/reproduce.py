@@ -80,7 +80,7 @@ def reproduce(
         entries_of("papers", output, "To run one: celltrain reproduce af-96-1269 --table 2")
         return shell.DONE
     if resume and out is None:
-        raise InputError.of_option("--resume", "on", "needs the folder of the finished runs: give it with --out")
+        raise InputError.of_option("--resume", "", "needs the folder of the finished runs; name it with --out")
     if out is not None and not resume and (out / RUNS).exists():
         shell.complain(f"{shown(out)} has finished runs, which this command repeats; --resume keeps them")
     changed = single(settings)
@@ -109,7 +109,7 @@ def _print_toml(paper: Paper, numbers: Sequence[Number]) -> int:
     chosen = list(dict.fromkeys(number.configuration for number in numbers))
     if len(chosen) != 1:
         problem = f"prints one scenario, but {len(chosen)} are selected: select one with --table, --network and --row"
-        raise InputError.of_option("--toml", "on", problem)
+        raise InputError.of_option("--toml", "", problem)
     [number] = [one for one in numbers if one.configuration == chosen[0]][:1]
     row = ", ".join(f"{key} = {value}" for key, value in number.row.items())
     network = "" if number.network is None or "network" in number.row else f", {number.network}"

@@ -207,7 +207,7 @@ def _refuse(given: Mapping[str, object], problem: str) -> None:
     """Raises `InputError` for options that have no effect, or conflict with others."""
     faults = []
     for name, value in given.items():
-        text = "on" if value is True else ",".join(value) if isinstance(value, list) else str(value)
+        text = "" if value is True else ",".join(value) if isinstance(value, list) else str(value)
         faults += [Fault.of_option(name, shown(text), problem)] if value else []
     if faults:
         raise InputError(faults)
@@ -272,7 +272,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     if fairness is not None and max_min is not None and abs(max_min - fairness) > 1e-9:
         yield Line(text=f"fairness    {share(max_min)} of max-min shares")
     if (delay := result.file_delay_ms) is not None:
-        mean = "no file is complete"
+        mean = "no file transfer was completed"
         if delay["mean"] is not None:
             mean = f"{delay['mean']:.4g} ms, mean of {delay['files']:,} files"
         yield Line(text=f"file delay  {mean}")
@@ -295,7 +295,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         grid.add_row(measure.heading, *(_text(measure, port) for port in ports[:MOST_PORTS]))
     yield grid
     if len(ports) > MOST_PORTS:
-        yield Line(text=f"{len(ports) - MOST_PORTS} more ports, which lost less, are in the answer of --json")
+        yield Line(text=f"{len(ports) - MOST_PORTS} more ports with fewer losses are in the output of --json")
     if answer.get("links"):
         yield _rows("link", LINKS, answer["links"], answer["links"])
     for what, measures, vcs in (
@@ -323,7 +323,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     )
     yield Line(text=f"fingerprint: {result.fingerprint}")
     if answer["build"]["profile"] != "release":
-        yield Line(text=f"This is a {answer['build']['profile']} build: many times slower than it should be.")
+        yield Line(text=f"This is a {answer['build']['profile']} build of celltrain, much slower than a release build.")
 
 
 #: Statistics of completion times and slowdowns, with their headings.

@@ -170,7 +170,7 @@ class Output:
         forms = {"--json": as_json, "--md": md, "--tex": tex, "--csv -": prints}
         given = [name for name, wanted in forms.items() if wanted]
         if len(given) > 1:
-            raise InputError.of_option(given[1], "on", f"cannot be combined with {given[0]}: give one of them")
+            raise InputError.of_option(given[1], "", f"cannot be combined with {given[0]}: give one of them")
         if csv is not None and not prints and not csv.suffix and not csv.exists():
             raise InputError.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")
         if csv is not None and not prints:

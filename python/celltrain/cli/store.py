@@ -22,7 +22,7 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from celltrain.ensemble.reports import Report
 
-HELP = "Look at a sweep's store, verify it, export its rows."
+HELP = "Look at the store of a sweep, verify the store, or export its rows."
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The store.")]
 
@@ -167,7 +167,9 @@ def report(
 
     if (folder is None) == (store is None):
         problem = (
-            "names the store of a sweep" if store is None else "names the store, as the argument does: give only one"
+            "names the store of a sweep"
+            if store is None
+            else "names the store, as the argument does: give only one of them"
         )
         raise InputError.of_option("--store", "" if store is None else shown(store), problem)
     store = store or folder

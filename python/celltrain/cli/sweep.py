@@ -52,7 +52,7 @@ def _worker(
     where = {"--jobs": jobs, "--dask": dask, "--scheduler-file": scheduler_file}
     chosen = [option for option, value in where.items() if value is not None]
     if len(chosen) > 1:
-        problem = f"selects where to run, as {chosen[0]} does: give only one"
+        problem = f"selects where to run, as {chosen[0]} does: give only one of these options"
         raise InputError.of_option(chosen[1], where[chosen[1]], problem)
     from celltrain.running import Local
 
@@ -129,7 +129,7 @@ def sweep(
     if store is None and not dry_run:
         raise InputError.of_option("--store", "", "is missing: name a folder for results, or use --dry-run")
     if retry_failed and not resume:
-        raise InputError.of_option("--retry-failed", "given", "needs --resume: a new store has no failed runs")
+        raise InputError.of_option("--retry-failed", "", "needs --resume: a new store has no failed runs")
     _refuse_csv(output, "sweep", dry_run=dry_run)
     what = Plan.load(plan, settings=single(settings))
     latest: list[Progress] = []

@@ -92,11 +92,11 @@ def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -
 
 HELP = "Draw the events of a run (a connection, a buffer, a frame), or a comparison again."
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The events, of celltrain run FILE --events DIR.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by celltrain run FILE --events DIR.")]
 Out = Annotated[
     Path | None, option("FILE", "Picture to draw: .svg, .png or .pdf. By default in DIR.", "--plot", "--out")
 ]
-Window = Annotated[str | None, option("FROM:TO", "Only between these times, such as 1.2s:1.3s. All by default.")]
+Window = Annotated[str | None, option("FROM:TO", "Draw only this period, such as 1.2s:1.3s. All by default.")]
 
 
 @shell.command
@@ -162,7 +162,7 @@ def _draw(kind: str, output: shell.Output, folder: Path, out: Path | None, **opt
     if "flow" in options and options["flow"] is None:
         worst = options["flow"] = diagrams.worst(kind)
         did = "lost" if kind == "ladder" else "retransmitted"
-        texts.append(f"{shown(worst)} {did} most of all; for another, add --flow NAME")
+        texts.append(f"{shown(worst)} {did} the most, so this flow is drawn; to draw another flow, add --flow NAME")
     written = diagrams.write(kind, out or folder / f"{kind}.svg", **options)
     answer = {"written": [shown(written)], "diagram": kind, "notes": diagrams.notes, **options}
     output.tell(answer, *texts, *diagrams.notes, f"wrote {shown(written)}")
@@ -171,7 +171,7 @@ def _draw(kind: str, output: shell.Output, folder: Path, out: Path | None, **opt
 @shell.command
 def compare(
     output: shell.Answer,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The comparison, of celltrain compare ... --out DIR.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by celltrain compare ... --out DIR.")],
     measures: Annotated[
         list[str] | None, option("NAMES", "Measures to draw, separated by commas. All by default.")
     ] = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.drawing.figure import LONGEST_TITLE, brief, new_axes
+from celltrain.drawing.figure import LONGEST_TITLE, brief, by_rows, new_axes
 from celltrain.errors import InputError, NotTracedError
 from celltrain.model.paths import seconds
 from celltrain.text import nearest, shortened
@@ -179,7 +179,7 @@ def finish(ax: Axes, columns: int = 2, below: float = 0.19) -> Axes:
         entries.setdefault(label, handle)
     layout: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.45, -below), "ncols": columns}
     style: dict[str, Any] = {"fontsize": "small", "frameon": False, "handlelength": 1.4, "columnspacing": 1.2}
-    legend = ax.legend(entries.values(), entries, **layout, **style)
+    legend = ax.legend(by_rows(list(entries.values()), columns), by_rows(list(entries), columns), **layout, **style)
     for text in legend.get_texts():
         # A dollar sign in a name does not start a formula.
         text.set_parse_math(False)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#003FB6", "#922244")
 INK = "#222222"
 MARKERS = "osD^vPX"
+#: Line styles by index, so that lines differ without colours, too. Dots come last: they also mark levels.
+DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (4, 1, 1, 1)), (0, (9, 2)), (0, (1, 1)))
 GREY = "#8A929B"
 PALE = "#B8BEC6"
 #: Colour of subtitles.
@@ -217,7 +219,7 @@ class FigureStyle:
 
     @property
     def layout(self) -> str:
-        """The one of `WIDTHS` whose layout it has."""
+        """The element of `WIDTHS` whose layout the figure has."""
         return "column" if self.narrow else "page"
 
     def shape(self, count: int, most: int) -> tuple[int, int]:
@@ -430,12 +432,20 @@ def label_outer(grid: Sequence[Axes], columns: int, x: str, y: str) -> None:
             axes.set_xlabel(x)
 
 
+def by_rows(entries: Sequence[Any], columns: int) -> list[Any]:
+    """Returns the entries of a legend in the order in which matplotlib, which fills columns, shows them row by row.
+
+    >>> by_rows(["a", "b", "c", "d", "e"], 2)
+    ['a', 'c', 'e', 'b', 'd']
+    """
+    return [entry for column in range(columns) for entry in entries[column::columns]]
+
+
 def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title: str = "") -> None:
     """Adds one legend for all panels below them, read row by row. It has a title only if it has several entries."""
     handles = {text: handle for axes in grid for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
     columns = look.columns(list(handles))
-    # Matplotlib fills a legend column by column.
-    texts = [text for column in range(columns) for text in list(handles)[column::columns]]
+    texts = by_rows(list(handles), columns)
     figure.legend(
         [handles[text] for text in texts],
         texts,

@@ -72,7 +72,7 @@ class Scale:
     places: NDArray[np.float64]
     """Positions: numbers in the unit of the label, or 0, 1, ... for words."""
     words: Sequence[str] = ()
-    """The values if they are words."""
+    """The axis values if they are words."""
     logarithmic: bool = False
     sampled: bool = False
     """True if the values were drawn at random, so that they need no ticks of their own."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing import figure as canvas
 from celltrain.drawing import memory
-from celltrain.drawing.figure import COLOURS, INK, brief, colour_of_flow, legible, new_axes
+from celltrain.drawing.figure import INK, brief, colour_of_flow, legible, new_axes
 from celltrain.drawing.words import valued
 from celltrain.errors import InputError
 from celltrain.model.arguments import checked
@@ -28,8 +28,6 @@ RATIO, LEAST_HEIGHT = 9 / 16, 2.8
 MOST_DOUBLINGS = 24
 #: Distance of a legend below its axes in inches: the ticks and the label of the x axis.
 BELOW = 0.42
-#: Line styles of flows. Each time the colours repeat, the next style is used.
-_DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
 
 class Plot:
@@ -234,7 +232,8 @@ class Plot:
         flows = self._series.flows(series) or labels
         for place, (flow, label, column) in enumerate(zip(flows, labels, values.T, strict=True)):
             index = places.get(flow, place)
-            dashes = _DASHES[index // len(COLOURS) % len(_DASHES)]
+            # Colours and line styles repeat after different numbers, so that neither is needed to tell lines apart.
+            dashes = canvas.DASHES[index % len(canvas.DASHES)]
             line: dict[str, Any] = {"color": colour_of_flow(index), "linestyle": dashes, "linewidth": 1}
             ax.plot(times, column, label=legible(label), drawstyle="steps-post", **line)
         ax.set(xlabel="time (s)", ylabel=ylabel)
@@ -257,7 +256,7 @@ def _finished(ax: Axes, labels: Sequence[str]) -> Axes:
 
 
 def _below(ax: Axes, look: canvas.FigureStyle) -> None:
-    """Moves the legend of a narrow plot below it."""
+    """Moves the legend of a narrow plot below the plot."""
     from matplotlib.transforms import ScaledTranslation
 
     if (legend := ax.get_legend()) is None:
@@ -266,7 +265,9 @@ def _below(ax: Axes, look: canvas.FigureStyle) -> None:
     legend.remove()
     under = ax.transAxes + ScaledTranslation(0, -BELOW, ax.figure.dpi_scale_trans)
     place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": under}
-    moved = ax.legend(handles, labels, ncols=look.columns(labels), fontsize="x-small", columnspacing=1.2, **place)
+    columns = look.columns(labels)
+    handles, labels = (canvas.by_rows(entries, columns) for entries in (handles, labels))
+    moved = ax.legend(handles, labels, ncols=columns, fontsize="x-small", columnspacing=1.2, **place)
     for text in moved.get_texts():
         text.set_parse_math(False)
 

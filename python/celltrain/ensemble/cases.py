@@ -305,9 +305,9 @@ def store_columns(axes: Sequence[Axis]) -> list[Column]:
 #: Columns of means, by attribute of `Means`.
 SUMMARY = {
     "n": Column("n", "int64", "1", "values"),
-    "mean": Column("mean", "float64", "", "their mean, in the unit of the measure"),
-    "sd": Column("sd", "float64", "", "their standard deviation; null below two"),
-    "low": Column("low", "float64", "", "lower end of the mean's 95 % interval (Student's t); null below two"),
+    "mean": Column("mean", "float64", "", "mean of the values, in the unit of the measure"),
+    "sd": Column("sd", "float64", "", "standard deviation of the values; null for one value"),
+    "low": Column("low", "float64", "", "lower end of the mean's 95 % interval (Student's t); null for one value"),
     "high": Column("high", "float64", "", "its upper end"),
 }
 
@@ -368,7 +368,8 @@ class RunTable:
         fingerprint: Fingerprint of each run as a number.
         printed: True for runs with a fingerprint.
         errors: Errors of failed runs, by index.
-        gaps: Reasons why a measure has no value, by the indices of run and measure.
+        gaps: Reasons why a measure has no value, by the indices of run and measure. At -1 - N, the warning that rule N of
+            the links never met what it should have lost or delayed.
     """
 
     measures: tuple[Measured, ...]
@@ -397,7 +398,10 @@ class RunTable:
             gaps={
                 (place, measure): problem
                 for place, record in enumerate(ordered)
-                for measure, problem in enumerate(record.problems or ())
+                for measure, problem in (
+                    *enumerate(record.problems or ()),
+                    *((-1 - n, text) for n, text in record.unmet),
+                )
                 if problem is not None
             },
         )

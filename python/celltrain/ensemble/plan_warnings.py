@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -190,7 +191,8 @@ def of_store(store: Store) -> list[str]:
     some, none = (np.bincount(runs.case, one, count) > 0 for one in (carried > 0, carried == 0))
     dead = none & ~some
     undefined = without_values(store.manifest["measures"], runs)
-    checks: list[Iterable[str]] = [_dead(runs, plan, dead), _little(runs, plan), undefined, warnings]
+    unmet = unmet_rules(runs, lambda case: _point(plan, int(runs.points[case])))
+    checks: list[Iterable[str]] = [_dead(runs, plan, dead), _little(runs, plan), undefined, unmet, warnings]
     checks += [_without_effect(runs, plan, dead), _indistinct(runs, plan, dead), _lock_step(store, plan)]
     return [one for check in checks for one in check]
 
@@ -258,6 +260,32 @@ def without_values(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
             yield text + _partial(np.bincount(runs.case[of_measure], minlength=len(total)), total)
 
 
+def unmet_rules(
+    runs: RunTable, place: Callable[[int], str], scenario: Callable[[int], str] = lambda _: ""
+) -> Iterator[str]:
+    """Yields a warning for each rule of a link that never met what it should have lost or delayed, once per scenario.
+
+    Args:
+        runs: The runs.
+        place: Describes the settings of a case; empty if there are none.
+        scenario: Returns the name of a case's scenario; empty if there is only one.
+    """
+    found: dict[tuple[str, int], list[int]] = {}
+    for run, gap in runs.gaps:
+        if gap < 0:
+            found.setdefault((scenario(int(runs.case[run])), gap), []).append(run)
+    total = Counter(map(scenario, runs.case.tolist())) if found else {}
+    ordered = sorted(found.items(), key=lambda one: (min(one[1]), -one[0][1]))
+    for (name, gap), own in ordered[:MOST_REPORTED]:
+        first = min(own)
+        text = f"{shown(name)}: {runs.gaps[first, gap]}" if name else runs.gaps[first, gap]
+        of = ", ".join(filter(None, (place(int(runs.case[first])), f"seed {runs.seed[first]}")))
+        share = f" (in {len(own):,} of {total[name]:,} runs; the numbers are those of {of})"
+        yield text + (share if total[name] > 1 else "")
+    if (more := len(ordered) - MOST_REPORTED) > 0:
+        yield f"{counted(more, 'more rule')} of links never met what they should have lost or delayed"
+
+
 def _partial(without: NDArray[np.int64], total: NDArray[np.int64]) -> str:
     """Returns the end of a warning if means are of some runs of a case only: the number of such cases."""
     partial = (without > 0) & (without < total)
@@ -278,7 +306,7 @@ def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str
     text = f"{count} of {int((~np.isnan(carried)).sum()):,} carried nothing, and fairness is undefined there"
     if points := runs.points[dead].tolist():
         first = _point(plan, points[0])
-        carry = "point carries nothing with any seed" if len(points) == 1 else "points carry nothing with any seed"
+        carry = "point delivers no data with any seed" if len(points) == 1 else "points deliver no data with any seed"
         text += f"; {len(points):,} {carry}{f', the first {first}' if first else ''}: ignore their other measures"
     yield text
 
@@ -426,12 +454,11 @@ def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Ite
 
     `tcp` contains the summaries of their TCPs, which begin with the variant or the stack. Stacks have no ticks.
     """
-    variants = {one.partition(" ")[0] for one in tcp} & RECOVERY.keys()
-    variant = variants.pop() if len(variants) == 1 else "NAME" if variants else ""
-    phase = f" --set tcp.{variant}.tick_phase=random" if variant else ""
+    variants = dict.fromkeys(name for one in tcp if (name := one.partition(" ")[0]) in RECOVERY)
+    phase = "".join(f" --set tcp.{variant}.tick_phase=random" for variant in variants)
     cases = f"{count:,} of {total:,} {what}, such as {first}" if total > 1 else first or "this scenario"
     return (
-        f"{seeds} seeds hardly change {cases}: the interval says nothing about other starts or delays. "
+        f"{seeds} seeds hardly change {cases}: the interval does not cover other start times or delays. "
         f"Add --set host.start_spread=100ms{phase}, or vary delays too"
     )
 

@@ -96,7 +96,7 @@ def sweep(
     document = {"axes": over, "paired": paired or None, "sample": sample, "seeds": seeds, "measures": measures}
     plan = base if isinstance(base, Plan) else Plan.of(base, {**document, "series": series, "limits": limits})
     if resume and store is None:
-        raise PlanError.of_option("resume", True, "needs the store to continue")
+        raise PlanError.of_option("resume", True, "needs the store that is to be continued")
     if retry_failed and not resume:
         raise PlanError.of_option("retry_failed", True, "needs resume=True and the store to continue")
     where = worker_of(jobs, client, worker)

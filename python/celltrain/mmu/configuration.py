@@ -209,7 +209,7 @@ def _of_pools(switch: Switch, source: Source) -> Iterator[Fault]:
             problem = "cannot be combined with dynamic_th; give one of them"
             yield source.fault(f"{path}.static_th", problem, profile.static_th)
         if profile.xon and not profile.xoff:
-            problem = "is the end of a pause, but the profile has no headroom; add xoff, or remove xon"
+            problem = "ends a pause, but the profile has no headroom; add xoff, or remove xon"
             yield source.fault(f"{path}.xon", problem, profile.xon)
 
 
@@ -218,7 +218,9 @@ def _of_ports(switch: Switch, source: Source) -> Iterator[Fault]:
     for index, ports in enumerate(switch.port):
         for name in names_of(ports):
             if name in seen:
-                yield source.fault(f"port.{index}.names", "is in two places; a port has one set of profiles", name)
+                yield source.fault(
+                    f"port.{index}.names", "appears in two places; a port has only one set of profiles", name
+                )
             seen.add(name)
             if len(seen) > MOST_PORTS:
                 yield source.fault(f"port.{index}.names", f"are more than {MOST_PORTS} ports, which no switch has")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
@@ -16,7 +18,7 @@ from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
 from celltrain.model import grammar
 from celltrain.model.grids import Card, Carded, Grid
-from celltrain.text import described
+from celltrain.text import described, key_path
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, ValidationInfo
@@ -185,7 +187,7 @@ class Keyed:
         def of_text(value: object, info: ValidationInfo) -> object:
             """Reads a text such as `epd:threshold=80%`. Refuses a class in place of an object."""
             if isinstance(value, type) and (value in keys or hasattr(value, "_as_model")):
-                problem = f"is a class: create an object of it, {value.__name__}()"
+                problem = f"is a class: pass an object of the class, {value.__name__}()"
                 raise PydanticCustomError("text", "{problem}", {"problem": problem})
             if not isinstance(value, str):
                 return value
@@ -213,6 +215,11 @@ Threshold: TypeAlias = Annotated[float | int | str, BeforeValidator(_is_threshol
 """A threshold of a buffer: a share (`0.8`, `"80%"`), cells (`800`, `"800 cells"`) or `"buffer - 200 cells"`."""
 
 
+#: Names that pydantic gives to members of unions, which are not keys. A type is the last part of a place.
+_TYPES = ("bool", "float", "int", "str")
+_MEMBER = re.compile(r"constrained-[a-z]+|(dict|function-[a-z]+|list|literal|nullable|tuple)\[.*\]")
+
+
 @contextmanager
 def _refusing(model: type[Model]) -> Iterator[None]:
     """Turns pydantic's errors into a `ScenarioError`."""
@@ -227,12 +234,13 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
     names = {str(field.validation_alias): name for name, field in model.model_fields.items()}
     faults: dict[str, Fault] = {}
     for part in error.errors(include_url=False):
-        # pydantic also lists its own names for members of unions, such as "constrained-int"; these are not keys.
-        first, *inner = [str(place) for place in part["loc"] if "-" not in str(place) and "[" not in str(place)] or [""]
+        first, *inner = [place for place in part["loc"] if not _MEMBER.fullmatch(str(place))] or [""]
         # Another member of the union has already reported this value.
         if part["type"] == "string_type" and inner and inner[-1] == "str":
             continue
-        key = ".".join([names.get(first, first), *inner])
+        while inner and inner[-1] in _TYPES and part["type"] not in ("missing", "extra_forbidden"):
+            inner.pop()
+        key = reduce(key_path, [names.get(str(first), first), *inner], "") if first else ""
         message = part["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
         value, problem = described(part["input"]), f"is refused: {message[:1].lower()}{message[1:]}"
         if part["type"] == "missing":

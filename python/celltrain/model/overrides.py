@@ -220,7 +220,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, policy_files.Table):
         return value
     if isinstance(value, type):
-        raise InputError.of_option("value", value.__name__, f"is a class: create an object of it, {value.__name__}()")
+        raise InputError.of_option(
+            "value", value.__name__, f"is a class: pass an object of the class, {value.__name__}()"
+        )
     if not isinstance(value, str | int | float | Mapping):
         from celltrain.model.base import as_model
 

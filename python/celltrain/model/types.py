@@ -201,7 +201,7 @@ class Aal5Options(Model):
 
 
 class CellOptions(Model):
-    """The cells of all links and buffers."""
+    """Size of the cells on all links and in all buffers."""
 
     payload: str | None = Field(
         default=None,
@@ -318,8 +318,12 @@ class Edge(Model):
             "infinite."
         ),
     )
-    discard: EdgeDiscard = Field(default_factory=EdgeTailDrop, description="Which packets are dropped.")
-    memory: EdgeMemory = Field(default="per_vc", description="Buffer of each VC, or one for all.")
+    discard: EdgeDiscard = Field(
+        default_factory=EdgeTailDrop, description="Algorithm that selects the packets to drop."
+    )
+    memory: EdgeMemory = Field(
+        default="per_vc", description="Whether each VC has a buffer of its own, or all share one buffer."
+    )
 
 
 SmoltcpCongestion: TypeAlias = Literal["none", "reno", "cubic"]
@@ -402,7 +406,10 @@ PythonSetting: TypeAlias = bool | int | float | str
 
 
 class PythonStack(Model):
-    """A transport stack of your own as a Python class. Its module is imported in the process that executes the run."""
+    """A transport stack of your own as a Python class. Its module is imported in the process that executes the run.
+    A run does not show whether it would repeat: `celltrain check` runs the first 100 ms twice and compares the
+    results.
+    """
 
     class_: str = Field(
         validation_alias="class",
@@ -424,7 +431,7 @@ AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
 """Effect on cwnd of a pause in which nothing is outstanding (A-48). Only `bursts` traffic pauses."""
 
 Backoff: TypeAlias = Literal["double", "none"]
-"""Backoff of the timeout."""
+"""Growth of the retransmission timeout after repeated timeouts."""
 
 Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "formula"]
 """Growth of cwnd in congestion avoidance, and its reduction after congestion."""
@@ -566,7 +573,9 @@ class TcpOptions(Model):
         default=None,
         description="Effect on cwnd of a pause in which nothing is outstanding (A-48). By `rules` if absent.",
     )
-    backoff: Backoff = Field(default="double", description="Backoff of the timeout.")
+    backoff: Backoff = Field(
+        default="double", description="Growth of the retransmission timeout after repeated timeouts."
+    )
     congestion: Congestion = Field(
         default="jacobson", description="Growth of cwnd in congestion avoidance, and its reduction after congestion."
     )
@@ -659,7 +668,7 @@ class TcpOptions(Model):
         default=None,
         description=(
             "Paces the sender: segments leave no closer together than one segment takes at this rate on the line,"
-            " cell headers included. When absent, they leave as the windows allow."
+            " cell headers included. When absent, segments leave as the windows allow."
         ),
         examples=["155.52Mbps"],
     )
@@ -848,7 +857,7 @@ class OnOff(Model):
         description="Rate of the packets' cells on the line during a burst, cell headers included.",
         examples=["155.52Mbps"],
     )
-    times: Times = Field(default="fixed", description="Distribution of these times: constant or random.")
+    times: Times = Field(default="fixed", description="Distribution of burst and pause durations: constant or random.")
 
 
 Traffic: TypeAlias = Annotated[
@@ -867,12 +876,12 @@ class FlowOptions(Model):
     )
     start: str | None = Field(
         default=None,
-        description="Time at which it starts to send; determined by the topology when absent.",
+        description="Time at which the flow starts to send; determined by the topology when absent.",
         examples=["500ms"],
     )
     tcp: Tcp | None = Field(default=None, description="TCP of this flow; the TCP of all flows when absent.")
     traffic: Traffic | None = Field(
-        default=None, description="Traffic that it sends; endless data over TCP when absent."
+        default=None, description="Traffic that the flow sends; endless data over TCP when absent."
     )
 
 
@@ -951,7 +960,7 @@ class Incast(Model):
 class Delay(Model):
     """A rule by which a link delays packets. It has `by`, either `flow` or `vc`, and either `packets` or `bytes`."""
 
-    by: str = Field(description="Time by which the packets arrive later.", examples=["50ms"])
+    by: str = Field(description="Time by which the selected packets arrive later.", examples=["50ms"])
     bytes: str | None = Field(
         default=None,
         description="Delays the packet that carries this byte of the flow, counted from 0.",
@@ -1009,7 +1018,7 @@ class GilbertElliott(Model):
     r: float = Field(
         le=1.0, ge=0.0, description="r: probability of the change from bad to good after each packet or cell."
     )
-    unit: LossUnit = Field(default="packets", description="Unit of the losses.")
+    unit: LossUnit = Field(default="packets", description="Whether packets or cells are lost.")
 
 
 class LossProbability(Model):
@@ -1036,7 +1045,8 @@ class Loss(Model):
     flow: str | None = Field(
         default=None,
         description=(
-            "The flow that loses: its data on the links to its destination, its acknowledgements on the links back."
+            "The flow whose packets are lost: its data on the links to its destination, its acknowledgements on "
+            "the links back."
         ),
     )
     gilbert_elliott: GilbertElliott | None = Field(
@@ -1060,7 +1070,7 @@ class Loss(Model):
             " absent."
         ),
     )
-    vc: str | None = Field(default=None, description="The VC that loses, if the rule names no flow.")
+    vc: str | None = Field(default=None, description="The VC whose packets are lost, if the rule names no flow.")
 
 
 class LinkOptions(Model):
@@ -1106,7 +1116,7 @@ class MeasureOptions(Model):
         default=None, description="The largest size of a short request; 100 kB when absent.", examples=["512B"]
     )
     to: str | None = Field(
-        default=None, description="End of this period. The end of the run when absent.", examples=["10s"]
+        default=None, description="End of the measured period. The end of the run when absent.", examples=["10s"]
     )
 
 
@@ -1244,7 +1254,7 @@ Buffer: TypeAlias = Annotated[int, Field(ge=0)] | Infinite | Shared
 """Places for waiting cells."""
 
 MarkedAt: TypeAlias = Literal["enqueue", "dequeue"]
-"""The instant at which a packet is marked."""
+"""Whether packets are marked when they arrive or when they leave."""
 
 Counted: TypeAlias = Literal["port", "queue", "memory"]
 """The cells on which marks depend."""
@@ -1255,19 +1265,21 @@ class Marking(Model):
     waiting (a step).
     """
 
-    at: MarkedAt = Field(default="enqueue", description="The instant at which a packet is marked.")
+    at: MarkedAt = Field(
+        default="enqueue", description="Whether packets are marked when they arrive or when they leave."
+    )
     k_max: Threshold | None = Field(
         default=None,
         description=(
-            "Every packet is marked while more cells than this wait; between the two, the probability rises from "
-            "0 to `p_max`. Equal to `k_min` when absent."
+            "Every packet is marked while more cells than this wait; between `k_min` and `k_max`, the probability"
+            " rises from 0 to `p_max`. Equal to `k_min` when absent."
         ),
     )
     k_min: Threshold = Field(
         description="No packet is marked while no more cells than this wait (K with a step).",
         examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
-    of: Counted = Field(default="port", description="The cells that are counted.")
+    of: Counted = Field(default="port", description="The cells whose number is compared with the limits.")
     p_max: float = Field(default=1.0, le=1.0, ge=0.0, description="Probability of a mark just below `k_max`.")
     weight: float = Field(
         default=1.0,
@@ -1466,7 +1478,7 @@ class SelectiveDrop(Model):
         description="R: the threshold up to which every frame is admitted.",
         examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
-    z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.")
+    z: float = Field(default=0.8, ge=0.0, description="Z: the largest load ratio `Y_i` `N_a` / X tolerated above R.")
 
 
 class Wba(Model):
@@ -1488,7 +1500,7 @@ class Wba(Model):
         )
     )
     z: float = Field(
-        default=0.8, ge=0.0, description="Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above it."
+        default=0.8, ge=0.0, description="Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above R."
     )
 
 
@@ -1881,7 +1893,7 @@ class Requests(Model):
     """Requests that arrive at random times, each a TCP connection of its own from one host to another."""
 
     destinations: tuple[str, ...] = Field(
-        default=("*",), description="Hosts that receive, in the same form. All by default."
+        default=("*",), description="Hosts that receive, by name, range or pattern. All by default."
     )
     handshake: bool = Field(
         default=True, description="True if connections open with a handshake; otherwise, the first data leaves at once."
@@ -1942,7 +1954,7 @@ class DynamicThreshold(Model):
     Source: Choudhury and Hahne 1998, section III.
     """
 
-    alpha: float = Field(default=1.0, ge=0.0, description="Alpha of queues without their own.")
+    alpha: float = Field(default=1.0, ge=0.0, description="Alpha of queues for which no other alpha is set.")
     arriving_cell: ArrivingCell = Field(
         default="not_counted", description="Selects whether the arriving cell counts in Q."
     )
@@ -1977,7 +1989,7 @@ class Abm(Model):
     Source: Addanki and others, SIGCOMM 2022, equation 1, and the authors' code.
     """
 
-    alpha: float = Field(default=0.5, ge=0.0, description="Alpha of queues without their own.")
+    alpha: float = Field(default=0.5, ge=0.0, description="Alpha of queues for which no other alpha is set.")
     congested: int = Field(
         default=584,
         ge=1,
@@ -1997,9 +2009,9 @@ class AbmOccamy(Model):
     Source: the simulation of Occamy (2025); Addanki and others, SIGCOMM 2022, equation 1.
     """
 
-    alpha: float = Field(default=2.0, ge=0.0, description="Alpha of queues without their own.")
+    alpha: float = Field(default=2.0, ge=0.0, description="Alpha of queues for which no other alpha is set.")
     congested: float = Field(
-        default=0.9, le=1.0, ge=0.0, description="Share of its threshold from which a queue counts as congested."
+        default=0.9, le=1.0, ge=0.0, description="A queue counts as congested from this share of its threshold."
     )
     interval: str = Field(default="80us", description="Interval between updates.", examples=["80us"])
 
@@ -2011,7 +2023,7 @@ class Occamy(Model):
     Source: Shan and others, 2025.
     """
 
-    alpha: float = Field(default=8.0, ge=0.0, description="Alpha of queues without their own.")
+    alpha: float = Field(default=8.0, ge=0.0, description="Alpha of queues for which no other alpha is set.")
     burst: int = Field(default=1, ge=1, description="Cells that can be expelled at once after a pause.")
     rate: str | None = Field(
         default=None,
@@ -2082,8 +2094,8 @@ class PoolOptions(Model):
         default=None,
         ge=0,
         description=(
-            "B: cells of its shared part. When absent, all cells of the memory that are not used by reserves, "
-            "headrooms and other pools of its side."
+            "B: cells of the pool's shared part. When absent, all cells of the memory that are not used by "
+            "reserves, headrooms and other pools of its side."
         ),
     )
     headroom_cells: int | None = Field(
@@ -2092,15 +2104,16 @@ class PoolOptions(Model):
         serialization_alias="headroom",
         ge=0,
         description=(
-            "Maximum number of cells in the headrooms of all its groups. Each group has its own headroom when absent."
+            "Maximum number of cells in the headrooms of all groups of the pool. Each group has its own headroom "
+            "when absent."
         ),
     )
-    policy: MemoryPolicy = Field(description="Decides which cells enter its shared part.")
-    side: Side = Field(default="egress", description="The side on which its cells are counted.")
+    policy: MemoryPolicy = Field(description="Policy that decides which cells enter the pool's shared part.")
+    side: Side = Field(default="egress", description="Side of the switch on which the pool's cells are counted.")
 
 
 PauseAt: TypeAlias = Literal["headroom", "threshold"]
-"""The cell that starts a pause."""
+"""Selects the cell that starts a pause of the link."""
 
 
 class QueueOptions(Model):
@@ -2117,17 +2130,19 @@ class QueueOptions(Model):
     lossless: bool = Field(
         default=False, description="True if the link that feeds a priority group is paused instead of losing cells."
     )
-    pause_at: PauseAt | None = Field(default=None, description="The cell that starts a pause.")
-    pool: str | None = Field(default=None, description="Their pool; may be absent if the memory has one.")
+    pause_at: PauseAt | None = Field(default=None, description="Selects the cell that starts a pause of the link.")
+    pool: str | None = Field(
+        default=None, description="Pool of the queues; may be absent if the memory has only one pool."
+    )
     ports: tuple[str, ...] | None = Field(
         default=None,
         description=(
-            "Their output ports, or their input ports if the pool is on the ingress side: names or patterns of "
+            "Output ports of the queues, or input ports if the pool is on the ingress side: names or patterns of "
             "links. All by default."
         ),
     )
     priorities: tuple[Annotated[int, Field(le=255, ge=0)], ...] | None = Field(
-        default=None, description="Their priorities, 0 to 7. All that VCs use by default."
+        default=None, description="Priorities of the queues, 0 to 7. By default, all priorities that VCs use."
     )
     reserve_cells: int = Field(
         default=0,
@@ -2164,16 +2179,16 @@ class QueueOptions(Model):
 class MemoryOptions(Model):
     """A memory that output ports of one switch share."""
 
-    cells: int = Field(ge=1, description="Cells that fit into it, reserves and headrooms included.")
+    cells: int = Field(ge=1, description="Cells that fit into the memory, reserves and headrooms included.")
     frames: FrameAdmission = Field(default="cells", description="Treatment of a frame whose first cell finds no room.")
     pauses: Pauses = Field(default="counted", description="Effect of the pauses of lossless groups.")
     policies_see: PolicyScope = Field(default="port", description="The buffer that the policies of the ports see.")
-    pool: dict[str, PoolOptions] = Field(description="Its pools by name, at least one.")
+    pool: dict[str, PoolOptions] = Field(description="Pools of the memory, by name; at least one.")
     ports: tuple[str, ...] = Field(
         default=("*",),
         description=(
-            "The output ports that share it, by name or pattern: those of the switch's links, such as `sw1->*`. "
-            "All by default."
+            "The output ports that share the memory, by name or pattern: those of the switch's links, such as "
+            "`sw1->*`. All by default."
         ),
     )
     queue: tuple[QueueOptions, ...] = Field(
@@ -2332,7 +2347,9 @@ class Chain(Model):
     link_rate: str = Field(
         default="155.52Mbps", description="Rate of every link between switches.", examples=["155.52Mbps"]
     )
-    long: int = Field(default=1, le=100000, ge=1, description="Number of connections that cross all of these links.")
+    long: int = Field(
+        default=1, le=100000, ge=1, description="Number of connections that cross all links between switches."
+    )
 
 
 StarPattern: TypeAlias = Literal["to_one", "ring", "all_pairs"]
@@ -2349,7 +2366,8 @@ class Star(Model):
     access_delays: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Propagation delays of these links, one way, in the same form; `link_delay` for hosts without an entry."
+            "Propagation delays of individual hosts' links, one way, by host name; `link_delay` for hosts without"
+            " an entry."
         ),
     )
     access_rates: dict[str, str] = Field(
@@ -2418,25 +2436,27 @@ class LeafSpine(Model):
 class Flow(Model):
     """A flow: a TCP connection with endless data, unless its table under `flow` specifies other traffic."""
 
-    from_: str = Field(validation_alias="from", serialization_alias="from", description="The host that sends.")
+    from_: str = Field(
+        validation_alias="from", serialization_alias="from", description="Host that sends the flow's data."
+    )
     name: str | None = Field(
         default=None, description="Name in results; `tcp1`, `tcp2` and so on by position when absent."
     )
     path: tuple[str, ...] | None = Field(
         default=None,
         description=(
-            "Nodes that its data crosses, including both ends; a path with the fewest links when absent. "
+            "Nodes that the flow's data crosses, including both ends; a path with the fewest links when absent. "
             "Acknowledgements return the same way."
         ),
     )
-    start: str = Field(default="0s", description="When it starts to send.", examples=["5us"])
-    to: str = Field(description="The host that receives.")
+    start: str = Field(default="0s", description="Time at which the flow starts to send.", examples=["5us"])
+    to: str = Field(description="Host that receives the flow's data.")
     vc: str | None = Field(
         default=None,
         description=(
-            "VC that its data uses; its own VC with the flow's name when absent. All flows of a VC must end at "
-            "the same host. Flows from the same host share the VC. Flows from different hosts merge where their "
-            "paths meet, without interleaving frames."
+            "VC that the flow's data uses; a separate VC with the flow's name when absent. All flows of a VC must"
+            " end at the same host. Flows from the same host share the VC. Flows from different hosts merge where"
+            " their paths meet, without interleaving frames."
         ),
     )
 
@@ -2445,7 +2465,7 @@ class Link(Model):
     """A link between two nodes, with the same properties in both directions unless specified otherwise."""
 
     between: tuple[str, str] = Field(description="The two nodes.")
-    delay: str = Field(description="Propagation delay each way.", examples=["5us"])
+    delay: str = Field(description="Propagation delay of the link, in each direction.", examples=["5us"])
     delay_back: str | None = Field(
         default=None, description="Propagation delay in the other direction; `delay` when absent.", examples=["5us"]
     )
@@ -2466,7 +2486,7 @@ class GeneralNetwork(Model):
         default=None,
         description=(
             "Port at which efficiency is measured, for example `sw1->sw2`; the port with the most connections "
-            "relative to its rate when absent. It may also be called `bottleneck` in the table of ports."
+            "relative to its rate when absent. The table of ports may call this port `bottleneck`."
         ),
     )
     edge_devices: tuple[str, ...] = Field(
@@ -2559,7 +2579,7 @@ class Abr(Model):
         default=False,
         description=(
             "True if a source with data to send sends forward RM cells out of rate while its ACR is below TCR. "
-            "They are turned around out of rate too."
+            "The destination also returns these cells out of rate."
         ),
     )
     pcr: str | None = Field(
@@ -2628,7 +2648,10 @@ class Gfr(Model):
         description="MCR: the rate up to which the delivery of whole frames is guaranteed.", examples=["155.52Mbps"]
     )
     mfs_cells: int = Field(
-        validation_alias="mfs", serialization_alias="mfs", ge=1, description="MFS: the longest frame that conforms."
+        validation_alias="mfs",
+        serialization_alias="mfs",
+        ge=1,
+        description="MFS: the longest frame that conforms to the contract.",
     )
     pcr: str | None = Field(
         default=None,
@@ -2665,7 +2688,9 @@ class Scenario(Experiment):
     """An experiment: a network, its traffic, and its buffers."""
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
-    cell: CellOptions = Field(default_factory=CellOptions, description="The cells of all links and buffers.")
+    cell: CellOptions = Field(
+        default_factory=CellOptions, description="Size of the cells on all links and in all buffers."
+    )
     duration: str = Field(description="Simulated time.", examples=["10s"])
     edge: dict[str, Edge] = Field(
         default_factory=dict,

@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.drawing import words
 from celltrain.drawing.figure import (
+    DASHES,
     GREY,
-    MARKERS,
     NARROW,
     FigureStyle,
+    by_rows,
     colour_of,
     label_outer,
+    marked,
     require_matplotlib,
     save,
 )
@@ -49,7 +51,8 @@ def write(
 ) -> list[Path]:
     """Draws every figure whose numbers were run; returns the files.
 
-    A figure that shows one scenario as the paper has it is left out if the settings were changed.
+    A figure with runs of its own is left out if no number of its network was run. If it shows one scenario as the paper
+    has it, it is also left out if the settings were changed.
 
     Args:
         paper: The paper or study.
@@ -61,10 +64,12 @@ def write(
     require_matplotlib()
     look = FigureStyle.of(width or "page", style)
     written = []
+    networks = {one.number.network for one in scored}
     for spec in paper.figures:
         if spec["kind"] not in KINDS:
             raise PaperError(f"figure {spec['id']!r} has kind {spec['kind']!r}; choose from {', '.join(KINDS)}")
-        if "scenario" in spec and paper.overrides:
+        is_changed = "scenario" in spec and paper.overrides
+        if is_changed or ("network" in spec and spec["network"] not in networks):
             continue
         with look.applied():
             figure = KINDS[spec["kind"]](Source(paper=paper, scored=scored, spec=spec, look=look if width else None))
@@ -201,13 +206,14 @@ def over_time(source: Source) -> Figure:
         elif "mss_bytes" in spec:
             values = values * (spec["mss_bytes"] / 1000)
         for index, (label, pattern) in enumerate(lines.items()):
-            colour = colour_of(index)
+            colour, dashes = colour_of(index), DASHES[index % len(DASHES)]
             members = named(pattern, names)
             for member in members:
-                axes.plot(time, values[:, names.index(member)], color=colour, linewidth=0.9, alpha=0.8)
+                line = {"color": colour, "linestyle": dashes, "linewidth": 0.9, "alpha": 0.8}
+                axes.plot(time, values[:, names.index(member)], **line)
             if is_goodput:
                 axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
-            axes.plot([], [], color=colour, label=label)
+            axes.plot([], [], color=colour, linestyle=dashes, label=label)
         alone = "" if len(lines) > 1 or is_goodput else f"{next(iter(lines))}, seed {spec['seed']}"
         axes.set_title(", ".join(filter(None, (title, alone))), fontsize="medium")
         axes.set(xlim=(0, series["time_s"][-1]), ylim=(0, None))
@@ -238,22 +244,22 @@ def along(source: Source) -> Figure | None:
     printed = source.members(tables, spec["quantity"], spec.get("printed_where", {}))
     colouring, places, values = spec["colour"], _values(members, spec["x"]), _values(members, spec["colour"])
     in_colour = all(colouring in one.number.row for one in printed)
-    colours = {value: colour_of(index) for index, value in enumerate(values)}
+    marks, plain = {value: marked(index) for index, value in enumerate(values)}, ("black", "")
     figure, panels = source.faceted(members, 3.6, 3.2)
     for axes, panel in panels:
-        for index, (value, colour) in enumerate(colours.items()):
+        for value, (colour, marker) in marks.items():
             line = [one for one in members if matches(one.number.keys, {colouring: value, **panel})]
             keys = [one.number.keys[spec["x"]] for one in line]
             at = [places.index(key) for key in keys] if _has_words(places) else keys
-            marker = "." if panel else MARKERS[index % len(MARKERS)]
-            style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.2}
+            style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.2}
             axes.plot(at, [one.mean for one in line], label=source.worded("colour", value), **style)
             ends = [one.low for one in line], [one.high for one in line]
             axes.fill_between(at, *ends, color=colour, alpha=0.12, linewidth=0)
         for one in printed:
             if matches(one.number.keys, panel):
-                colour = colours.get(one.number.keys[colouring], "black") if in_colour else "black"
-                axes.axhline(one.printed, color=colour, linewidth=1.1, linestyle="--", zorder=1)
+                colour, marker = marks.get(one.number.keys[colouring], plain) if in_colour else plain
+                style = {"color": colour, "marker": marker, "markersize": 4, "clip_on": False}
+                axes.axhline(one.printed, linewidth=1.1, linestyle="--", zorder=1, **style)
         if printed:
             label, colour = spec.get("printed_label", "printed"), "grey" if in_colour else "black"
             axes.plot([], [], color=colour, linestyle="--", label=label)
@@ -273,13 +279,14 @@ def scatter(source: Source) -> Figure | None:
         return None
     figure, [[left, right]] = source.grid(1, 2, 8.5, 4.2, sharex=True, sharey=True)
     for index, value in enumerate(_values(x, spec["colour"])):
-        colour = colour_of(index)
+        colour, marker = marked(index)
         both = [[one for one in members if one.number.keys[spec["colour"]] == value] for members in (x, y)]
         label = f"{spec['colour']} = {value}"
-        left.scatter(*([one.printed for one in own] for own in both), color=colour, s=22, label=label)
+        style = {"color": colour, "marker": marker, "s": 22, "label": label}
+        left.scatter(*([one.printed for one in own] for own in both), **style)
         values = ([value for one in own for value in one.values] for own in both)
         right.scatter(*values, color=colour, s=5, alpha=0.3, linewidths=0)
-        right.scatter(*([one.mean for one in own] for own in both), color=colour, s=22, label=label)
+        right.scatter(*([one.mean for one in own] for own in both), **style)
     left.set(title="printed", ylabel=source.label("y"))
     right.set(title=f"ours: mean of {_seeds(x)} (pale: each seed)")
     for axes in (left, right):
@@ -337,11 +344,10 @@ def ratios(source: Source) -> Figure | None:
                 if one.quantity == quantity and one.row[spec["colour"]] == value
             ]
             places = [place for place, _ in own]
-            colour = colour_of(index)
+            colour, marker = marked(index)
             axes.hlines(places, [r.low for _, r in own], [r.high for _, r in own], color=colour, linewidth=1.6)
-            axes.scatter(
-                [r.mean for _, r in own], places, color=colour, s=16, zorder=3, label=source.worded("colour", value)
-            )
+            style = {"color": colour, "marker": marker, "s": 16, "zorder": 3}
+            axes.scatter([r.mean for _, r in own], places, label=source.worded("colour", value), **style)
         axes.axvline(1, color="black", linewidth=0.8, linestyle=":")
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -363,30 +369,35 @@ KINDS: dict[str, Callable[[Source], Figure | None]] = {
 
 def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None:
     places, series = _values(panel, x), _values(panel, colouring)
+    crosses: list[tuple[float, Scored]] = []
     for index, name in enumerate(series):
         chosen = [one for one in panel if one.number.keys[colouring] == name]
         shift = (index - (len(series) - 1) / 2) * 0.8 / len(series)
         at = [places.index(one.number.keys[x]) + shift for one in chosen]
-        colour = colour_of(index)
+        colour, marker = marked(index)
         ends = [one.low for one in chosen], [one.high for one in chosen]
         axes.vlines(at, *ends, color=colour, linewidth=6, alpha=0.35)
         both = zip(at, chosen, strict=True)
         printed = [(place, one) for place, one in both if one.number.published is not None]
         label = name if isinstance(name, str) else f"{colouring.replace('_', ' ')} {name}"
+        crosses += printed
         label = f"{label}: range and mean" if printed else label
-        axes.scatter(at, [one.mean for one in chosen], color=colour, marker="_", s=60, label=label)
-        if printed:
-            for scored, colour_of_cross, note in ((True, "black", ""), (False, GREY, ", not scored")):
-                own = [(place, one.printed) for place, one in printed if one.number.scored is scored]
-                cross: dict[str, Any] = {"color": colour_of_cross, "marker": "x", "s": 22, "zorder": 3}
-                if own:
-                    axes.scatter(*zip(*own, strict=True), label=f"printed{note}", **cross)
+        axes.scatter(at, [one.mean for one in chosen], color=colour, marker=marker, s=16, label=label)
+    # Printed values come last in the legend, too.
+    for scored, colour, note in ((True, "black", ""), (False, GREY, ", not scored")):
+        own = [(place, one.printed) for place, one in crosses if one.number.scored is scored]
+        if own:
+            cross: dict[str, Any] = {"color": colour, "marker": "x", "s": 22, "zorder": 3}
+            axes.scatter(*zip(*own, strict=True), label=f"printed{note}", **cross)
     axes.set_xticks(range(len(places)), [str(place) for place in places])
     axes.grid(visible=False, axis="x")
 
 
 def _legend(figure: Figure, axes: Axes, columns: int, *, loc: str = "outside lower center") -> None:
-    """Adds the legend of all panels: each label once, in as many columns as fit into the figure's width."""
+    """Adds the legend of all panels: each label once, row by row in as many columns as fit into the figure's width.
+
+    Lines and groups are in the order of the table, followed by printed values.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     entries: dict[str, Any] = {}
@@ -394,8 +405,10 @@ def _legend(figure: Figure, axes: Axes, columns: int, *, loc: str = "outside low
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     renderer = FigureCanvasAgg(figure).get_renderer()
-    for count in range(columns, 0, -1):
-        legend = figure.legend(entries.values(), entries.keys(), loc=loc, ncols=count, fontsize="small")
+    labels = sorted(entries, key=lambda label: label.startswith("printed"))
+    for count in range(min(columns, len(labels)), 0, -1):
+        shown = by_rows(labels, count)
+        legend = figure.legend([entries[label] for label in shown], shown, loc=loc, ncols=count, fontsize="small")
         if count == 1 or legend.get_window_extent(renderer).width <= 0.98 * figure.bbox.width:
             return
         legend.remove()

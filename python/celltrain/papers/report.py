@@ -38,7 +38,7 @@ MOST_TOLERANCES = 4
 #: Columns that are meaningless with few seeds.
 OF_SEEDS = ("middle PIT", "expected", "KS", "p", "p by seeds")
 #: The columns of the table of shares, and of the table of errors.
-SHARES = ("table", "network", "quantity", "inside", "in range", "near mean", "10 %", *OF_SEEDS)
+SHARES = ("table", "network", "quantity", "inside", "in seeds' range", "near mean", "10 %", *OF_SEEDS)
 ERRORS = ("table", "network", "quantity", "mean error", "relative", "error of a seed", "rank correlation")
 
 
@@ -298,7 +298,7 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
         yield Line(text=f"Changed from the {paper.kind.word}: {path} = {value!r}", style=warning)
     if reproduction.interrupted:
         missing = f"; {count} numbers have none" if (count := len(reproduction.unfinished)) else ""
-        needed = f"A verdict needs {ENOUGH_SEEDS} seeds, or all that were requested."
+        needed = f"A verdict needs {ENOUGH_SEEDS} finished seeds, or all that were requested if these are fewer."
         text = f"Interrupted: results cover finished runs only{missing}. {needed}"
         yield Line(text=text, style=warning)
     yield Line(text="")
@@ -451,7 +451,7 @@ def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     yield Line(text="How close", style="bold")
     yield _dense(ERRORS, [error_row(group, paper) for group in summary["by"]], paper)
     yield _note(
-        "mean error: printed value to mean of the seeds; error of a seed: one seed to the mean of the others; "
+        "mean error: distance of the printed value from the mean of the seeds; error of a seed: from the mean of the others; "
         "relative: mean error as a share of the printed value"
     )
     yield Line(text="")

@@ -69,7 +69,7 @@ class Program:
     words: Sequence[str]
     """The program and its arguments."""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
-    """Its process, once it has started."""
+    """The program's process, once it has started."""
     exit_code: int | None = None
     """Its exit code; None if it did not start, or was ended with the emulation."""
 
@@ -213,7 +213,7 @@ def _host(name: str, addresses: Mapping[str, str]) -> Iterator[Host]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # Ctrl-C does not reach it.
+        # Ctrl-C does not reach this process.
         start_new_session=True,
     )
     with process:

@@ -45,7 +45,9 @@ def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) ->
         raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
     chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
     if len(chosen) > 1:
-        raise PlanError.of_option(chosen[1], "given", f"selects where to run, as {chosen[0]} does: give only one")
+        raise PlanError.of_option(
+            chosen[1], "", f"selects where to run, as {chosen[0]} does: give only one of these options"
+        )
     if client is not None:
         from celltrain.running.cluster import Cluster
 
@@ -236,6 +238,8 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
     reads_scenario = any("scenario." in text for text in every)
     scenarios = [json.loads(text) if reads_scenario else None for text in chunk.configurations]
 
+    unmet: dict[int, list[tuple[int, str]]] = {}
+
     def on_result(index: int, answer_json: str, series: Mapping[str, Any] | None = None) -> None:
         task = chunk.tasks[index]
         answer = {**json.loads(answer_json), "scenario": scenarios[task.configuration]}
@@ -245,6 +249,7 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
             task,
             values=tuple(value for value, _ in figures),
             problems=problems if any(problems) else None,
+            unmet=tuple(unmet.pop(index, ())),
             fingerprint=answer["fingerprint"],
             seconds=answer["timing"]["engine_seconds"],
             cell_hops=answer["cell_hops"],
@@ -268,6 +273,7 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
         links=traced.ports,
         wanted=wanted(every),
         cancel=current(),
+        on_unmet=unmet.__setitem__,
     )
 
 

@@ -169,7 +169,7 @@ def run(
     warn(doubts)
     if answer["fairness"] is None and answer["flows"]:
         advice = "see whether the policy admits frames, and the run is longer than a round trip"
-        warn([f"this run carried nothing, and its fairness is undefined: {advice}"])
+        warn([f"this run delivered no data, so its fairness is undefined: {advice}"])
     return RunResult._of(answer, series, None if events is None else events.folder, *records)
 
 
@@ -236,7 +236,7 @@ class RunResult(Carded):
     tcp: str
     """The TCP of the flows, such as `vanilla (no fast retransmit, 100 ms ticks)`."""
     engine: str
-    """The engine that ran it."""
+    """The engine that executed the run."""
     duration_s: float
     """Simulated seconds."""
     efficiency: float

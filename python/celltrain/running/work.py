@@ -92,6 +92,7 @@ class RunRecord:
         configuration: The canonical scenario as JSON.
         values: Values of the measures, in their order; empty if the run failed.
         problems: Reasons why measures have no value, unless they are just undefined in this run.
+        unmet: Rules of links that never met what they should have lost or delayed: number and warning.
         fingerprint: 16 hex digits that change if the time of any segment changes.
         error: The reason why the run failed.
         seconds: Wall-clock time that the engine took.
@@ -105,6 +106,7 @@ class RunRecord:
     configuration: str
     values: tuple[float | None, ...] = ()
     problems: tuple[str | None, ...] | None = None
+    unmet: tuple[tuple[int, str], ...] = ()
     fingerprint: str | None = None
     error: str | None = None
     seconds: float = 0.0

@@ -4,7 +4,7 @@ use celltrain_core::engine::Engine;
 use celltrain_scenario::{build, read_toml};
 
 #[test]
-fn the_scenario_on_the_page_is_valid_and_runs() {
+fn the_scenario_on_the_page_about_adding_a_topology_is_valid_and_runs() {
     let text = std::fs::read_to_string("../../scenarios/ring-selective-drop.toml").unwrap();
     let read = |text: &str| read_toml(text, "ring.toml");
     let reading = read(&text);
@@ -25,7 +25,7 @@ fn the_scenario_on_the_page_is_valid_and_runs() {
     assert!(discarding >= 3, "{discarding} ports refused frames");
 
     for (from, to, message) in [
-        ("reach = 3", "reach = 6", "topology.ring.reach = 6 leads round the ring of 6 switches; it must be below that"),
+        ("reach = 3", "reach = 6", "topology.ring.reach = 6 leads around the whole ring of 6 switches; it must be smaller"),
         ("switches = 6", "switches = 2", "topology.ring.switches = 2 is not"),
         ("[topology.ring]", "[topology.x]", "ring"),
         ("sw*->sw*", "sw1->sw2", "port.\"sw2->sw3\" has no buffer and no policy"),

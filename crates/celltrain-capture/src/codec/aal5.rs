@@ -202,7 +202,7 @@ mod tests {
         }
 
         #[test]
-        fn no_trailer_with_a_correct_crc_makes_the_parser_panic(
+        fn a_trailer_with_a_correct_crc_never_makes_the_frame_parser_panic(
             cells in 1_usize..5,
             // Half of the trailers have small bytes, because random ones rarely have a CPI of 0 and a length that fits.
             trailer in prop_oneof![
@@ -219,7 +219,7 @@ mod tests {
         }
 
         #[test]
-        fn only_the_final_cell_of_a_frame_is_marked_as_the_last(payload in any_payload()) {
+        fn only_the_final_cell_of_a_frame_is_marked_as_its_last_cell(payload in any_payload()) {
             let pdu = encode(&payload, 0);
             let cells: Vec<_> = segment(&pdu).collect();
             prop_assert_eq!(cells.len(), cells_for(payload.len()));
@@ -277,7 +277,7 @@ mod tests {
         }
 
         #[test]
-        fn swapping_two_different_cells_is_detected(
+        fn the_crc_detects_two_swapped_cells_that_differ(
             payload in vec(any::<u8>(), 41..400),
             indices in any::<[prop::sample::Index; 2]>(),
         ) {
@@ -291,7 +291,7 @@ mod tests {
         }
 
         #[test]
-        fn a_frame_that_is_too_long_is_reported_once_and_the_next_frame_is_reassembled(
+        fn an_overlong_frame_is_reported_once_and_the_next_frame_is_reassembled(
             surplus in 0_usize..100,
             next in any_payload(),
         ) {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_frames_of_forty_bytes_have_the_known_crcs() {
+    fn example_frames_of_forty_bytes_have_the_published_crcs() {
         let counting: Vec<u8> = (1..=40).collect();
         for (payload, known) in
             [(vec![0x00; 40], 0x864d_7f99_u32), (vec![0xff; 40], 0xc55e_457a), (counting, 0xbf67_1ed0)]
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn forty_bytes_fit_into_one_cell_and_forty_one_bytes_need_two() {
+    fn forty_bytes_of_payload_fit_into_one_cell_and_forty_one_bytes_need_two_cells() {
         assert_eq!([1, 40, 41, 88, 89, MAX_SDU_BYTES].map(cells_for), [1, 1, 2, 2, 3, 1366]);
     }
 
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_with_any_bytes_is_accepted() {
+    fn a_frame_is_accepted_whatever_bytes_its_padding_has() {
         let mut pdu = encode(&[1, 2, 3], 0);
         pdu[3..40].fill(0xcc);
         let parsed = parse(&with_right_crc(pdu)).map(|pdu| pdu.payload);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_frame_has_a_message_and_the_length_is_checked_before_the_crc() {
+    fn every_fault_of_a_frame_has_a_message_and_a_wrong_length_is_reported_before_a_wrong_crc() {
         let refused = |at: usize, bytes: &[u8]| {
             let mut pdu = encode(&[1; 41], 0);
             pdu[at..at + bytes.len()].copy_from_slice(bytes);
@@ -383,13 +383,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "at least one byte")]
-    fn an_empty_payload_is_not_sent_as_an_abort() {
+    fn an_empty_payload_is_not_encoded_as_an_abort_frame() {
         let _ = encode(&[], 0);
     }
 
     #[test]
     #[should_panic(expected = "at most 65535 bytes, not 65536")]
-    fn a_payload_longer_than_the_length_field_is_refused() {
+    fn a_payload_longer_than_the_length_field_can_state_is_refused() {
         let _ = encode(&vec![0; 65_536], 0);
     }
 

@@ -182,26 +182,26 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_field_is_at_its_offset() {
+    fn every_field_of_a_cell_header_is_at_its_standard_offset() {
         let header = CellHeader { gfc: 0xa, vpi: 0xbc, vci: 0xdef1, pti: 0b010, clp: true };
         assert_eq!(header.encode()[..4], [0xab, 0xcd, 0xef, 0x15]);
     }
 
     #[test]
-    fn only_a_user_data_cell_with_the_low_payload_type_bit_ends_a_frame() {
+    fn a_cell_ends_a_frame_only_if_it_carries_user_data_and_the_low_payload_type_bit_is_set() {
         let ends: Vec<u8> =
             (0..=PTI_MAX).filter(|&pti| CellHeader { pti, ..CellHeader::default() }.last_cell()).collect();
         assert_eq!(ends, [0b001, 0b011]);
     }
 
     #[test]
-    fn only_a_user_data_cell_with_the_middle_payload_type_bit_reports_congestion() {
+    fn a_cell_reports_congestion_only_if_it_carries_user_data_and_the_middle_payload_type_bit_is_set() {
         let marked: Vec<u8> = (0..=PTI_MAX).filter(|&pti| CellHeader { pti, ..CellHeader::default() }.efci()).collect();
         assert_eq!(marked, [0b010, 0b011]);
     }
 
     #[test]
-    fn a_cell_header_tells_user_data_from_control_and_marks_the_last_cell_of_a_frame() {
+    fn a_cell_header_tells_user_data_from_control_cells_and_marks_the_last_cell_of_a_frame() {
         for last in [false, true] {
             let header = CellHeader::user_data(1, 32, last);
             assert!(header.carries_user_data());
@@ -212,20 +212,20 @@ pub(super) mod tests {
 
     #[test]
     #[should_panic(expected = "the generic flow control has 4 bits")]
-    fn a_flow_control_field_of_five_bits_is_refused() {
+    fn a_flow_control_value_with_five_bits_is_refused_because_the_field_has_room_for_four() {
         let header = CellHeader { gfc: 16, ..CellHeader::default() };
         let _ = header.encode();
     }
 
     #[test]
     #[should_panic(expected = "the payload type has 3 bits")]
-    fn a_payload_type_of_four_bits_is_refused() {
+    fn a_payload_type_with_four_bits_is_refused_because_the_field_has_room_for_three() {
         let header = CellHeader { pti: 8, ..CellHeader::default() };
         let _ = header.encode();
     }
 
     #[test]
-    fn a_damaged_header_is_refused_with_both_bytes() {
+    fn a_message_about_a_damaged_cell_header_shows_the_received_and_the_computed_checksum() {
         let damaged = refusal(CellHeader::parse(&[0, 0, 0, 1, 5]));
         assert_eq!(damaged, "cell header damaged: header error control is 0x05, should be 0x52");
     }

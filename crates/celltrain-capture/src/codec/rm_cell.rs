@@ -218,7 +218,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_field_is_at_its_offset() {
+    fn every_field_of_an_rm_cell_is_at_its_standard_offset() {
         let cell = RmCell {
             vpi: 1,
             vci: 0x0203,
@@ -246,7 +246,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_crc_of_a_single_bit_matches_a_hand_calculation() {
+    fn the_crc_of_an_rm_cell_with_a_single_set_bit_matches_a_hand_calculation() {
         // If only the lowest covered bit, x^10, is set in the payload, the remainder is the generator's lower terms:
         // 1000110011.
         let mut payload = [0; PAYLOAD_BYTES];
@@ -259,7 +259,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_written_rm_cell_is_read_back() {
+    fn an_rm_cell_that_was_written_is_read_back_unchanged() {
         let content = abr::RmCell {
             backward: true,
             bn: true,
@@ -278,7 +278,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn reserved_bits_are_ignored() {
+    fn reserved_bits_of_an_rm_cell_are_ignored_when_the_cell_is_read() {
         let cell = RmCell { er: Rate::from_bits(0x4001), ..RmCell::default() };
         let mut bytes = cell.encode();
         bytes[6] |= 0b111;
@@ -293,7 +293,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn cells_other_than_rm_cells_are_refused_with_a_message() {
+    fn the_rm_cell_reader_refuses_other_cells_with_a_message() {
         let mut data = RmCell::default().encode();
         data[..5].copy_from_slice(&CellHeader::user_data(0, 0, false).encode());
         assert_eq!(refusal(RmCell::parse(&data)), "an RM cell has payload type 0b110, not 0b000");

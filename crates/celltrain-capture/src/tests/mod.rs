@@ -95,7 +95,7 @@ fn refusal<T>(result: Result<T, CaptureError>) -> String {
 }
 
 #[test]
-fn a_file_names_its_program_and_its_interfaces() {
+fn a_capture_file_names_the_program_that_wrote_it_and_its_interfaces() {
     let file = read(&ip().finish().expect("writing to memory cannot fail"));
     assert_eq!(file.section.0, [(1, b"a test".to_vec()), (4, b"celltrain".to_vec())]);
     let options = |name: &str| {
@@ -106,7 +106,7 @@ fn a_file_names_its_program_and_its_interfaces() {
 
 /// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
 #[test]
-fn one_host_writes_raw_ip_and_several_write_ipv4_link_types() {
+fn a_capture_of_one_host_has_the_link_type_raw_ip_and_a_capture_of_several_hosts_ipv4() {
     let about = About::default();
     let mut setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     setting.interfaces.truncate(1);
@@ -116,7 +116,7 @@ fn one_host_writes_raw_ip_and_several_write_ipv4_link_types() {
     let (one, several) = (read(&one), read(&ip().finish().expect("writing to memory cannot fail")));
     assert_eq!(one.interfaces[0].0, 101);
     assert_eq!(several.interfaces[0].0, 0);
-    // The SYN as it leaves.
+    // The SYN as the sender sends it.
     assert_eq!(one.packets[0].bytes, several.packets[0].bytes);
 }
 
@@ -166,7 +166,7 @@ fn a_handshake_in_a_capture_offers_only_options_that_the_connection_uses() {
 }
 
 #[test]
-fn headers_carry_the_bits_of_explicit_congestion_notification() {
+fn captured_headers_carry_the_bits_of_explicit_congestion_notification() {
     let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false, ecn: true });
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { tcp, ..connection() });
     let capable = EcnBits { capable: true, ..EcnBits::default() };
@@ -193,7 +193,7 @@ fn captures_of_cells_and_of_unacknowledged_packets_have_no_handshake() {
 }
 
 #[test]
-fn data_has_the_times_at_which_it_left_and_arrived() {
+fn captured_data_has_the_times_at_which_it_left_the_sender_and_reached_the_receiver() {
     let mut capture = ip();
     let late = 10_000_000_000;
     let comment = Some("refused by epd at sw1->sw2");
@@ -213,14 +213,14 @@ fn data_has_the_times_at_which_it_left_and_arrived() {
 }
 
 #[test]
-fn no_packet_has_a_time_before_the_connection_opens() {
+fn no_captured_packet_has_a_time_before_its_connection_opens() {
     let mut capture = ip();
     capture.frame(&seen(0, Place::Sender, data(0, 0, 512))).expect("writing to memory cannot fail");
     assert_eq!(written(capture)[0].time_ns, 2);
 }
 
 #[test]
-fn nothing_is_captured_at_an_end_that_was_not_chosen() {
+fn packets_are_captured_only_at_the_chosen_end_of_a_connection() {
     let receiver = End { interface: None, ..connection().receiver };
     let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { receiver, ..connection() });
     capture.frame(&seen(5, Place::Receiver, data(0, 0, 512))).expect("an end that is not captured writes nothing");
@@ -258,7 +258,7 @@ fn sack_blocks_in_a_tcp_header_follow_two_no_operation_options() {
 }
 
 #[test]
-fn a_captured_payload_contains_its_position_in_the_stream() {
+fn a_captured_payload_contains_its_byte_position_in_the_tcp_stream() {
     let mut capture = ip();
     capture.frame(&seen(5, Place::Sender, data(0, 510, 20))).expect("writing to memory cannot fail");
     let packets = written(capture);
@@ -266,7 +266,7 @@ fn a_captured_payload_contains_its_position_in_the_stream() {
 }
 
 #[test]
-fn a_captured_frame_has_as_many_cells_as_in_the_simulation() {
+fn a_captured_frame_has_as_many_cells_as_the_simulated_frame() {
     let mut random = Stream::new(1, "capture/cells");
     for encapsulation in [Encapsulation::LlcSnap, Encapsulation::VcMux] {
         let framing = Aal5Options { encapsulation, ..Aal5Options::default() };
@@ -303,7 +303,7 @@ fn packets_without_acknowledgements_are_captured_as_udp() {
 }
 
 #[test]
-fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
+fn captured_frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
     let mut capture = capture(CaptureKind::Aal5, Encapsulation::LlcSnap, connection());
     capture.frame(&seen(2_500_000_000, Place::Sender, data(300, 0, 512))).expect("writing to memory cannot fail");
     capture.frame(&seen(2_500_000_009, Place::Receiver, data(300, 0, 512))).expect("writing to memory cannot fail");
@@ -321,7 +321,7 @@ fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
 }
 
 #[test]
-fn frames_without_an_llc_header_have_the_sunatm_header() {
+fn captured_frames_without_an_llc_header_have_the_sunatm_header() {
     let mut capture = capture(CaptureKind::Aal5, Encapsulation::VcMux, connection());
     capture.frame(&seen(5, Place::Sender, ack(0x38e, 1, &[]))).expect("writing to memory cannot fail");
     capture.frame(&seen(6, Place::Receiver, ack(0x38e, 1, &[]))).expect("writing to memory cannot fail");
@@ -397,7 +397,7 @@ fn a_captured_rm_cell_has_the_simulated_rates_and_a_correct_crc() {
 }
 
 #[test]
-fn a_captured_cell_has_all_fields_except_the_header_checksum() {
+fn a_captured_cell_has_all_header_fields_except_the_checksum() {
     let frame = data(1, 0, 512);
     let mut whole = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     let mut record = capture(CaptureKind::ErfCells, Encapsulation::LlcSnap, connection());
@@ -437,7 +437,7 @@ fn connections_between_two_hosts_differ_in_their_ports() {
 }
 
 #[test]
-fn a_capture_of_objects_that_have_no_bytes_is_refused_with_a_message() {
+fn packets_and_hosts_that_a_capture_file_cannot_express_are_refused_with_a_message() {
     let new = |connection| {
         let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection);
         refusal(Capture::new(Vec::new(), &About::default(), setting))
@@ -459,10 +459,13 @@ fn a_capture_of_objects_that_have_no_bytes_is_refused_with_a_message() {
     );
     assert_eq!(
         refusal(at_hosts.frame(&seen(0, Place::Sender, packet(0, 1)))),
-        "tcp1: is TCP and sends no packets of another kind"
+        "tcp1: is a TCP flow, so it sends no packets without TCP"
     );
     let udp = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
-    assert_eq!(refusal(udp.pdu(&data(0, 0, 1))), "cbr1: sends packets without acknowledgements, not TCP");
+    assert_eq!(
+        refusal(udp.pdu(&data(0, 0, 1))),
+        "cbr1: sends packets without acknowledgements, so it has no TCP packets"
+    );
     assert!(refusal(udp.pdu(&packet(0, u64::MAX))).starts_with("cbr1: its packets of"));
 
     let mut at_ports = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
@@ -479,7 +482,7 @@ fn a_capture_of_objects_that_have_no_bytes_is_refused_with_a_message() {
 }
 
 #[test]
-fn a_long_comment_is_cut_at_a_character_boundary() {
+fn a_long_capture_comment_is_cut_between_two_characters() {
     let mut capture = ip();
     let comment = format!("x{}", "ä".repeat(40_000));
     let long = SeenFrame { comment: Some(&comment), ..seen(5, Place::Sender, data(0, 0, 1)) };
@@ -506,7 +509,7 @@ impl Write for Disk {
 }
 
 #[test]
-fn a_full_disk_is_reported_when_the_next_packet_is_written() {
+fn a_full_disk_is_reported_when_the_next_packet_is_captured() {
     let enough = ip().finish().expect("writing to memory cannot fail").len();
     let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection());
     let about = About { application: "celltrain".to_owned(), comment: "a test".to_owned() };
@@ -520,7 +523,7 @@ proptest! {
     #![proptest_config(proptest_seeded(7))]
 
     #[test]
-    fn an_acknowledgement_and_its_sack_blocks_are_read_back_from_a_header(
+    fn an_acknowledgement_and_its_sack_blocks_are_read_back_from_a_captured_header(
         near in 0u64..8 << 32,
         gaps in vec((1u64..1 << 20, 1u64..1 << 20), 0..=3),
     ) {

@@ -94,7 +94,7 @@ fn header(cell: &[u8]) -> (u32, bool, bool, bool) {
 }
 
 #[test]
-fn captured_cells_are_the_cells_that_arrived_and_left_even_in_damaged_frames() {
+fn captured_cells_are_exactly_the_cells_that_arrived_and_left_even_in_damaged_frames() {
     for text in [lossy("tail_drop"), lossy("ppd"), lossy("drop_from_front"), refusing(), MERGING.to_owned()] {
         let network = network(&text);
         let names = ports(&network);
@@ -151,7 +151,7 @@ fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event])
 }
 
 #[test]
-fn a_cell_has_the_same_bytes_at_every_capture_point() {
+fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
     let network = network(&lossy("tail_drop"));
     let names = ports(&network);
     let (file, _) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
@@ -178,7 +178,7 @@ fn a_cell_has_the_same_bytes_at_every_capture_point() {
 }
 
 #[test]
-fn captured_packets_are_in_time_order_and_lost_ones_name_the_place_of_their_loss() {
+fn captured_packets_are_in_time_order_and_a_comment_on_a_lost_packet_names_the_place_of_the_loss() {
     let network = network(&refusing());
     let (file, events) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
     let names: Vec<_> = file.interfaces.iter().map(|(_, options)| options.0[0].1.clone()).collect();
@@ -254,7 +254,7 @@ fn a_captured_arriving_cell_is_labelled_if_the_port_drops_the_cell() {
 }
 
 #[test]
-fn a_cell_that_a_link_loses_is_captured_before_the_link_and_not_after_it() {
+fn a_cell_that_a_link_loses_is_captured_before_the_link_but_not_behind_the_link() {
     let rules = r#"
         [link."source1->sw1"]
         lose = [{ flow = "tcp1", packets = [3] }]
@@ -279,7 +279,7 @@ fn a_cell_that_a_link_loses_is_captured_before_the_link_and_not_after_it() {
 }
 
 #[test]
-fn an_impossible_capture_is_refused_with_a_message() {
+fn an_impossible_choice_of_capture_is_refused_with_a_message() {
     let duration = network(&lossy("ppd")).duration;
     let said = |kind: &str, at: Option<&str>, ports: Option<&str>| {
         let ports = ports.map(|port| vec![port.to_owned()]);
@@ -310,7 +310,7 @@ fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
 }
 
 #[test]
-fn after_a_write_error_nothing_more_is_written_and_the_run_stops() {
+fn after_a_write_error_the_capture_writes_nothing_more_and_the_run_stops() {
     let network = network(&lossy("ppd"));
     let names = ports(&network);
     let choice = choice(&network, "cells", Some("both"), Some(&names));
@@ -365,7 +365,7 @@ const SYN: u8 = 0b10;
 const ACK: u8 = 0b1_0000;
 
 #[test]
-fn the_packets_of_each_request_are_a_connection_with_the_models_handshake() {
+fn the_captured_packets_of_each_request_are_one_connection_with_the_simulated_handshake() {
     use celltrain_core::events::HandshakeStep::{SynAckArrived, SynAckSent, SynArrived, SynSent};
 
     let network = incast("");
@@ -407,7 +407,7 @@ fn the_packets_of_each_request_are_a_connection_with_the_models_handshake() {
 }
 
 #[test]
-fn a_request_without_a_captured_handshake_gets_one_labelled_synthetic() {
+fn a_request_without_a_simulated_handshake_gets_a_captured_handshake_labelled_synthetic() {
     for (more, window) in [("handshake = false", None), ("", Some("4200us:30ms"))] {
         let network = incast(more);
         let choice = CaptureChoice::new(network.duration, ("ip", None), [None, None, None], window)
@@ -429,7 +429,7 @@ fn a_request_without_a_captured_handshake_gets_one_labelled_synthetic() {
 }
 
 #[test]
-fn cells_of_requests_are_whole_frames_with_and_without_llc() {
+fn captured_cells_of_requests_form_whole_frames_with_and_without_llc_headers() {
     for framing in ["", "[aal5]\nencapsulation = \"vc_mux\""] {
         let network = incast(framing);
         let names = ports(&network);
@@ -442,7 +442,7 @@ fn cells_of_requests_are_whole_frames_with_and_without_llc() {
 }
 
 #[test]
-fn acknowledgements_with_sack_blocks_have_the_number_of_cells_of_the_model() {
+fn captured_acknowledgements_with_sack_blocks_have_as_many_cells_as_the_simulated_ones() {
     let text = lossy("tail_drop").replace("tcp.reno", "tcp.sack").replace("30ms", "8ms")
         + "[aal5]\nencapsulation = \"vc_mux\"\n";
     let network = network(&text);
@@ -454,7 +454,7 @@ fn acknowledgements_with_sack_blocks_have_the_number_of_cells_of_the_model() {
 }
 
 #[test]
-fn a_capture_that_would_be_empty_is_refused_with_the_places_to_choose_from() {
+fn a_capture_that_would_be_empty_is_refused_with_a_list_of_places_to_capture() {
     let refused = |network: &Network, kind: &str, [ports, vcs, flows]: [Option<&str>; 3]| {
         let list = |name: Option<&str>| name.map(|name| vec![name.to_owned()]);
         let choice = CaptureChoice::new(network.duration, (kind, None), [list(ports), list(vcs), list(flows)], None)

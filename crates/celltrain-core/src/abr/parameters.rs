@@ -55,8 +55,8 @@ pub struct Parameters {
     pub adtf: Duration,
     /// TCR: maximum rate of out-of-rate forward RM cells. Ten cells a second are 4240 bps.
     pub tcr: BitRate,
-    /// True if a source with data to send sends forward RM cells out of rate while its ACR is below TCR. They
-    /// are turned around out of rate too.
+    /// True if a source with data to send sends forward RM cells out of rate while its ACR is below TCR. The
+    /// destination also returns these cells out of rate.
     pub out_of_rate: bool,
     /// FRTT: the fixed part of the VC's round-trip time, which limits ICR. Default: computed from the path.
     #[schemars(example = "30ms")]
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn all_invalid_abr_parameters_are_reported_together_with_their_ranges() {
+    fn all_invalid_abr_parameters_are_reported_together_with_their_valid_ranges() {
         let parameters = Parameters { rif: 0.1, nrm: 31, icr: Some(mbps(200)), ..Parameters::default() };
         assert_eq!(
             said(&parameters),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_out_of_range_is_reported_as_a_default() {
+    fn an_abr_default_out_of_range_is_reported_as_a_default() {
         let said = |tcr: u64| {
             let tcr = BitRate::from_bits_per_second(tcr);
             let pcr = Some(BitRate::from_bits_per_second(1000));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_refused() {
+    fn unknown_keys_in_an_abr_table_are_refused() {
         assert!(serde_json::from_str::<Parameters>(r#"{"rif": 0.5, "xrm": 1}"#).is_err());
     }
 }

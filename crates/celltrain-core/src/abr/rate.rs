@@ -62,7 +62,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(0x0072_6d63))]
 
         #[test]
-        fn a_rate_is_rounded_down_by_less_than_one_in_512(cells_per_second in 1.0..4_294_967_296.0) {
+        fn rounding_a_rate_to_the_rm_cell_format_lowers_it_by_less_than_one_part_in_512(cells_per_second in 1.0..4_294_967_296.0) {
             let rounded = Rate::at_most(cells_per_second).cells_per_second();
             prop_assert!(rounded <= cells_per_second);
             prop_assert!(cells_per_second - rounded < cells_per_second / 512.0, "{rounded}");
@@ -70,13 +70,13 @@ mod tests {
         }
 
         #[test]
-        fn rates_keep_their_order(low in 0.0..1e10, more in 0.0..1e10) {
+        fn a_higher_rate_never_becomes_a_lower_rate_in_the_rm_cell_format(low in 0.0..1e10, more in 0.0..1e10) {
             prop_assert!(Rate::at_most(low) <= Rate::at_most(low + more));
         }
     }
 
     #[test]
-    fn every_rate_of_the_format_is_its_own_rounding() {
+    fn a_rate_that_the_rm_cell_format_can_express_is_not_changed_by_rounding() {
         for bits in 1 << 14..1 << 15 {
             let rate = Rate::from_bits(bits);
             assert_eq!(Rate::at_most(rate.cells_per_second()), rate);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_match_hand_calculations() {
+    fn rates_in_the_rm_cell_format_match_hand_calculations() {
         // nz is in bit 14, e in bits 13 to 9 and m in bits 8 to 0. The rate 1 is 2^0, and 10 is 2^3 (1 + 128/512).
         // 365566 lies between 2^18 (1 + 201/512) = 365056 and 2^18 (1 + 202/512) = 365568. 149.76e6 / 424 = 353207.5 is
         // 2^18 (1 + 177.86/512).
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a rate is zero or more, not -1")]
-    fn a_negative_rate_is_not_written() {
+    fn a_negative_rate_cannot_be_written_into_an_rm_cell() {
         Rate::at_most(-1.0);
     }
 }

@@ -357,14 +357,14 @@ fn begin(mut settings: Settings, mode: Mode) -> Result<Player, String> {
 }
 
 #[test]
-fn every_script_gives_the_expected_events() {
+fn every_abr_test_script_gives_the_events_that_the_script_expects() {
     for mode in [Mode::OneByOne, Mode::Trains, Mode::Port] {
         play_all("abr", 35, |text| play(text, mode).map_err(|why| format!("{mode:?}: {why}")));
     }
 }
 
 #[test]
-fn a_script_with_a_wrong_expectation_fails() {
+fn an_abr_test_script_with_a_wrong_expectation_fails() {
     let play_on = |rest: &str| play(&format!("set icr 424kbps\ndata 9\nat 2500\n{rest}"), Mode::OneByOne);
     assert!(play_on("> 0 frm ccr 1000\n> 1000 data x2 every 1000\n= acr 1000").is_ok());
     assert!(play_on("> 0 frm\n> 1000 data").is_err(), "the script misses a cell that is sent");

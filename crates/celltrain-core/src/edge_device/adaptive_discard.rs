@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tests_of_adaptive_discard_reach_every_transition_and_both_outcomes_of_every_condition() {
+    fn the_tests_of_adaptive_discard_cover_every_transition_and_both_outcomes_of_every_condition() {
         #[rustfmt::skip]
         let table: [(&str, Before, After); 18] = [
             ("phase 0, ACR below f LD_ACR, QL equals LT",               (Zero,  49.0, 3, 0), (One,   49.0, 2, 2)),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_packets_that_a_rate_change_costs_depends_on_the_sampling_instant() {
+    fn the_number_of_packets_dropped_after_a_rate_change_depends_on_the_sampling_instant() {
         // MQS = 15. Columns: packets; new ACR relative to the old one; packets left immediately afterwards; packets
         // lost after the next arrival (by the rate rule, and for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_decrease_drops_one_packet_until_the_backlog_is_served_and_the_queue_is_low() {
+    fn a_rate_decrease_drops_one_packet_and_then_none_until_the_backlog_is_served_and_the_queue_is_low() {
         let mut bench = bench(500, 32);
         bench.offer_many(8, 32);
         bench.buffer.on_rate(VC, Bench::ACR * 0.4);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_packet_in_transmission_counts_as_queued_and_is_not_dropped() {
+    fn an_edge_device_counts_the_packet_in_transmission_as_queued_and_never_drops_it() {
         let mut bench = bench(500, 32);
         bench.offer_many(15, 32);
         bench.buffer.take(VC, 31);

@@ -367,7 +367,7 @@ fn ada_state(vc: &OracleVc) -> AdaState {
 
 proptest! {
     #[test]
-    fn the_buffer_of_an_edge_device_matches_a_naive_model(
+    fn the_buffer_of_an_edge_device_matches_a_simple_model(
         eb in prop_oneof![9 => (9u32..60).prop_map(Some), 1 => Just(None)],
         f in prop_oneof![Just(0.5), 0.0..1.0],
         lt in 1u32..4,
@@ -412,7 +412,7 @@ proptest! {
 }
 
 #[test]
-fn default_settings_of_discard_algorithms_are_valid_in_the_buffers_of_the_paper() {
+fn the_default_settings_of_discard_algorithms_are_valid_for_the_buffer_sizes_of_the_paper() {
     assert_eq!(DiscardConfig::default().name(), "tail_drop");
     for discard in DiscardConfig::samples() {
         let memory = discard.memory().unwrap_or_default();
@@ -424,7 +424,7 @@ fn default_settings_of_discard_algorithms_are_valid_in_the_buffers_of_the_paper(
 }
 
 #[test]
-fn faults_of_discard_algorithms_name_the_key_the_value_and_valid_values() {
+fn a_message_about_a_discard_algorithm_names_the_key_the_wrong_value_and_valid_values() {
     let faults = |json: &str| {
         let config: EdgeConfig = serde_json::from_str(json).unwrap();
         let faults = config.check(192).into_iter();
@@ -432,7 +432,9 @@ fn faults_of_discard_algorithms_name_the_key_the_value_and_valid_values() {
     };
     assert_eq!(
         faults(r#"{"buffer": 191}"#),
-        ["buffer = 191 is smaller than a packet of 192 cells; the buffer of an edge device holds at least one"]
+        [
+            "buffer = 191 is smaller than a packet of 192 cells; the buffer of an edge device must hold at least one packet"
+        ]
     );
     assert_eq!(
         faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {"reduction_factor": 1.5, "low_threshold": 3}}}"#),
@@ -463,7 +465,7 @@ fn faults_of_discard_algorithms_name_the_key_the_value_and_valid_values() {
 }
 
 #[test]
-fn only_cells_taken_since_the_last_rate_change_are_returned_to_the_queue() {
+fn only_cells_taken_since_the_last_rate_change_return_to_the_queue_of_an_edge_device() {
     type Change = fn(&mut Bench);
     let vc = Label::new(0);
     let changes: [(&str, Change); 3] = [
@@ -489,7 +491,7 @@ fn only_cells_taken_since_the_last_rate_change_are_returned_to_the_queue() {
 }
 
 #[test]
-fn a_discard_algorithm_requires_the_kind_of_memory_it_supports() {
+fn a_discard_algorithm_is_refused_with_a_kind_of_memory_that_it_does_not_support() {
     use Memory::{PerVc, Shared};
     let made_for: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::memory).collect();
     assert_eq!(
@@ -509,7 +511,7 @@ fn a_discard_algorithm_requires_the_kind_of_memory_it_supports() {
 }
 
 #[test]
-fn thresholds_are_checked_against_the_number_of_packets_that_fit() {
+fn thresholds_of_discard_algorithms_are_checked_against_the_number_of_packets_that_fit() {
     for discard in DiscardConfig::samples() {
         let (name, Some(memory)) = (discard.name(), discard.memory()) else { continue };
         // LT is 6 packets. A buffer of 192 cells holds six, one of 191 five, and one of 32 a single one. A buffer of 31

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_cannot_fit_is_refused_and_drops_nothing() {
+    fn front_drop_refuses_a_packet_that_cannot_fit_and_then_drops_no_other_packet() {
         let mut bench = bench(20, Memory::PerVc);
         bench.offer(0, 15);
         bench.offer(0, 5);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_shared_memory_a_packet_displaces_packets_of_its_own_queue_before_those_of_the_longest() {
+    fn in_a_shared_memory_front_drop_removes_packets_of_the_own_queue_before_those_of_the_longest_queue() {
         let mut bench = bench(30, Memory::Shared);
         bench.offer(0, 4);
         bench.offer(1, 8);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equally_long_queues_the_first_loses_a_packet() {
+    fn if_queues_are_equally_long_front_drop_removes_a_packet_of_the_first_queue() {
         let mut bench = bench(20, Memory::Shared);
         bench.offer(2, 10);
         bench.offer(1, 10);

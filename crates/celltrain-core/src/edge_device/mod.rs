@@ -65,9 +65,9 @@ pub struct EdgeConfig {
     /// EB: size of the buffer in cells, for each VC or for all together, depending on `memory`. Default: infinite.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub buffer: Option<u32>,
-    /// Buffer of each VC, or one for all.
+    /// Whether each VC has a buffer of its own, or all share one buffer.
     pub memory: Memory,
-    /// Which packets are dropped.
+    /// Algorithm that selects the packets to drop.
     pub discard: DiscardConfig,
 }
 
@@ -99,7 +99,7 @@ impl EdgeConfig {
         let mut faults = Vec::new();
         if let Some(buffer) = self.buffer.filter(|&buffer| buffer < longest_packet_cells) {
             let problem = format!(
-                "is smaller than a packet of {longest_packet_cells} cells; the buffer of an edge device holds at least one"
+                "is smaller than a packet of {longest_packet_cells} cells; the buffer of an edge device must hold at least one packet"
             );
             faults.push(Fault::new("buffer", buffer, problem));
         }
@@ -147,7 +147,7 @@ pub trait Discard: Send {
 
 /// Operations of every discard algorithm's `Config`.
 pub trait Configure {
-    /// The algorithm it configures.
+    /// The discard algorithm that these settings configure.
     type Discard: Discard + 'static;
 
     /// Returns the kind of memory that the algorithm requires, or `None` if it supports both.

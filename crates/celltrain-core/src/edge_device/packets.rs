@@ -15,7 +15,7 @@ use crate::queue_range::{QueueRange, QueueTracker};
 pub struct Packet {
     /// Number of the packet's frame within its VC.
     pub frame: FrameNumber,
-    /// Its cells, at least one.
+    /// Number of cells of the packet, at least one.
     pub cells: u32,
     /// True if the packet's cells are tagged (CLP = 1).
     pub tagged: bool,

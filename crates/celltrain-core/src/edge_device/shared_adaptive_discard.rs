@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vc_furthest_above_its_share_loses_its_oldest_packet_and_enters_phase_1() {
+    fn the_vc_furthest_above_its_share_of_the_memory_loses_its_oldest_packet_and_enters_phase_1() {
         let mut bench = bench(100, &[10; 3]);
         // In the end the shares are 60, 30 and 10 cells.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
@@ -219,7 +219,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_single_vc_with_equal_packets_behaves_as_in_a_private_buffer(
+        fn with_shared_adaptive_discard_a_single_vc_behaves_as_in_a_private_buffer(
             eb in 20u32..60,
             cells in 1u32..20,
             (f, lt) in (0.0f64..1.0, 1u32..5),
@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn a_vc_within_its_share_loses_no_packets_because_of_others(
+        fn a_vc_within_its_share_of_the_memory_loses_no_packets_because_of_other_vcs(
             eb in 20u32..60,
             operations in operations(4, 20),
         ) {

@@ -180,7 +180,9 @@ impl Connection {
     /// Folds the observations at both ends in time order. Within an instant, deliveries come before clock ticks and are
     /// ordered by link.
     pub(super) fn fold_sights(&mut self, others: impl Iterator<Item = Sight>, data_goes_first: bool) {
-        let Some(own) = &mut self.sights else { unreachable!("its ends are in different partitions") };
+        let Some(own) = &mut self.sights else {
+            unreachable!("the ends of the connection are in different partitions")
+        };
         let rank = |sight: &Sight| match sight.seen {
             Seen::Segment | Seen::Packet | Seen::Syn => (sight.time, u8::from(!data_goes_first)),
             Seen::Ack | Seen::SynAck => (sight.time, u8::from(data_goes_first)),

@@ -20,7 +20,7 @@ pub(super) struct Connections {
 pub(super) struct OpenRequest {
     pub(super) connection: Connection,
     pub(super) group: GroupIndex,
-    /// Its record. It has no counters of segments while the request is open.
+    /// Record of the request. The record has no counters of segments while the request is open.
     pub(super) record: RequestRecord,
     /// Bytes that the receiver has passed to its application and that have been counted.
     pub(super) delivered: u64,

@@ -13,9 +13,9 @@ use crate::units::Time;
 pub struct Delivered {
     /// Time at which the frame's last cell arrived.
     pub time: Time,
-    /// The VC on which it was injected.
+    /// The VC on which the frame was injected.
     pub vc: VcIndex,
-    /// The tag with which it was injected.
+    /// The tag with which the frame was injected.
     pub tag: u64,
 }
 
@@ -66,7 +66,7 @@ impl OutsideCounters {
 pub(crate) struct InjectedFrame {
     pub(crate) vc: VcIndex,
     pub(crate) cells: u32,
-    /// The tag that identifies it when it arrives.
+    /// The tag that identifies the frame when it arrives.
     pub(crate) tag: u64,
 }
 
@@ -88,7 +88,7 @@ impl Outside {
 }
 
 impl EndSystems {
-    /// Injects a frame. Its host handles it like one of its own.
+    /// Injects a frame. The host handles the frame like one of its own.
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
         let InjectedFrame { vc, cells, tag } = frame;
         self.outside.get_or_insert_default();

@@ -30,7 +30,7 @@ struct Host {
     rng: Stream,
     /// Time at which the host will have finished all its packets.
     free: Time,
-    /// Packets, each with the time at which it is finished.
+    /// Packets, each with the time at which its processing ends.
     packets: VecDeque<(Time, Departure)>,
 }
 
@@ -166,7 +166,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(21))]
 
         #[test]
-        fn packets_keep_their_order_and_each_takes_its_processing_time(
+        fn a_host_keeps_packets_in_order_and_spends_the_processing_time_on_each_packet(
             arrivals in prop::collection::vec((0u64..40, 0u32..4), 0..80), longest in 1u64..50,
         ) {
             let mut processing = taking(longest, ProcessingTimes::Uniform);

@@ -324,7 +324,7 @@ const HAS_REQUESTS: &str = "the connections of a network with requests";
 
 /// Removes a connection from a clock, whose connections are sorted.
 fn leave_clock(clock: &mut HostClock, flow: FlowIndex) {
-    let place = clock.flows.binary_search(&flow).expect("an open connection is on its clocks");
+    let place = clock.flows.binary_search(&flow).expect("every open connection is registered with its clocks");
     clock.flows.remove(place);
 }
 

@@ -36,7 +36,7 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
 }
 
 #[test]
-fn connections_whose_clocks_have_the_same_kind_granularity_and_phase_share_a_clock() {
+fn connections_share_a_clock_if_its_kind_granularity_and_phase_are_the_same() {
     use ClockKind::{DelayedAck, Retransmission};
     let delayed = |options| TcpOptions { delayed_acks: DelayedAcks::On, ..options };
     // The fourth flow's retransmission clock ticks together with the delayed-acknowledgement clock, but is a separate
@@ -54,7 +54,7 @@ fn connections_whose_clocks_have_the_same_kind_granularity_and_phase_share_a_clo
 }
 
 #[test]
-fn a_random_phase_needs_a_separate_clock() {
+fn a_connection_with_a_random_clock_phase_needs_a_clock_of_its_own() {
     let random = || TcpOptions { tick_phase: TickPhase::Random, ..ticking(100) };
     let network = network(&[random(), ticking(100), random(), ticking(100)]);
     let flows: Vec<_> = clocks(&network).into_iter().map(|(_, period, flows)| (period, flows)).collect();
@@ -66,7 +66,7 @@ fn a_random_phase_needs_a_separate_clock() {
 }
 
 #[test]
-fn a_probe_of_a_closed_window_is_a_frame_of_one_byte() {
+fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
     let network = network(&[ticking(100)]);
     let clock = network.clock();
     let mut ends = EndSystems::new(&network, &network.routing(), clock);
@@ -115,7 +115,7 @@ fn connections_whose_clocks_tick_at_the_same_instant_are_processed_in_order() {
 }
 
 #[test]
-fn clocks_that_tick_every_microsecond_need_no_more_events_than_the_traffic() {
+fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
     let mut options = ticking(100);
     options.timer_granularity = Duration { picoseconds: 1_000_000 };
     options.minimum_rto = 1000;

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vc_end_fits_in_one_cache_line() {
+    fn the_state_of_a_vc_at_an_end_system_fits_in_one_cache_line() {
         assert_eq!(size_of::<VcEnds>(), 64);
     }
 }

@@ -396,7 +396,7 @@ pub enum SimulationError {
         vc: String,
         /// The host's name.
         host: String,
-        /// The name of the host where it starts.
+        /// The name of the host at which the VC starts.
         source: String,
     },
     /// A frame that is too long for its VC.

@@ -37,12 +37,12 @@ fn run(network: &Network) -> RunResult {
 }
 
 #[test]
-fn engines_are_found_by_name() {
+fn an_engine_is_found_by_its_name() {
     assert_eq!(["fast", "reference", "slow"].map(Engine::named), [Some(Engine::Fast), Some(Engine::Reference), None]);
 }
 
 #[test]
-fn the_largest_queues_of_the_lan_without_loss_equal_those_of_paper_96_1269() {
+fn the_longest_queues_of_the_lan_without_loss_equal_those_that_paper_96_1269_prints() {
     for (sources, queue) in [(5, 7591), (15, 22831)] {
         let result = run(&lan(sources, None, "200ms"));
         assert_eq!(result.ports[N_SOURCE_BOTTLENECK].max_queue_cells, queue, "{sources} sources");
@@ -84,7 +84,7 @@ fn a_host_sends_no_faster_than_its_processing_time_allows() {
 }
 
 #[test]
-fn a_flow_that_starts_later_still_ends_at_the_end_of_the_run() {
+fn a_flow_that_starts_late_still_ends_at_the_end_of_the_run() {
     // The completion time of a file counts from the flow's own start, so both engines must agree on the start.
     let mut network = lan(3, None, "1s");
     for flow in &mut network.flows {
@@ -113,7 +113,7 @@ fn sack_blocks_of_a_receiver_reach_the_sender() {
 }
 
 #[test]
-fn the_final_window_in_the_results_is_the_congestion_window_of_the_sender() {
+fn the_reported_final_window_is_the_congestion_window_of_the_sender() {
     // In slow start with a round trip of a little over 30 us, cwnd is 2 after the first acknowledgement.
     let network = lan(1, None, "100us");
     let flow = &run(&network).flows[FIRST];
@@ -121,7 +121,7 @@ fn the_final_window_in_the_results_is_the_congestion_window_of_the_sender() {
 }
 
 #[test]
-fn a_fixed_order_of_simultaneous_cells_lets_one_source_capture_the_link() {
+fn with_a_fixed_order_of_simultaneous_cells_one_source_takes_the_whole_link() {
     let mut network = lan(5, Some(1000), "3s");
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
@@ -163,7 +163,7 @@ fn observing_a_run_does_not_change_its_result() {
 }
 
 #[test]
-fn engines_agree_if_a_cell_time_is_a_single_time_unit() {
+fn both_engines_agree_if_a_cell_time_is_a_single_time_unit() {
     // At 42.4 Mb/s there are 100,000 cells a second, and everything else takes a whole number of cell times.
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     for window in [2_048, 8_192, 65_535] {
@@ -179,7 +179,7 @@ fn engines_agree_if_a_cell_time_is_a_single_time_unit() {
 }
 
 #[test]
-fn engines_agree_for_every_policy_and_scheduler_and_for_merged_vcs() {
+fn both_engines_agree_for_every_policy_every_scheduler_and_merged_vcs() {
     const BUFFER: u32 = 40;
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     // Three sources send bursts in packets of 19, 7 and 2 cells, together sometimes more and sometimes less than the
@@ -309,7 +309,7 @@ fn a_run_ends_as_soon_as_a_progress_callback_returns_stop() {
 }
 
 #[test]
-fn a_large_batch_checks_for_cancellation_without_changing_the_run() {
+fn checking_for_cancellation_in_a_large_batch_does_not_change_the_run() {
     // All cells sent during the link delay of 100 ms reach the port in one batch, which is 60,000 cells.
     let traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "150Mbps".parse().unwrap(),
@@ -335,7 +335,7 @@ fn a_large_batch_checks_for_cancellation_without_changing_the_run() {
 }
 
 #[test]
-fn a_file_ends_when_its_last_segment_is_acknowledged() {
+fn a_file_transfer_ends_when_its_last_segment_is_acknowledged() {
     // As above, one segment is sent per round trip, so a file of 1000 segments takes 1000 round trips. 511999 bytes are
     // also 1000 segments.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
@@ -352,7 +352,7 @@ fn a_file_ends_when_its_last_segment_is_acknowledged() {
 }
 
 #[test]
-fn a_burst_starts_one_pause_after_the_previous_one_was_acknowledged() {
+fn a_burst_starts_one_pause_after_the_previous_burst_was_acknowledged() {
     // As above, one segment is sent per round trip. 1025 bytes are three segments, so a burst takes three round trips,
     // and a pause precedes the next burst.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
@@ -374,7 +374,7 @@ fn a_burst_starts_one_pause_after_the_previous_one_was_acknowledged() {
 }
 
 #[test]
-fn bursts_continue_despite_losses_under_every_tcp_variant() {
+fn a_bursty_source_continues_after_losses_under_every_tcp_variant() {
     for &name in TcpConfig::NAMES {
         let mut network = lan(5, Some(60), "10s");
         for flow in &mut network.flows {
@@ -392,7 +392,7 @@ fn bursts_continue_despite_losses_under_every_tcp_variant() {
 }
 
 #[test]
-fn files_arrive_complete_despite_losses_under_every_tcp_variant() {
+fn files_arrive_complete_after_losses_under_every_tcp_variant() {
     for &name in TcpConfig::NAMES {
         let mut network = lan(5, Some(60), "20s");
         for flow in &mut network.flows {
@@ -429,7 +429,7 @@ fn sources_of_unacknowledged_packets_send_at_their_rate_regardless_of_losses() {
 }
 
 #[test]
-fn fairness_covers_only_ubr_flows_if_there_are_any() {
+fn if_there_are_ubr_flows_fairness_is_computed_over_the_ubr_flows_only() {
     let mut network = lan(3, None, "100ms");
     for (flow, rate) in network.flows.iter_mut().zip(["15.552Mbps", "7.776Mbps", "31.104Mbps"]) {
         let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
@@ -493,7 +493,7 @@ fn throughput_counts_every_arrival_of_a_segment_and_goodput_only_the_first() {
 }
 
 #[test]
-fn the_results_of_a_gfr_contract_count_the_frames_that_reached_its_edge_switch() {
+fn results_of_a_gfr_contract_count_the_frames_that_reached_its_first_switch() {
     let mut network = lan(3, None, "1s");
     let packet = Bytes { bytes: 512 };
     for (flow, rate) in network.flows.iter_mut().zip(["19.44Mbps", "38.88Mbps", "38.88Mbps"]) {
@@ -562,7 +562,7 @@ fn under_strict_priority_the_higher_class_waits_for_at_most_one_cell_in_service(
 }
 
 #[test]
-fn ubr_gets_its_guaranteed_rate_next_to_a_class_that_always_sends() {
+fn ubr_gets_its_guaranteed_rate_next_to_a_higher_class_that_always_sends() {
     for share in [0.1, 0.3, 0.75] {
         let mut network = lan(4, None, "300ms");
         network.vcs[VcIndex::new(0)].class = Class::Vbr;
@@ -592,7 +592,7 @@ fn with_files(network: &Network, size: u64) -> RunResult {
 }
 
 #[test]
-fn a_file_of_one_segment_takes_a_round_trip() {
+fn a_file_of_one_segment_takes_one_round_trip_to_send() {
     let mut network = lan(1, None, "100ms");
     let options = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Vanilla(options);
@@ -605,7 +605,7 @@ fn a_file_of_one_segment_takes_a_round_trip() {
 }
 
 #[test]
-fn the_delay_of_a_file_is_its_transmission_time_plus_a_round_trip() {
+fn the_transfer_time_of_a_file_is_its_transmission_time_plus_a_round_trip() {
     // D = L / R + RTT. If the window W is smaller than the pipe, R = W / RTT, and RTT is the round-trip time of a
     // single segment. If W is larger, R is the line's rate and the rest of the window waits at the source, so RTT = W /
     // R.
@@ -631,7 +631,7 @@ fn the_delay_of_a_file_is_its_transmission_time_plus_a_round_trip() {
 }
 
 #[test]
-fn a_flow_with_one_file_lasts_as_long_as_its_file() {
+fn a_flow_with_a_single_file_lasts_as_long_as_the_transfer_of_the_file() {
     for &name in TcpConfig::NAMES {
         let mut network = lan(5, Some(60), "20s");
         for flow in &mut network.flows {
@@ -686,7 +686,7 @@ fn apart(sources: usize, delay: &str) -> Network {
 }
 
 #[test]
-fn a_run_on_two_threads_is_bit_identical_to_one_thread() {
+fn a_run_on_two_threads_has_the_fingerprint_of_the_run_on_one_thread() {
     let mut network = apart(3, "25ms");
     network.flows[SECOND].traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: BitRate::from_bits_per_second(10_000_000),

@@ -26,7 +26,7 @@ use crate::units::{Duration, Span, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Abm")]
 pub struct Config {
-    /// Alpha of queues without their own.
+    /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
     /// Cells at which a queue counts as one congested queue; a shorter one counts in proportion.
@@ -185,7 +185,7 @@ mod tests {
     use crate::units::Clock;
 
     #[test]
-    fn a_single_congested_queue_under_abm_has_the_threshold_of_dynamic_threshold() {
+    fn abm_gives_a_single_congested_queue_the_threshold_of_dynamic_threshold() {
         let config = Config { alpha: 1.0, congested: 10, ..Config::default() };
         assert_eq!(fill(&mut Pool::new(&config.clone().into(), 99, 4), &[2]), [0, 0, 50, 0]);
         // With two congested queues, q = (99 - 2 q) / 2.
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_sleeps_without_traffic_gives_the_thresholds_of_one_that_always_runs() {
+    fn abm_computes_the_same_thresholds_if_its_clock_pauses_without_traffic() {
         let mut rng = Stream::new(1, "abm");
         for case in 0..200 {
             let interval = Duration::from_microseconds(u64::from(1 + rng.below([2, 20, 2000][case % 3])));

@@ -22,10 +22,10 @@ use crate::units::Duration;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "AbmOccamy")]
 pub struct Config {
-    /// Alpha of queues without their own.
+    /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
-    /// Share of its threshold from which a queue counts as congested.
+    /// A queue counts as congested from this share of its threshold.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub congested: f64,
     /// Interval between updates.

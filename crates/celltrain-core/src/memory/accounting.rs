@@ -81,9 +81,9 @@ enum Obstacle {
 /// A waiting cell to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// Its queue, which is on the egress side.
+    /// Queue of the removed cell, which is on the egress side.
     pub queue: QueueIndex,
-    /// The end of the queue from which it is removed.
+    /// The end of the queue from which the cell is removed.
     pub end: QueueEnd,
 }
 
@@ -164,7 +164,7 @@ pub struct MemoryState {
     pub occupancy: OccupancyTimes,
     /// Its pools.
     pub pools: TiVec<PoolIndex, PoolState>,
-    /// Its queues, each with its number of cells and its counters.
+    /// Queues of the memory, each with its number of cells and its counters.
     pub queues: TiVec<QueueIndex, (u32, QueueCounters)>,
 }
 

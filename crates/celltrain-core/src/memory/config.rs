@@ -10,15 +10,15 @@ use crate::index::LinkIndex;
 /// A memory that output ports of one switch share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryConfig {
-    /// Its name in scenarios and results.
+    /// The memory's name in scenarios and results.
     pub name: String,
-    /// Cells that fit into it.
+    /// Number of cells that fit into the memory.
     pub cells: u32,
     /// The output ports whose waiting cells it holds: links that leave one switch.
     pub ports: Vec<LinkIndex>,
-    /// Its pools, at least one.
+    /// Pools of the memory, at least one.
     pub pools: TiVec<PoolIndex, PoolConfig>,
-    /// Its queues and priority groups. If a side has a pool, every cell that crosses the memory has a queue there.
+    /// Queues and priority groups of the memory. If a side has a pool, every cell that crosses the memory has a queue there.
     pub queues: TiVec<QueueIndex, QueueConfig>,
     /// Decides how to treat a frame whose first cell finds no room.
     pub frames: FrameAdmission,
@@ -43,15 +43,15 @@ pub enum Pauses {
 /// A part of a memory that queues of one side share. Its cells do not include their reserves and headrooms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolConfig {
-    /// Its name in scenarios and results.
+    /// The pool's name in scenarios and results.
     pub name: String,
-    /// The side on which it is counted.
+    /// The side of the switch on which the pool's cells are counted.
     pub side: Side,
-    /// B: cells of its shared part.
+    /// B: cells of the pool's shared part.
     pub cells: u32,
     /// The most cells that the headrooms of the pool's queues take together; `None` if each queue has its own headroom.
     pub headroom: Option<u32>,
-    /// Decides which cells enter its shared part.
+    /// Policy that decides which cells enter the pool's shared part.
     pub policy: MemoryPolicyConfig,
 }
 
@@ -73,7 +73,7 @@ pub struct QueueConfig {
     pub link: LinkIndex,
     /// Its priority, 0 to 7.
     pub priority: u8,
-    /// Its pool, whose side is the queue's.
+    /// Pool of the queue, on the same side as the queue.
     pub pool: PoolIndex,
     /// Cells of the memory that only this queue uses.
     pub reserve: u32,
@@ -81,7 +81,7 @@ pub struct QueueConfig {
     pub alpha: Option<f64>,
     /// The queue's own threshold in cells; if `None`, the threshold of the policy is used.
     pub threshold: Option<u32>,
-    /// Its headroom and pauses, if it is a lossless priority group.
+    /// Headroom and pauses of the queue, if it is a lossless priority group.
     pub lossless: Option<Lossless>,
 }
 
@@ -94,11 +94,11 @@ pub struct Lossless {
     pub xon: u32,
     /// The pause also ends when the headroom is empty and the group's cells are this far below its threshold.
     pub xon_offset: Option<u32>,
-    /// The cell that starts a pause.
+    /// Selects the cell that starts a pause of the link.
     pub pause_at: PauseAt,
 }
 
-/// The cell that starts a pause.
+/// Selects the cell that starts a pause of the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseAt {

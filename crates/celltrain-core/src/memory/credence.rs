@@ -149,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn without_predicted_drops_a_lone_queue_takes_the_whole_pool() {
+    fn without_predicted_drops_credence_lets_a_lone_queue_take_the_whole_shared_memory() {
         assert_eq!(fill(&mut pool(0.0, &[]), &[0]), [12, 0, 0]);
     }
 
     #[test]
-    fn a_predicted_drop_counts_only_above_the_safe_length() {
+    fn credence_follows_a_predicted_drop_only_if_queues_are_longer_than_the_safe_length() {
         // Queues up to B / N = 4 are safe; with five cells the longest is not.
         let mut pool = pool(0.0, &[true; 20]);
         assert_eq!(fill(&mut pool, &[0]), [5, 0, 0]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_virtual_queues_of_credence_share_the_pool_as_under_longest_queue_drop() {
+    fn the_virtual_queues_of_credence_share_the_memory_as_under_longest_queue_drop() {
         let mut pool = pool(0.0, &[]);
         (0..12).for_each(|_| assert!(pool.offer(0)));
         // Longest Queue Drop would now push a cell out of queue 0. Credence cannot, but the threshold of queue 0 falls.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn credence_inverts_the_share_of_predictions_that_flips_states() {
+    fn credence_inverts_the_configured_share_of_its_predictions() {
         assert_eq!(fill(&mut pool(1.0, &[]), &[0]), [5, 0, 0]);
         assert_eq!(fill(&mut pool(1.0, &[true; 20]), &[0]), [12, 0, 0]);
     }

@@ -19,7 +19,7 @@ use crate::error::Fault;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "DynamicThreshold")]
 pub struct Config {
-    /// Alpha of queues without their own.
+    /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
     /// Selects whether the arriving cell counts in Q.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn saturated_queues_settle_at_the_fixed_point_of_dynamic_threshold() {
+    fn queues_that_are_always_full_reach_the_fixed_point_of_dynamic_threshold() {
         for alpha in [0.25, 0.5, 1.0, 2.0, 8.0] {
             for saturated in 1..=8 {
                 for cells in [100, 997, 12_000] {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_queue_stops_at_the_fixed_point_with_the_documented_rounding() {
+    fn under_dynamic_threshold_a_single_queue_stops_at_the_fixed_point_rounded_as_documented() {
         for alpha in [0.125, 0.5, 1.0, 2.0, 8.0] {
             for cells in [1, 2, 3, 99, 100, 8001] {
                 let b = f64::from(cells);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn with_equal_alpha_two_queues_hold_one_third_each() {
+    fn under_dynamic_threshold_two_queues_with_equal_alpha_hold_one_third_of_the_memory_each() {
         assert_eq!(settled(1.0, ArrivingCell::NotCounted, 300, 2), [100, 100]);
         assert_eq!(settled(1.0, ArrivingCell::NotCounted, 301, 2), [101, 100]);
     }

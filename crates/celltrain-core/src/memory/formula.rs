@@ -64,7 +64,7 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("priority", Unit::NONE, "the priority of the arriving cell"), Some(PRIORITY)),
 ];
 
-/// A pool, if it is known.
+/// A pool, if its size is known.
 struct AtPool {
     cells: u32,
     queues: Option<usize>,
@@ -76,7 +76,7 @@ impl Host for AtPool {
             ("B", _) => Meaning::Constant(self.cells.into()),
             ("N", _) => Meaning::Constant(self.queues.map_or(1.0, |queues| queues as f64)),
             (_, Some(register)) if on != On::Start => Meaning::Register(register),
-            _ => Meaning::NotHere("which changes, but this is evaluated only once, at the start of the run"),
+            _ => Meaning::NotHere("which changes, but this formula is evaluated only once, at the start of the run"),
         };
         let word = |(name, register): &(Name, Option<u8>)| Word {
             name: name.name.into(),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn published_policies_can_be_written_as_formulas() {
+    fn published_memory_policies_can_be_written_as_formulas() {
         let alpha = [("alpha", Start::Number(2.0))];
         let dynamic = dynamic_threshold::Config { alpha: 2.0, ..Default::default() };
         assert_alike(formula("q_i + 1 <= alpha * (B - Q)", &alpha), dynamic.into());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_a_formula_names_its_place() {
+    fn an_error_in_a_memory_policy_formula_names_its_place() {
         let told = |config: Config, words: &str| {
             let faults = config.check(100);
             assert_eq!(faults.len(), 1, "{faults:?}");
@@ -238,6 +238,6 @@ mod tests {
         told(formula("q_i + 1", &[]), "admit must be a condition");
         told(formula("random() < 0.5", &[]), "which a memory does not support");
         told(formula("q_i < R", &[("R", Start::Formula("Q / 2".into()))]), "which changes");
-        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already a name");
+        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already one of");
     }
 }

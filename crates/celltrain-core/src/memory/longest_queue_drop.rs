@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_queue_drop_counts_the_arriving_cell_and_its_variant_decides_ties() {
+    fn longest_queue_drop_counts_the_arriving_cell_and_its_variant_settles_ties() {
         use QueueEnd::{Head, Tail};
         use Variant::{HeadHighest, TailLowest};
         assert_eq!(verdict(TailLowest, &[2, 4, 4]), push_out(1, Tail));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn saturated_queues_end_up_equally_long() {
+    fn under_longest_queue_drop_queues_that_are_always_full_end_up_equally_long() {
         for variant in [Variant::TailLowest, Variant::HeadHighest] {
             let mut pool = Pool::new(&Config { variant }.into(), 12, 3);
             (0..30).for_each(|_| assert!(pool.offer(2) || variant == Variant::TailLowest));

@@ -110,7 +110,7 @@ registry! {
 
 /// The settings of a policy, implemented by each `Config`.
 pub trait Configure {
-    /// The policy that it configures.
+    /// The policy that these settings configure.
     type Policy: MemoryPolicy + 'static;
 
     /// Returns whether the policy removes waiting cells. If so, its pool is on the egress side, and its ports are first
@@ -170,9 +170,9 @@ pub struct QueueInfo {
     pub priority: u8,
     /// Transmission time of a cell at its port.
     pub cell_time: Span,
-    /// Its own alpha, if it has one.
+    /// The queue's own alpha, if it has one.
     pub alpha: Option<f64>,
-    /// Its own threshold in cells, if it has one.
+    /// The queue's own threshold in cells, if it has one.
     pub threshold: Option<u32>,
 }
 
@@ -233,9 +233,9 @@ pub enum Verdict {
 /// A waiting cell that a policy removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushOut {
-    /// Its queue, which holds a cell of the shared part.
+    /// Queue that loses a cell; it holds a cell of the shared part.
     pub queue: PoolQueue,
-    /// The end of the queue from which it is removed.
+    /// The end of the queue from which the cell is removed.
     pub end: QueueEnd,
 }
 

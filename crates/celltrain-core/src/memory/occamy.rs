@@ -21,7 +21,7 @@ use crate::units::{BitRate, Span, Time};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Occamy")]
 pub struct Config {
-    /// Alpha of queues without their own.
+    /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
     /// Rate of the line that the expelled cells would fill; the rate of the fastest port when absent.
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn occamy_can_expel_a_burst_of_cells_at_once() {
+    fn occamy_can_remove_many_cells_at_one_instant() {
         let mut pool = Pool::new(&Config { alpha: 2.0, burst: 2, rate: None }.into(), 30, 3);
         assert_eq!(fill(&mut pool, &[0]), [20, 0, 0]);
         // Three more cells arrive, and the threshold of queue 0 falls to 14.

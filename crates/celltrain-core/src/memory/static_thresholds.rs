@@ -73,12 +73,12 @@ mod tests {
     use crate::memory::tests::{Pool, fill};
 
     #[test]
-    fn static_thresholds_divide_the_pool_equally_by_default() {
+    fn static_thresholds_divide_the_shared_memory_equally_by_default() {
         assert_eq!(fill(&mut Pool::new(&Config::default().into(), 11, 3), &[0, 2]), [3, 0, 3]);
     }
 
     #[test]
-    fn with_static_thresholds_a_queue_stops_at_its_threshold_or_when_the_pool_is_full() {
+    fn with_static_thresholds_a_queue_stops_at_its_threshold_or_when_the_memory_is_full() {
         let config = Config { threshold: Some("60%".parse().unwrap()) };
         assert_eq!(fill(&mut Pool::new(&config.clone().into(), 10, 2), &[1]), [0, 6]);
         assert_eq!(fill(&mut Pool::new(&config.into(), 10, 2), &[0, 0, 0, 1]), [6, 4]);

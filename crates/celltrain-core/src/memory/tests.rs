@@ -235,7 +235,7 @@ fn policies() -> impl Strategy<Value = MemoryPolicyConfig> {
 proptest! {
     /// Random arrivals and departures give the same counts as the model.
     #[test]
-    fn a_shared_memory_matches_a_naive_model(
+    fn a_shared_memory_matches_a_simple_model(
         policy in policies(),
         at_threshold in any::<bool>(),
         steps in prop::collection::vec((any::<bool>(), 0..LINKS, 0..LINKS, 0..2u32), 1..300),
@@ -267,7 +267,7 @@ proptest! {
 }
 
 #[test]
-fn a_cell_takes_the_reserve_first_then_the_shared_part_then_the_headroom() {
+fn a_cell_takes_space_from_the_reserve_then_the_shared_part_then_the_headroom() {
     let policy =
         dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
     let config = memory_config(PauseAt::Headroom, &policy.into());
@@ -297,7 +297,7 @@ fn a_cell_takes_the_reserve_first_then_the_shared_part_then_the_headroom() {
 }
 
 #[test]
-fn with_pause_at_threshold_the_pause_starts_one_cell_earlier() {
+fn with_the_option_pause_at_threshold_a_pause_starts_one_cell_earlier() {
     let policy =
         dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
     let config = memory_config(PauseAt::Threshold, &policy.into());
@@ -310,7 +310,7 @@ fn with_pause_at_threshold_the_pause_starts_one_cell_earlier() {
 }
 
 #[test]
-fn equally_long_queues_of_a_memory_have_the_same_rank() {
+fn equally_long_queues_of_a_shared_memory_have_the_same_rank() {
     let queues: TiVec<PoolQueue, u32> = vec![3, 5, 3, 0].into();
     let view = View { cells: 20, used: 11, queues: &queues, now: Time::default() };
     assert_eq!(queues.keys().map(|queue| view.rank(queue)).collect::<Vec<_>>(), [2, 1, 2, 4]);

@@ -71,7 +71,7 @@ fn contract(network: &Network) -> crate::gfr::Gfr {
 }
 
 #[test]
-fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
+fn jains_index_is_one_for_equal_flows_and_k_of_n_if_k_of_n_flows_share_the_link_equally() {
     assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
     assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
     assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), Some(0.5));
@@ -80,7 +80,7 @@ fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
 }
 
 #[test]
-fn a_gfr_contract_counts_exactly_the_frames_that_its_vc_lost_at_ports() {
+fn a_gfr_contract_counts_exactly_the_frames_of_its_vc_that_ports_lost() {
     let mut stage = Stage::new(|network| network.vcs[VcIndex::new(2)].contract = Some(contract(network)));
     // The second source's data is VC 2. It has label 0 on its own links, and label 1 on the bottleneck, after the first
     // source's VC.
@@ -116,7 +116,7 @@ fn utilisation_is_the_transmission_time_divided_by_the_run_time() {
 }
 
 #[test]
-fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
+fn the_result_of_a_port_contains_its_queue_its_buffer_and_the_sum_of_its_vcs() {
     let mut stage = Stage::new(|network| network.links[N_SOURCE_BOTTLENECK].buffer = Some(70));
     let port = &mut stage.ports[N_SOURCE_BOTTLENECK];
     (port.max_queue, port.waiting) = (60, ti_vec![5, 30]);
@@ -138,7 +138,7 @@ fn with_abr(network: &mut Network) {
 }
 
 #[test]
-fn results_of_abr_cover_its_vcs_and_rates_count_whole_cells() {
+fn abr_results_cover_the_abr_vcs_and_rates_count_whole_cells() {
     let found = Stage::new(with_abr).final_state().abr();
     let names: Vec<&str> = found.iter().map(|abr| abr.name.as_str()).collect();
     assert_eq!(names, ["vc0", "vc0"], "the network has a single ABR VC");

@@ -93,7 +93,7 @@ pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
 }
 
 #[test]
-fn the_vcs_of_each_link_have_consecutive_labels() {
+fn vcs_on_each_link_have_consecutive_labels() {
     let network = simple_network(3, "1ms");
     let routing = network.routing();
     assert_eq!(
@@ -117,7 +117,7 @@ fn the_vcs_of_each_link_have_consecutive_labels() {
 }
 
 #[test]
-fn atm_rules_apply_between_the_edge_devices_of_a_path_or_else_from_end_to_end() {
+fn rules_for_atm_apply_between_the_edge_devices_of_a_path_or_else_from_end_to_end() {
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
     let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();

@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(3) })]
 
     #[test]
-    fn a_policy_admits_a_tagged_frame_only_if_it_would_admit_an_untagged_one(
+    fn every_policy_that_admits_a_tagged_frame_would_also_admit_it_untagged(
         per_vc in prop::array::uniform4(0u32..14),
         vc in 0..VCS,
     ) {
@@ -39,7 +39,7 @@ fn the_default_settings_of_every_policy_are_valid() {
 }
 
 #[test]
-fn thresholds_given_as_shares_require_a_finite_buffer() {
+fn thresholds_given_as_shares_of_the_buffer_require_a_finite_buffer() {
     let mut with_shares = 0;
     for config in PolicyConfig::samples(1000) {
         let settings = serde_json::to_value(&config).unwrap();
@@ -55,7 +55,7 @@ fn thresholds_given_as_shares_require_a_finite_buffer() {
 }
 
 #[test]
-fn a_threshold_above_the_buffer_is_refused() {
+fn a_policy_threshold_above_the_buffer_is_refused() {
     let mut with_threshold = 0;
     for config in PolicyConfig::samples(1000) {
         for (threshold, refused) in [(1000, &[][..]), (1001, &["threshold"])] {
@@ -85,7 +85,7 @@ fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: 
 }
 
 #[test]
-fn a_policy_admits_all_frames_below_its_declared_limit_without_changing_its_state() {
+fn a_policy_admits_every_frame_below_its_declared_limit_without_changing_its_state() {
     for k in [0, 1, 2, 7, 100] {
         for config in PolicyConfig::samples(k) {
             let name = config.name();
@@ -165,7 +165,7 @@ const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
 ];
 
 #[test]
-fn every_policy_decides_as_its_page_describes() {
+fn every_policy_makes_the_decisions_that_its_page_describes() {
     for (name, cut, admits_up_to, follows_cells) in ANSWERS {
         let mut samples = PolicyConfig::samples(100).into_iter();
         let config = samples.find(|config| config.name() == name).expect("every row names a policy of the list");

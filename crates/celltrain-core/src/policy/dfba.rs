@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn from_its_threshold_to_its_ceiling_the_drop_probability_grows_from_zero_to_the_weight() {
+    fn between_its_threshold_and_its_ceiling_the_drop_probability_of_a_vc_grows_from_zero_to_the_weight() {
         // For VC 0, the probability is 0.4 (X_i - 400) / 200: 0.2 at 500 and 0.4 at 600. With 10,000 draws, five
         // standard deviations are 0.025.
         let refused = |x_i| share_refused(&config(), &view(&[x_i, 0]), 0);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_congested_buffer_a_vc_at_its_threshold_may_not_start_a_frame() {
+    fn in_a_congested_buffer_dfba_refuses_a_new_frame_of_a_vc_at_its_threshold() {
         assert_eq!(share_refused(&config(), &view(&[400, 599]), 0), 0.0);
         assert_eq!(share_refused(&config(), &view(&[400, 600]), 0), 1.0);
         let earlier = Config { congestion_threshold: Some(700.into()), ..config() };
@@ -228,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tagged_frame_may_start_only_below_the_threshold() {
+    fn dfba_lets_a_tagged_frame_start_only_below_the_threshold() {
         let refused = |tagged, x_i| share_refused(&config(), &View { tagged, ..view(&[x_i, 0]) }, 0);
         assert_eq!([399, 400].map(|x_i| refused(true, x_i)), [0.0, 1.0]);
         assert_eq!(refused(false, 400), 0.0, "an untagged frame may start: at the threshold the probability is 0");
     }
 
     #[test]
-    fn a_random_number_is_drawn_only_if_the_decision_depends_on_it() {
+    fn dfba_draws_a_random_number_only_if_the_decision_depends_on_it() {
         for (x_0, drawn) in [(399, false), (400, false), (500, true), (601, false)] {
             assert_eq!(draws(&config(), &view(&[x_0, 0]), 0), drawn, "X_i = {x_0}");
         }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_that_add_up_to_the_congestion_threshold_are_refused() {
+    fn dfba_refuses_vc_thresholds_that_add_up_to_the_congestion_threshold() {
         assert!(config().check(Some(601), &["vc0", "vc1"]).is_empty());
         let faults = config().check(Some(600), &["vc0", "vc1"]);
         let problem = "add up to 600 cells (vc0 400, vc1 200); those of all VCs of a port must add up to less than the \
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_refused() {
+    fn invalid_settings_of_dfba_are_refused() {
         let keys = |config: Config, capacity| -> Vec<String> {
             config.check(capacity, &[]).into_iter().map(|fault| fault.key).collect()
         };

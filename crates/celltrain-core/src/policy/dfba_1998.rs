@@ -184,20 +184,20 @@ mod tests {
     }
 
     #[test]
-    fn up_to_the_low_threshold_every_frame_may_start() {
+    fn below_the_low_threshold_dfba_of_1998_lets_every_frame_start() {
         assert_eq!(share_refused(&config(), &view(&[500, 0]), 0), 0.0);
         assert_eq!(share_refused(&config(), &View { tagged: true, ..view(&[500, 0]) }, 0), 0.0);
         assert!(share_refused(&config(), &view(&[501, 0]), 0) > 0.0);
     }
 
     #[test]
-    fn above_the_high_threshold_no_frame_may_start() {
+    fn above_the_high_threshold_dfba_of_1998_lets_no_frame_start() {
         assert_eq!(share_refused(&config(), &view(&[0, 901]), 0), 1.0);
         assert_eq!(share_refused(&config(), &view(&[0, 900]), 0), 0.0);
     }
 
     #[test]
-    fn a_vc_within_its_weighted_share_loses_nothing() {
+    fn under_dfba_of_1998_a_vc_within_its_weighted_share_loses_nothing() {
         // At X = 800, the shares are 200 and 600 cells.
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 0), 0.0);
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 1), 0.0);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drop_probability_combines_the_excess_of_the_vc_and_the_occupancy() {
+    fn the_drop_probability_of_dfba_of_1998_combines_the_excess_of_the_vc_and_the_occupancy() {
         // X = 800 and X_0 = 500, so the excess is (500 - 200)/(800 * 3/4) = 1/2 and the fill is (800 - 500)/400 = 3/4.
         // With Z_0 = 3/4, the probability is 3/4 (1/2 * 1/2 + 1/2 * 3/4) = 0.46875.
         let per_vc = [500, 300];
@@ -219,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_alone_at_a_port_is_always_within_its_share() {
+    fn under_dfba_of_1998_a_vc_alone_at_a_port_is_always_within_its_share() {
         let alone = Config { weights: PerVc::Same(0.1), ..sample(1000) };
         assert_eq!(share_refused(&alone, &view(&[900]), 0), 0.0);
     }
 
     #[test]
-    fn a_tagged_frame_may_start_only_up_to_the_low_threshold() {
+    fn dfba_of_1998_lets_a_tagged_frame_start_only_up_to_the_low_threshold() {
         // VC 1 is within its share.
         let refused = |tagged, x: u32| share_refused(&config(), &View { tagged, ..view(&[250, x - 250]) }, 1);
         assert_eq!([500, 501].map(|x| refused(true, x)), [0.0, 1.0]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_number_is_drawn_only_if_the_decision_depends_on_it() {
+    fn dfba_of_1998_draws_a_random_number_only_if_the_decision_depends_on_it() {
         for (per_vc, tagged, drawn) in [
             ([500, 0], false, false),
             ([501, 0], false, true),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_refused() {
+    fn invalid_settings_of_dfba_of_1998_are_refused() {
         let keys = |config: Config, capacity| -> Vec<String> {
             config.check(capacity, &[]).into_iter().map(|fault| fault.key).collect()
         };

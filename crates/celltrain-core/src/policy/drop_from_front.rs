@@ -40,7 +40,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn the_front_frame_is_dropped_except_its_last_cell() {
+    fn drop_from_front_removes_the_front_frame_except_its_last_cell() {
         let mut bench = Bench::new(&Config {}, 5, 2);
         bench.offer_frame(0, 3);
         bench.offer_frame(1, 2);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn later_cells_of_a_pushed_out_frame_are_refused() {
+    fn later_cells_of_a_frame_that_drop_from_front_removed_are_refused() {
         let mut bench = Bench::new(&Config {}, 2, 2);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn if_only_last_cells_wait_the_oldest_of_them_is_dropped() {
+    fn if_only_last_cells_of_frames_wait_drop_from_front_removes_the_oldest_of_them() {
         let mut bench = Bench::new(&Config {}, 2, 1);
         for _ in 0..3 {
             bench.offer_frame(0, 1);

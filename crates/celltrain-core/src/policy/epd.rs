@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_frame_stays_refused_when_the_queue_drains() {
+    fn epd_keeps_refusing_the_cells_of_a_refused_frame_even_after_the_queue_drains() {
         let mut bench = Bench::new(&Config { threshold: 1.into() }, 10, 2);
         bench.offer_frame(0, 2);
         bench.offer_cell(1, 0, false);

@@ -62,7 +62,7 @@ pub(super) fn check_threshold(threshold: Threshold, capacity: Option<u32>) -> Ve
         None => vec![Fault::new(
             "threshold",
             threshold.written(),
-            "belongs to a formula that needs the buffer's size, so that must be a number of cells, not \"infinite\"",
+            "belongs to a formula that uses the size of the buffer, which must be a number of cells, not \"infinite\"",
         )],
     }
 }
@@ -78,7 +78,7 @@ mod tests {
     use crate::policy::bench::most_cells;
 
     #[test]
-    fn the_bound_of_fba_falls_to_z_times_the_fair_share_as_the_buffer_fills() {
+    fn the_limit_that_fba_sets_for_a_vc_falls_to_z_times_the_fair_share_as_the_buffer_fills() {
         let most = |x, active| most_cells(&Config::default(), 1000, x, active);
         // With X = K = 1000 and four active VCs, the fair share is 250 cells, and 0.8 of it is 200.
         assert_eq!(most(1000, 4), 200);

@@ -354,7 +354,7 @@ impl BufferPolicy for AdmitAll {
 
 /// The settings of a policy, implemented by each `Config`.
 pub trait Configure {
-    /// The policy that it configures.
+    /// The policy that these settings configure.
     type Policy: BufferPolicy + 'static;
 
     /// Returns the settings that are handled in the same way for all policies.

@@ -88,7 +88,7 @@ mod tests {
 
     //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
     #[test]
-    fn above_the_marking_threshold_only_ecn_capable_packets_enter_the_queue() {
+    fn above_the_marking_threshold_only_packets_that_are_ecn_capable_enter_the_queue() {
         let policy = PolicyConfig::from(tail_drop::Config {}).build(Some(100), &[]);
         let mut policy = NotCapable::new(policy, [20.0, 20.0], 1.0);
         assert_eq!(policy.admits_up_to(), Some(20));

@@ -45,7 +45,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn the_rest_of_a_damaged_frame_is_refused_but_its_last_cell_is_kept() {
+    fn ppd_refuses_the_rest_of_a_damaged_frame_except_its_last_cell() {
         let mut bench = Bench::new(&Config::default(), 2, 1);
         bench.offer_cell(0, 0, false);
         bench.offer_cell(0, 0, false);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn without_keep_last_cell_the_rest_of_a_damaged_frame_is_refused() {
+    fn with_keep_last_cell_off_ppd_refuses_the_whole_rest_of_a_damaged_frame() {
         let mut bench = Bench::new(&Config { keep_last_cell: false }, 1, 1);
         bench.offer_frame(0, 3);
         bench.port.take();

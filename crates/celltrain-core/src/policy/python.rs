@@ -188,7 +188,7 @@ mod tests {
 
     /// Regression: the class's own choice was ignored if a scenario named the class.
     #[test]
-    fn the_scenario_or_else_the_python_class_sets_the_action_at_a_full_buffer() {
+    fn the_action_at_a_full_buffer_comes_from_the_scenario_or_else_from_the_python_class() {
         let overflow = |class: &str, when_full| {
             let config = Config { class: class.into(), when_full, ..sample(100) };
             config.build(100, &["tcp1"]).overflow()
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_python_policy_object_is_created_once_the_port_is_known() {
+    fn the_object_of_a_python_policy_is_created_once_the_port_is_known() {
         let mut policy = sample(100).build(100, &["tcp1"]);
         let view = View { tagged: true, ..view(100, &[80]) };
         let mut rng = Stream::new(1, "bench");

@@ -21,7 +21,7 @@ use crate::threshold::Threshold;
 pub struct Config {
     /// R: the threshold up to which every frame is admitted.
     pub threshold: Threshold,
-    /// Z: the largest load ratio `Y_i` `N_a` / X tolerated above it.
+    /// Z: the largest load ratio `Y_i` `N_a` / X tolerated above R.
     #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
     pub z: f64,
 }
@@ -55,7 +55,7 @@ mod tests {
     use crate::policy::bench::most_cells;
 
     #[test]
-    fn above_the_threshold_a_vc_may_hold_at_most_z_times_the_fair_share() {
+    fn selective_drop_limits_a_vc_above_the_threshold_to_z_times_the_fair_share() {
         // With K = 1000, X = 990 and three active VCs, the fair share is 330 cells, and 0.8 of it is 264.
         let most = [900, 901, 990, 1000].map(|x| most_cells(&Config::default(), 1000, x, 3));
         assert_eq!(most, [900, 240, 264, 266]);

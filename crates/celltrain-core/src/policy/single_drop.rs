@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn single_drop_takes_one_frame_each_time_a_vc_reaches_its_threshold() {
+    fn single_drop_drops_one_frame_each_time_a_vc_reaches_its_threshold() {
         let mut bench = Bench::new(&Config { thresholds: PerVc::Same(4.0) }, 100, 1);
         for (frames, expected) in [(2, 0), (1, 2), (5, 2)] {
             for _ in 0..frames {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn each_vc_has_its_own_threshold() {
+    fn under_single_drop_each_vc_has_its_own_threshold() {
         let thresholds = PerVc::from([("vc0", 2.0), ("vc1", 6.0)]);
         let mut bench = Bench::new(&Config { thresholds }, 100, 2);
         for _ in 0..3 {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_below_one_cell_or_above_the_buffer_is_refused() {
+    fn a_threshold_of_single_drop_below_one_cell_or_above_the_buffer_is_refused() {
         let problems = |r, capacity| -> Vec<String> {
             let faults = Config { thresholds: PerVc::Same(r) }.check(capacity, &[]);
             faults.into_iter().map(|fault| fault.problem).collect()

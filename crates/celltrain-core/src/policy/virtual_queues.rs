@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn virtual_queues_are_as_long_as_real_ones_served_round_robin() {
+    fn virtual_queues_are_as_long_as_real_queues_that_are_served_round_robin() {
         let policy = PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: u32::MAX.into(), k: 1.0 });
         let scheduler = SchedulerConfig::RoundRobin(round_robin::Config {});
         have_the_same_queues(&policy, &scheduler, [None; VCS], 3_000_000);
     }
 
     #[test]
-    fn virtual_queues_are_as_long_as_real_ones_served_at_minimum_shares() {
+    fn virtual_queues_are_as_long_as_real_queues_that_are_served_at_minimum_shares() {
         let shares = [("vc0", 0.5), ("vc1", 0.1), ("vc3", 0.2), ("default", 0.0)];
         let minimum_share = PerVc::from(shares);
         let policy = PolicyConfig::VirtualQueuingWeighted(virtual_queuing_weighted::Config {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_queues_handle_cells_in_batches_if_no_virtual_queue_empties_in_between() {
+    fn virtual_queues_handle_cells_in_batches_unless_a_virtual_queue_empties_meanwhile() {
         enter_at_once(RoundRobin::new(2), true);
         enter_at_once(MinimumShares::new(&[0.5, 0.0]), false);
     }

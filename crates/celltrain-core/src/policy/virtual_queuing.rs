@@ -112,7 +112,7 @@ mod tests {
     use crate::policy::bench::Bench;
 
     #[test]
-    fn virtual_queuing_refuses_a_vc_far_ahead_of_its_turns_even_if_the_real_queue_is_empty() {
+    fn virtual_queuing_refuses_a_vc_that_is_far_ahead_of_its_share_even_if_the_real_queue_is_empty() {
         // VC 0 sends 6 cells, then VC 1 sends 3. The FIFO has forwarded all of VC 0's cells. If the VCs were served in
         // turns, 4 of VC 0's cells and 2 of VC 1's would have been forwarded.
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.0 }, 100, 2);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_k_gives_each_vc_a_larger_share_of_the_virtual_queue() {
+    fn a_larger_k_gives_each_vc_a_larger_share_under_virtual_queuing() {
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.5 }, 100, 2);
         bench.offer_frame(0, 6);
         bench.offer_frame(1, 2);

@@ -27,7 +27,7 @@ pub struct Config {
     /// R: the threshold up to which every frame is admitted.
     #[serde(default = "threshold")]
     pub threshold: Threshold,
-    /// Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above it.
+    /// Z: the largest weighted load ratio `X_i` W / (`W_i` X) tolerated above R.
     #[serde(default = "z")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a load ratio (0 or more)"))]
     pub z: f64,
@@ -74,7 +74,7 @@ mod tests {
     use crate::policy::selective_drop;
 
     #[test]
-    fn above_the_threshold_a_vc_may_hold_at_most_z_times_its_weighted_share() {
+    fn wba_limits_a_vc_above_the_threshold_to_z_times_its_weighted_share() {
         let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 3.0)]), ..sample(1000) };
         // At X = 990, the shares of 1/4 and 3/4 are 247.5 and 742.5 cells, and 0.8 of them are 198 and 594.
         assert_eq!([0, 1].map(|vc| most_cells_of_two(&config, 990, vc)), [198, 594]);
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn with_equal_weights_and_all_vcs_active_the_policy_is_selective_drop() {
+    fn with_equal_weights_and_all_vcs_active_wba_equals_selective_drop() {
         let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
         assert_alike(&equal, &selective_drop::Config { threshold: 0.5.into(), z: 0.8 });
     }
 
     #[test]
-    fn a_weight_of_zero_is_refused() {
+    fn wba_refuses_a_weight_of_zero() {
         let faults = Config { weights: PerVc::Same(0.0), ..sample(1000) }.check(Some(1000), &[]);
         assert_eq!(faults[0].key, "weights");
         assert_eq!(sample(1000).check(None, &[])[0].key, "threshold");

@@ -70,7 +70,7 @@ mod tests {
     use crate::policy::fba;
 
     #[test]
-    fn the_bound_of_weighted_fba_falls_to_z_times_the_weighted_share_as_the_buffer_fills() {
+    fn the_limit_that_weighted_fba_sets_falls_to_z_times_the_weighted_share_as_the_buffer_fills() {
         let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 4.0)]), ..sample(1000) };
         let most = |x| [0, 1].map(|vc| most_cells_of_two(&config, x, vc));
         // With X = K = 1000, the shares of 1/5 and 4/5 are 200 and 800 cells, and 0.8 of them are 160 and 640.
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn with_equal_weights_and_all_vcs_active_the_policy_is_fba() {
+    fn with_equal_weights_and_all_vcs_active_weighted_fba_equals_fba() {
         let equal = Config { weights: PerVc::Same(7.0), threshold: 0.5.into(), z: 0.8 };
         assert_alike(&equal, &fba::Config { threshold: 0.5.into(), z: 0.8 });
     }
 
     #[test]
-    fn a_negative_weight_is_refused() {
+    fn weighted_fba_refuses_a_negative_weight() {
         let faults = Config { weights: PerVc::Same(-1.0), ..sample(1000) }.check(Some(1000), &[]);
         assert_eq!(faults[0].key, "weights");
         assert_eq!(sample(1000).check(None, &[])[0].key, "threshold");

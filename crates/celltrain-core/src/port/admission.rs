@@ -102,9 +102,9 @@ impl Admission {
 
     /// Asserts that the port may have a scheduler's queues. `merges` is true if VCs merge there.
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
-        assert!(!merges, "VCs merge only where one queue holds all");
-        assert!(!self.follows_cells, "a policy follows cells only where one queue holds all");
-        assert!(!self.pushes_out(), "cells are pushed out only where one queue holds all");
+        assert!(!merges, "VCs merge only where one queue holds all cells");
+        assert!(!self.follows_cells, "a policy follows cells only where one queue holds all cells");
+        assert!(!self.pushes_out(), "cells are pushed out only where one queue holds all cells");
     }
 
     pub(crate) fn follows_cells(&self) -> bool {

@@ -23,7 +23,7 @@ fn sent(port: &mut Port) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn frames_of_merged_vcs_leave_whole_in_the_order_in_which_their_last_cells_arrived() {
+fn merged_vcs_send_whole_frames_in_the_order_in_which_their_last_cells_arrived() {
     let mut port = merging_port(100);
     // Cells of A and B alternate, and B's frame is complete first. C does not wait.
     for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
@@ -85,7 +85,7 @@ fn each_frame_that_loses_cells_to_a_full_buffer_is_counted_once() {
 }
 
 #[test]
-fn a_full_buffer_also_drops_packets_that_can_be_marked() {
+fn a_full_buffer_also_drops_packets_that_could_be_marked() {
     for capable in [true, false] {
         let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(2), &["a"]);
         let policy = MarkingConfig::step(2.into()).dropping(policy, Some(2));
@@ -96,7 +96,7 @@ fn a_full_buffer_also_drops_packets_that_can_be_marked() {
 }
 
 #[test]
-fn dropping_from_the_front_counts_cells_and_frames_and_keeps_last_cells() {
+fn drop_from_front_counts_the_removed_cells_and_frames_and_keeps_last_cells() {
     let mut port = port(drop_from_front::Config {}, 4);
     let waits = |port: &Port| {
         port.waiting().map(|cell| (cell.label().number(), cell.frame.number(), cell.last_cell())).collect::<Vec<_>>()

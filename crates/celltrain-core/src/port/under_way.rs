@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cell_after_a_last_cell_is_recognised_as_the_start_of_a_frame_without_asking_the_policy() {
+    fn the_cell_after_a_last_cell_starts_a_new_frame_and_the_policy_need_not_confirm_this() {
         for (packed, same) in all() {
             for (is_last, admits) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut after = packed;

@@ -17,7 +17,7 @@ use crate::units::{Clock, Duration, Span, Time};
 pub(crate) struct Opening {
     pub(crate) pair: PairIndex,
     pub(crate) bytes: u64,
-    /// Number of the query that it answers, if it answers one.
+    /// Number of the query that the request answers, if it is an answer.
     pub(crate) query: Option<u32>,
 }
 
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_arrive_at_the_mean_interval_for_all_pairs() {
+    fn requests_of_all_host_pairs_together_arrive_at_the_configured_mean_interval() {
         let requests = requests(4, poisson(MEAN, small(), PairOrder::Random));
         let opened = openings(&events(&requests, 1, CLOCK, 40_000));
         let mean = opened[39_999].0.0 as f64 / 40_000.0;
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_pairs_have_separate_random_streams() {
+    fn sizes_and_host_pairs_of_requests_come_from_separate_random_streams() {
         let of = |sizes: Sizes, order| openings(&events(&requests(4, poisson(MEAN, sizes, order)), 1, CLOCK, 100));
         let spread = Sizes::new(vec![(1.0, 0.0), (1e6, 1.0)]);
         let all =
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_hosts_that_take_turns_are_used_equally_often() {
+    fn host_pairs_that_take_turns_are_used_equally_often() {
         let requests = requests(3, poisson(MEAN, small(), PairOrder::InTurn));
         let pairs: Vec<_> =
             openings(&events(&requests, 1, CLOCK, 18)).iter().map(|(_, opening)| opening.pair).collect();
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_different_queries_overlap_if_they_are_spread() {
+    fn answers_to_different_queries_overlap_if_their_start_times_are_spread() {
         let late = Duration::from_microseconds(100);
         let events = events(&queries(8, QueryTimes::Exponential, 3, late), 1, CLOCK, 3000);
         assert!(events.is_sorted_by_key(|&(time, _)| time));

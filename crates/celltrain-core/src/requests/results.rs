@@ -38,7 +38,7 @@ pub struct RequestRecord {
     completed: Time,
     /// Bytes requested. TCP rounds them up to full segments.
     pub bytes: u64,
-    /// Its number within the group, from 0.
+    /// The request's number within the group, from 0.
     pub number: u32,
     /// The pair of hosts.
     pub pair: PairIndex,

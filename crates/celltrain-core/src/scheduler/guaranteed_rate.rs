@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn next_to_a_backlogged_class_ubr_gets_exactly_its_share_of_cells() {
+    fn next_to_a_backlogged_class_ubr_gets_exactly_its_guaranteed_share_of_cells() {
         for share in [0.0, 0.1, 0.25, 1.0 / 3.0, 0.5, 0.999, 1.0] {
             let mut queues = backlogged(share, 200_000);
             let ubr = (0..100_000).filter(|_| queues.pop().label().number() == 1).count();
@@ -106,12 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn a_guaranteed_share_of_one_fifth_is_every_fifth_cell() {
+    fn a_ubr_guarantee_of_one_fifth_of_the_link_is_every_fifth_cell() {
         assert_eq!(sent(&mut backlogged(0.2, 20), &[], 10), [0, 0, 0, 0, 1, 0, 0, 0, 0, 1]);
     }
 
     #[test]
-    fn backlogged_ubr_always_gets_its_share() {
+    fn backlogged_ubr_always_gets_its_guaranteed_share() {
         let mut rng = Stream::new(1, "test");
         for share in [0.05, 0.3, 0.8] {
             let mut queues = queues(share);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_vbr_yields_the_link_to_ubr_without_later_compensation() {
+    fn while_vbr_is_idle_ubr_uses_the_link_and_vbr_gets_no_later_compensation() {
         let mut queues = queues(0.5);
         assert_eq!(sent(&mut queues, &[1; 10], 10), [1; 10]);
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 1, 1, 1], 6), [0, 1, 0, 1, 0, 1]);

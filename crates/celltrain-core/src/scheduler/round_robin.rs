@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn round_robin_sends_all_cells_of_a_single_vc() {
+    fn round_robin_sends_all_cells_of_the_only_waiting_vc() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr; 2]);
         assert_eq!(sent(&mut queues, &[1; 5], 3), [1; 3]);
         assert_eq!(sent(&mut queues, &[0, 1], 4), [1, 0, 1, 1]);

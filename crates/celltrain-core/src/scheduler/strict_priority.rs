@@ -50,13 +50,13 @@ mod tests {
     use crate::scheduler::conformance::{self, sent};
 
     #[test]
-    fn the_highest_waiting_class_is_served_first_and_each_class_in_order() {
+    fn the_highest_waiting_class_is_served_first_and_cells_keep_their_order_within_a_class() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr, Class::Vbr, Class::Cbr, Class::Vbr]);
         assert_eq!(sent(&mut queues, &[0, 3, 1, 2, 0, 3], 6), [2, 3, 1, 3, 0, 0]);
     }
 
     #[test]
-    fn a_cell_waits_only_for_its_own_and_higher_classes() {
+    fn a_cell_waits_only_for_cells_of_its_own_and_higher_classes() {
         let mut queues = conformance::queues(&Config {}, &[Class::Ubr, Class::Vbr]);
         assert_eq!(sent(&mut queues, &[0, 0, 0], 1), [0]);
         assert_eq!(sent(&mut queues, &[1], 1), [1], "the class is served regardless of earlier cells of other classes");

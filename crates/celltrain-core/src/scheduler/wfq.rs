@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlogged_vc_of_weight_three_is_served_three_times_as_often() {
+    fn wfq_serves_a_backlogged_vc_of_weight_three_three_times_as_often_as_one_of_weight_one() {
         let mut queues = queues(&[3.0, 1.0]);
         // The first VC's tags are 1, 2, 3, 4, ..., and the second's 3, 6, ...; if tags are equal, the first VC is
         // served first.
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn backlogged_vcs_get_their_shares_within_one_cell_per_vc_indefinitely() {
+    fn under_wfq_backlogged_vcs_always_get_their_shares_within_one_cell_per_vc() {
         for weights in [&[1.0, 2.0, 3.0, 4.0][..], &[1.0, 1.0], &[0.37, 149.76, 17.0, 1e-3], &[1.0 / 3.0, 0.1, 7.7]] {
             let mut queues = queues(weights);
             for label in 0..u32::try_from(weights.len()).unwrap() {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_vc_gains_no_credit_and_no_debt() {
+    fn under_wfq_an_idle_vc_gains_no_credit_and_no_debt() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
         // The VC neither gets four turns in a row for the four it missed, nor waits until the other VC's backlog is
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_weight_is_refused() {
+    fn wfq_refuses_an_invalid_weight() {
         let weights = PerVc::from([("tcp1", 0.0)]);
         assert_eq!(Config { weights }.check()[0].key, "weights.tcp1");
     }

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn each_vc_has_the_weight_that_the_formula_gives_it() {
+    fn wfq_gives_each_vc_the_weight_that_the_formula_computes() {
         let rest = config("G + (1 - sum(G)) / V", &[("G", by_name(&[("a", 0.5), ("b", 0.2), ("default", 0.0)]))]);
         assert_eq!(rest.check(), []);
         let weights = rest.weights(Some(&["a", "b", "c"])).unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_formula_that_gives_constants_serves_like_these_constant_weights() {
+    fn a_weight_formula_that_gives_constants_serves_vcs_like_the_same_constant_weights() {
         let formula = config("2 * W + 1", &[("W", by_name(&[("vc0", 1.0), ("default", 0.0)]))]);
         let vcs = kinds(&[Class::Ubr; 2]);
         let written = wfq::Config { weights: PerVc::from([("vc0", 3.0), ("default", 1.0)]) };
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_a_formula_names_its_place() {
+    fn an_error_in_a_weight_formula_names_its_place() {
         let told = |config: &Config, words: &str| {
             let faults = [config.check(), config.check_vcs(&["a", "b"])].concat();
             assert_eq!(faults.len(), 1, "{faults:?}");
@@ -191,8 +191,8 @@ mod tests {
         told(&config("W", &[w()]), "gives 0 for the VC b; a weight is a number above 0");
         told(&config("1 / W", &[w()]), "gives no number");
         told(&config("W - 2", &[w()]), "gives -1 for the VC a");
-        told(&config("random()", &[]), "has random(), but this is evaluated only once");
-        told(&config("1", &[("V", by_name(&[("default", 1.0)]))]), "is already a name of the port's");
+        told(&config("random()", &[]), "has random(), but this formula is evaluated only once");
+        told(&config("1", &[("V", by_name(&[("default", 1.0)]))]), "is already one of the port's variables");
         told(&config("X", &[]), "does not know X");
     }
 }

@@ -30,10 +30,10 @@ pub(super) enum ToMark {
 /// A segment that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
-    /// It was sent before, or is a window probe.
+    /// The segment was sent before, or is a window probe.
     Again,
     New,
-    /// It is new and reports a reduction of the window (CWR).
+    /// The segment is new and reports a reduction of the window (CWR).
     Reporting,
 }
 

@@ -65,7 +65,7 @@ pub struct TcpOptions {
     pub repeated_acks: RepeatedAcks,
     /// Round-trip time samples of retransmitted segments.
     pub rtt_sampling: RttSampling,
-    /// Backoff of the timeout.
+    /// Growth of the retransmission timeout after repeated timeouts.
     pub backoff: Backoff,
     /// When an acknowledgement of new data restarts the running retransmission timer.
     pub timer_restart: TimerRestart,
@@ -110,7 +110,7 @@ pub struct TcpOptions {
     /// Formulas for cwnd and ssthresh, used by `congestion = "formula"`.
     pub formula: Option<table::Config>,
     /// Paces the sender: segments leave no closer together than one segment takes at this rate on the line, cell
-    /// headers included. When absent, they leave as the windows allow.
+    /// headers included. When absent, segments leave as the windows allow.
     pub pacing_rate: Option<BitRate>,
     /// cwnd of a connection that has sent nothing, in segments.
     #[schemars(range(min = 1, max = 1000), extend("x-expect" = "a number of segments (1 to 1000)"))]
@@ -345,10 +345,10 @@ pub enum AfterIdle {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutOfOrder {
-    /// Keeps them until the gap is filled.
+    /// Keeps segments beyond a gap until the gap is filled.
     #[default]
     Keep,
-    /// Discards them; the sender sends them again.
+    /// Discards segments beyond a gap; the sender sends them again.
     Discard,
 }
 
@@ -401,7 +401,7 @@ pub enum RttSampling {
     IncludeRetransmissions,
 }
 
-/// Backoff of the timeout.
+/// Growth of the retransmission timeout after repeated timeouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
@@ -541,7 +541,7 @@ pub enum LimitedTransmit {
     /// Nothing.
     #[default]
     Off,
-    /// A segment each, if it was not sent before (RFC 3042).
+    /// Each duplicate sends a segment that was not sent before (RFC 3042).
     On,
     /// The next segment each, even if it was sent before a timeout, as in ns-2.
     Any,
@@ -762,7 +762,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_windows_of_the_paper_are_127_and_1171_segments() {
+    fn the_default_windows_are_the_127_and_1171_segments_of_the_paper() {
         let lan = TcpOptions::default();
         assert_eq!(lan.window_segments(), 127);
         let wan = TcpOptions { receive_window: Bytes { bytes: 600_000 }, ..lan };

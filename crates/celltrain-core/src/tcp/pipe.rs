@@ -222,13 +222,13 @@ fn whatever_is_lost_everything_arrives(cases: u32) {
 }
 
 #[test]
-fn all_data_arrives_despite_loss_delay_and_reordering_and_equal_seeds_give_equal_runs() {
+fn tcp_delivers_all_data_despite_loss_delay_and_reordering_and_equal_seeds_give_equal_runs() {
     whatever_is_lost_everything_arrives(40);
 }
 
 #[test]
 #[ignore = "slow, and a test with fewer cases covers the same code"]
-fn in_many_random_cases_all_data_arrives_despite_losses() {
+fn in_many_random_cases_tcp_delivers_all_data_despite_losses() {
     whatever_is_lost_everything_arrives(150);
 }
 
@@ -304,18 +304,18 @@ fn random_losses(losses: &[u32], seconds: u64) {
 }
 
 #[test]
-fn one_loss_in_n_segments_gives_the_square_root_law() {
+fn one_loss_in_n_segments_gives_the_tcp_throughput_of_the_square_root_law() {
     one_loss_in_n(&[500, 2_000], 500);
 }
 
 #[test]
-fn random_losses_give_the_square_root_law() {
+fn random_losses_give_the_tcp_throughput_of_the_square_root_law() {
     random_losses(&[500], 500);
 }
 
 #[test]
 #[ignore = "slow, and the tests above cover higher loss rates"]
-fn the_square_root_law_also_holds_for_one_loss_in_thousands() {
+fn the_square_root_law_of_tcp_throughput_holds_down_to_one_loss_in_thousands_of_segments() {
     one_loss_in_n(&[500, 2_000, 8_000], 2_000);
     random_losses(&[500, 2_000, 8_000], 2_000);
 }
@@ -397,7 +397,7 @@ fn reno_with_random_losses_follows_the_formula_of_padhye() {
 }
 
 #[test]
-fn cubic_regains_its_window_after_k_seconds_and_its_mean_follows_the_response_function() {
+fn cubic_regains_its_window_after_k_seconds_and_its_mean_window_follows_the_response_function() {
     // RFC 9438 (5.1): a loss every 1/p segments gives (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4)
     // segments per round trip if the cubic, not Reno's estimate, is larger.
     const EVERY: u64 = 20_000;
@@ -414,7 +414,7 @@ fn cubic_regains_its_window_after_k_seconds_and_its_mean_follows_the_response_fu
 }
 
 #[test]
-fn a_paced_connection_delivers_at_the_pacing_rate() {
+fn a_paced_connection_delivers_data_at_its_pacing_rate() {
     for &name in TcpConfig::NAMES {
         let mut pipe = Pipe::new(&tcp(name, 100), Some(7));
         pipe.run(10_000, |_, _| Outcome::Arrives);

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_repeated_segment_is_acknowledged_again_and_counted() {
+    fn the_receiver_acknowledges_and_counts_every_repeated_segment() {
         let mut r = receiver(&TcpOptions::default());
         assert_eq!(acks(&mut r, &[0, 0, 2, 2]), [10; 4].map(Some));
         assert_eq!(r.counters().repeated_segments, 2);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn data_after_a_gap_optionally_reduces_the_advertised_window() {
+    fn data_received_beyond_a_gap_optionally_reduces_the_advertised_window() {
         let offered = |offered_window| {
             let mut r = receiver(&TcpOptions { offered_window, ..TcpOptions::default() });
             [0, 2, 3, 5, 5, 1, 4].map(|i| r.on_segment(segment(i)).map(|ack| u64::from(ack.window)))
@@ -303,7 +303,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(4))]
 
         #[test]
-        fn the_receiver_delivers_the_same_data_as_a_model_with_a_set_of_segments(order in prop::collection::vec(0u64..30, 0..120)) {
+        fn the_receiver_delivers_the_same_data_as_a_simple_model_with_a_set_of_segments(order in prop::collection::vec(0u64..30, 0..120)) {
             let mut r = receiver(&TcpOptions::default());
             let mut seen = std::collections::BTreeSet::new();
             for i in order {

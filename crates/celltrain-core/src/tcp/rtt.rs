@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gains_of_the_round_trip_estimate_are_an_eighth_and_a_quarter() {
+    fn the_round_trip_estimate_moves_by_an_eighth_of_a_new_error_and_its_deviation_by_a_quarter() {
         // The sample is 8 above the mean. The mean rises by 8 / 8 = 1, and the deviation by (8 - 4) / 4 = 1.
         assert_eq!(smoothed(Some((8.0, 4.0)), 16.0), (9.0, 5.0));
         assert_eq!(smoothed(Some((8.0, 4.0)), 8.0), (8.0, 3.0));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timeout_of_tahoe_is_the_mean_plus_twice_the_deviation() {
+    fn the_retransmission_timeout_of_tahoe_is_the_mean_plus_twice_the_deviation() {
         let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::TahoeIntegers);
         assert_eq!(rtt.rto(), 30);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_timeouts_double_the_timeout_up_to_64_times_until_the_next_sample() {
+    fn repeated_timeouts_double_the_retransmission_timeout_up_to_64_times_until_the_next_sample() {
         let mut rtt = estimator();
         rtt.sample(1);
         let mut seen = Vec::new();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn after_four_timeouts_bsd_keeps_the_timeout_and_restarts_the_estimate() {
+    fn after_four_timeouts_bsd_keeps_the_timeout_value_and_restarts_the_round_trip_estimate() {
         let after = |forgotten, timeouts| {
             let mut rtt = estimator().forgetting(forgotten);
             (0..100).for_each(|_| rtt.sample(1));
@@ -238,11 +238,15 @@ mod tests {
         assert_eq!(after(EstimateForgotten::Never, 9), (3, 8));
         assert_eq!(after(EstimateForgotten::AtFourthTimeout, 3), (3, 8));
         assert_eq!(after(EstimateForgotten::AtFourthTimeout, 4), (3, 15));
-        assert_eq!(after(EstimateForgotten::AtEachTimeout, 1), (30, 15), "the initial timeout, then the first sample");
+        assert_eq!(
+            after(EstimateForgotten::AtEachTimeout, 1),
+            (30, 15),
+            "the timer uses the initial timeout until the first sample"
+        );
     }
 
     #[test]
-    fn an_estimate_in_fractions_starts_with_half_the_first_sample_as_deviation() {
+    fn a_round_trip_estimate_in_fractions_starts_with_half_the_first_sample_as_deviation() {
         let limits = RtoLimits { minimum: 1, maximum: 640, initial: 30, least_variance: 0.0 };
         let mut rtt = RttEstimator::new(limits, RttArithmetic::Fractions).forgetting(EstimateForgotten::AtEachTimeout);
         rtt.sample(1);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn three_segments_or_ranges_above_a_hole_make_it_lost_and_two_do_not() {
+    fn three_segments_or_ranges_received_above_a_hole_make_it_lost_and_two_do_not() {
         for (ranges, mss, lost) in
             [(&[(10, 30)][..], 10, 0), (&[(10, 40)], 10, 10), (&[(20, 21), (40, 41), (60, 61)], 100, 20)]
         {
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_missing_byte_precedes_the_received_range_that_reaches_the_end() {
+    fn the_last_missing_byte_is_the_one_before_the_highest_received_range() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);
         assert_eq!([59, 60, 61].map(|end| board.last_missing(end)), [30, 30, 61]);
     }
 
     #[test]
-    fn a_scoreboard_that_was_cleared_is_empty() {
+    fn a_sack_scoreboard_is_empty_after_it_was_cleared() {
         let mut board = Scoreboard::default();
         board.record(&blocks(&[(10, 20), (30, 60)]), 0);
         assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0)), (false, 20, Some(0)));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_with_three_blocks_take_28_bytes_of_options() {
+    fn acknowledgements_with_three_sack_blocks_take_28_bytes_of_options() {
         assert_eq!(MAX_OPTION_BYTES, 28);
         assert_eq!(blocks(&[(0, 1)]).option_bytes(), 12);
         assert_eq!(blocks(&[]).option_bytes(), 0);
@@ -201,7 +201,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(6))]
 
         #[test]
-        fn the_scoreboard_matches_a_set_of_segments(
+        fn the_sack_scoreboard_matches_a_simple_model_with_a_set_of_segments(
             operations in prop::collection::vec((0u64..60, 0u64..8, 0u64..8, prop::bool::weighted(0.1)), 1..60),
         ) {
             const MSS: u64 = 10;

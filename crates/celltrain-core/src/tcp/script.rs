@@ -274,7 +274,7 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
 }
 
 #[test]
-fn every_script_gives_the_expected_events() {
+fn every_tcp_test_script_gives_the_events_that_the_script_expects() {
     play_all("tcp", 160, play);
 }
 
@@ -305,7 +305,7 @@ const CUBIC: &[&str] = &[
 ];
 
 #[test]
-fn every_tcp_variant_and_cubic_have_a_script_for_every_situation() {
+fn every_tcp_variant_and_cubic_have_a_test_script_for_every_situation() {
     let of_variant = |variant| SITUATIONS.iter().map(move |situation| (variant, format!("{variant}_{situation}")));
     let mut cells: Vec<_> =
         TcpConfig::NAMES.iter().flat_map(|&variant| of_variant(variant)).map(|cell| (cell, None)).collect();
@@ -323,11 +323,11 @@ fn every_tcp_variant_and_cubic_have_a_script_for_every_situation() {
             missing.push(name);
         }
     }
-    assert!(missing.is_empty(), "missing or superfluous scripts: {missing:?}");
+    assert!(missing.is_empty(), "missing or superfluous test scripts: {missing:?}");
 }
 
 #[test]
-fn a_script_with_a_wrong_expectation_fails() {
+fn a_tcp_test_script_with_a_wrong_expectation_fails() {
     assert!(play("start\n> 1").is_err(), "the wrong segment");
     assert!(play("start").is_err(), "an unexpected segment");
     assert!(play("start\n> 0\n> 1").is_err(), "the script expects one segment too many");
@@ -337,7 +337,7 @@ fn a_script_with_a_wrong_expectation_fails() {
 }
 
 #[test]
-fn a_script_whose_repeated_line_has_a_wrong_expectation_fails() {
+fn a_tcp_test_script_whose_repeated_line_has_a_wrong_expectation_fails() {
     let begin = "start\n> 0\nack 1\n> 1 to 2\n";
     let play_on = |rest: &str| play(&format!("{begin}{rest}"));
     assert!(play_on("ack 2 to 3\n> 3 to 6").is_ok());
@@ -355,7 +355,7 @@ fn a_script_whose_repeated_line_has_a_wrong_expectation_fails() {
 }
 
 #[test]
-fn a_receiver_script_with_a_wrong_expectation_fails() {
+fn a_tcp_receiver_script_with_a_wrong_expectation_fails() {
     assert!(play("receive 0\n< ack 1").is_ok());
     assert!(play("receive 0").is_err(), "an unexpected acknowledgement");
     assert!(play("receive 1\n< ack 2").is_err(), "the wrong acknowledgement");
@@ -368,7 +368,7 @@ fn a_receiver_script_with_a_wrong_expectation_fails() {
 }
 
 #[test]
-fn a_script_with_wrong_sack_blocks_fails() {
+fn a_tcp_test_script_with_wrong_sack_blocks_fails() {
     let begin = "set variant sack\nreceive 0\n< ack 1\nreceive 3\n";
     assert!(play(&format!("{begin}< ack 1 sack 3")).is_ok());
     assert!(play(&format!("{begin}< ack 1")).is_err(), "an unexpected block");
@@ -384,7 +384,7 @@ fn a_script_with_wrong_sack_blocks_fails() {
 }
 
 #[test]
-fn a_script_with_wrong_marks_fails() {
+fn a_tcp_test_script_with_wrong_congestion_marks_fails() {
     let play_on = |rest: &str| play(&format!("set ecn on\n{rest}"));
     assert!(play_on("receive 0 marked\n< ack 1 echo").is_ok());
     assert!(play_on("receive 0 marked\n< ack 1").is_err(), "the script misses an ECN echo");
@@ -396,7 +396,7 @@ fn a_script_with_wrong_marks_fails() {
 }
 
 #[test]
-fn a_script_with_wrong_times_fails() {
+fn a_tcp_test_script_with_wrong_times_fails() {
     let begin = "set pace 10\nstart\n> 0\nack 1\n";
     assert!(play(&format!("{begin}at 10\n> 1")).is_ok());
     assert!(play(&format!("{begin}at 9\n> 1")).is_err(), "a segment too early");
@@ -404,7 +404,7 @@ fn a_script_with_wrong_times_fails() {
 }
 
 #[test]
-fn a_script_for_an_impossible_connection_fails() {
+fn a_test_script_for_an_impossible_tcp_connection_fails() {
     assert!(
         play("set mss 600B\nset receive_window 599B\nreceive 1\n< ack 0").is_err(),
         "the script has invalid options"

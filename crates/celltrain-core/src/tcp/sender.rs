@@ -886,7 +886,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_byte_of_a_window_probe_is_accepted_data_continues_at_the_next_byte() {
+    fn after_the_receiver_accepts_the_byte_of_a_window_probe_the_sender_continues_at_the_next_byte() {
         let mut sender = sender();
         assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 0, len: 512 }));
         sender.on_ack(Ack { ack: 512, window: 0 }, &SackBlocks::default(), NOW);
@@ -903,7 +903,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_idle_period_of_a_timeout_the_congestion_window_is_optionally_one_segment() {
+    fn after_an_idle_period_longer_than_the_timeout_the_congestion_window_is_optionally_one_segment() {
         for (after_idle, ticks, cwnd) in
             [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
         {
@@ -936,7 +936,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paced_sender_requests_a_timer_only_while_a_segment_waits() {
+    fn a_paced_sender_sets_a_timer_only_while_a_segment_waits() {
         let mut sender = sender().paced(Span(10));
         assert!(sender.next_segment(NOW).is_some());
         assert_eq!((sender.next_segment(NOW), sender.next_departure(NOW)), (None, None), "the window is full");

@@ -27,7 +27,7 @@ mod tests {
     const WRAP: u64 = 1 << 32;
 
     #[test]
-    fn the_byte_after_the_last_number_has_number_zero() {
+    fn the_sequence_number_after_the_largest_one_is_zero() {
         assert_eq!(number(WRAP - 1, 0), u32::MAX);
         assert_eq!(number(WRAP, 0), 0);
         assert_eq!(number(0, u32::MAX), u32::MAX);
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn sequence_numbers_compare_correctly_across_the_wrap() {
+    fn sequence_numbers_compare_correctly_when_they_wrap_around_to_zero() {
         assert_eq!(offset(5, WRAP - 10, 0), WRAP + 5);
         assert_eq!(offset(u32::MAX, WRAP + 10, 0), WRAP - 1);
         assert_eq!(offset(0, 0, 0), 0);

@@ -251,7 +251,7 @@ proptest! {
 
     //= test rfc5681#4.1 "after such a pause cwnd is at most the restart window, min(IW, cwnd)"
     #[test]
-    fn every_variant_follows_the_standards_under_random_losses_marks_and_pauses(situation in situations()) {
+    fn every_tcp_variant_follows_the_standards_under_random_losses_marks_and_pauses(situation in situations()) {
         for &name in TcpConfig::NAMES {
             let config = TcpConfig::named(name, situation.options()).expect("the schema lists this name");
             let mut observed = Observed::new(&config, situation.start);
@@ -287,7 +287,7 @@ proptest! {
 
     /// Clocks of hosts sleep until something happens. Both engines share them.
     #[test]
-    fn a_clock_that_sleeps_gives_the_same_segments_as_one_that_ticks(
+    fn a_clock_that_pauses_while_idle_gives_the_same_segments_as_a_clock_that_always_ticks(
         situation in situations(),
         is_paper in any::<bool>(),
         is_per_segment in any::<bool>(),
@@ -317,7 +317,7 @@ proptest! {
 
 //= test rfc6582#3.2 "three duplicates start a recovery only if they acknowledge more than the last one repaired"
 #[test]
-fn every_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_number() {
+fn every_tcp_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_number() {
     for start in [0, (1 << 32) / MSS - 1, (1 << 32) / MSS] {
         for rules in [Rules::Rfc, Rules::Paper] {
             for &name in TcpConfig::NAMES.iter().filter(|&&name| name != "vanilla") {
@@ -343,7 +343,7 @@ fn every_variant_fast_retransmits_the_first_segment_at_any_initial_sequence_numb
 
 //= test rfc6298#5 "a retransmission timer expires after RTO and never earlier"
 #[test]
-fn a_timer_of_one_tick_lasts_at_least_a_tick_under_the_rfc_rules_and_less_under_the_papers_rules() {
+fn a_timer_of_one_tick_lasts_at_least_one_tick_by_the_rfc_rules_and_less_by_the_rules_of_the_paper() {
     for (rules, restart, least, most) in [
         (Rules::Rfc, TimerRestart::EveryNewAck, TICK, 2 * TICK),
         (Rules::Rfc, TimerRestart::PerSegment, TICK, 2 * TICK),
@@ -374,7 +374,7 @@ fn a_timer_of_one_tick_lasts_at_least_a_tick_under_the_rfc_rules_and_less_under_
 
 //= test rfc8257#3.6 "a SYN and its answer may be ECN-capable, which keeps them from being dropped above K"
 #[test]
-fn only_dctcp_sends_ecn_capable_syns() {
+fn dctcp_is_the_only_tcp_variant_whose_syns_are_ecn_capable() {
     for (ecn, congestion, capable) in [
         (Ecn::On, Congestion::Dctcp, true),
         (Ecn::On, Congestion::Jacobson, false),

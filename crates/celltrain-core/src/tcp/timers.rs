@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_of_n_ticks_expires_at_the_nth_tick() {
+    fn a_tcp_timer_of_n_ticks_expires_at_the_nth_tick() {
         let mut timer = Countdown::default();
         assert!(!timer.on_tick(), "a stopped timer never expires");
         timer.start(3);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timers_of_segments_match_a_naive_list() {
+    fn the_timers_of_segments_match_a_simple_list_of_timers() {
         let mut rng = crate::rng::Stream::new(1, "segment timers");
         for _ in 0..200 {
             let (mut timers, mut oracle) = (SegmentTimers::default(), Searched::default());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn no_clock_ticks_at_the_start_of_the_run() {
+    fn no_tcp_clock_ticks_at_the_start_of_the_run() {
         let mut ticks = Ticks::new(Span(10), Span(0));
         assert_eq!(ticks.next(), Time(10));
         ticks.advance();

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_pauses_between_bursts_are_equal_and_at_least_one_time_unit() {
+    fn fixed_pauses_between_bursts_are_equal_and_last_at_least_one_time_unit() {
         let mut pauses = pauses(Times::Fixed, Duration::from_milliseconds(3));
         assert_eq!([(); 3].map(|()| pauses.next_pause()), [Span(291_600); 3]);
         assert_eq!(self::pauses(Times::Fixed, Duration::default()).next_pause(), Span(1));

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_departures_of_a_constant_rate_source_are_never_a_time_unit_off() {
+    fn a_constant_rate_source_sends_every_packet_within_a_time_unit_of_its_exact_time() {
         // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units, so the k-th packet is sent after k times that interval,
         // rounded down.
         let rate = BitRate::from_bits_per_second(10_000_000);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_with_fixed_times_start_one_cycle_apart() {
+    fn bursts_with_fixed_durations_start_one_cycle_apart() {
         let mut emissions = emissions(&on_off(on_off::Times::Fixed));
         // A cycle of 9 ms has 874800 units. 3 ms at 0.8 of an OC-3 contain 74 packets of 3975 units, and none is cut
         // short.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_and_pauses_with_exponential_times_have_the_given_means() {
+    fn bursts_and_pauses_with_exponential_durations_have_the_given_means() {
         let mut emissions = emissions(&on_off(on_off::Times::Exponential));
         let (mut packets, mut now) = (0u32, Time(0));
         while now < Time(97_200_000 * 200) {

@@ -22,7 +22,7 @@ pub struct Config {
     pub on: Duration,
     /// Duration of the pause between two bursts; the mean if times are drawn.
     pub off: Duration,
-    /// Distribution of these times: constant or random.
+    /// Distribution of burst and pause durations: constant or random.
     pub times: Times,
 }
 

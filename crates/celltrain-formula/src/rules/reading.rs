@@ -317,7 +317,7 @@ impl<'a> Reading<'a> {
                     self.faults.push(SettingFault::new(key, "", problem));
                 } else if of_host.iter().any(|known| known.name == *name) {
                     let [of, page] = self.host.taken();
-                    let problem = format!("is already a name of {of}; choose another ({page} lists them)");
+                    let problem = format!("is already one of {of} variables; choose another name ({page} lists them)");
                     self.faults.push(SettingFault::new(key, "", problem));
                 } else if !seen.insert(name) {
                     self.faults.push(SettingFault::new(
@@ -392,7 +392,7 @@ impl<'a> Reading<'a> {
         }
         vocabulary.words.extend(self.host.words(on));
         vocabulary.no_random = match on {
-            On::Start => Some("but this is evaluated only once, at the start of the run"),
+            On::Start => Some("but this formula is evaluated only once, at the start of the run"),
             On::Event(_) => self.host.no_random(on),
         };
         vocabulary

@@ -101,7 +101,7 @@ fn updates(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn every_kind_of_mistake_is_named_with_its_key_and_place() {
+fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
     let with = |change: fn(&mut Table)| {
         let mut table = Table::new("X <= 3", &[]);
         change(&mut table);
@@ -120,7 +120,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
             "is circular: R, which needs S, which needs R",
         ),
         (Table::new("X <= R", &[("R", text("K / (K - K)"))]), "constants.R", "gives no number: it divides by zero"),
-        (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "but this is evaluated only once"),
+        (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "but this formula is evaluated only once"),
         (Table::new("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is not a finite number"),
         (Table::new("X <= R", &[("R", text("-inf"))]), "constants.R", "is not a finite number"),
         (
@@ -129,8 +129,8 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
             "is not a finite number",
         ),
         (with(|t| t.state = start(&[("sum_of", f64::INFINITY)])), "state.sum_of", "is not a finite number"),
-        (Table::new("X <= 3", &[("K", number(3.0))]), "constants.K", "is already a name of the queue's"),
-        (with(|t| t.state = start(&[("X", 3.0)])), "state.X", "is already a name of the queue's"),
+        (Table::new("X <= 3", &[("K", number(3.0))]), "constants.K", "is already one of the queue's variables"),
+        (with(|t| t.state = start(&[("X", 3.0)])), "state.X", "is already one of the queue's variables"),
         (Table::new("X <= 3", &[("if", number(3.0))]), "constants.if", "is a word of the language"),
         (Table::new("X <= 3", &[("a b", number(3.0))]), "constants.a b", "is not a name"),
         (with(|t| t.on_frame = updates(&[("avg", "X")])), "on_frame.avg", "it must be X or a name of state"),
@@ -182,7 +182,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
 }
 
 #[test]
-fn a_plain_number_takes_the_unit_of_the_other_operand() {
+fn a_plain_number_in_a_formula_takes_the_unit_of_the_other_operand() {
     let mut table = Table::new("X <= sum_of", &[("w", number(0.25)), ("R", text("2 * w"))]);
     table.state = start(&[("sum_of", 0.0)]);
     table.on_frame = updates(&[("sum_of", "sum_of + w")]);
@@ -210,7 +210,7 @@ fn formulas_with_unknown_units_are_checked_once_the_units_are_known() {
 
 /// Regression: a sum beyond the largest number became infinite, although the arithmetic has no infinities.
 #[test]
-fn a_non_numeric_sum_is_refused_if_a_number_is_required() {
+fn adding_values_that_are_not_numbers_is_refused_if_a_number_is_required() {
     let most = || Constant::Value(PerVc::from([("default", 1e308)]));
     let [unknown, known] = Table::new("X <= sum(W)", &[("W", most())]).faults();
     assert_eq!((unknown.len(), known.len()), (0, 1), "{known:?}");
@@ -223,7 +223,7 @@ fn a_non_numeric_sum_is_refused_if_a_number_is_required() {
 }
 
 #[test]
-fn values_of_vcs_and_state_are_stored_at_the_addresses_in_the_bytecode() {
+fn formula_bytecode_reads_vc_values_and_state_at_the_addresses_where_they_are_stored() {
     let mut table =
         Table::new("X <= W + mine + all", &[("W", Constant::Value(PerVc::from([("vc0", 2.0), ("vc1", 3.0)])))]);
     table.vc_state.insert("mine".into(), Start::Formula("10 * W".into()));
@@ -249,7 +249,7 @@ fn values_of_vcs_and_state_are_stored_at_the_addresses_in_the_bytecode() {
 
 #[test]
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the method's type has one lifetime")]
-fn names_that_no_formula_uses_are_listed() {
+fn names_that_no_formula_uses_are_listed_in_a_warning() {
     let mut table = Table::new("X <= R", &[("R", text("0.5 * K")), ("S", number(1.0)), ("T", text("T"))]);
     table.state = start(&[("seen", 0.0)]);
     table.on_frame = updates(&[("seen", "seen + 1")]);
@@ -258,7 +258,7 @@ fn names_that_no_formula_uses_are_listed() {
 }
 
 #[test]
-fn a_formula_for_initial_values_is_evaluated_once_at_the_start() {
+fn a_formula_for_initial_values_is_evaluated_once_at_the_start_of_the_run() {
     let by_vc = [("W", Constant::Value(PerVc::from([("vc0", 1.0), ("vc1", 3.0)])))];
     let at_start =
         |text: &str, vcs| Table::new("true", &by_vc).with_texts(vcs, |texts| texts.at_start(&Queue, ("weight", text)));
@@ -277,7 +277,7 @@ fn a_formula_for_initial_values_is_evaluated_once_at_the_start() {
 }
 
 #[test]
-fn constants_given_as_tables_have_a_value_for_each_vc() {
+fn formula_constants_given_as_tables_have_one_value_per_vc() {
     let table = Table::new(
         "true",
         &[("a", number(1.0)), ("b", Constant::Value(PerVc::from([("default", 1.0)]))), ("c", text("b"))],

@@ -94,7 +94,7 @@ fn trial() -> Trial {
 }
 
 #[test]
-fn a_packet_and_its_answer_arrive_after_transmission_and_propagation() {
+fn a_packet_of_a_stack_and_its_answer_arrive_after_transmission_and_propagation() {
     // In units of 1/97.2 MHz, a cell takes 265 and a link 486. 1500 bytes take 32 cells, so they arrive 34 cell times and
     // three links after 9720, at 20188 or 207.7 us. The answer of 40 bytes takes two cells, and arrives at 22706 or
     // 233.6 us.
@@ -116,7 +116,7 @@ fn a_packet_and_its_answer_arrive_after_transmission_and_propagation() {
 }
 
 #[test]
-fn a_timeout_in_the_past_expires_one_time_unit_later() {
+fn a_timeout_that_a_stack_sets_in_the_past_expires_one_time_unit_later() {
     let (log, _) = run(&trial().network(), |_, log| {
         let stack =
             Script { name: "sender", unit: Some(250 * US), is_hasty: true, log: log.clone(), ..Script::default() };
@@ -127,7 +127,7 @@ fn a_timeout_in_the_past_expires_one_time_unit_later() {
 }
 
 #[test]
-fn a_stack_is_first_called_when_its_flow_starts() {
+fn a_protocol_stack_is_first_called_when_its_flow_starts() {
     let mut network = trial().network();
     network.flows[FlowIndex::new(0)].start = celltrain_core::units::Duration::from_microseconds(300);
     let (log, _) = run(&network, |_, log| {
@@ -137,7 +137,7 @@ fn a_stack_is_first_called_when_its_flow_starts() {
 }
 
 #[test]
-fn a_packet_is_reported_as_lost_when_a_later_one_arrives() {
+fn a_packet_of_a_stack_is_reported_as_lost_when_a_later_packet_arrives() {
     // Two senders share a buffer of 40 cells. Packets of 32 cells collide at the bottleneck.
     let trial = Trial::new(2).mss(1460).buffer(40).policy(PolicyConfig::TailDrop(tail_drop::Config {}));
     let network = trial.duration(Duration::from_millis(2)).network();
@@ -175,7 +175,7 @@ fn a_packet_is_reported_as_lost_when_a_later_one_arrives() {
 }
 
 #[test]
-fn a_packet_beyond_the_mtu_ends_the_run() {
+fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
     let (_, result) = run(&trial().network(), |_, _| {
         [Script { sends: [(7 * US, 1501)].into(), ..Script::default() }, Script::default()]
     });
@@ -241,7 +241,7 @@ impl Stack for Timer {
 }
 
 #[test]
-fn a_stuck_timer_is_refused_on_every_link_and_with_every_clock_and_a_slow_one_is_not() {
+fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does_not() {
     let ended = |rate: u64, unit: Duration, every: Option<Duration>| {
         let trial = Trial::new(1).link_rate(rate).round_trip(Duration::from_millis(6));
         let network = trial.duration(Duration::from_secs(2)).network();
@@ -269,7 +269,7 @@ fn a_stuck_timer_is_refused_on_every_link_and_with_every_clock_and_a_slow_one_is
 }
 
 #[test]
-fn a_stack_cannot_report_more_bytes_than_have_arrived() {
+fn a_stack_cannot_report_more_bytes_than_its_packets_delivered() {
     let (_, result) = run(&trial().network(), |_, _| [Script::default(), Script { received: 1, ..Script::default() }]);
     assert_eq!(
         result.unwrap_err().to_string(),

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quic_reads_a_flight_of_the_handshake_once_all_its_packets_have_arrived() {
+    fn quic_reads_the_data_of_a_handshake_step_once_all_its_packets_have_arrived() {
         let mut flight = Vec::new();
         write_flight(CLIENT_HELLO, b"parameters", &mut flight);
         write_flight(FINISHED, &[], &mut flight);

@@ -79,7 +79,7 @@ fn times(log: &[Seen], side: Side, step: Step) -> Vec<Duration> {
 }
 
 #[test]
-fn a_quic_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_tls() {
+fn a_quic_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_real_tls() {
     let (log, result) = file(&new_reno(), 1000, &[]);
     let first: Vec<(Side, usize)> =
         log.iter().filter(|seen| seen.2 == Step::Sent).map(|seen| (seen.1, seen.3)).collect();
@@ -140,7 +140,7 @@ fn quic_sends_each_burst_as_a_stream_after_a_pause() {
 }
 
 #[test]
-fn five_quic_senders_share_a_lan_as_in_earlier_measurements() {
+fn five_quic_senders_that_share_a_lan_give_the_recorded_results() {
     // 5 pairs, 1000 cells, NewReno, 64 kB: efficiency .93 with tail drop and .98 with EPD, fairness .99 and 1.00.
     let trial = Trial::new(5).mss(1460).duration(Duration::from_millis(400));
     let run = |trial: Trial| trial.run(|ends| Quic::pair(&new_reno(), ends, Application::Bulk));

@@ -76,7 +76,7 @@ fn every_kind_of_buffer_event_has_its_own_name() {
 }
 
 #[test]
-fn the_waiting_cells_of_a_window_are_its_arrivals_less_its_departures() {
+fn the_waiting_cells_of_a_time_window_are_its_arrivals_less_its_departures() {
     let network = network("epd]\nthreshold = 40\n#");
     let history = history(&network, ["500us", "3ms"], usize::MAX);
     let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();
@@ -128,7 +128,7 @@ fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
 }
 
 #[test]
-fn a_frame_that_lost_a_cell_stays_damaged_and_keeps_its_segment() {
+fn a_frame_that_lost_a_cell_stays_damaged_and_keeps_its_segment_in_the_buffer_events() {
     let network = network("tail_drop");
     let history = history(&network, ["0s", "5ms"], usize::MAX);
     let cuts = of_kind(&history, Step::Cut);
@@ -168,7 +168,7 @@ impl Observer for Ends {
 }
 
 #[test]
-fn a_frame_is_damaged_if_and_only_if_its_host_does_not_deliver_it() {
+fn buffer_events_call_a_frame_damaged_if_and_only_if_its_host_does_not_deliver_it() {
     for policy in ["tail_drop", "drop_from_front", "ppd"] {
         let text = format!(
             "duration = \"200ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.vanilla]\n\
@@ -198,7 +198,7 @@ fn whole_index(index: i32) -> usize {
 }
 
 #[test]
-fn cell_indices_count_the_cells_of_a_frame_from_the_first_to_the_last() {
+fn cell_indices_number_the_cells_of_a_frame_from_the_first_to_the_last() {
     let history = history(&network("epd]\nthreshold = 40\n#"), ["0s", "1ms"], usize::MAX);
     let mut next: BTreeMap<i32, i32> = BTreeMap::new();
     let cells = &history.cells;
@@ -211,7 +211,7 @@ fn cell_indices_count_the_cells_of_a_frame_from_the_first_to_the_last() {
 }
 
 #[test]
-fn the_number_of_buffer_events_is_limited_and_an_unknown_port_is_refused() {
+fn the_number_of_buffer_events_is_limited_and_buffer_events_of_an_unknown_port_are_refused() {
     let network = network("tail_drop");
     let short = history(&network, ["0s", "5ms"], 100);
     assert!(short.cut_short);
@@ -222,7 +222,7 @@ fn the_number_of_buffer_events_is_limited_and_an_unknown_port_is_refused() {
 }
 
 #[test]
-fn a_window_after_the_last_event_has_the_cells_that_still_wait() {
+fn a_time_window_after_the_last_buffer_event_contains_the_cells_that_still_wait() {
     let network = network("tail_drop");
     let all = history(&network, ["0s", "20ms"], usize::MAX);
     let none = history(&network, ["19999999ns", "20ms"], usize::MAX);
@@ -234,7 +234,7 @@ fn a_window_after_the_last_event_has_the_cells_that_still_wait() {
 }
 
 #[test]
-fn the_cells_in_a_shared_memory_are_reported_after_each_instant_with_an_event() {
+fn the_cells_in_a_shared_memory_are_reported_after_each_instant_with_a_buffer_event() {
     let text = "duration = \"5ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
          [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
          [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 1.0\n";

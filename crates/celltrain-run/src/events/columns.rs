@@ -70,7 +70,7 @@ pub enum ConnectionName {
 pub struct Row<E> {
     /// The event.
     pub event: E,
-    /// Its instant, in seconds.
+    /// Instant of the event, in seconds.
     pub time_s: f64,
     /// The connection of the event, or the flow of its VC.
     pub flow: Option<ConnectionName>,
@@ -78,7 +78,7 @@ pub struct Row<E> {
     pub tick_s: f64,
     /// Number of the frame or RM cell within its VC, without the bits that identify the branch of a merge.
     pub number: u32,
-    /// Its VC at the port; `None` at a host.
+    /// VC of the event at the port; `None` at a host.
     pub port_vc: Option<PortVc>,
     /// Index, from 0, among the cells of its frame that arrived at the port.
     pub index: Option<u32>,

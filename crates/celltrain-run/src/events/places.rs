@@ -51,7 +51,7 @@ impl Places {
             CellStep::Lost(_) => came.pop_front()?.1,
             CellStep::PushedOut | CellStep::Dropped => remove(waiting, frame)?.1,
             CellStep::Departed => waiting.pop_front()?.1,
-            // Its place is not kept once it has left the port.
+            // The place of a cell is not kept once the cell has left the port.
             CellStep::LostOnLink(_) => return None,
         };
         Some(place)

@@ -72,13 +72,13 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "sequence",
         "bytes",
-        "stream offset of its first byte, from 0; none for an ACK",
+        "stream offset of the segment's first byte, counted from 0; none for an ACK",
         Count(|row| segment(&row.event).map(|segment| segment.seq)),
     ),
     column(
         "length",
         "bytes",
-        "its payload; none for an ACK",
+        "payload of the segment; none for an ACK",
         Count(|row| segment(&row.event).map(|segment| segment.len.into())),
     ),
     column(
@@ -90,7 +90,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "ecn",
         "",
-        "congestion bits in its headers: marked (CE), echo (ECE) or reduced (CWR)",
+        "congestion bits in the packet's headers: marked (CE), echo (ECE) or reduced (CWR)",
         Word(|row| match row.event.ecn {
             EcnBits { marked: true, .. } => "marked",
             EcnBits { echo: true, .. } => "echo",
@@ -107,7 +107,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "ssthresh",
         "segments",
-        "its slow start threshold",
+        "the sender's slow start threshold",
         Number(|row| row.event.sender.map(|sender| sender.ssthresh)),
     ),
     column(
@@ -119,14 +119,14 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "rto_s",
         "s",
-        "its retransmission timeout, backoff included",
+        "the sender's retransmission timeout, backoff included",
         Number(|row| row.event.sender.map(|sender| f64::from(sender.rto) * row.tick_s)),
     ),
-    column("vc", "", "the VC that carries it", Vc(|row| Some(row.event.vc))),
+    column("vc", "", "the VC that carries the segment", Vc(|row| Some(row.event.vc))),
     column(
         "frame",
         "1",
-        "number of its frame within the VC, as in the table of frames",
+        "number of the segment's frame within the VC, as in the table of frames",
         Count(|row| Some(row.number.into())),
     ),
 ];
@@ -178,7 +178,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
     column(
         "ticks",
         "ticks",
-        "clock ticks until it expires; the first may occur at once",
+        "clock ticks until the timer expires; the first may occur at once",
         Count(|row| match row.event.step {
             TimerStep::Started { left } | TimerStep::Restarted { left } => Some(left),
             TimerStep::Stopped | TimerStep::Expired => None,
@@ -189,10 +189,10 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
 /// Columns of frames.
 pub const FRAMES: &[Column<FrameEvent>] = &[
     time(),
-    column("flow", "", "the connection whose VC it is", Flow(|row| row.flow)),
-    column("vc", "", "the VC it was sent on", Vc(|row| Some(row.event.vc))),
-    column("port_vc", "", "its VC at the port: the merged VC after a merge; none at a host", PortVc(|row| row.port_vc)),
-    column("frame", "1", "number of the frame within the VC it was sent on", Count(|row| Some(row.number.into()))),
+    column("flow", "", "the connection that uses the VC", Flow(|row| row.flow)),
+    column("vc", "", "the VC on which the source sends", Vc(|row| Some(row.event.vc))),
+    column("port_vc", "", "the VC at the port: the merged VC after a merge; none at a host", PortVc(|row| row.port_vc)),
+    column("frame", "1", "number of the frame within the VC of the source", Count(|row| Some(row.number.into()))),
     column(
         "event",
         "",
@@ -256,7 +256,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "held_cells",
         "cells",
-        "cells compared with the limit, if not vc_cells: of its virtual queue or memory queue",
+        "cells of the virtual or memory queue compared with the limit, if not vc_cells",
         Number(|row| {
             let of_memory = refusal(&row.event).map(|refusal| refusal.shared.into());
             judged(&row.event).and_then(|judged| judged.decision.held).or(of_memory)
@@ -304,13 +304,13 @@ fn judged(event: &FrameEvent) -> Option<Judged> {
 pub const CELLS: &[Column<CellEvent>] = &[
     time(),
     column("port", "", "the output port, named after its link", Port(|row| Some(row.event.link))),
-    column("flow", "", "the connection whose VC it is", Flow(|row| row.flow)),
-    column("vc", "", "the VC it was sent on", Vc(|row| Some(row.event.vc))),
-    column("port_vc", "", "its VC at the port: the merged VC after a merge", PortVc(|row| row.port_vc)),
+    column("flow", "", "the connection that uses the VC", Flow(|row| row.flow)),
+    column("vc", "", "the VC on which the source sends", Vc(|row| Some(row.event.vc))),
+    column("port_vc", "", "the VC at the port: the merged VC after a merge", PortVc(|row| row.port_vc)),
     column(
         "frame",
         "1",
-        "number of its frame, or of an RM cell, within the VC it was sent on",
+        "number of the cell's frame, or of an RM cell, within the VC of the source",
         Count(|row| Some(row.number.into())),
     ),
     column(
@@ -335,10 +335,10 @@ pub const CELLS: &[Column<CellEvent>] = &[
             CellStep::Tagged => "tagged",
         }),
     ),
-    column("reason", "", "reason for which it was lost or dropped", Word(|row| row.event.step.reason())),
-    column("last", "", "true if it ends its frame", Flag(|row| Some(row.event.last))),
+    column("reason", "", "reason for which the cell was lost or dropped", Word(|row| row.event.step.reason())),
+    column("last", "", "true if the cell ends its frame", Flag(|row| Some(row.event.last))),
     column("tagged", "", "true if it is tagged (CLP = 1)", Flag(|row| Some(row.event.tagged))),
-    column("efci", "", "true if a switch has marked it", Flag(|row| Some(row.event.efci))),
+    column("efci", "", "true if a switch has marked the cell", Flag(|row| Some(row.event.efci))),
     column(
         "rm",
         "",
@@ -358,7 +358,7 @@ pub const CELLS: &[Column<CellEvent>] = &[
 /// Columns of rates.
 pub const RATES: &[Column<RateEvent>] = &[
     time(),
-    column("flow", "", "the connection whose VC it is", Flow(|row| row.flow)),
+    column("flow", "", "the connection that uses the VC", Flow(|row| row.flow)),
     column("vc", "", "the VC", Vc(|row| Some(row.event.vc))),
     column(
         "event",
@@ -369,7 +369,7 @@ pub const RATES: &[Column<RateEvent>] = &[
     column(
         "reason",
         "",
-        "source rule of TM 4.0 that changed it",
+        "source rule of TM 4.0 that changed the rate",
         Word(|row| match row.event.rule {
             Rule::Initial => "rule 2: it starts at ICR",
             Rule::Idle => "rule 5: no forward RM cell was sent for ADTF",

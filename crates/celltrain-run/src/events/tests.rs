@@ -71,7 +71,7 @@ fn every_kind_of_event_has_a_table_whose_first_column_is_the_time() {
 }
 
 #[test]
-fn a_run_gives_rows_of_every_kind_of_event() {
+fn a_run_produces_rows_for_every_kind_of_event() {
     let blocks = kept(&choice(&[], [None; 3], None).expect("the choice is valid"));
     let kinds: Vec<Kind> = blocks.iter().map(|block| block.kind).collect();
     assert_eq!(kinds, [Kind::Segments, Kind::Timers, Kind::Frames, Kind::Cells], "the network has no ABR VCs");
@@ -88,7 +88,7 @@ fn a_run_gives_rows_of_every_kind_of_event() {
 }
 
 #[test]
-fn rows_of_events_are_selected_by_flow_port_and_window() {
+fn event_rows_are_selected_by_flow_port_and_time_window() {
     let of = [Some(&["sw1->sw2"][..]), None, Some(&["tcp2"][..])];
     let blocks = kept(&choice(&["segments", "frames"], of, Some("500us:1500us")).expect("the choice is valid"));
     assert_eq!(blocks.len(), 2);
@@ -100,7 +100,7 @@ fn rows_of_events_are_selected_by_flow_port_and_window() {
 }
 
 #[test]
-fn rows_of_events_arrive_in_blocks_and_none_arrives_after_a_stop() {
+fn event_rows_arrive_in_blocks_and_no_block_arrives_after_a_stop() {
     let choice = choice(&["cells"], [None; 3], None).expect("the choice is valid");
     let all: usize = kept(&choice).iter().map(|block| times(block).len()).sum();
     assert!(all > 100, "{all} rows");
@@ -177,7 +177,7 @@ fn with_requests() -> Network {
 }
 
 #[test]
-fn requests_in_event_tables_are_named_by_group_and_number() {
+fn event_tables_name_requests_by_their_group_and_number() {
     let network = with_requests();
     let opened = Engine::Reference.run_to_end(&network).requests.raw[0].opened;
     assert!(opened > 5, "{opened}");

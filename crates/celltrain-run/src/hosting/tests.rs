@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_stack_missing_from_this_build_is_refused_with_a_message() {
+fn a_protocol_stack_that_this_build_does_not_include_is_refused_with_a_message() {
     let words = version("tcpcrypt").unwrap_err();
     assert!(words.starts_with("the stack tcpcrypt is not in this build of celltrain; use a wheel"), "{words}");
 }
@@ -61,7 +61,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn hosted_flows_have_all_measures_that_follow_from_their_packets() {
+    fn flows_of_protocol_stacks_have_all_measures_that_follow_from_their_packets() {
         let answer = run(by(Engine::Fast), Watched::default());
         let flow = |number: usize, key: &str| answer["flows"][number][key].clone();
         let version = format!("smoltcp {}", celltrain_hosts::smoltcp::VERSION);
@@ -84,7 +84,7 @@ mod smoltcp {
 
     #[cfg(feature = "quic")]
     #[test]
-    fn quic_shows_its_window_and_its_losses() {
+    fn a_quic_flow_reports_its_congestion_window_and_its_losses() {
         let mixed = handle(&MIXED.replace("[stack.smoltcp]\n        receive_window = \"20kB\"", "[stack.quic]"));
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let trace = Trace::new(duration, &["cwnd".into()], Some("10ms"), None).unwrap();
@@ -104,7 +104,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn hosted_runs_give_the_same_answer_on_both_engines_and_any_number_of_threads() {
+    fn runs_with_protocol_stacks_give_the_same_answer_on_both_engines_and_any_number_of_threads() {
         let without_times = |mut answer: Value| {
             answer["timing"].take();
             answer["engine"].take();
@@ -122,7 +122,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn series_of_hosted_flows_end_with_the_bytes_of_the_answer() {
+    fn the_last_value_in_the_series_of_a_stack_flow_is_its_number_of_bytes_in_the_answer() {
         let scenario = handle(MIXED);
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let names = ["queue", "delivered", "cwnd"].map(str::to_owned);
@@ -143,7 +143,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn a_hosted_run_can_be_stopped_and_ends_at_its_time_limit() {
+    fn a_run_with_protocol_stacks_can_be_stopped_and_ends_at_its_time_limit() {
         let limit = std::time::Duration::from_millis(20);
         let endless = handle(&MIXED.replace("1.5s", "100000s"));
         let how = How { limit: Some(limit), ..How::default() };
@@ -154,7 +154,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn events_of_hosted_flows_come_from_their_headers() {
+    fn events_of_flows_with_protocol_stacks_come_from_their_packet_headers() {
         let mut blocks: Vec<Block> = Vec::new();
         let mut sink = |block| {
             blocks.push(block);
@@ -205,7 +205,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn a_capture_has_the_packets_of_stacks_and_those_of_the_simulations_tcp() {
+    fn a_capture_contains_the_packets_of_protocol_stacks_and_of_the_simulated_tcp() {
         let ip = capture("ip");
         // The first segments of each flow carry the first line of the stream.
         let first_line = count(&ip, b"000000000000000\n000000000000010\n");
@@ -223,7 +223,7 @@ mod smoltcp {
     }
 
     #[test]
-    fn a_capture_of_cells_has_the_cells_of_stacks() {
+    fn a_capture_of_cells_contains_the_cells_of_protocol_stacks() {
         let cells = capture("cells");
         // The headers of LLC/SNAP and of IPv4 packets from 10.0.0.1 to 10.0.0.2, the addresses of the first flow.
         assert!(count(&cells, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45]) > 50);

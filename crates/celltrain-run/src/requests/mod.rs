@@ -45,7 +45,7 @@ pub struct GroupMeasures {
 pub struct SizeMeasures {
     /// Requests that opened.
     pub opened: u64,
-    /// Requests among them that completed.
+    /// Number of measured requests that completed.
     pub completed: u64,
     /// Data segments sent again, for all requests that opened.
     pub retransmitted_segments: u64,
@@ -74,7 +74,7 @@ impl SizeMeasures {
 pub struct QueryMeasures {
     /// Queries asked.
     pub asked: u64,
-    /// Queries among them with all answers.
+    /// Number of measured queries for which all answers arrived.
     pub completed: u64,
     /// Times from the query to the last byte of the last answer, in milliseconds.
     pub completion_ms: Statistics,

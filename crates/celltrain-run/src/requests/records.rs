@@ -39,7 +39,7 @@ pub struct Records {
     pub opened_s: Vec<f64>,
     /// Time at which the receiver had the last byte, in seconds; NaN if it did not.
     pub completed_s: Vec<f64>,
-    /// Its completion time divided by the completion time of the same request alone; NaN if it did not complete.
+    /// The request's completion time divided by the completion time of the same request alone; NaN if it did not complete.
     pub slowdown: Vec<f64>,
     /// Data segments sent, retransmissions included.
     pub segments_sent: Vec<i64>,

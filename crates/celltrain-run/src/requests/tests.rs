@@ -55,7 +55,7 @@ fn a_request_alone_in_the_network_has_a_slowdown_of_exactly_one() {
 }
 
 #[test]
-fn requests_that_share_a_link_take_longer_than_alone() {
+fn requests_that_share_a_link_take_longer_than_requests_alone() {
     let text = format!("{NETWORK}[incast.query]\nsenders = 5\nbytes = \"75kB\"\ninterval = \"3ms\"\n");
     let (groups, records) = measured(&text, Engine::Fast);
     let [GroupMeasures { name, all, short, queries, .. }] = &groups[..] else { panic!("there is one group") };
@@ -81,7 +81,7 @@ fn a_query_that_starts_at_the_last_instant_of_a_run_is_not_counted() {
 }
 
 #[test]
-fn the_size_classes_together_contain_all_requests() {
+fn the_size_classes_together_contain_every_request_once() {
     let text = format!("{NETWORK}[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n");
     let (groups, records) = measured(&text, Engine::Fast);
     let [GroupMeasures { all, short, medium, long, queries, goodput_mbps, .. }] = &groups[..] else {
@@ -98,7 +98,7 @@ fn the_size_classes_together_contain_all_requests() {
 }
 
 #[test]
-fn requests_have_the_same_measures_whether_their_records_are_kept_or_not() {
+fn measures_of_requests_are_the_same_whether_or_not_records_of_each_request_are_kept() {
     let web = "[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n";
     // Queries open at the first and at the last instant of the measured time.
     let query = "[incast.query]\nsenders = 3\nbytes = \"90kB\"\ninterval = \"2ms\"\n";
@@ -132,7 +132,7 @@ fn requests_have_the_same_measures_whether_their_records_are_kept_or_not() {
 }
 
 #[test]
-fn a_percentile_is_an_order_statistic_and_requires_a_larger_value_in_the_sample() {
+fn a_percentile_of_requests_is_an_order_statistic_and_needs_a_larger_value_in_the_sample() {
     let of = |number: u32| Statistics::of((1..=number).rev().map(|value| (f64::from(value), 1)).collect());
     assert_eq!(of(0), Statistics::default());
     assert_eq!(of(1), Statistics { mean: Some(1.0), ..Statistics::default() });

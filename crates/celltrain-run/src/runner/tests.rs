@@ -33,7 +33,7 @@ fn small() -> Handle {
 }
 
 #[test]
-fn the_measured_window_may_be_part_of_a_run() {
+fn a_run_can_be_measured_in_a_part_of_its_time() {
     let of = |measure: &str| {
         let mut text: Value = serde_json::from_str(&text(2, "10ms", 100)).unwrap();
         text["measure"] = serde_json::from_str(measure).unwrap();
@@ -80,7 +80,7 @@ fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<R
 }
 
 #[test]
-fn a_run_uses_its_own_seed_or_the_scenarios_and_a_second_run_equals_the_first() {
+fn a_run_uses_the_given_seed_or_the_seed_of_the_scenario_and_a_second_run_equals_the_first() {
     let scenario = small();
     let [own, again] = [None, Some(7)].map(|seed| answer(&run(&scenario, seed, How::default()).unwrap()));
     assert_eq!(own["seed"], 7);
@@ -92,7 +92,7 @@ fn a_run_uses_its_own_seed_or_the_scenarios_and_a_second_run_equals_the_first() 
 }
 
 #[test]
-fn series_are_recorded_and_change_nothing_in_the_run() {
+fn recording_series_changes_no_other_result_of_a_run() {
     let scenario = small();
     let checked = scenario.checked(&CancellationToken::never()).unwrap();
     let trace = Trace::new(checked.scenario().duration, &["queue".into()], Some("1ms"), None).unwrap();
@@ -104,7 +104,7 @@ fn series_are_recorded_and_change_nothing_in_the_run() {
 }
 
 #[test]
-fn a_run_ends_at_its_limit_with_an_error() {
+fn a_run_that_reaches_its_time_limit_ends_with_an_error() {
     let limit = Duration::from_millis(50);
     let begun = Instant::now();
     let ended = run(&long(), None, How { limit: Some(limit), ..How::default() });
@@ -114,7 +114,7 @@ fn a_run_ends_at_its_limit_with_an_error() {
 }
 
 #[test]
-fn the_time_limit_includes_reading_the_scenario() {
+fn the_time_limit_of_a_run_includes_reading_the_scenario() {
     // If the limit did not include reading, the scenario would be read before the limit is checked.
     let scenario = small();
     let ended = run(&scenario, None, How { limit: Some(Duration::ZERO), ..How::default() });
@@ -137,7 +137,7 @@ fn a_cancelled_run_has_no_result_and_reports_its_progress() {
 }
 
 #[test]
-fn many_runs_equal_single_runs_and_a_refused_scenario_does_not_affect_other_runs() {
+fn a_batch_of_runs_gives_the_results_of_single_runs_and_a_refused_scenario_affects_no_other_run() {
     let (first, bad, second) = (small(), refused(), Handle::of_text(text(3, "10ms", 200)));
     let scenarios = [&first, &bad, &second];
     let runs = [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)];
@@ -158,7 +158,7 @@ fn many_runs_equal_single_runs_and_a_refused_scenario_does_not_affect_other_runs
 }
 
 #[test]
-fn each_of_many_runs_has_the_time_limit_and_the_requested_columns() {
+fn each_run_of_a_batch_has_the_time_limit_and_the_requested_columns() {
     let (quick, slow) = (small(), long());
     let wanted = Wanted::from([("flows".into(), vec!["timeouts".into()])]);
     let limit = Some(Duration::from_millis(500));
@@ -170,7 +170,7 @@ fn each_of_many_runs_has_the_time_limit_and_the_requested_columns() {
 }
 
 #[test]
-fn an_error_of_the_caller_ends_all_runs() {
+fn an_error_in_the_callback_of_the_caller_ends_all_runs_of_a_batch() {
     let (quick, slow) = (small(), long());
     let ended = RefCell::new(0);
     let on = |event| match event {
@@ -186,7 +186,7 @@ fn an_error_of_the_caller_ends_all_runs() {
 }
 
 #[test]
-fn a_panic_in_one_run_is_an_error_of_this_run_only() {
+fn a_panic_in_one_run_of_a_batch_is_an_error_of_this_run_only() {
     let good = small();
     // No scenario panics, so use an index out of range.
     let runs = [(0, 1), (5, 1), (0, 1)];
@@ -197,7 +197,7 @@ fn a_panic_in_one_run_is_an_error_of_this_run_only() {
 }
 
 #[test]
-fn the_first_refused_scenario_is_reported_and_no_network_stays_in_memory() {
+fn the_first_refused_scenario_of_a_batch_is_reported_and_no_network_stays_in_memory() {
     let (good, bad) = (small(), refused());
     let worse = Handle::of_text("{}".into());
     let all = |scenarios: &[&Handle]| read_all(scenarios, 2, || Ok::<_, io::Error>(())).expect("no test cancels a run");
@@ -209,7 +209,7 @@ fn the_first_refused_scenario_is_reported_and_no_network_stays_in_memory() {
 }
 
 #[test]
-fn the_first_valid_scenario_gives_the_duration_of_runs() {
+fn the_first_valid_scenario_of_a_batch_gives_the_duration_of_the_progress_report() {
     let (bad, good, longer) = (refused(), small(), long());
     let duration =
         |scenarios: &[&Handle]| first_duration(scenarios, &CancellationToken::never()).expect("no test cancels a run");

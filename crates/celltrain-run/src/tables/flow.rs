@@ -84,14 +84,16 @@ pub const FLOW: &[Flow] = &[
         flow.file_delay?.mean_ms
     })
     .printed("file delay, ms", When::Present),
-    Flow::number("file_delay_ms.median", "ms", "median delay of these files", |flow| flow.file_delay?.median_ms),
+    Flow::number("file_delay_ms.median", "ms", "median delay of the files in its stream", |flow| {
+        flow.file_delay?.median_ms
+    }),
     Flow::number("file_delay_ms.p95", "ms", "95th percentile of the delay of these files", |flow| {
         flow.file_delay?.p95_ms
     }),
     Flow::count("file_delay_ms.files", "files", "completed files of its stream", |flow| {
         flow.file_delay.map(|delay| delay.files)
     }),
-    Flow::number("max_min_mbps", "Mb/s", "goodput at its max-min fair share of the network", |flow| {
+    Flow::number("max_min_mbps", "Mb/s", "goodput that the flow's max-min fair share of the network allows", |flow| {
         Some(flow.max_min_mbps)
     })
     .printed("max-min Mb/s", When::Differs),

@@ -40,7 +40,7 @@ pub const QUEUE: &[Queue] = &[
         counted(queue, queue.counters.pushed_out)
     })
     .printed("pushed out", When::Present),
-    Queue::count("pauses", "1", "number of pauses of the link that feeds it", |queue| {
+    Queue::count("pauses", "1", "number of pauses of the link that feeds the queue", |queue| {
         counted(queue, queue.counters.pauses)
     })
     .printed("pauses", When::Present),

@@ -12,7 +12,7 @@ pub struct EndedRun {
     pub scenario: String,
     /// The seed for all random choices.
     pub seed: u64,
-    /// The engine that ran it.
+    /// The engine that executed the run.
     pub engine: Engine,
     /// Name of the port at which efficiency is measured.
     pub bottleneck: String,

@@ -22,7 +22,7 @@ proptest! {
     })]
 
     #[test]
-    fn vetting_accepts_no_policy_that_exceeds_the_buffer_and_checks_all_counts(
+    fn vetting_rejects_any_policy_that_exceeds_the_buffer_and_checks_all_counts(
         capacity in 0u32..40,
         operations in drawn_operations(),
     ) {
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn admitted_frames_are_whole_unless_the_buffer_overflowed(
+    fn vetting_checks_that_admitted_frames_are_whole_unless_the_buffer_overflowed(
         capacity in 1u32..40,
         operations in drawn_operations(),
     ) {

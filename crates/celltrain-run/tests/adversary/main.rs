@@ -53,7 +53,7 @@ const LARGEST: u64 = 1 << 26;
 const FILE: &str = "adversary.toml";
 
 #[test]
-fn no_adversarial_scenario_panics_or_hangs() {
+fn no_scenario_with_extreme_values_panics_or_hangs() {
     let cases = number("CELLTRAIN_ADVERSARY").unwrap_or(400);
     let first = number("CELLTRAIN_ADVERSARY_SEED").unwrap_or(1);
     // A campaign runs on a quiet machine and checks the documented limit. Other tests only check that a run ends.

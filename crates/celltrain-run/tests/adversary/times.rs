@@ -39,7 +39,7 @@ const MOST_DRAWS: u32 = 60;
 type Parameter = (String, String);
 
 #[test]
-fn no_value_of_a_time_parameter_makes_a_run_that_cannot_be_stopped() {
+fn no_value_of_a_time_setting_causes_a_run_that_cannot_be_stopped() {
     let cases = number("CELLTRAIN_TIMES").unwrap_or(150);
     let first = number("CELLTRAIN_TIMES_SEED").unwrap_or(1);
     // Only a campaign checks how soon runs stop, because other tests disturb each other.
@@ -377,7 +377,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
     };
     let duration = celltrain_core::units::Duration { picoseconds: drawn.duration };
     let trace = match &drawn.step {
-        // A step that is too short is refused in words.
+        // A step that is too short is refused with a message.
         Some(step) => Trace::new(duration, &["queue".into()], Some(step), None).unwrap_or_default(),
         None => None,
     };

@@ -284,12 +284,12 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         let mut of_all = root.at("port");
         let mut scope = of_all.at(name);
         if port.scheduler != SchedulerConfig::default() {
-            let problem = format!("has its own queues, but {link} merges VCs into one queue; leave it out there");
+            let problem = format!("has several queues, but {link} merges VCs into one queue; remove the scheduler");
             scope.at("scheduler").at(port.scheduler.name()).once(|scope| scope.refuse(problem));
         }
         if port.marking.is_some() {
             let problem =
-                format!("marks packets, but {link} merges VCs, which no port that marks can do; leave it out");
+                format!("marks packets, but a port that merges VCs, such as {link}, cannot mark; remove the table");
             scope.at("marking").once(|scope| scope.refuse(problem));
         }
         let mut policy = port.policy.build(Some(1), &[]);
@@ -450,7 +450,8 @@ fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mu
             1 => String::new(),
             n => format!(" and {} more", n.saturating_sub(1)),
         };
-        let problem = format!("has no value for \"{first}\"{others}, which cross {link}; name them, or write default");
+        let problem =
+            format!("has no value for \"{first}\"{others}, which cross {link}; give each VC a value, or write default");
         scope.at(key).once(|scope| scope.refuse(problem));
     }
     all

@@ -77,7 +77,7 @@ pub(super) fn loads(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>
     reason = "the value is positive and was checked to be below the limit"
 )]
 fn remedy(group: &RequestGroup, factor: f64, scenario: &Scenario) -> (&'static str, String, String) {
-    let others = "Other requests alone need more than its rate.".to_string();
+    let others = "The other requests alone exceed the rate of the link.".to_string();
     match &group.arrivals {
         Arrivals::Poisson { .. } => {
             let load = scenario.requests.get(&group.name).map_or(0.0, |own| own.load);

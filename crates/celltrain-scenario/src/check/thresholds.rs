@@ -13,8 +13,8 @@ pub(super) fn doubt(threshold: Threshold, capacity: u32) -> Option<String> {
             let part = percentage(f64::from(cells) / f64::from(capacity));
             Some(if cells <= 100 {
                 format!(
-                    "{cells} cells are {part} of the buffer; did you mean {cells}%? Write \"{cells} cells\" if \
-                     not"
+                    "{cells} cells are only {part} of the buffer; if you meant a percentage, write {cells}%, otherwise \
+                     \"{cells} cells\""
                 )
             } else {
                 format!("{cells} cells are only {part} of the buffer; write \"{cells} cells\" if that is intended")
@@ -38,11 +38,13 @@ fn tiny(percent: f64, capacity: u32, write: impl Fn(f64) -> String) -> Option<St
         return None;
     }
     let cells = Threshold::Percent(percent).cells(capacity);
-    let cells = if cells == 1.0 { "is 1 cell".to_owned() } else { format!("are {} cells", significant(cells)) };
+    let cells =
+        if cells == 1.0 { "is only 1 cell".to_owned() } else { format!("are only {} cells", significant(cells)) };
     // Someone who writes 0.8 % may mean 80 %, and 1.5 % may mean 15 %.
     let meant = significant(percent * if percent <= 1.0 { 100.0 } else { 10.0 });
     let meant = write(meant.parse().unwrap_or(percent));
-    Some(format!("{} % of {} cells {cells}; did you mean {meant}?", significant(percent), grouped(capacity)))
+    let (percent, capacity) = (significant(percent), grouped(capacity));
+    Some(format!("{percent} % of a buffer of {capacity} cells {cells}; did you mean {meant}?"))
 }
 
 /// Formats a number with at most three significant digits.
@@ -86,7 +88,7 @@ mod tests {
         let doubt = |value: Value, k| doubt(serde_json::from_value(value).unwrap(), k);
         assert_eq!(
             doubt(json!(80), 1000).unwrap(),
-            "80 cells are 8 % of the buffer; did you mean 80%? Write \"80 cells\" if not"
+            "80 cells are only 8 % of the buffer; if you meant a percentage, write 80%, otherwise \"80 cells\""
         );
         assert_eq!(
             doubt(json!(150), 1000).unwrap(),
@@ -108,12 +110,12 @@ mod tests {
             assert_eq!(doubt(value.clone(), 1000), None, "{value}");
         }
         for (value, k, question) in [
-            (json!("0.8%"), 1000, "0.8 % of 1,000 cells are 8 cells; did you mean 80%?"),
-            (json!(0.008), 1000, "0.8 % of 1,000 cells are 8 cells; did you mean 0.8?"),
-            (json!("1.5%"), 1000, "1.5 % of 1,000 cells are 15 cells; did you mean 15%?"),
-            (json!(0.001), 1_000_000, "0.1 % of 1,000,000 cells are 1000 cells; did you mean 0.1?"),
-            (json!("1%"), 100, "1 % of 100 cells is 1 cell; did you mean 100%?"),
-            (json!("0.01%"), 500, "0.01 % of 500 cells are 0.05 cells; did you mean 1%?"),
+            (json!("0.8%"), 1000, "0.8 % of a buffer of 1,000 cells are only 8 cells; did you mean 80%?"),
+            (json!(0.008), 1000, "0.8 % of a buffer of 1,000 cells are only 8 cells; did you mean 0.8?"),
+            (json!("1.5%"), 1000, "1.5 % of a buffer of 1,000 cells are only 15 cells; did you mean 15%?"),
+            (json!(0.001), 1_000_000, "0.1 % of a buffer of 1,000,000 cells are only 1000 cells; did you mean 0.1?"),
+            (json!("1%"), 100, "1 % of a buffer of 100 cells is only 1 cell; did you mean 100%?"),
+            (json!("0.01%"), 500, "0.01 % of a buffer of 500 cells are only 0.05 cells; did you mean 1%?"),
         ] {
             assert_eq!(doubt(value, k).unwrap(), question);
         }

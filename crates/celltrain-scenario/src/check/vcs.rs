@@ -63,7 +63,7 @@ pub(super) fn check(
     if let Some((&link, &sum)) = promised.iter().rev().filter(more).max_by_key(|&(_, &sum)| sum) {
         let link = &layout.graph.links[link];
         let problem = format!(
-            "promises VCs {} in all over {}, which has {}; the sum of mcr must not be above it",
+            "guarantees {} to VCs on {}, which has only {}; the sum of mcr must not exceed this rate",
             BitRate::from_bits_per_second(sum),
             link.name,
             link.rate
@@ -177,7 +177,8 @@ fn loops(
             }
             let Some(ack_vc) = way_back[number] else {
                 let flow = vc.name.trim_end_matches("-acks");
-                let problem = format!("is for both directions: write it for the VC of the data, [vc.{flow}.abr]");
+                let problem =
+                    format!("controls both directions: write the table for the VC of the data, [vc.{flow}.abr]");
                 scope.once(|scope| scope.refuse(problem));
                 continue;
             };

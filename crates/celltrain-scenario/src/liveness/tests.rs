@@ -33,7 +33,7 @@ fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// Each of these policies passed every check but delivered next to nothing, with a fairness of 1.
 #[test]
-fn a_policy_formula_that_admits_nothing_is_reported_with_the_deciding_part() {
+fn a_policy_formula_that_admits_nothing_is_reported_with_the_part_responsible() {
     const EMPTY: &str = "refuses every frame while the buffer is empty";
     for (admit, expected) in [
         (
@@ -89,7 +89,7 @@ fn a_policy_formula_that_admits_nothing_is_reported_with_the_deciding_part() {
 }
 
 #[test]
-fn a_policy_whose_state_never_admits_again_is_reported() {
+fn a_policy_that_stops_admitting_frames_forever_is_reported() {
     let open = || [("open".to_string(), Start::Number(0.0))].into();
     let closed = Table { state: open(), on_admission: texts(&[("open", "1")]), ..table("open > 0") };
     let expected = "refuses every frame while the buffer is empty: open > 0 is 0 > 0; add \"X <= ... or\"";
@@ -120,7 +120,7 @@ fn a_vc_whose_frames_a_policy_never_admits_is_reported() {
 }
 
 #[test]
-fn a_policy_that_admits_into_an_empty_buffer_gets_no_warning() {
+fn a_policy_that_admits_frames_into_an_empty_buffer_gets_no_warning() {
     for admit in [
         "true",
         "X < 0.8 * K and (X <= 0.5 * K or Y * N < 1.2 * X)",
@@ -141,7 +141,7 @@ fn a_policy_that_admits_into_an_empty_buffer_gets_no_warning() {
 }
 
 #[test]
-fn a_threshold_of_zero_cells_is_reported_for_any_policy() {
+fn a_policy_threshold_of_zero_cells_is_reported() {
     let policy = epd::Config { threshold: Threshold::Cells(0) };
     assert_eq!(refusals_of(Box::new(policy.build(1000, &VCS))), ["refuses every frame while a single cell waits"]);
 }

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::StackSizes;
 
-/// A transport stack of your own as a Python class. Its module is imported in the process that executes the run.
+/// A transport stack of your own as a Python class. Its module is imported in the process that executes the run. A run
+/// does not show whether it would repeat: `celltrain check` runs the first 100 ms twice and compares the results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PythonStack")]

@@ -61,7 +61,7 @@ pub enum SmoltcpCongestion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SmoltcpReads {
-    /// Before smoltcp acknowledges it.
+    /// The application reads before smoltcp acknowledges the data.
     BeforeAcks,
     /// After smoltcp has acknowledged it, which reduces the advertised window.
     AfterAcks,

@@ -52,7 +52,7 @@ fn refused(tables: &str, parts: &[&str]) {
 }
 
 #[test]
-fn by_default_all_ports_of_a_switch_share_a_memory_without_reserves() {
+fn by_default_all_ports_of_a_switch_share_a_memory_without_reserved_space() {
     let network = network(MEMORY);
     let memory = memory(&network);
     let names: Vec<&str> = memory.ports.iter().map(|&port| network.links[port].name.as_str()).collect();
@@ -67,7 +67,7 @@ fn by_default_all_ports_of_a_switch_share_a_memory_without_reserves() {
 }
 
 #[test]
-fn memory_entries_set_queues_pools_reserves_and_headrooms() {
+fn entries_in_the_memory_table_set_queues_pools_reserves_and_headrooms() {
     let network = network(
         r#"
 [vc.tcp1]
@@ -115,7 +115,7 @@ policy.static_thresholds = {}
 }
 
 #[test]
-fn faults_of_a_memory_name_the_line_the_value_and_valid_values() {
+fn a_fault_of_a_memory_table_is_reported_with_its_line_the_wrong_value_and_valid_values() {
     let with = |more: &str| format!("{MEMORY}{more}");
     let replaced = |from: &str, to: &str| {
         assert!(MEMORY.contains(from));
@@ -180,7 +180,7 @@ fn faults_of_a_memory_name_the_line_the_value_and_valid_values() {
 }
 
 #[test]
-fn only_the_ports_of_a_switch_with_a_memory_share_a_buffer() {
+fn only_ports_of_a_switch_with_a_memory_table_share_a_buffer() {
     let port = "[port.default]\nbuffer = 100\npolicy.tail_drop = {}\n";
     refused(&format!("{port}{MEMORY}"), &["port.default.buffer = 100 is the buffer of sw->host1", "write \"shared\""]);
     let shared = port.replace("100", "\"shared\"");
@@ -191,7 +191,7 @@ fn only_the_ports_of_a_switch_with_a_memory_share_a_buffer() {
 }
 
 #[test]
-fn a_policy_that_removes_cells_requires_queues_that_allow_it() {
+fn a_memory_policy_that_removes_waiting_cells_requires_queues_that_allow_removal() {
     let drop = MEMORY.replace("dynamic_threshold]\nalpha = 1", "longest_queue_drop]");
     refused(
         &drop.replace(
@@ -205,7 +205,7 @@ fn a_policy_that_removes_cells_requires_queues_that_allow_it() {
 }
 
 #[test]
-fn cells_of_any_size_carry_frames_and_their_size_sets_their_transmission_time() {
+fn cells_of_any_size_carry_frames_and_their_size_determines_their_transmission_time() {
     let network = network(&format!("[cell]\nsize = \"254B\"\n{MEMORY}"));
     assert_eq!(network.aal5.cell, CellFormat { size: 254, payload: 254 });
     // 512 bytes of data, 40 of TCP and IP headers, 8 of LLC/SNAP header and 8 of AAL5 trailer.
@@ -222,7 +222,7 @@ fn cells_of_any_size_carry_frames_and_their_size_sets_their_transmission_time() 
 }
 
 #[test]
-fn messages_about_invalid_cell_sizes_name_valid_values() {
+fn a_message_about_an_invalid_cell_size_names_valid_values() {
     let with = |more: &str| format!("{more}{MEMORY}");
     refused(&with("[cell]\nsize = \"7B\"\n"), &["cell.size = \"7B\" is outside 8B to 65536B"]);
     refused(&with("[cell]\nsize = \"64B\"\npayload = \"65B\"\n"), &["cell.payload = \"65B\" is outside 8B to"]);

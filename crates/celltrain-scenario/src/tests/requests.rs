@@ -23,7 +23,7 @@ fn pair(network: &Network, from: &str, to: &str) -> PairIndex {
 }
 
 #[test]
-fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_and_a_way_back() {
+fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_and_a_vc_back() {
     let network = network(REQUESTS);
     assert_eq!(network.requests.pairs.len(), 8 * 7);
     for (number, pair) in network.requests.pairs.iter_enumerated() {
@@ -48,7 +48,7 @@ fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_and_a_way_back() {
 }
 
 #[test]
-fn the_load_of_a_group_sets_the_mean_interval_between_requests() {
+fn the_load_of_a_request_group_determines_the_mean_interval_between_its_requests() {
     // 40 requests of 10 segments of 32 cells in a second are 5,427,200 bits, of the 8 links' 80 Gb/s.
     let text = REQUESTS.replace("load = 0.5", "load = 0.00006784").replace("\"web_search\"", "\"14600B\"");
     let interval = |text: &str| match &network(text).requests.groups[GroupIndex::new(0)].arrivals {
@@ -64,7 +64,7 @@ fn the_load_of_a_group_sets_the_mean_interval_between_requests() {
 }
 
 #[test]
-fn groups_of_requests_have_the_settings_of_their_tables() {
+fn each_group_of_requests_has_the_settings_of_its_table() {
     let tables = "pairs = \"all_to_all\"\nsources = [\"host1-2\"]\ndestinations = [\"host2\", \"host*5\"]\nhandshake = false\n\
                   tcp.sack = {}\n[incast.query]\ntimes = \"exponential\"\nreceivers = [\"host3\"]\nspread = \"5us\"";
     let network = network(&REQUESTS.replace("[incast.query]", tables));
@@ -107,7 +107,7 @@ fn requests_run_next_to_flows_on_every_topology_without_edge_devices() {
 }
 
 #[test]
-fn a_network_without_flows_needs_requests_and_a_clashing_name_is_refused() {
+fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_their_vc() {
     let hosts = "duration = \"1ms\"\n[topology.network]\nhosts = [\"a\", \"b\"]\nswitches = [\"s\"]\nlinks = [\
                  { between = [\"a\", \"s\"], delay = \"1us\" }, { between = [\"b\", \"s\"], delay = \"1us\" }]\n";
     let tables = "[port.default]\nbuffer = 1000\npolicy.ppd = {}\n[requests.web]\nload = 0.1\nsizes = \"10kB\"\n";

@@ -15,7 +15,7 @@ fn faults(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn all_flows_use_the_common_stack_except_those_with_their_own_transport() {
+fn all_flows_use_the_common_protocol_stack_except_those_with_a_transport_of_their_own() {
     let reading = with(
         "[stack.smoltcp]\nmss = '1460B'\nsend_buffer = '100kB'\n[flow.tcp2]\ntcp.reno = {}\n[flow.tcp3]\nstack.smoltcp = \
          { mss = '9140B' }",
@@ -31,7 +31,7 @@ fn all_flows_use_the_common_stack_except_those_with_their_own_transport() {
 }
 
 #[test]
-fn a_packet_source_has_no_stack() {
+fn a_source_of_unacknowledged_packets_has_no_protocol_stack() {
     let reading = with("[stack.smoltcp]\n[flow.tcp1.traffic.constant_rate]\nrate = '1Mbps'");
     assert_eq!(reading.faults, []);
     assert!(!reading.network.unwrap().flows[FlowIndex::new(0)].outside);
@@ -40,7 +40,7 @@ fn a_packet_source_has_no_stack() {
 }
 
 #[test]
-fn a_setting_that_a_stack_lacks_is_refused_with_a_list_of_its_settings() {
+fn a_setting_that_a_protocol_stack_lacks_is_refused_with_a_list_of_its_settings() {
     for (text, says) in [
         ("receive_window = '1500MB'", "is outside one segment (512B) to 1073741824B, the most that smoltcp can have"),
         ("send_buffer = '511B'", "send_buffer = \"511B\" is outside one segment (512B)"),
@@ -92,7 +92,7 @@ fn a_setting_that_quic_lacks_is_refused_with_a_list_of_its_settings() {
 }
 
 #[test]
-fn a_tcp_table_that_no_flow_uses_gives_a_warning_and_may_exceed_frame_sizes() {
+fn a_tcp_table_that_no_flow_uses_gives_a_warning_and_its_segments_may_exceed_the_longest_frame() {
     let warnings = |text: &str| with(text).warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>();
     let says = "tcp.reno has no effect: stack.smoltcp replaces it";
     assert_eq!(warnings("[stack.smoltcp]\n[tcp.reno]"), [says]);
@@ -105,7 +105,7 @@ fn a_tcp_table_that_no_flow_uses_gives_a_warning_and_may_exceed_frame_sizes() {
 }
 
 #[test]
-fn an_unknown_stack_or_a_second_transport_is_refused() {
+fn an_unknown_protocol_stack_and_a_second_transport_for_one_flow_are_refused() {
     let found = faults("[stack.smolttcp]");
     assert!(found[0].contains("stack.smolttcp is unknown; did you mean smoltcp?"), "{found:?}");
     let found = faults("[flow.tcp1]\nstack.smoltcp = {}\ntcp.reno = {}");

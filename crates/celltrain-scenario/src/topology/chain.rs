@@ -27,7 +27,7 @@ pub struct Config {
     /// m: number of links between switches, one after another.
     #[schemars(range(min = 1, max = 10_000))]
     pub hops: u32,
-    /// Number of connections that cross all of these links.
+    /// Number of connections that cross all links between switches.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100_000))]
     pub long: u32,

@@ -32,7 +32,7 @@ fn scenario(topology: &Topology) -> Scenario {
 }
 
 #[test]
-fn the_predicted_size_is_the_size_of_the_built_topology() {
+fn the_predicted_size_of_a_topology_equals_the_size_of_the_built_network() {
     for topology in Topology::samples() {
         let (size, layout) = (topology.config().size(), laid_out(&topology));
         let crossings: usize = layout.flows.iter().map(|flow| flow.data.len()).sum();
@@ -74,7 +74,7 @@ fn names_in_every_topology_are_unique_and_paths_between_hosts_are_symmetric() {
 }
 
 #[test]
-fn the_network_of_every_topology_runs_identically_on_both_engines() {
+fn a_network_of_every_topology_gives_the_same_run_on_both_engines() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
         let verdict =
@@ -89,7 +89,7 @@ fn the_network_of_every_topology_runs_identically_on_both_engines() {
 }
 
 #[test]
-fn a_topology_that_does_not_fit_is_refused_with_the_key_of_its_size() {
+fn a_topology_that_is_too_large_is_refused_with_the_key_of_its_size() {
     for topology in Topology::samples() {
         let scenario = scenario(&topology);
         let fits = |_: Candidate<'_>| Err("the topology is too large".to_string());
@@ -106,7 +106,7 @@ fn a_topology_that_does_not_fit_is_refused_with_the_key_of_its_size() {
 type Phase<'a> = &'a dyn Fn(&CancellationToken<'_>) -> Result<(), Interrupted>;
 
 #[test]
-fn building_and_checking_every_topology_can_be_cancelled() {
+fn building_and_checking_a_network_can_be_cancelled_for_every_topology() {
     for topology in Topology::samples() {
         let (scenario, flows) = (scenario(&topology), laid_out(&topology).flows.len());
         let phases: [(&str, Phase<'_>); 2] = [

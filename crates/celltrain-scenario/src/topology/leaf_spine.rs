@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_leaf_is_connected_to_every_spine_and_to_its_hosts() {
+    fn every_leaf_switch_is_connected_to_every_spine_switch_and_to_its_hosts() {
         let Layout { graph, bottleneck, .. } = sample().lay_out(&CancellationToken::never()).unwrap();
         let names: Vec<&str> = graph.links.iter().step_by(2).map(|link| link.name.as_str()).collect();
         let uplinks =
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn oversubscription_divides_the_rate_of_the_hosts_among_the_uplinks() {
+    fn oversubscription_divides_the_link_rate_of_the_hosts_among_the_uplinks_of_a_leaf() {
         // Two hosts send at 155.52 Mb/s each; three uplinks share half of the sum.
         assert_eq!(sample().rate_of_uplinks(), BitRate::from_bits_per_second(51_840_000));
         assert_eq!(Config { oversubscription: None, ..sample() }.rate_of_uplinks(), sample().host_rate);

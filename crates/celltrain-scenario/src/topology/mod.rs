@@ -140,7 +140,7 @@ pub struct Route {
     pub acks: Vec<LinkIndex>,
     /// Start time.
     pub start: Duration,
-    /// Name of its data VC, if it differs from the flow's name.
+    /// Name of the flow's data VC, if it differs from the flow's name.
     pub vc: Option<String>,
 }
 

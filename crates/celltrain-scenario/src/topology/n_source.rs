@@ -103,7 +103,7 @@ mod tests {
     use crate::topology::search::Search;
 
     #[test]
-    fn the_paths_of_the_n_source_topology_are_the_shortest() {
+    fn the_paths_of_the_n_source_topology_are_shortest_paths() {
         let Layout { graph, flows, .. } = sample().lay_out(&CancellationToken::never()).unwrap();
         let mut search = Search::new(&graph);
         for path in flows.iter().flat_map(|flow| [&flow.data, &flow.acks]) {

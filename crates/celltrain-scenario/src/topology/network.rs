@@ -41,7 +41,7 @@ pub struct Config {
     /// Connections.
     pub flows: Vec<FlowConfig>,
     /// Port at which efficiency is measured, for example `sw1->sw2`; the port with the most connections relative to its
-    /// rate when absent. It may also be called `bottleneck` in the table of ports.
+    /// rate when absent. The table of ports may call this port `bottleneck`.
     #[serde(default)]
     pub bottleneck: Option<String>,
 }
@@ -55,7 +55,7 @@ pub struct LinkConfig {
     /// Rate each way.
     #[serde(default = "oc3")]
     pub rate: BitRate,
-    /// Propagation delay each way.
+    /// Propagation delay of the link, in each direction.
     pub delay: Duration,
     /// Rate in the other direction, from the second node to the first; `rate` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,20 +72,20 @@ pub struct FlowConfig {
     /// Name in results; `tcp1`, `tcp2` and so on by position when absent.
     #[serde(default)]
     pub name: Option<String>,
-    /// The host that sends.
+    /// Host that sends the flow's data.
     pub from: String,
-    /// The host that receives.
+    /// Host that receives the flow's data.
     pub to: String,
-    /// Nodes that its data crosses, including both ends; a path with the fewest links when absent. Acknowledgements
-    /// return the same way.
+    /// Nodes that the flow's data crosses, including both ends; a path with the fewest links when absent.
+    /// Acknowledgements return the same way.
     #[serde(default)]
     pub path: Option<Vec<String>>,
-    /// When it starts to send.
+    /// Time at which the flow starts to send.
     #[serde(default)]
     pub start: Duration,
-    /// VC that its data uses; its own VC with the flow's name when absent. All flows of a VC must end at the same host.
-    /// Flows from the same host share the VC. Flows from different hosts merge where their paths meet, without
-    /// interleaving frames.
+    /// VC that the flow's data uses; a separate VC with the flow's name when absent. All flows of a VC must end at the
+    /// same host. Flows from the same host share the VC. Flows from different hosts merge where their paths meet,
+    /// without interleaving frames.
     #[serde(default)]
     pub vc: Option<String>,
 }

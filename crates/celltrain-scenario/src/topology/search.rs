@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_path_leads_through_a_host() {
+    fn no_path_leads_through_an_intermediate_host() {
         let mut graph = Graph::default();
         let [a, b, c] = ["a", "b", "c"].map(|name| graph.add_node(name, NodeKind::Host));
         graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_beyond_another_host_or_an_edge_device_has_no_path() {
+    fn a_destination_behind_another_host_or_an_edge_device_has_no_path() {
         let mut graph = Graph::default();
         let rate = BitRate::from_bits_per_second(1_000);
         let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Host));

@@ -37,7 +37,7 @@ pub struct Config {
     /// hosts without an entry.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,
-    /// Propagation delays of these links, one way, in the same form; `link_delay` for hosts without an entry.
+    /// Propagation delays of individual hosts' links, one way, by host name; `link_delay` for hosts without an entry.
     #[serde(default)]
     pub access_delays: BTreeMap<String, Duration>,
 }

@@ -39,7 +39,7 @@ struct Difference {
     /// The first event that differs, with the event of its frame before it. If it is not known, all events at that
     /// instant, at that port if it is known.
     events: Vec<String>,
-    /// All of it, with both histories.
+    /// The whole difference, with both histories.
     text: String,
 }
 
@@ -461,7 +461,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn bisection_finds_a_frame_that_only_the_fast_engine_refuses_as_first_difference() {
+    fn bisection_reports_a_frame_that_only_the_fast_engine_refuses_as_the_first_difference() {
         let (fast, reference) = (network("X < 20"), network("X < 40"));
         let engines = Engines { fast: &fast, reference: &reference };
         let found = engines.bisect().expect("the two engines give different results");
@@ -482,7 +482,7 @@ port.bottleneck = {{ buffer = 60, policy.formula.admit = "{admit}" }}
     }
 
     #[test]
-    fn bisection_finds_the_start_of_a_flow_that_only_the_fast_engine_delays() {
+    fn bisection_between_engines_finds_the_start_of_a_flow_that_only_the_fast_engine_delays() {
         let reference = network("X < 40");
         let mut fast = reference.clone();
         fast.flows.raw[2].start = Duration::from_microseconds(2_005);

@@ -39,7 +39,7 @@ fn campaign() {
 }
 
 #[test]
-fn both_engines_agree_on_archived_networks_which_reach_half_of_all_known_situations() {
+fn both_engines_agree_on_archived_networks_and_these_reach_half_of_all_known_situations() {
     let mut reached = BTreeSet::new();
     for (trial, seed) in archive() {
         coverage::take_reached_here();
@@ -108,11 +108,11 @@ fn plan(count: u64, seed: u64) -> Vec<Case> {
 #[derive(Default)]
 struct Reached {
     networks: u64,
-    /// The fastest of them, fastest first.
+    /// The fastest of these networks, fastest first.
     fastest: Vec<Example>,
 }
 
-/// A network, how long it takes, and all that it reaches.
+/// A network, the time that it takes, and the situations that it reaches.
 #[derive(Clone)]
 struct Example {
     case: Case,

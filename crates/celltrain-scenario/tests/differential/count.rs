@@ -15,11 +15,11 @@ use celltrain_scenario::{Scenario, build};
 
 /// Features that do not appear in a list of the schema.
 const OTHERS: &[&str] = &[
-    "a pace", "a loss at a window", "a TCP of its own", "a start of its own", "a contract",
+    "a pace", "a loss at a window", "a flow with its own TCP", "a flow with its own start time", "a contract",
     "a contract without tagging", "a tagged VC", "a merge", "a merge of VCs with contracts",
     "a merge with a scheduler", "packets with a scheduler", "a controlled rate",
-    "a controlled rate behind an edge device", "RM cells out of rate", "an edge device", "hosts that take their time",
-    "hosts that take random times", "clocks that are late or go wrong", "starts at random",
+    "a controlled rate behind an edge device", "out-of-rate RM cells", "an edge device", "hosts with processing time",
+    "hosts with random processing times", "clocks with an offset or a skew", "starts at random",
 ];
 
 /// Returns all features.
@@ -66,19 +66,19 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
     }
     let host = &network.host;
     let is_random = host.processing_times == ProcessingTimes::Uniform;
-    others.push((host.process() && !is_random, "hosts that take their time"));
-    others.push((host.process() && is_random, "hosts that take random times"));
-    others.push((host.clock_offset > Duration::default() && host.clock_skew > 0.0, "clocks that are late or go wrong"));
+    others.push((host.process() && !is_random, "hosts with processing time"));
+    others.push((host.process() && is_random, "hosts with random processing times"));
+    others.push((host.clock_offset > Duration::default() && host.clock_skew > 0.0, "clocks with an offset or a skew"));
     others.push((host.start_spread > Duration::default(), "starts at random"));
     for flow in scenario.flow.values() {
-        others.push((flow.tcp.is_some(), "a TCP of its own"));
-        others.push((flow.start.is_some(), "a start of its own"));
+        others.push((flow.tcp.is_some(), "a flow with its own TCP"));
+        others.push((flow.start.is_some(), "a flow with its own start time"));
     }
     for vc in &network.vcs {
         all.insert(format!("class {}", vc.class.name()));
         let behind_an_edge = network.atm_part(vc).start > 0;
         others.push((vc.abr.is_some(), "a controlled rate"));
-        others.push((vc.abr.as_ref().is_some_and(|abr| abr.out_of_rate), "RM cells out of rate"));
+        others.push((vc.abr.as_ref().is_some_and(|abr| abr.out_of_rate), "out-of-rate RM cells"));
         others.push((behind_an_edge, "an edge device"));
         others.push((vc.abr.is_some() && behind_an_edge, "a controlled rate behind an edge device"));
         for link in vc.path.iter().map(|&link| &network.links[link]) {

@@ -37,7 +37,7 @@ use trials::{FOLDER, Trial};
 pub(crate) use trials::{cases, runner};
 
 #[test]
-fn random_networks_have_every_feature_often_enough() {
+fn random_test_networks_contain_every_feature_often_enough() {
     let mut drawn: BTreeMap<String, u32> = count::every_one().into_iter().map(|what| (what, 0)).collect();
     let trial = Trial::named("both_engines_agree_on_random_networks");
     for seed in 0..cases().into() {
@@ -53,7 +53,7 @@ fn random_networks_have_every_feature_often_enough() {
 const RAREST: u32 = 100;
 
 #[test]
-fn random_networks_are_often_partitioned_to_test_threads() {
+fn random_test_networks_are_often_divided_among_threads() {
     for (trial, least) in [
         ("both_engines_agree_where_many_vcs_cross_a_mesh", [40, 40, 4]),
         ("both_engines_agree_on_random_networks", [5, 5, 1]),
@@ -103,21 +103,21 @@ port.bottleneck = {{ buffer = {buffer}, policy.epd.threshold = {threshold}, sche
 }
 
 #[test]
-fn random_shared_memories_are_of_all_kinds_and_fill_up() {
+fn random_shared_memories_include_all_kinds_and_fill_up() {
     are_drawn(memories::KINDS, &["both_engines_agree_where_ports_share_memories"], |network| {
         memories::kinds(network, &Engine::Fast.run_to_end(network))
     });
 }
 
 #[test]
-fn random_ports_mark_packets_of_all_kinds() {
+fn random_ports_include_all_kinds_of_congestion_marking() {
     are_drawn(marks::KINDS, &["both_engines_agree_where_ports_of_memories_mark_packets"], |network| {
         marks::kinds(network).into_iter().map(|kind| (kind, 1)).collect()
     });
 }
 
 #[test]
-fn random_networks_have_requests_of_all_kinds() {
+fn random_networks_include_all_kinds_of_requests() {
     are_drawn(requests::KINDS, &["both_engines_agree_where_connections_open_and_close"], |network| {
         let kinds: BTreeSet<_> = requests::kinds(network, &Engine::Fast.run_to_end(network)).into_iter().collect();
         kinds.into_iter().map(|kind| (kind, 1)).collect()
@@ -125,7 +125,7 @@ fn random_networks_have_requests_of_all_kinds() {
 }
 
 #[test]
-fn random_networks_have_link_losses_of_all_kinds() {
+fn random_networks_include_all_kinds_of_link_losses() {
     let trials =
         ["both_engines_agree_where_links_lose_cells", "both_engines_agree_where_links_behind_crowded_ports_lose_cells"];
     are_drawn(losses::KINDS, &trials, |network| {
@@ -134,7 +134,7 @@ fn random_networks_have_link_losses_of_all_kinds() {
 }
 
 #[test]
-fn random_delays_are_of_all_kinds() {
+fn random_networks_include_all_kinds_of_packet_delays() {
     let trials = [
         "both_engines_agree_where_links_delay_packets",
         "both_engines_agree_where_links_behind_crowded_ports_delay_packets",
@@ -156,7 +156,7 @@ fn are_drawn(kinds: &[&'static str], trials: &[&str], of: fn(&Network) -> Vec<(&
 }
 
 #[test]
-fn a_topology_gives_the_same_run_as_an_equivalent_general_network() {
+fn a_named_topology_gives_the_same_run_as_the_equivalent_general_network() {
     let same = runner(10, 60).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
         let text = |topology: Value| {
             let scenario = json!({
@@ -178,7 +178,7 @@ fn a_topology_gives_the_same_run_as_an_equivalent_general_network() {
 }
 
 #[test]
-fn both_engines_agree_on_every_archived_counterexample() {
+fn both_engines_agree_on_every_archived_network_on_which_they_once_differed() {
     for (name, text) in crate::scenarios_in(FOLDER) {
         let scenario = read_toml(&text, &name).expect_scenario();
         let network = build::network(&scenario, scenario.seed);

@@ -95,7 +95,7 @@ fn newreno_fast_retransmits_the_first_segment_of_a_connection() {
 
 //= test rfc9438#4.2 "the time of the cubic leaves out periods in which the window did not limit the sender"
 #[test]
-fn the_window_of_cubic_does_not_grow_between_bursts() {
+fn the_window_of_cubic_does_not_grow_while_the_sender_pauses_between_bursts() {
     let (_, _, seen) = run(include_str!("cubic-idle.toml"));
     let most = |from: f64, to: f64| {
         let of = seen.iter().filter(|one| (from..to).contains(&one.time)).map(|one| one.sender.cwnd);
@@ -107,7 +107,7 @@ fn the_window_of_cubic_does_not_grow_between_bursts() {
 
 //= test rfc3168#6.1.2 "all losses and marks of one window of data reduce the window once"
 #[test]
-fn a_mark_and_a_loss_of_one_window_halve_it_once() {
+fn a_congestion_mark_and_a_loss_in_the_same_window_halve_the_window_once() {
     let (_, _, seen) = run(include_str!("ecn-mark-then-loss.toml"));
     let at = |time: f64| seen.iter().rfind(|one| one.time <= time).expect("the connection has started").sender;
     assert_eq!((at(0.328).cwnd, at(0.330).ssthresh), (100.0, 50.0));
@@ -130,7 +130,7 @@ fn retransmissions_are_not_ecn_capable() {
 
 //= test rfc5681#4.1 "after such a pause cwnd is at most the restart window, min(IW, cwnd)"
 #[test]
-fn after_an_idle_period_the_window_is_the_initial_window() {
+fn after_an_idle_period_the_congestion_window_is_the_initial_window() {
     let (_, _, seen) = run(include_str!("idle-restart.toml"));
     let is_of_burst = |one: &&Seen| matches!(one.what, What::Sent(_)) && one.time > 1.0;
     let first = seen.iter().find(is_of_burst).expect("the flow sends a second burst").time;
@@ -155,7 +155,7 @@ fn a_repeated_timeout_does_not_change_ssthresh() {
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn packets_of_a_tcp_without_ecn_are_dropped_where_others_are_marked() {
+fn where_packets_with_ecn_are_marked_packets_without_ecn_are_dropped() {
     let (_, result, _) = run(include_str!("dctcp-coexistence.toml"));
     let goodput: Vec<_> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
     assert!(goodput[0] > 900.0 && goodput[1] < 20.0, "{goodput:?}");
@@ -169,7 +169,7 @@ fn timeouts_at_a_small_buffer(rules: &str) -> u64 {
 
 //= test rfc5681#3.2 "ssthresh is at most half of the flight, without what Limited Transmit has added"
 #[test]
-fn newreno_does_not_overshoot_after_a_timeout_in_recovery() {
+fn newreno_does_not_send_too_much_after_a_timeout_during_fast_recovery() {
     let half_of_deflated_window = "rules = \"paper\"\nssthresh_rule = \"half_of_deflated_window\"";
     let timeouts = ["rules = \"rfc\"", half_of_deflated_window, "rules = \"paper\""].map(timeouts_at_a_small_buffer);
     // The initial overshoot of slow start costs one or two.

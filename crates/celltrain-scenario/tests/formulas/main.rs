@@ -100,12 +100,12 @@ fn shipped() -> Vec<(String, Scenario)> {
 }
 
 #[test]
-fn native_policies_and_formulas_agree_at_the_start_of_shipped_scenarios() {
+fn native_policies_and_the_same_policies_as_formulas_agree_at_the_start_of_shipped_scenarios() {
     policies_are_the_same_up_to(Duration::from_microseconds(250_000));
 }
 
 #[test]
-#[ignore = "long: the nightly job runs it"]
+#[ignore = "slow; the nightly job runs this test"]
 fn native_policies_agree_with_the_same_policies_as_formulas_in_shipped_scenarios() {
     policies_are_the_same_up_to(Duration::from_microseconds(1_000_000));
 }
@@ -123,7 +123,7 @@ fn policies_are_the_same_up_to(end: Duration) {
 }
 
 #[test]
-fn native_controls_and_weights_agree_with_formulas_at_the_start_of_shipped_scenarios() {
+fn native_congestion_controls_and_weights_agree_with_formulas_at_the_start_of_shipped_scenarios() {
     is_the_same_up_to(Duration::from_microseconds(100_000));
 }
 
@@ -165,7 +165,7 @@ fn shipped_formulas_of_reno_and_tahoe_match_the_native_variants() {
 /// repeats Newton's method until it converges. The formula also adds seconds instead of clock ticks. Windows, which are
 /// part of a run's fingerprint, may therefore differ in the last digit.
 #[test]
-fn cubic_as_a_formula_differs_from_native_cubic_only_in_the_last_digit_of_windows() {
+fn cubic_as_a_formula_differs_from_native_cubic_only_in_the_last_digit_of_its_windows() {
     let all: BTreeMap<String, Scenario> = shipped().into_iter().collect();
     for seed in 1..=10 {
         let [mut ours, native] = ["wan-formula-cubic", "wan-cubic"].map(|name| {
@@ -183,7 +183,7 @@ fn cubic_as_a_formula_differs_from_native_cubic_only_in_the_last_digit_of_window
 }
 
 #[test]
-fn native_controls_and_weights_agree_with_formulas_in_random_scenarios() {
+fn native_congestion_controls_and_weights_agree_with_formulas_in_random_scenarios() {
     let (mut losses, mut timeouts) = (0, 0);
     for number in 0..500 {
         let mut draws = Draws::new(1_000_000 + number);
@@ -224,7 +224,7 @@ fn native_policies_agree_with_the_same_policies_as_formulas_in_random_scenarios(
 
 /// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.
 #[test]
-fn in_formulas_v_is_the_number_of_vcs_even_if_all_constants_are_equal() {
+fn the_variable_v_of_formulas_is_the_number_of_vcs_even_if_all_constants_are_equal() {
     let with = |r: &str, weight: &str| {
         read(&serde_json::json!({
             "duration": "30ms",

@@ -83,27 +83,27 @@ fn check(seed: u64, law: Law) {
 }
 
 #[test]
-fn the_order_of_nodes_links_and_flows_does_not_change_a_run_unless_it_decides_ties() {
+fn the_order_of_nodes_links_and_flows_changes_a_run_only_if_it_decides_ties() {
     check(1, numbering::keep_ties);
 }
 
 #[test]
-fn the_order_of_flows_does_not_change_a_run_without_simultaneous_cells() {
+fn without_simultaneous_cells_the_order_of_flows_does_not_change_a_run() {
     check(2, numbering::no_ties);
 }
 
 #[test]
-fn a_source_that_never_sends_changes_nothing() {
+fn a_source_that_never_sends_changes_nothing_in_a_run() {
     check(3, added::idle_source);
 }
 
 #[test]
-fn two_separate_copies_of_a_network_give_the_same_results() {
+fn two_separate_copies_of_a_network_in_one_scenario_give_the_same_results() {
     check(4, added::copies);
 }
 
 #[test]
-fn adding_a_fast_switch_within_a_link_gives_the_same_run_if_the_total_delay_is_equal() {
+fn splitting_a_link_by_a_fast_switch_changes_nothing_if_the_total_delay_stays_equal() {
     check(5, added::split_link);
 }
 
@@ -123,7 +123,7 @@ fn a_network_and_its_mirror_image_give_the_same_results() {
 }
 
 #[test]
-fn doubling_rates_and_halving_times_gives_the_same_run() {
+fn doubling_all_rates_and_halving_all_times_gives_the_same_run() {
     check(9, written::faster);
 }
 
@@ -133,22 +133,22 @@ fn a_short_run_equals_the_beginning_of_a_longer_run() {
 }
 
 #[test]
-fn starting_all_sources_later_shifts_the_run() {
+fn starting_all_sources_later_shifts_the_run_in_time() {
     check(11, times::later);
 }
 
 #[test]
-fn moving_delay_between_the_directions_of_a_receivers_link_does_not_change_a_run() {
+fn moving_delay_from_one_direction_of_the_link_to_a_receiver_to_the_other_changes_nothing() {
     check(12, times::farther_receiver);
 }
 
 #[test]
-fn a_buffer_as_large_as_the_largest_queue_loses_nothing_and_a_smaller_one_does() {
+fn a_buffer_as_large_as_the_longest_queue_loses_nothing_and_a_smaller_buffer_loses_cells() {
     check(13, ports::large_buffers);
 }
 
 #[test]
-fn a_policy_whose_threshold_is_never_reached_equals_tail_drop() {
+fn a_policy_whose_threshold_is_never_reached_gives_the_run_of_tail_drop() {
     check(14, ports::unused_policies);
 }
 
@@ -163,6 +163,6 @@ fn tcp_variants_differ_only_after_a_loss() {
 }
 
 #[test]
-fn equivalent_loss_rules_give_the_same_run() {
+fn loss_rules_that_mean_the_same_give_the_same_run() {
     check(17, losses::patterns);
 }

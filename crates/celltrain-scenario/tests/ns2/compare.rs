@@ -141,7 +141,7 @@ impl Observer for Packets {
 impl Probe for Packets {}
 
 #[test]
-fn a_different_number_fate_time_or_count_of_packets_is_a_difference() {
+fn a_packet_with_another_number_fate_or_time_and_a_missing_packet_are_differences() {
     let packet = |time, number, lost| Packet { time, number, lost };
     let trace = |packets: &[Packet]| Trace::from([("data1".to_string(), packets.to_vec())]);
     let theirs = trace(&[packet(0.0, 0, false), packet(1.0, 1, false), packet(2.0, 2, true)]);

@@ -17,14 +17,15 @@ pub(super) enum Verdict {
 }
 
 const NOT_MODELLED: &str = "not modelled: ";
+const EQUAL_WITH: &str = "equal with ns-2's rules ";
 
 impl Verdict {
     fn text(&self) -> String {
         match self {
             Self::Equal(rules) if rules.is_empty() => "equal".to_string(),
             Self::Equal(rules) => {
-                let names: Vec<_> = rules.iter().map(|rule| rule.name).collect();
-                format!("equal with {}", names.join(", "))
+                let names: Vec<_> = rules.iter().map(|rule| format!("`{}`", rule.name)).collect();
+                format!("{EQUAL_WITH}{}", names.join(", "))
             }
             Self::NotModelled(reason) => format!("{NOT_MODELLED}{reason}"),
         }
@@ -41,12 +42,14 @@ pub(super) fn verdict(page: &str, test: &Test) -> Verdict {
     if row.starts_with(NOT_MODELLED) {
         return Verdict::NotModelled(test.missing().unwrap_or_else(|| panic!("{} is modelled", test.name)));
     }
-    let names = row.strip_prefix("equal with ").unwrap_or_else(|| {
+    let names = row.strip_prefix(EQUAL_WITH).unwrap_or_else(|| {
         assert_eq!(row, "equal", "{} {}", test.suite, test.name);
         ""
     });
     let rule = |name| RULES.iter().find(|rule| rule.name == name).unwrap_or_else(|| panic!("{name} is a rule"));
-    Verdict::Equal(names.split(", ").filter(|name| !name.is_empty()).map(rule).collect())
+    Verdict::Equal(
+        names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()).map(rule).collect(),
+    )
 }
 
 /// Returns the page with these verdicts.
@@ -69,9 +72,13 @@ pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> S
     };
     let mut rules = String::new();
     for rule in RULES {
-        let option = if rule.lists_losses() { "`lose`, as in the trace".into() } else { format!("`{}`", rule.options) };
+        let option = if rule.lists_losses() {
+            "`lose` with the losses of the trace".into()
+        } else {
+            format!("`{}`", rule.options)
+        };
         let Rule { name, does, source, .. } = rule;
-        writeln!(rules, "| {name} | {does} | {option} | {} | {source} |", with_rule(rule)).unwrap();
+        writeln!(rules, "| `{name}` | {does} | {option} | {} | {source} |", with_rule(rule)).unwrap();
     }
     let mut rows = String::new();
     for (suite, verdicts) in &suites {

@@ -4,7 +4,7 @@ use super::suites::Test;
 
 /// A rule of ns-2.
 pub(super) struct Rule {
-    /// Its name on the page.
+    /// The rule's name on the page.
     pub(super) name: &'static str,
     /// Description of ns-2's behaviour.
     pub(super) does: &'static str,
@@ -24,99 +24,99 @@ impl Rule {
 
     /// Returns whether it stands for something that is not modelled, instead of a rule of ns-2's TCP.
     pub(super) fn is_substitute(&self) -> bool {
-        self.lists_losses() || self.name == "no timestamps"
+        self.lists_losses() || self.name == "no_timestamps"
     }
 }
 
 /// All rules.
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        name: "end grows",
+        name: "end_grows",
         does: "The acknowledgement that ends fast recovery also grows cwnd.",
         options: "recovery_end = \"grow\"",
         source: "`tcp-reno.cc`, `tcp-newreno.cc`: `recv`",
         concerns: |test| ["reno", "newreno"].contains(&test.variant()) || test.tcp == "FullTcpSack1",
     },
     Rule {
-        name: "below two",
+        name: "below_two",
         does: "Fast recovery halves cwnd even below two segments.",
         options: "recovery_window = \"half\"",
         source: "traces",
         concerns: |test| test.variant() != "tahoe",
     },
     Rule {
-        name: "deflated timeout",
-        does: "A timeout during fast recovery sets ssthresh from cwnd without its inflation.",
+        name: "deflated_timeout",
+        does: "A timeout in fast recovery sets ssthresh from cwnd before duplicates inflated cwnd.",
         options: "ssthresh_rule = \"half_of_deflated_window\"",
         source: "`tcp-reno.cc`: `timeout`",
         concerns: |test| ["reno", "newreno"].contains(&test.variant()),
     },
     Rule {
-        name: "deflated end",
-        does: "A full acknowledgement leaves the cwnd that partial ones have deflated.",
+        name: "deflated_end",
+        does: "A full acknowledgement keeps the cwnd that partial acknowledgements have deflated.",
         options: "full_acks = \"deflated\"",
         source: "`tcp-newreno.cc`: `recv`",
         concerns: |test| test.variant() == "newreno" && !test.is("exit_recovery_fix_"),
     },
     Rule {
-        name: "two at once",
+        name: "two_at_once",
         does: "In fast recovery, an acknowledgement sends at most two new segments.",
         options: "recovery_burst = 2",
         source: "`tcp-newreno.cc`: `recv`",
         concerns: |test| test.variant() == "newreno",
     },
     Rule {
-        name: "sent before",
+        name: "sent_before",
         does: "Limited Transmit also repeats segments that were sent before a timeout.",
         options: "limited_transmit = \"any\"",
         source: "traces",
         concerns: |test| test.is("singledup_"),
     },
     Rule {
-        name: "ns-2's pipe",
-        does: "First retransmissions and some duplicates do not count; SACKed data is repeated after timeouts.",
+        name: "ns2_pipe",
+        does: "The pipe omits first retransmissions and some duplicates; timeouts also repeat SACKed data.",
         options: "pipe = \"ns2\"",
         source: "`tcp-sack1.cc`: `recv`, `dupack_action`, `timeout`",
         concerns: |test| test.variant() == "sack_pipe",
     },
     Rule {
-        name: "three",
-        does: "The heuristic for duplicates after a timeout allows acknowledgements of three segments, not four.",
+        name: "three_segments",
+        does: "The heuristic for duplicates after timeouts allows acknowledgements of three segments, not four.",
         options: "fast_retransmit = \"ack_heuristic_of_three\"",
         source: "`tcp-newreno.cc`: `dupack_action`",
         concerns: |test| test.is("bugFix_ack_"),
     },
     Rule {
-        name: "no timestamps",
-        does: "Timestamps show whether duplicates follow a timeout. celltrain has no timestamps; the last acknowledgement decides.",
+        name: "no_timestamps",
+        does: "Timestamps identify duplicates after a timeout; celltrain uses the last acknowledgement instead.",
         options: "fast_retransmit = \"ack_heuristic_of_three\"",
         source: "`tcp-newreno.cc`: `dupack_action`",
         concerns: |test| test.is("bugFix_ts_"),
     },
     Rule {
-        name: "whole ticks",
-        does: "Round trips are whole ticks, counted from 0 and at least 1.",
+        name: "whole_ticks",
+        does: "Measured round trips are whole ticks, counted from 0, and at least 1.",
         options: "rtt_arithmetic = \"integers_from_zero\"",
         source: "`tcp.cc`: `rtt_update`",
         concerns: |_| true,
     },
     Rule {
-        name: "repeated",
-        does: "The acknowledgement of a repetition of the last segment in order is delayed.",
+        name: "repeated_acks",
+        does: "The receiver delays its acknowledgement if the last segment in order arrives again.",
         options: "repeated_acks = \"delayed\"",
         source: "`tcp-sink.cc`: `DelAckSink::recv`",
         concerns: Test::delays_acks,
     },
     Rule {
-        name: "losses from the trace (RED)",
-        does: "RED's random losses are copied, so only the TCP's reaction is compared.",
+        name: "red_losses",
+        does: "RED's random losses are copied from the trace, so only TCP's reaction is compared.",
         options: "",
         source: "traces",
         concerns: |test| test.is("red"),
     },
     Rule {
-        name: "losses from the trace (rounding)",
-        does: "Rounded times decide which packet finds room; these losses are copied too.",
+        name: "rounding_losses",
+        does: "Rounded times decide which packet is lost, so losses are copied from the trace.",
         options: "",
         source: "traces",
         // This suite traces the sender, in front of all losses.

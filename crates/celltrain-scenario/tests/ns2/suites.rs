@@ -256,9 +256,8 @@ impl Test {
             links.insert(link.as_str(), lose);
         }
         let late = self.delays().into_iter();
-        let late = late.map(|(packet, by)| {
-            format!("{{ flow = \"tcp1\", packets = [{packet}], by = \"{}\" }}", picoseconds(by))
-        });
+        let late = late
+            .map(|(packet, by)| format!("{{ flow = \"tcp1\", packets = [{packet}], by = \"{}\" }}", picoseconds(by)));
         let late = late.collect::<Vec<_>>();
         if !late.is_empty() {
             write!(links.entry("s1->r1").or_default(), "delay = [{}]\n", late.join(", ")).unwrap();

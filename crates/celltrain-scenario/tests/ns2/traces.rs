@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// A packet where it is traced.
+/// A packet at the place where ns-2 traces it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Packet {
     /// Time in seconds.
     pub(super) time: f64,
-    /// Its number modulo [`WRAP`]; for an acknowledgement, the number of the last packet that it covers.
+    /// The packet's number modulo [`WRAP`]; for an acknowledgement, the number of the last packet that it covers.
     pub(super) number: u64,
-    /// True if it is lost there.
+    /// True if the packet is lost at that place.
     pub(super) lost: bool,
 }
 
@@ -51,7 +51,7 @@ fn packets<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Packet> {
 }
 
 #[test]
-fn the_words_of_a_trace_encode_steps_jumps_losses_and_repetitions() {
+fn the_encoding_of_ns2_traces_has_words_for_steps_jumps_losses_and_repetitions() {
     let read: Vec<_> = packets("100 5@13*2 7! 1@89 1".split(' ')).iter().map(|p| (p.number, p.lost)).collect();
     assert_eq!(read, [(0, false), (13, false), (13, false), (14, true), (89, false), (0, false)]);
     let times: Vec<_> = packets("100 5*2".split(' ')).iter().map(|packet| packet.time).collect();

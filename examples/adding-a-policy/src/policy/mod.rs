@@ -9,7 +9,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sample_of_the_policy_passes_its_check() {
+    fn the_settings_in_the_example_of_the_policy_page_are_valid() {
         assert!(per_vc_dynamic_threshold::sample(100).check(Some(100), &[]).is_empty());
     }
 }

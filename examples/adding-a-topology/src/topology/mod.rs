@@ -10,7 +10,7 @@ mod tests {
     use celltrain_core::cancellation::CancellationToken;
 
     #[test]
-    fn the_predicted_size_of_the_sample_equals_the_size_of_the_built_ring() {
+    fn the_predicted_size_of_the_example_ring_equals_the_size_of_the_built_ring() {
         let (size, layout) = (ring::sample().size(), ring::sample().lay_out(&CancellationToken::never()).unwrap());
         let crossings: usize = layout.flows.iter().map(|flow| flow.data.len()).sum();
         assert_eq!(size.nodes, layout.graph.nodes.len() as u64);

@@ -51,7 +51,7 @@ impl Configure for Config {
 
     fn check(&self, scope: &mut Scope<'_>) -> Result<Option<Layout>, Interrupted> {
         if self.reach >= self.switches {
-            let problem = format!("leads round the ring of {} switches; it must be below that", self.switches);
+            let problem = format!("leads around the whole ring of {} switches; it must be smaller", self.switches);
             scope.at("reach").refuse_value(self.reach, problem);
         }
         check_rate("link_rate", self.link_rate, scope);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_of_a_ring_sends_to_the_host_reach_switches_away() {
+    fn every_host_of_a_ring_sends_to_the_host_that_is_reach_switches_away() {
         let paths = paths(&sample());
         assert_eq!(paths[0], ["host1->sw1", "sw1->sw2", "sw2->sw3", "sw3->host3"]);
         assert_eq!(paths[3], ["host4->sw4", "sw4->sw1", "sw1->sw2", "sw2->host2"]);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reach_beyond_the_last_switch_is_refused() {
+    fn a_reach_longer_than_the_ring_is_refused() {
         let faults = |reach| {
             let mut faults = Faults::default();
             let ring = Config { reach, ..sample() };

@@ -8,6 +8,7 @@ import type { Outcome } from "../parts/experiment.ts";
 import { interval, share } from "../parts/format.ts";
 import { Notice, Swatch } from "../parts/parts.tsx";
 import { Table } from "../parts/table.tsx";
+import { Unmet } from "../parts/unmet.tsx";
 import { Word } from "../parts/words.tsx";
 import type { Done } from "../state.ts";
 
@@ -48,6 +49,7 @@ export function Differences(props: {
       <Few outcomes={outcomes} />
       <NothingCarried outcomes={own.length > 0 ? own : outcomes} why={props.why ?? {}} />
       <Little outcomes={own} why={props.why ?? {}} />
+      <Unmet scenarios={outcomes.map((o) => ({ name: o.setting.name, runs: o.runs }))} />
       <Table
         label="Comparison"
         class="intervals"

@@ -1,7 +1,7 @@
 /** Runs several settings with the same seeds. Results are cached until the page is closed. */
 
 import { signal, type Signal } from "@preact/signals";
-import type { Answer, Engine, EngineError } from "../../engine/api.ts";
+import type { Engine, EngineError, Run } from "../../engine/api.ts";
 import { asFault, limits, type Done, type Phase } from "../state.ts";
 
 /** A named scenario to compare. */
@@ -28,7 +28,10 @@ export interface State {
   readonly faults: readonly Failed[];
 }
 
-const kept = new Map<string, Answer>();
+/** A run without its series and requests. */
+type Kept = Pick<Run, "answer" | "unmet">;
+
+const kept = new Map<string, Kept>();
 /** Maximum number of cached answers, each of a few kilobytes. */
 const MOST_KEPT = 5000;
 
@@ -47,8 +50,8 @@ export class Experiment {
     return settings.map((setting) => ({
       setting,
       runs: seeds.flatMap((seed) => {
-        const answer = kept.get(key(setting.toml, seed));
-        return answer === undefined ? [] : [{ seed, answer }];
+        const run = kept.get(key(setting.toml, seed));
+        return run === undefined ? [] : [{ seed, ...run }];
       }),
     }));
   }
@@ -88,7 +91,7 @@ export class Experiment {
             onRun: (index, seed, run) => {
               const setting = open[index];
               if (setting !== undefined) {
-                keep(key(setting.toml, seed), run.answer);
+                keep(key(setting.toml, seed), { answer: run.answer, unmet: run.unmet });
                 this.came.value += 1;
               }
             },
@@ -111,10 +114,10 @@ export class Experiment {
   }
 }
 
-function keep(k: string, answer: Answer): void {
+function keep(k: string, run: Kept): void {
   const oldest = kept.size >= MOST_KEPT ? kept.keys().next().value : undefined;
   if (oldest !== undefined) {
     kept.delete(oldest);
   }
-  kept.set(k, answer);
+  kept.set(k, run);
 }

@@ -8,6 +8,7 @@ import { count, number, share } from "../parts/format.ts";
 import { shortKind } from "../parts/names.ts";
 import { Notice, Progress, Swatch } from "../parts/parts.tsx";
 import { Table } from "../parts/table.tsx";
+import { Unmet } from "../parts/unmet.tsx";
 import { Word } from "../parts/words.tsx";
 import { Delays } from "./delays.tsx";
 import { RequestResults } from "./requests.tsx";
@@ -58,6 +59,7 @@ export function Outcome(props: { readonly runs: readonly Done[] }): JSX.Element 
   const hasFlows = rowNames(runs, "flows").length > 0;
   return (
     <>
+      <Unmet scenarios={[{ name: "", runs }]} />
       <Dots
         title="Efficiency and fairness, a dot for each seed"
         strips={[

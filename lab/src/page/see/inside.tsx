@@ -8,6 +8,7 @@ import { FaultNotice } from "../parts/fault.tsx";
 import { Notice, Progress } from "../parts/parts.tsx";
 import { RunOrStop, SeedInside } from "../parts/running.tsx";
 import { ToLab } from "../parts/to-lab.tsx";
+import { Unmet } from "../parts/unmet.tsx";
 import { Name, Prose } from "../parts/words.tsx";
 import { checkedNow, cameFrom, embed, marked, nameNow, network, seedInside, toml } from "../state.ts";
 import { Unchecked } from "../run/unchecked.tsx";
@@ -59,6 +60,7 @@ export function Inside(): JSX.Element {
           </button>
         </Notice>
       )}
+      {o !== null && <Unmet scenarios={[{ name: "", runs: [{ seed: o.seed, unmet: o.run.unmet }] }]} />}
       {old && !working && (
         <Notice sort="warn">The scenario or the seed has changed. Press “Run and look” again.</Notice>
       )}

@@ -51,6 +51,8 @@ export function Microscope(props: {
     Number.isFinite(history.capacity) ? Math.min(history.capacity, Math.max(most, WHOLE)) : most,
   );
   const grid = layout(places, room);
+  // The smallest squares may exceed the space; the lines below then move down.
+  const beyond = grid.rows * grid.side - room.height;
 
   useEffect(() => {
     const element = box.current;
@@ -105,7 +107,7 @@ export function Microscope(props: {
   const losable = clicked === step && spoken !== "" ? lens.losable(chosen) : null;
   return (
     <div class="microscope">
-      <div class="microscope-room" ref={box}>
+      <div class="microscope-room" ref={box} style={beyond > 0 ? { marginBottom: `${String(beyond)}px` } : {}}>
       <canvas
         id="microscope"
         ref={canvas}

@@ -112,6 +112,20 @@ test("dragging over the whole run shows that range in detail", { skip }, async (
   await close(opened);
 });
 
+test("on a phone, a large buffer covers no text", { skip }, async () => {
+  const opened = await open("#/run", { width: 400, height: 700 });
+  const { page } = opened;
+  await choose(page, "wan-epd");
+  await page.goto(page.url().replace(/#.*/, "#/inside"));
+  await look(page);
+  // 12,000 places need more than the height that the stage leaves.
+  const end = (of: string, edge: "top" | "bottom"): Promise<number> =>
+    page.locator(of).evaluate((element, side) => element.getBoundingClientRect()[side], edge);
+  assert.ok((await end("#microscope", "bottom")) <= (await end(".microscope-count", "top")));
+  assert.ok((await overflow(page)) <= 0);
+  await close(opened);
+});
+
 test("plots zoom and move with the keyboard", { skip }, async () => {
   const opened = await open("#/inside", { width: 360 });
   const { page } = opened;

@@ -191,7 +191,7 @@ def _wrong_scenarios(scenarios: Sequence[Any], names: Sequence[str] | None) -> I
     if not scenarios:
         yield Fault.of_option("scenarios", "", "is empty; name the scenarios to run, such as lan-tail-drop and lan-epd")
     if len(scenarios) != 1 and names is not None and len(names) != len(scenarios):
-        problem = f"is {counted(len(names), 'name')} for {counted(len(scenarios), 'scenario')}; give one for each"
+        problem = f"is {counted(len(names), 'name')} for {counted(len(scenarios), 'scenario')}; give one name for each scenario"
         yield Fault.of_option("names", ", ".join(names), problem)
 
 
@@ -246,7 +246,7 @@ def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dic
     first = comparable[0] if comparable else None
     conditions = [axis for axis in varied if axis is not first]
     if len(files) > 1 and first is not None:
-        meaning = "the scenario in which they are compared"
+        meaning = "the scenario in which the settings are compared"
         key = Key(path=SCENARIO, quantity=None, whole=False, unit="", meaning=meaning)
         conditions.insert(0, Axis(name=SCENARIO, key=key, settings=files, labels=files))
     usual = files if first is None else tuple(valued(first.column(i), first.unit) for i in range(len(first)))
@@ -318,8 +318,29 @@ def _compared(
             *warnings[0],
             *not_numbers(names, replaced),
             *plan_warnings.without_values(plan.measures[:count], table),
+            *_unmet_rules(layout, table),
         ),
     )
+
+
+def _unmet_rules(layout: Mapping[str, Any], table: RunTable) -> Iterator[str]:
+    """Yields a warning for each rule of a link that was never met, once per scenario."""
+    names, settings, conditions = layout["names"], layout["settings"], layout["conditions"]
+    compares_scenarios = layout["what"] == SCENARIO
+
+    def place(case: int) -> str:
+        name, setting = divmod(case, len(settings))
+        axes = [axis for axis in conditions if axis.name != SCENARIO]
+        values = [f"{shown(axis.name)} = {valued(settings[setting][axis.name], axis.unit)}" for axis in axes]
+        return ", ".join([*([] if compares_scenarios else [names[name]]), *values])
+
+    def scenario(case: int) -> str:
+        name, setting = divmod(case, len(settings))
+        if compares_scenarios:
+            return names[name] if len(names) > 1 else ""
+        return str(settings[setting].get(SCENARIO, ""))
+
+    return plan_warnings.unmet_rules(table, place, scenario)
 
 
 def _without_policies(scenario: Mapping[str, Any]) -> str:

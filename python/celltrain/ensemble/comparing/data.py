@@ -101,7 +101,7 @@ class Comparison:
         more = f"mean excess over {self.names[0]}, seed by seed"
         columns = {
             "mean": Column("difference", "float64", "", more),
-            "low": Column("difference_low", "float64", "", "lower end of its 95 % interval"),
+            "low": Column("difference_low", "float64", "", "lower end of the mean's 95 % interval"),
             "high": Column("difference_high", "float64", "", "its upper end"),
         }
         measures = [measure.name for measure in self.measures] * len(cases)
@@ -141,7 +141,7 @@ class Comparison:
 
 #: Measures that count formula results that were not numbers.
 REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
-#: Measures in addition to the requested ones.
+#: Measures that are added to the requested ones.
 ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
 #: With fewer seeds, an interval can be so wide that it includes impossible values, such as a fraction above 1.
 FEWEST_SEEDS = 5

@@ -49,7 +49,7 @@ class Condition:
     count: int
     """Number of values."""
     label: str = ""
-    """The user's label; empty if it is made of the name."""
+    """The user's label; empty if the label is made from the name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ class Pictured:
             values = np.array(told.pop("values"), np.float64)
             found = cls(**told, conditions=conditions, measures=measures, values=values)
         except (OSError, ValueError, TypeError, KeyError):
-            problem = f"has no readable {FILE}; name a folder that celltrain compare --out wrote"
+            problem = f"contains no readable {FILE}; name a folder that celltrain compare --out wrote"
             raise InputError.of_option("DIR", shown(folder), problem) from None
         known = [*(one.name for one in measures), *(axis.name for axis in conditions)]
         own = checked_labels(labels or {}, known)

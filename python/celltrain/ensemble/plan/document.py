@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -23,7 +22,7 @@ from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, set_key
 from celltrain.model.scenario import Reading, name_of, other_kind
 from celltrain.model.shipped import named_text, read_text
-from celltrain.text import described, shortened, shown
+from celltrain.text import described, key_path, shortened, shown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,14 +57,6 @@ def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
     except ValueError as error:
         # Python's parser rejects numbers with thousands of digits.
         raise PlanError.of_file(file, f"cannot be read as TOML ({error})") from None
-
-
-def join(path: str, key: str | int) -> str:
-    """Returns the path of a key inside a table, as used in `lines`."""
-    if isinstance(key, int):
-        return f"{path}[{key}]"
-    name = key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
-    return f"{path}.{name}" if path else name
 
 
 def as_text(value: Any) -> str:
@@ -290,7 +281,7 @@ class Document:
 
     def path(self, place: str | Place) -> str:
         """Returns a place as a path, up to the last step that exists in the plan."""
-        return place if isinstance(place, str) else reduce(join, self.place(place), "")
+        return place if isinstance(place, str) else reduce(key_path, self.place(place), "")
 
     def line(self, path: str) -> int | None:
         """Returns the line of a key, or of the nearest table around it; None if the plan is not a text."""
@@ -310,7 +301,7 @@ class Document:
             return
         self.faults.append(fault)
         if len(self.faults) > MOST_FAULTS:
-            more = Fault.of(f"has more faults than these {MOST_FAULTS}", file=self.file)
+            more = Fault.of(f"has more faults; only the first {MOST_FAULTS} are shown", file=self.file)
             raise PlanError([*self.faults[:MOST_FAULTS], more])
 
     def refused(self, at: str | Place, problem: str, value: Any = ...) -> RefusedError:

@@ -69,7 +69,7 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
     pair = ["efficiency", "fairness"] if wanted is None else list(wanted)
     bare = [name.removeprefix("-") for name in pair]
     if len(bare) != 2 or bare[0] == bare[1]:
-        problem = "is not two measures, such as efficiency,fairness, or efficiency,-cells.lost if lower is better"
+        problem = "must be two measures, such as efficiency,fairness; write efficiency,-cells.lost if lower is better"
         raise StoreError.of_option("front", ",".join(pair), problem)
     known = f"is not among the measures of the report: {', '.join(names)}"
     if faults := [

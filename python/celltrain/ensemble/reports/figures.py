@@ -83,7 +83,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
     all_barred = all(len(panel.barred) == len(panel.points) for panel in panels)
     whose = "the means" if all_barred else "the fronts' means"
     of_each = "" if by is None else f" A panel for each {by.worded}."
-    some = "" if len(shown) == len(trade.parts) else " Not all have one."
+    some = "" if len(shown) == len(trade.parts) else " Some values have no panel."
     caption = (
         "Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
         f"other{' of its configuration' if by is not None else ''} beats in both measures.{of_each}{some}"
@@ -98,7 +98,7 @@ def histogram(data: Data, look: FigureStyle) -> Drawing | None:
     if data.factors or data.seeds[1] < 2:
         return None
     measures = [(_coordinate(data, i), values[~np.isnan(values)]) for i, values in enumerate(data.values.T)]
-    caption = "Runs by their value. Line and band: the mean and its 95 % interval."
+    caption = "The runs, sorted by value. Line and band: the mean and the 95 % interval of the mean."
     figure = points.histograms(measures, look)
     return Drawing(name="spread", title="Values of the seeds", caption=caption, figure=figure, look=look)
 
@@ -153,11 +153,11 @@ def effects(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         bounds(about.name),
         marks,
     )
-    parts = ["The mean over all points with a value of the axis, everything else averaged over."]
+    parts = ["The mean for each value of the axis, averaged over all other axes."]
     if len(mine) > 1:
         parts.append("Above each panel: share of the differences between points explained by the axis.")
     if known:
-        parts.append("Bars or band: its 95 % interval, the seeds' spread alone.")
+        parts.append("Bars or band: the 95 % interval of the mean, from the spread of the seeds only.")
     if any(effect.axis.sampled for effect in mine):
         parts.append("Axes that were sampled are cut into ranges of equally many points (grey dots: the points).")
     name, title = f"effects-{data.slug(measure)}", f"{words.called(about, unit=False)}: effect of each axis"
@@ -178,7 +178,7 @@ def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     height = 4.2 if len(panels) == 1 and not look.narrow else 2.9
     figure = points.heat_maps(cells, words.called(about), look, height=height, shared=True)
     over = f" A panel for each value of {third.worded}." if third is not None else ""
-    some = "" if third is None or len(panels) == len(third.values) else " Not all values have one."
+    some = "" if third is None or len(panels) == len(third.values) else " Some values have no panel."
     has_holes = any(bool(np.isnan(one.values).any()) for one in cells)
     holes = " Hatched: no values, or the same scenario as an earlier point." if has_holes else ""
     rest = _averaged_over(data, data.maps)

@@ -30,15 +30,15 @@ EFFECTS = (
     Column("shown", "string", "", "value with its unit, for display"),
     Column("n", "int64", "1", "number of independent values of the interval: seeds, or draws of a sample"),
     Column("mean", "float64", "", "mean over all other axes, in the unit of the measure"),
-    Column("low", "float64", "", "lower end of its 95 % interval"),
+    Column("low", "float64", "", "lower end of the mean's 95 % interval"),
     Column("high", "float64", "", "its upper end"),
     Column("share", "float64", "1", "share of the variance between points explained by the axis"),
 )
 #: Columns of the differences from the baseline, by statistic.
 DIFFERENCES = {
-    "n": Column("n", "int64", "1", "pairs of runs of one seed"),
+    "n": Column("n", "int64", "1", "number of pairs of runs with equal seeds"),
     "mean": Column("difference", "float64", "", "mean excess of the point over the baseline"),
-    "low": Column("low", "float64", "", "lower end of its 95 % interval"),
+    "low": Column("low", "float64", "", "lower end of the mean's 95 % interval"),
     "high": Column("high", "float64", "", "its upper end"),
 }
 #: Columns of the differences between two stores, by attribute of `Moved`.
@@ -47,8 +47,8 @@ MOVED = {
     "first.mean": Column("mean_first", "float64", "", "their mean"),
     "second.n": Column("n_second", "int64", "1", "values in the second store"),
     "second.mean": Column("mean_second", "float64", "", "their mean"),
-    "differences.mean": Column("difference", "float64", "", "second mean less first"),
-    "differences.half": Column("half", "float64", "", "half the width of its 95 % interval; null without one"),
+    "differences.mean": Column("difference", "float64", "", "mean in the second store less mean in the first"),
+    "differences.half": Column("half", "float64", "", "half the 95 % interval of the difference; null if undefined"),
     "differences.beyond": Column("beyond", "bool", "1", "true if the interval excludes zero"),
     "interval": Column("interval", "string", "", "paired by seed if both have the same seeds, otherwise Welch's"),
 }
@@ -113,7 +113,10 @@ class Findings:
             measure, means = data.measures[i], data.means[i].of(front.order)
             columns += [
                 (measure, means.mean),
-                (Column(f"{measure.name}.low", "float64", measure.unit, "lower end of its 95 % interval"), means.low),
+                (
+                    Column(f"{measure.name}.low", "float64", measure.unit, "lower end of the mean's 95 % interval"),
+                    means.low,
+                ),
                 (Column(f"{measure.name}.high", "float64", measure.unit, "its upper end"), means.high),
             ]
         return arrow(columns)

@@ -85,7 +85,7 @@ def uninterrupted() -> Iterator[None]:
 class Lock:
     """Lock held by the process that writes a store or the folder of a search.
 
-    It is released when the process ends, even if it is killed.
+    The lock is released when the process ends, even if the process is killed.
     """
 
     def __init__(self, path: Path, what: str = "sweep") -> None:
@@ -205,7 +205,7 @@ class Kind:
             folder.mkdir(parents=True, exist_ok=True)
         lock = self.locked(folder)
         with lock.released_on_error():
-            # Another process may have created it meanwhile.
+            # Another process may have created the folder meanwhile.
             self.refuse(folder)
         return lock
 

@@ -87,7 +87,8 @@ class StoredRuns(RunTable):
         names, places = self.manifest["measures"], self.places(measures)
         own = [self.measure(names[place]) for place in places]
         # If a run has several errors, only the first is shown.
-        told = {run: text for (run, _), text in sorted(self.gaps.items(), reverse=True)} | dict(self.errors)
+        gaps = sorted((one for one in self.gaps.items() if one[0][1] >= 0), reverse=True)
+        told = {run: text for (run, _), text in gaps} | dict(self.errors)
         columns = [*self._columns(np.arange(len(self)), {"error": _sparse(told, len(self))})]
         at = [column.name for column, _ in columns].index("error")
         values = list(zip(own, self.values[:, places].T, strict=True))

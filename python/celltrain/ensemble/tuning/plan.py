@@ -13,13 +13,14 @@ from typing_extensions import Self
 from celltrain.ensemble.cases import measured
 from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, in_words
 from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, written
-from celltrain.ensemble.plan.document import Place, join
+from celltrain.ensemble.plan.document import Place
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.errors import Fault
 from celltrain.model.paths import UnknownKeyError, set_key
 from celltrain.model.scenario import Reading
+from celltrain.text import key_path
 
 #: Maximum number of corners of the parameter space, and of scenarios, that are checked before anything runs.
 MOST_CORNERS, MOST_CHECKED = 256, 2000
@@ -153,7 +154,7 @@ class _TuneReader(Reader):
                     accepted.append(reading)
             for reference in plan.references:
                 for fault in _judged(plan, configuration, reference.numbers).faults:
-                    self.blame(plan, fault, join("tune.references", reference.label), configuration)
+                    self.blame(plan, fault, key_path("tune.references", reference.label), configuration)
         # Some corners may be invalid, for example if thresholds depend on each other. An end that is never valid is a
         # fault.
         for place, parameter in enumerate(plan.parameters):
@@ -161,7 +162,7 @@ class _TuneReader(Reader):
                 at_end = [faults for (_, corner), faults in outcomes.items() if corner[place] == end]
                 own = [fault for fault in at_end[0] if fault.key == parameter.path]
                 if own and all(at_end) and (accepted or word == "from"):
-                    self.blame(plan, own[0], join(join("tune.parameters", parameter.name), word), None)
+                    self.blame(plan, own[0], key_path(key_path("tune.parameters", parameter.name), word), None)
         if not accepted and not self.faults:
             (configuration, _), faults = next(iter(outcomes.items()))
             for fault in faults:

@@ -247,7 +247,7 @@ def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dic
     if not nothing:
         return verdict
     wrong = [] if verdict["holds"] else [verdict["evidence"]]
-    return _verdict(verdict["check"], [*wrong, f"nothing was carried in {', '.join(nothing)}"], "")
+    return _verdict(verdict["check"], [*wrong, f"no data was delivered in {', '.join(nothing)}"], "")
 
 
 def _carries_enough(carried: Mapping[str, float]) -> dict[str, Any]:

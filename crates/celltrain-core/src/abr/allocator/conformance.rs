@@ -126,7 +126,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..proptest_seeded(17) })]
 
     #[test]
-    fn an_allocator_treats_a_run_of_cells_as_the_same_single_cells(calls in calls()) {
+    fn an_rm_rate_allocator_treats_a_run_of_cells_as_the_same_cells_one_at_a_time(calls in calls()) {
         for config in AllocatorConfig::samples().into_iter().chain(short_intervals()) {
             let one_by_one = rates(&config, &calls, true);
             prop_assert_eq!(rates(&config, &calls, false), one_by_one, "{}", config.name());
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn allocators_change_only_the_rates_of_rm_cells_and_only_lower_them(calls in calls(), er in 0.0..C) {
+    fn rate_allocators_change_only_rm_cells_and_only_lower_their_rates(calls in calls(), er in 0.0..C) {
         for config in AllocatorConfig::samples() {
             for rate in rates(&config, &calls, false) {
                 prop_assert!((0.0..=2.0 * C).contains(&rate), "{}: {rate}", config.name());
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn every_listed_allocator_has_its_name_as_keyword_in_scenarios() {
+fn every_listed_rate_allocator_has_its_name_as_keyword_in_scenarios() {
     let samples = AllocatorConfig::samples();
     assert_eq!(samples.iter().map(AllocatorConfig::name).collect::<Vec<_>>(), AllocatorConfig::NAMES);
     for config in samples {

@@ -65,7 +65,7 @@ mod tests {
     use crate::units::Time;
 
     #[test]
-    fn a_cell_is_marked_if_the_queue_is_above_the_threshold_and_not_if_it_equals_the_threshold() {
+    fn efci_marks_a_cell_if_the_queue_is_above_the_threshold_and_not_if_it_equals_the_threshold() {
         let efci = sample().build(&port(1));
         assert_eq!(efci.marks_above(), Some(250));
     }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_above_the_buffer_is_refused() {
+    fn an_efci_threshold_above_the_buffer_is_refused() {
         assert_eq!(Config { threshold: 1001.into() }.check(Some(1000))[0].key, "threshold");
         assert!(Config { threshold: 1000.into() }.check(Some(1000)).is_empty());
         assert!(Config { threshold: 1001.into() }.check(None).is_empty());

@@ -80,7 +80,7 @@ mod tests {
     const ERT: u64 = 1000;
 
     #[test]
-    fn each_of_four_active_vcs_gets_a_quarter_of_the_link_whatever_its_rate() {
+    fn equal_share_gives_each_of_four_active_vcs_a_quarter_of_the_link_whatever_rate_the_vc_has() {
         let mut allocator = sample().build(&port(5));
         for label in 0..4 {
             allocator.on_cells(Label::new(label), Time(10), Span(3), 1 + 9 * label);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_counts_as_active_until_just_before_its_timer_expires() {
+    fn a_vc_counts_as_active_until_its_activity_timer_expires() {
         let mut allocator = sample().build(&port(2));
         // Three cells of one VC arrive at 100, 105 and 110, and one of the other VC at 400.
         allocator.on_cells(Label::new(0), Time(100), Span(5), 3);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_activity_timer_of_zero_or_of_years_is_refused() {
+    fn an_activity_timer_of_zero_or_of_many_years_is_refused() {
         assert_eq!(Config { ert: Duration::default() }.check(None)[0].key, "ert");
         let fault = &Config { ert: "1000000s".parse().unwrap() }.check(None)[0];
         assert_eq!(

@@ -25,7 +25,7 @@ pub struct Config {
     /// U: the target load as a fraction of the capacity left for ABR, 0.1 to 1. U times 1 + delta should not exceed 1,
     /// because loads up to that count as no overload.
     #[serde(default = "target_utilisation")]
-    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
+    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a share of the link rate (0.1 to 1)"))]
     pub target_utilisation: f64,
     /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets one
     /// rate per interval.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_a_run_are_counted_in_the_measuring_interval_of_their_arrival() {
+    fn erica_counts_the_cells_of_a_run_in_the_measuring_interval_of_their_arrival() {
         let mut allocator = allocator(2);
         // 60 cells arrive from 0.9 ms on, one every 10 us: 10 in the first interval and 50 in the second.
         allocator.on_cells(Label::new(0), Time(900), Span(10), 60);
@@ -193,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn defaults_follow_the_published_sources() {
+    fn the_default_settings_of_erica_are_the_published_ones() {
         let config: Config = serde_json::from_str("{}").unwrap();
         assert_eq!((config.target_utilisation, config.interval, config.delta), (0.9, "1ms".parse().unwrap(), 0.1));
     }
 
     #[test]
-    fn values_out_of_range_are_refused_by_name() {
+    fn settings_of_erica_out_of_range_are_refused_by_name() {
         let keys = |config: Config| config.check(None).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(sample()).is_empty());
         assert_eq!(keys(Config { target_utilisation: 1.1, ..sample() }), ["target_utilisation"]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_above_0_and_at_most_a_thousand_seconds() {
+    fn the_measuring_interval_of_erica_is_above_zero_and_at_most_a_thousand_seconds() {
         let faults = |picoseconds| some_time("interval", Duration { picoseconds }).len();
         let most = 1_000_000_000_000_000;
         assert_eq!([0, 1, most, most + 1].map(faults), [1, 0, 0, 1]);

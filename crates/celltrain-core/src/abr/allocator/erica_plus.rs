@@ -35,7 +35,7 @@ pub struct Config {
     pub b: f64,
     /// QDLF: queue drain limit factor, the lowest target load as a fraction of the available capacity, 0.1 to 1.
     #[serde(default = "qdlf")]
-    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
+    #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a share of the link rate (0.1 to 1)"))]
     pub qdlf: f64,
     /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets one
     /// rate per interval.
@@ -126,7 +126,7 @@ mod tests {
     use crate::abr::allocator::conformance::{C, assert_near, er, port, send};
 
     #[test]
-    fn the_target_rate_falls_from_b_without_queue_to_the_link_rate_at_q0_and_at_least_to_qdlf() {
+    fn the_target_rate_of_erica_plus_falls_with_the_queue_length_and_never_below_its_minimum() {
         let control = sample().control();
         // Q0 = 500 us * 100,000 cells per second = 50 cells.
         assert_eq!([0, 50].map(|q| control.fraction(q, C)), [1.05, 1.0]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn erica_plus_divides_the_target_rate_that_the_queue_leaves() {
+    fn erica_plus_divides_among_vcs_the_target_rate_that_follows_from_the_queue() {
         let mut allocator = sample().build(&port(2));
         (0..2).for_each(|label| send(&mut allocator, label, 0, (100, 10), C / 8.0));
         // The input is 200,000 and the target is 57.5 / 65 of the link, so this is an overload. CCR / z is below
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vc_above_the_equal_share_gets_the_rate_it_states_divided_by_the_overload() {
+    fn erica_plus_gives_a_vc_above_the_equal_share_its_stated_rate_divided_by_the_overload() {
         let mut allocator = sample().build(&port(2));
         send(&mut allocator, 0, 0, (160, 1), 160_000.0);
         send(&mut allocator, 1, 0, (20, 1), 20_000.0);
@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn defaults_follow_the_published_sources() {
+    fn the_default_settings_of_erica_plus_are_the_published_ones() {
         let config: Config = serde_json::from_str("{}").unwrap();
         assert_eq!((config.t0, config.interval), ("500us".parse().unwrap(), "1ms".parse().unwrap()));
         assert_eq!((config.a, config.b, config.qdlf, config.delta), (1.15, 1.05, 0.5, 0.1));
     }
 
     #[test]
-    fn values_out_of_range_are_refused_by_name() {
+    fn settings_of_erica_plus_out_of_range_are_refused_by_name() {
         let keys = |config: Config| config.check(None).iter().map(|fault| fault.key.clone()).collect::<Vec<_>>();
         assert!(keys(sample()).is_empty());
         assert_eq!(keys(Config { a: 0.9, b: 0.9, qdlf: 0.0, ..sample() }), ["a", "b", "qdlf"]);

@@ -91,7 +91,7 @@ pub struct PortKind<'a> {
     pub rate: f64,
     /// K: size of the buffer in cells; `u32::MAX` if infinite.
     pub capacity: u32,
-    /// The VCs that cross it, by label.
+    /// The VCs that cross the port, by label.
     pub vcs: &'a [VcKind],
 }
 
@@ -110,7 +110,7 @@ pub struct VcKind {
 
 /// Operations of every allocator's `Config`.
 pub trait Configure {
-    /// The allocator it configures.
+    /// The allocator that these settings configure.
     type Allocator: Allocator + 'static;
 
     /// Checks the settings for a buffer of `capacity` cells (`None` if infinite).

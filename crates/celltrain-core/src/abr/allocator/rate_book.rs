@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_book_keeps_only_intervals_that_may_be_read_again() {
+    fn the_history_of_rates_keeps_only_intervals_that_may_be_read_again() {
         let mut book = book();
         let interval = book.interval;
         // Two cells arrive in each of a thousand intervals.
@@ -309,7 +309,7 @@ mod tests {
     /// its last, which took 10 GB for twenty cells. The reference engine reports each cell separately and was not
     /// affected.
     #[test]
-    fn empty_intervals_within_a_run_of_cells_take_no_memory_and_no_time() {
+    fn empty_measuring_intervals_within_a_run_of_cells_take_no_memory_and_no_time() {
         let mut book = RateBook::new(Whole, &port(2), Duration::from_microseconds(1), 0.1);
         assert_eq!(book.interval, Span(1));
         let (hour, cells) = (3_600_000_000, u32::MAX);
@@ -320,11 +320,14 @@ mod tests {
         let mut rm = brm(C);
         book.on_backward_rm(Label::new(0), Time(last + 2), 0, &mut rm);
         assert_eq!([last - 1, last, last + 1].map(|number| book.counts_of(Some(number)).active), [0, 1, 0]);
-        assert!(book.ahead.is_empty() && book.ahead.capacity() == 2, "one entry a VC, made at the start");
+        assert!(
+            book.ahead.is_empty() && book.ahead.capacity() == 2,
+            "there is one entry for each VC, created at the start"
+        );
     }
 
     #[test]
-    fn cells_reported_late_count_in_the_interval_of_their_arrival_or_not_at_all() {
+    fn cells_that_are_reported_late_count_in_the_interval_of_their_arrival_or_not_at_all() {
         let mut book = book();
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;

@@ -20,7 +20,7 @@ fn settled(source: &Source) -> Source {
 }
 
 #[test]
-fn at_a_whole_fraction_of_the_link_rate_cells_are_whole_cell_times_apart() {
+fn at_a_whole_fraction_of_the_link_rate_an_abr_source_sends_cells_whole_cell_times_apart() {
     for link_rate in [155_520_000, 149_760_000, 599_040_000, 1_544_000, 34_368_000, 424_000_000] {
         let link_rate = BitRate::from_bits_per_second(link_rate);
         let clock = fine_clock(link_rate);
@@ -34,7 +34,7 @@ fn at_a_whole_fraction_of_the_link_rate_cells_are_whole_cell_times_apart() {
 }
 
 #[test]
-fn the_time_between_cells_is_rounded_up_by_less_than_a_time_unit() {
+fn the_time_between_cells_of_an_abr_source_is_rounded_up_by_less_than_a_time_unit() {
     let source = source(&Parameters::default());
     let units_per_second = source.units_per_second;
     let mut rate = source.acr();
@@ -48,7 +48,7 @@ fn the_time_between_cells_is_rounded_up_by_less_than_a_time_unit() {
 }
 
 #[test]
-fn a_cell_whose_time_lies_beyond_the_longest_time_is_never_sent() {
+fn an_abr_source_never_sends_a_cell_that_is_due_after_the_longest_time() {
     // 2^62 + 2^14 units, reduced by 2^-48 of their value, are exactly 2^62 units, the limit of times. For an interval
     // 2^10 units shorter (the spacing of floats of this size), the result is below the limit.
     let interval =
@@ -59,7 +59,7 @@ fn a_cell_whose_time_lies_beyond_the_longest_time_is_never_sent() {
 }
 
 #[test]
-fn a_source_with_a_rate_of_zero_never_sends_a_cell() {
+fn an_abr_source_with_a_rate_of_zero_never_sends_a_cell() {
     let mut source = source(&Parameters::default());
     let first = source.next_departure();
     let rm = source.sent(first, Kind::ForwardRm).unwrap();
@@ -75,7 +75,7 @@ fn a_source_with_a_rate_of_zero_never_sends_a_cell() {
 
 #[test]
 #[should_panic(expected = "in-rate cells start no faster than ACR")]
-fn sending_a_cell_before_its_time_is_refused() {
+fn an_abr_source_refuses_to_send_a_cell_before_the_time_of_the_cell() {
     let mut source = source(&Parameters::default());
     source.sent(Time(0), Kind::ForwardRm);
     source.sent(Time(1), Kind::Data);
@@ -91,7 +91,7 @@ fn a_rate_change_does_not_affect_cells_whose_transmission_was_already_scheduled(
 }
 
 #[test]
-fn out_of_rate_cells_do_not_change_the_state_of_in_rate_cells() {
+fn out_of_rate_cells_do_not_change_the_state_that_decides_about_in_rate_cells() {
     let icr = Some(BitRate::from_bits_per_second(8 * 424));
     let parameters = Parameters { icr, out_of_rate: true, ..Parameters::default() };
     let mut source = source(&parameters);
@@ -109,7 +109,7 @@ fn out_of_rate_cells_do_not_change_the_state_of_in_rate_cells() {
 
 #[test]
 #[should_panic(expected = "or start no faster than TCR")]
-fn sending_an_out_of_rate_cell_before_its_time_is_refused() {
+fn an_abr_source_refuses_to_send_an_out_of_rate_cell_before_the_time_of_the_cell() {
     let icr = Some(BitRate::from_bits_per_second(8 * 424));
     let mut source = source(&Parameters { icr, out_of_rate: true, ..Parameters::default() });
     source.sent(Time(0), Kind::ForwardRm);
@@ -177,7 +177,7 @@ proptest! {
     /// Compares two sources: the oracle sends each cell when it starts, and the other sends trains ahead and takes back
     /// the cells that have not started.
     #[test]
-    fn sending_cells_in_trains_and_taking_some_back_equals_sending_single_cells(
+    fn an_abr_source_that_sends_cells_in_trains_and_takes_some_back_equals_one_that_sends_single_cells(
         parameters in any_parameters(),
         stretches in any_stretches(),
     ) {
@@ -199,7 +199,7 @@ proptest! {
                 let Some(kind) = oracle.next_kind(start, data_waits) else { break };
                 oracle.sent(start, kind);
                 since_forward = if kind == Kind::ForwardRm { 0 } else { since_forward + 1 };
-                prop_assert!(since_forward < parameters.nrm, "a forward RM cell for each Nrm cells");
+                prop_assert!(since_forward < parameters.nrm, "one forward RM cell is sent for each Nrm cells");
             }
             loop {
                 let start = ahead.next_departure().max(now);
@@ -256,7 +256,7 @@ proptest! {
 
     /// `data_cells_until_rm` returns exactly the number of data cells that follow.
     #[test]
-    fn the_number_of_cells_before_the_next_rm_cell_follows_source_rule_3(
+    fn the_number_of_cells_before_the_next_rm_cell_follows_abr_source_rule_3(
         parameters in any_parameters(),
         sent_before in 0_u32..40,
         idle in 0_u64..200_000,

@@ -188,7 +188,7 @@ fn fast_timer() -> TcpOptions {
 }
 
 #[test]
-fn a_handshake_takes_a_round_trip_before_the_first_data() {
+fn the_first_data_of_a_request_leaves_a_round_trip_after_its_syn() {
     let mut wires = Wires::new(&network(1, fast_timer(), HowOpened::Handshake, rare(1000)));
     let script = wires.run(1);
     assert_eq!(
@@ -235,7 +235,7 @@ fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
 
 //= test rfc6298#5.7 "after a repeated SYN, the timeout of the first data is at least 3 s"
 #[test]
-fn after_a_repeated_syn_the_first_timeout_of_data_is_three_seconds() {
+fn after_a_repeated_syn_the_first_retransmission_timeout_for_data_is_three_seconds() {
     // Ticks of 10 ms. A timeout of 3 s or more stays as the SYN has backed it off.
     for (initial, lost, rto) in [(30, &[][..], 3), (30, &[0][..], 300), (30, &[0, 1][..], 300), (3_000, &[0][..], 600)]
     {
@@ -273,7 +273,7 @@ fn times(script: &[String], what: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_lost_syn_is_sent_again_after_the_first_timeout_and_then_after_twice_the_time() {
+fn a_lost_syn_is_sent_again_after_the_first_timeout_and_then_after_twice_that_timeout() {
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[0, 1, 2]);
     let script = wires.run(1);
     let syns = times(&script, "SynSent");
@@ -286,7 +286,7 @@ fn a_lost_syn_is_sent_again_after_the_first_timeout_and_then_after_twice_the_tim
 }
 
 #[test]
-fn the_answer_to_a_syn_is_sent_again_when_the_syn_is_sent_again() {
+fn the_server_sends_its_syn_ack_again_when_it_receives_the_syn_again() {
     // The SYN-ACK is lost.
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[1]);
     let script = wires.run(1);
@@ -296,7 +296,7 @@ fn the_answer_to_a_syn_is_sent_again_when_the_syn_is_sent_again() {
 }
 
 #[test]
-fn the_second_of_two_answers_to_a_syn_changes_nothing() {
+fn a_second_syn_ack_for_the_same_request_changes_nothing() {
     // A round trip takes 2 ms, and the timer expires after 1 ms or less.
     let tick = Duration::from_microseconds(500);
     let options = TcpOptions { timer_granularity: tick, initial_rto: tick, minimum_rto: 1, ..fast_timer() };
@@ -308,7 +308,7 @@ fn the_second_of_two_answers_to_a_syn_changes_nothing() {
 }
 
 #[test]
-fn frames_that_arrive_after_the_end_are_ignored_at_both_ends() {
+fn both_ends_of_a_request_ignore_frames_that_arrive_after_its_end() {
     let network = network(1, fast_timer(), HowOpened::Handshake, rare(512));
     let mut wires = Wires::new(&network);
     wires.run(1);
@@ -340,7 +340,7 @@ fn frames_that_arrive_after_the_end_are_ignored_at_both_ends() {
 }
 
 #[test]
-fn several_connections_share_a_vc() {
+fn several_requests_can_share_one_vc() {
     // 200 requests, a millisecond apart on average, over one VC each way; each takes five milliseconds.
     let mut arrivals = rare(1000);
     if let Arrivals::Poisson { mean, .. } = &mut arrivals {
@@ -358,7 +358,7 @@ fn several_connections_share_a_vc() {
 }
 
 #[test]
-fn different_hosts_answer_a_query_at_once() {
+fn several_hosts_answer_a_query_at_once() {
     let pairs: Vec<PairIndex> = (0..6).map(|i| PairIndex::new(2 * i)).collect();
     let mut wires = Wires::new(&network(6, fast_timer(), HowOpened::Handshake, queries(4, pairs, Duration::default())));
     wires.run(8);
@@ -378,7 +378,7 @@ fn different_hosts_answer_a_query_at_once() {
 }
 
 #[test]
-fn answers_are_spread_over_the_time_after_a_query() {
+fn answers_to_a_query_start_at_times_spread_over_the_configured_interval() {
     let pairs: Vec<PairIndex> = (0..6).map(|i| PairIndex::new(2 * i)).collect();
     let spread = Duration::from_milliseconds(80);
     let mut wires = Wires::new(&network(6, fast_timer(), HowOpened::Open, queries(6, pairs, spread)));
@@ -400,7 +400,7 @@ fn answers_are_spread_over_the_time_after_a_query() {
 }
 
 #[test]
-fn a_syn_is_not_ecn_capable_and_marks_on_it_are_ignored() {
+fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
     let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(1000)));
     // The SYN, the SYN-ACK, and the first segment.
@@ -413,7 +413,7 @@ fn a_syn_is_not_ecn_capable_and_marks_on_it_are_ignored() {
 }
 
 #[test]
-fn marks_on_pure_acknowledgements_are_ignored() {
+fn congestion_marks_on_pure_acknowledgements_are_ignored() {
     let run = |marked: Vec<u32>| {
         let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
         let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(512 * 4)));

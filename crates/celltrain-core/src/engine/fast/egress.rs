@@ -64,7 +64,7 @@ impl PartialFrames {
     }
 }
 
-/// The part of a port of single cells that sends them to hosts.
+/// The part of a port for single cells that sends cells to hosts.
 pub(super) struct ToHosts {
     pub(super) link: LinkIndex,
     cell_time: Span,

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_events_sort_by_time_then_rank_then_leaf_and_return_all_three() {
+    fn event_keys_sort_by_time_then_rank_then_leaf_and_return_all_three_values() {
         let mut rng = Stream::new(2, "event_list");
         let mut parts = |most: u32| {
             let leaf = [0, 1, Key::MAX_LEAVES - 1][rng.below(3) as usize];
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_event_list_returns_the_earliest_event_after_any_changes() {
+    fn the_event_list_always_returns_the_earliest_event_after_any_sequence_of_changes() {
         let mut rng = Stream::new(1, "event_list");
         for size in [1, 2, 3, 8, 9, 13, 64, 65, 100] {
             let mut event_list = TournamentTree::new(size);

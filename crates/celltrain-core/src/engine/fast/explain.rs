@@ -10,7 +10,7 @@ use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::LinkIndex;
 use crate::network::{Network, Next};
 
-/// A port's implementation and the reason for it, in words.
+/// A port's implementation and the reason for the choice, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortExplanation {
     /// The port's link.
@@ -19,13 +19,13 @@ pub struct PortExplanation {
     pub code: &'static str,
     /// The methods by which the port processes several cells at once.
     pub details: Vec<&'static str>,
-    /// The reason for choosing it.
+    /// The reason for choosing this implementation.
     pub why: String,
     /// The names of the ports and hosts that the port's cells reach next.
     pub feeds: Vec<String>,
 }
 
-const BY_REFERENCE: &str = "a memory pauses links, or its switch has too many inputs; the reference engine runs it all";
+const BY_REFERENCE: &str = "a memory pauses links, or its switch has too many inputs; this needs the reference engine";
 
 /// Explains, by link, which implementation each port of a network has if no probe looks at queues.
 pub(in crate::engine) fn explain(
@@ -40,11 +40,11 @@ pub(in crate::engine) fn explain(
         let (code, details, why) = match plan.roles[link] {
             _ if !is_supported => ("reference", Vec::new(), BY_REFERENCE.to_string()),
             Role::Host(_) => ("host", Vec::new(), "frames leave a host whole and in order".to_string()),
-            Role::Shaped(_) => ("shaped", Vec::new(), "it sends packets at the rates of its VCs".to_string()),
+            Role::Shaped(_) => ("shaped", Vec::new(), "the port sends packets at the rates of its VCs".to_string()),
             Role::Transparent => (
                 "transparent",
                 Vec::new(),
-                "one link feeds it, no faster than its own, so no cell ever waits".to_string(),
+                "one link feeds the port, no faster than the port's link, so no cell ever waits".to_string(),
             ),
             Role::Contended(port) => {
                 let (plan, reason) = &plans[port];

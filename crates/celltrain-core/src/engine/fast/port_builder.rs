@@ -161,8 +161,8 @@ impl PortBuilder<'_> {
     fn memory_plan(&self, memory: MemoryIndex) -> (PortPlan, String) {
         let (name, ports) = (&self.network.memories[memory].name, self.plan.memories[memory].ports.len());
         let why = match ports {
-            1 => format!("it has memory {name} alone"),
-            ports => format!("it shares memory {name}, whose {ports} ports are settled together"),
+            1 => format!("the port is the only port of memory {name}"),
+            ports => format!("the port shares memory {name}, whose {ports} ports are computed together"),
         };
         (PortPlan::Memory, why)
     }
@@ -236,7 +236,7 @@ impl PortBuilder<'_> {
         self.network.marker(link).or_else(|| self.rate_control.marks_above(link).map(Marker::of_every_cell))
     }
 
-    /// Adds the first port of a memory, which settles all of them.
+    /// Adds the first port of a memory, which determines all ports of the memory.
     fn add_memory(&self, set: &mut PortSet, memory: MemoryIndex) -> Result<(), Interrupted> {
         let Self { network, routing, times, .. } = self;
         let MemoryPlan { ports, upstream, .. } = &self.plan.memories[memory];
@@ -398,7 +398,7 @@ pub(super) struct PortSet {
     pub(super) ports: TiVec<PortIndex, ContendedPort>,
     pub(super) links: Links,
     pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
-    /// The implementation of each port, and the reason for it.
+    /// The implementation of each port, and the reason for the choice.
     pub(super) plans: TiVec<PortIndex, (PortPlan, String)>,
 }
 

@@ -72,18 +72,20 @@ impl PortPlan {
                 (cells, "the order of ties depends on earlier arrivals".into())
             }
             PortMode::Trains => (Self::Trains, "forced for a test".into()),
-            _ if inputs > MOST_INPUTS => (Self::Trains, format!("more than {MOST_INPUTS} links feed it")),
+            _ if inputs > MOST_INPUTS => (Self::Trains, format!("more than {MOST_INPUTS} links feed the port")),
             PortMode::Streams => (cells, "forced for a test".into()),
             _ if !can_gain => {
-                (Self::Trains, "no other contended port feeds it or follows, so trains stay whole".into())
+                (Self::Trains, "no other contended port feeds or follows the port, so trains stay whole".into())
             }
             _ if is_last_behind_one && !timing.notes => {
-                (cells, "one link from a contended port feeds it, and all its cells go to hosts".into())
+                (cells, "one link from a contended port feeds the port, and all cells go to hosts".into())
             }
             _ if !is_far => (Self::Trains, format!("its cells have an effect elsewhere within {FAR} cell times")),
-            _ if vcs < MANY => (Self::Trains, format!("fewer than {MANY} VCs cross it, which often keep in step")),
+            _ if vcs < MANY => {
+                (Self::Trains, format!("fewer than {MANY} VCs cross the port; few VCs often stay in step"))
+            }
             PortMode::Planned => {
-                (cells, "another contended port feeds it or follows, so single cells come or go".into())
+                (cells, "another contended port feeds or follows the port, so single cells arrive or leave".into())
             }
         }
     }

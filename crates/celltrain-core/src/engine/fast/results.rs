@@ -34,7 +34,7 @@ impl Engine<'_> {
                     self.fabric
                         .rate_control
                         .port_mut(link)
-                        .expect("a port with this role has this state")
+                        .expect("every port has the state of its implementation")
                         .start_range();
                 }
                 Role::Contended(number) => self.queue_mut(number).start_range(),
@@ -59,7 +59,7 @@ impl Engine<'_> {
         let end = |(link, role): (LinkIndex, &Role)| match *role {
             Role::Host(number) => PortEnd::in_order(self.nics[number].state(self.fabric.horizon)),
             Role::Shaped(_) => {
-                let port = self.fabric.rate_control.port(link).expect("a port with this role has this state");
+                let port = self.fabric.rate_control.port(link).expect("every port has the state of its implementation");
                 PortEnd { state: port.state(), leave_later: TiVec::new() }
             }
             Role::Contended(number) => self.queue(number).end(),
@@ -176,7 +176,7 @@ impl Seen<'_> {
     }
 
     fn shaped(&self, link: LinkIndex) -> &ShapedPort {
-        self.engine.fabric.rate_control.port(link).expect("a port with this role has this state")
+        self.engine.fabric.rate_control.port(link).expect("every port has the state of its implementation")
     }
 }
 

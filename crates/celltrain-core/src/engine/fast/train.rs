@@ -184,7 +184,7 @@ impl TrainIngress {
 pub(super) struct InputArrival(u128);
 
 impl InputArrival {
-    /// An empty place; it sorts after all arrivals.
+    /// An empty place in the list, which sorts after all arrivals.
     const NONE: InputArrival = InputArrival(u128::MAX);
 
     pub(super) fn new(time: Time, input: u32) -> Self {
@@ -341,7 +341,7 @@ mod tests {
     use crate::rng::Stream;
 
     #[test]
-    fn the_arrivals_of_a_train_stay_in_order_after_any_changes() {
+    fn the_arrivals_of_a_train_stay_in_time_order_after_any_changes_to_the_train() {
         let mut rng = Stream::new(1, "turns");
         for inputs in [1, 2, 3, 7, 40] {
             let mut order = ArrivalOrder::new(inputs as usize);

@@ -60,7 +60,7 @@ fn answered(engine: Engine, network: &Network, probe: &mut impl Probe) -> (RunRe
 }
 
 #[test]
-fn a_host_that_answers_deliveries_gives_the_same_run_as_one_that_schedules_ahead() {
+fn a_host_that_answers_deliveries_gives_the_same_run_as_a_host_that_schedules_its_frames_ahead() {
     let mut network = lan();
     network.measure =
         MeasureWindow { from: Some(Duration::from_milliseconds(7)), to: Some(Duration::from_milliseconds(23)) };
@@ -80,7 +80,7 @@ fn a_host_that_answers_deliveries_gives_the_same_run_as_one_that_schedules_ahead
 }
 
 #[test]
-fn a_recorder_sees_the_same_queues_on_both_engines_and_changes_nothing() {
+fn recording_queues_of_a_hosted_run_gives_the_same_on_both_engines_and_changes_nothing() {
     let network = lan();
     let plain = answered(Engine::Fast, &network, &mut Nothing);
     let choice = SeriesChoice { queue: true, ..SeriesChoice::default() };
@@ -96,7 +96,7 @@ fn a_recorder_sees_the_same_queues_on_both_engines_and_changes_nothing() {
 }
 
 #[test]
-fn a_flow_of_an_external_stack_sends_nothing_itself_and_reports_the_counters_of_the_stack() {
+fn a_flow_with_an_external_protocol_stack_reports_the_counters_of_this_stack() {
     let mut network = lan();
     network.flows.iter_mut().for_each(|flow| flow.outside = true);
     for engine in Engine::ALL {
@@ -131,7 +131,7 @@ fn a_flow_of_an_external_stack_sends_nothing_itself_and_reports_the_counters_of_
 }
 
 #[test]
-fn a_hosted_run_can_be_interrupted() {
+fn a_run_with_external_protocol_stacks_can_be_interrupted() {
     let network = lan();
     for engine in Engine::ALL {
         let run = engine.run_hosted(
@@ -146,7 +146,7 @@ fn a_hosted_run_can_be_interrupted() {
 
 #[test]
 #[should_panic(expected = "time advances up to the end of the run")]
-fn the_time_of_a_hosted_run_stops_at_the_end_of_the_run() {
+fn a_run_with_external_protocol_stacks_does_not_advance_beyond_its_end_time() {
     let network = lan();
     let _ = Engine::Fast.run_hosted(
         &network,
@@ -202,7 +202,7 @@ fn by_events(engine: Engine, network: &Network) -> ByEvents {
 }
 
 #[test]
-fn a_hosted_run_jumps_to_the_next_event_and_can_end_early() {
+fn a_run_with_external_protocol_stacks_jumps_to_the_next_event_and_can_end_early() {
     let mut network = lan();
     network.flows.iter_mut().for_each(|flow| flow.outside = true);
     let fast = by_events(Engine::Fast, &network);

@@ -83,7 +83,7 @@ fn an_injected_frame_arrives_after_the_transmission_and_propagation_times_of_its
 }
 
 #[test]
-fn frames_injected_at_one_instant_leave_in_order_through_a_busy_port() {
+fn frames_injected_at_one_instant_leave_a_busy_port_in_order() {
     let mut network = lan("50ms");
     network.flows.clear();
     each_engine(&network, |mut simulation| {
@@ -100,7 +100,7 @@ fn frames_injected_at_one_instant_leave_in_order_through_a_busy_port() {
 }
 
 #[test]
-fn injecting_a_frame_changes_the_fingerprint_equally_on_both_engines() {
+fn injecting_a_frame_changes_the_fingerprints_of_both_engines_equally() {
     let network = lan("50ms");
     let plain = Engine::Fast.run(&network, &mut Nothing, |_| true).unwrap().fingerprint;
     let mut found = Vec::new();
@@ -175,7 +175,7 @@ fn injecting_a_frame_longer_than_its_vc_allows_is_refused() {
 }
 
 #[test]
-fn a_simulation_can_be_interrupted() {
+fn a_stepwise_simulation_can_be_interrupted() {
     let network = lan("50ms");
     each_engine(&network, |mut simulation| {
         let end = simulation.end();

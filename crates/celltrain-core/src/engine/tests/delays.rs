@@ -22,7 +22,7 @@ fn percentiles(times: &DelayTimes) -> [Option<f64>; 3] {
 }
 
 #[test]
-fn on_an_idle_path_delays_are_sums_of_propagation_and_transmission() {
+fn on_an_idle_path_the_delay_of_a_packet_is_the_sum_of_propagation_and_transmission_times() {
     let mut network = measuring(lan(1, None, "100ms"));
     network.flows[FIRST].tcp =
         TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });
@@ -63,7 +63,7 @@ fn the_second_of_two_simultaneous_packets_waits_for_the_first() {
 }
 
 #[test]
-fn the_measuring_window_selects_the_delays() {
+fn only_packets_in_the_measuring_window_have_their_delays_measured() {
     let packets = |from: Option<u64>, to: Option<u64>| {
         let mut network = measuring(lan(3, None, "60ms"));
         let [from, to] = [from, to].map(|at| at.map(Duration::from_milliseconds));
@@ -80,7 +80,7 @@ fn the_measuring_window_selects_the_delays() {
 }
 
 #[test]
-fn measuring_delays_changes_nothing_else() {
+fn measuring_delays_changes_no_other_result() {
     let network = lan(3, Some(200), "60ms");
     let (with, without) = (run(&measuring(network.clone())), run(&network));
     assert_eq!(with.fingerprint, without.fingerprint);
@@ -89,7 +89,7 @@ fn measuring_delays_changes_nothing_else() {
 }
 
 #[test]
-fn delays_are_counted_by_queue_where_a_scheduler_chooses() {
+fn if_a_scheduler_serves_a_port_its_delays_are_counted_by_queue() {
     let mut network = measuring(lan(2, None, "50ms"));
     let rate = BitRate::from_bits_per_second(20_000_000);
     for (flow, class) in [(FIRST, Class::Ubr), (SECOND, Class::Cbr)] {

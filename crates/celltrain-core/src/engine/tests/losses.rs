@@ -79,7 +79,7 @@ fn seen(network: &Network) -> Seen {
 }
 
 #[test]
-fn exactly_the_listed_packets_are_lost() {
+fn a_loss_rule_loses_exactly_the_listed_packets() {
     for link in [FROM_SOURCE, N_SOURCE_BOTTLENECK, LinkIndex::new(4)] {
         let mut network = packets("1ms");
         lose(&mut network, link, DATA, LossUnit::Packets, LossPattern::Numbers(vec![0, 3, 4]));
@@ -99,7 +99,7 @@ fn exactly_the_listed_packets_are_lost() {
 }
 
 #[test]
-fn losses_of_packets_that_were_never_sent_are_named() {
+fn a_loss_rule_that_lists_packets_that_were_never_sent_is_reported() {
     let byte = |offset, times| LossPattern::Byte { offset, times };
     let every = |first| LossPattern::Every { period: 1, first };
     let (packets, cells) = (LossUnit::Packets, LossUnit::Cells);
@@ -108,28 +108,28 @@ fn losses_of_packets_that_were_never_sent_are_named() {
         (
             packets,
             LossPattern::Numbers(vec![100]),
-            "packet 100 of vc0 was never sent over it; vc0 sent 100 packets, numbers 0 to 99",
+            "packet 100 of vc0 was never sent over this link; vc0 sent 100 packets, numbers 0 to 99",
         ),
         (
             packets,
             LossPattern::Numbers(vec![101, 200]),
-            "packets 101 and 200 of vc0 were never sent over it; vc0 sent 100 packets, numbers 0 to 99",
+            "packets 101 and 200 of vc0 were never sent over this link; vc0 sent 100 packets, numbers 0 to 99",
         ),
         (
             packets,
             LossPattern::Numbers((100..150).collect()),
-            "packets 100, 101, 102 and 47 more of vc0 were never sent over it; vc0 sent 100 packets, numbers 0 to 99",
+            "packets 100, 101, 102 and 47 more of vc0 were never sent over this link; vc0 sent 100 packets, numbers 0 to 99",
         ),
         (
             cells,
             LossPattern::Numbers(vec![5000]),
-            "cell 5000 of vc0 was never sent over it; vc0 sent 1200 cells, numbers 0 to 1199",
+            "cell 5000 of vc0 was never sent over this link; vc0 sent 1200 cells, numbers 0 to 1199",
         ),
         (packets, every(99), ""),
-        (packets, every(100), "packet 100 of vc0 was never sent over it; vc0 sent 100 packets, numbers 0 to 99"),
+        (packets, every(100), "packet 100 of vc0 was never sent over this link; vc0 sent 100 packets, numbers 0 to 99"),
         (packets, byte(51_199, 1), ""),
-        (packets, byte(51_200, 1), "byte 51200 of vc0 was never sent over it; vc0 sent 51200 bytes"),
-        (packets, byte(51_199, 100), "byte 51199 of vc0 was sent over it 1 times, not 100"),
+        (packets, byte(51_200, 1), "byte 51200 of vc0 was never sent over this link; vc0 sent 51200 bytes"),
+        (packets, byte(51_199, 100), "byte 51199 of vc0 was sent over this link 1 times, not 100"),
         (packets, LossPattern::Probability(1e-9), ""),
     ];
     for (unit, pattern, expected) in cases {
@@ -137,7 +137,7 @@ fn losses_of_packets_that_were_never_sent_are_named() {
         network.flows[FIRST].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 51_200 } });
         let what = format!("{pattern:?}");
         lose(&mut network, FROM_SOURCE, DATA, unit, pattern);
-        let unmet = run(&network).unmet_rules(&network);
+        let unmet: Vec<String> = run(&network).unmet_rules(&network).iter().map(ToString::to_string).collect();
         let expected = if expected.is_empty() {
             vec![]
         } else {
@@ -162,7 +162,7 @@ fn a_lost_cell_damages_its_frame_and_a_lost_last_cell_also_the_next_frame() {
 }
 
 #[test]
-fn every_loss_rule_also_counts_packets_that_other_rules_lose() {
+fn every_loss_rule_also_counts_the_packets_that_other_loss_rules_lose() {
     let mut network = packets("1ms");
     let every = |period, first| LossPattern::Every { period, first };
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, every(4, 1));
@@ -173,7 +173,7 @@ fn every_loss_rule_also_counts_packets_that_other_rules_lose() {
 }
 
 #[test]
-fn a_later_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted() {
+fn a_later_acknowledgement_makes_up_for_a_lost_one_and_lost_data_is_retransmitted() {
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "20ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -192,7 +192,7 @@ fn a_later_acknowledgement_replaces_a_lost_one_and_lost_data_is_retransmitted() 
 }
 
 #[test]
-fn a_loss_rule_loses_its_probability_of_the_packets_with_its_own_random_numbers() {
+fn a_random_loss_rule_loses_its_share_of_packets_and_has_its_own_random_numbers() {
     let network = |seed, shares: &[(LinkIndex, f64)]| {
         let mut network = packets("400ms");
         network.seed = seed;
@@ -253,7 +253,7 @@ fn the_mean_length_of_loss_bursts_is_the_mean_length_of_the_bad_state() {
 }
 
 #[test]
-fn losses_in_both_states_have_the_ratio_and_the_correlation_of_the_markov_chain() {
+fn losses_of_a_link_with_two_states_have_the_ratio_and_correlation_of_the_markov_chain() {
     const CELLS: u32 = 400_000;
     for (p, r, good, bad) in
         [(0.02, 0.25, 0.01, 0.6), (0.3, 0.1, 0.2, 0.9), (0.5, 0.5, 0.5, 0.1), (0.01, 0.05, 0.0, 0.3)]
@@ -285,7 +285,7 @@ fn losses_in_both_states_have_the_ratio_and_the_correlation_of_the_markov_chain(
 }
 
 #[test]
-fn the_packet_with_a_given_byte_is_lost_the_stated_number_of_times() {
+fn a_loss_rule_for_a_byte_loses_the_packet_with_this_byte_the_stated_number_of_times() {
     let mut network = lan(1, None, "3s");
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);

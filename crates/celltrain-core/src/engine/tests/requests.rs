@@ -59,7 +59,7 @@ fn web(buffer: Option<u32>, duration: &str) -> Network {
 }
 
 #[test]
-fn policies_and_buffers_do_not_change_the_requests() {
+fn policies_and_buffers_do_not_change_which_requests_arrive() {
     let drawn = |network: &Network| {
         let result = run(network);
         let records = result.requests.iter().flat_map(|group| &group.records);
@@ -82,7 +82,7 @@ fn timeouts(result: &RunResult) -> u32 {
 }
 
 #[test]
-fn goodput_and_efficiency_count_the_bytes_of_requests() {
+fn goodput_and_efficiency_include_the_bytes_of_requests() {
     let network = web(None, "300ms");
     let result = run(&network);
     let bytes: u64 = result.requests.iter().map(|group| group.delivered_bytes).sum();

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_queue_drop_with_two_ports_has_the_published_ratio() {
+    fn longest_queue_drop_with_two_ports_has_the_published_competitive_ratio() {
         let published = [(2, Ratio::new(1, 1)), (4, Ratio::new(6, 5)), (6, Ratio::new(5, 4)), (8, Ratio::new(14, 11))];
         for (cells, ratio) in published {
             let m = u64::from(cells);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_queue_drop_in_the_game_follows_its_rule() {
+    fn in_the_slotted_model_longest_queue_drop_removes_cells_of_the_longest_queue() {
         for (variant, tie) in [(Variant::TailLowest, Tie::First), (Variant::HeadHighest, Tie::Second)] {
             let policy = longest_queue_drop::Config { variant }.into();
             for cells in 1..=7 {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_sharing_and_an_equal_division_send_half_of_the_optimum() {
+    fn complete_sharing_and_an_equal_division_send_half_as_much_as_the_optimum() {
         for cells in [2, 4, 6, 8] {
             assert_eq!(two_port_ratio(&complete_sharing::Config {}.into(), cells), Some(Ratio::new(2, 1)));
             assert_eq!(two_port_ratio(&static_thresholds::Config::default().into(), cells), Some(Ratio::new(2, 1)));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_refuses_every_cell_has_no_competitive_ratio() {
+    fn a_memory_policy_that_refuses_every_cell_has_no_competitive_ratio() {
         assert_eq!(ratio_of_rule(3, |queues, _| queues), None);
     }
 }

@@ -48,7 +48,7 @@ impl Exhaustive<'_> {
 proptest! {
     /// The greedy algorithm is as good as the best of all schedules.
     #[test]
-    fn the_computed_optimum_matches_an_exhaustive_search(
+    fn the_computed_optimal_schedule_matches_an_exhaustive_search(
         cells in 1..7u32,
         ports in 1..4u32,
         bursts in bursts(9, 3, 5, 12),
@@ -109,7 +109,7 @@ fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
 }
 
 #[test]
-fn harmonic_exceeds_its_published_bound_if_the_memory_is_small() {
+fn harmonic_exceeds_its_published_competitive_bound_if_the_memory_is_small() {
     // H_4 = 25/12, so a lone queue stops at 48/25 cells.
     let bursts = [Burst { slot: 0, port: 0, cells: 4 }];
     let found = ratio(&harmonic::Config {}.into(), 4, 4, &bursts).unwrap();
@@ -117,7 +117,7 @@ fn harmonic_exceeds_its_published_bound_if_the_memory_is_small() {
 }
 
 #[test]
-fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_known_worst_case() {
+fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_published_worst_case() {
     let start = Pattern::staggered(60, 6, 4);
     for (policy, bound) in bounds(start.cells, start.all_ports()) {
         let first = start.ratio(&policy).unwrap();
@@ -133,7 +133,7 @@ fn the_search_for_bad_inputs_stays_within_the_bounds_and_finds_the_known_worst_c
 }
 
 #[test]
-fn longest_queue_drop_sends_less_than_the_optimum_over_1_40() {
+fn longest_queue_drop_sends_less_than_the_optimum_divided_by_1_40_on_the_worst_case_input() {
     let pattern = Pattern::staggered(800, 64, 8);
     let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
     assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));
@@ -167,7 +167,7 @@ fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
 /// With twice as many ports, one long round takes twice as long. The cells of the additional part have the ratio of the
 /// limit.
 #[test]
-fn longer_rounds_of_the_worst_case_input_approach_the_limit_of_the_ratio() {
+fn longer_rounds_of_the_worst_case_input_approach_the_limit_of_the_competitive_ratio() {
     let policy = longest_queue_drop::Config::default().into();
     let [small, large] = [64, 128].map(|ports| {
         let pattern = Pattern { period: 3200, ..Pattern::staggered(1600, ports, 1) };
@@ -183,7 +183,7 @@ fn longer_rounds_of_the_worst_case_input_approach_the_limit_of_the_ratio() {
 /// once, and port 1 gets a cell in every slot. The best schedule takes three of port 0's cells, and all but one of port
 /// 1's.
 #[test]
-fn next_to_an_always_busy_port_longest_queue_drop_loses_the_cells_of_the_other_port() {
+fn next_to_an_always_busy_port_longest_queue_drop_loses_the_cells_of_other_ports() {
     let mut bursts = vec![Burst { slot: 0, port: 1, cells: 1 }];
     for slot in 0..6 {
         bursts.push(Burst { slot, port: 1, cells: 1 });
@@ -219,7 +219,7 @@ fn saturated(cells: u32, alphas: &[f64], arriving_cell: ArrivingCell) -> Vec<u32
 /// the arriving cell counts). It holds at most `alpha_i` (F + S), because each of the S ports has sent a cell. Summing
 /// both limits over all queues gives the bounds of F.
 #[test]
-fn saturated_queues_with_unequal_alphas_settle_at_the_fixed_point() {
+fn queues_with_unequal_alphas_that_are_always_full_reach_the_fixed_point() {
     let cases: [&[f64]; 5] = [&[1.0], &[1.0, 0.5], &[2.0, 1.0, 0.25], &[8.0, 8.0, 0.5], &[0.125, 0.25, 0.5, 1.0]];
     for alphas in cases {
         for arriving_cell in [ArrivingCell::NotCounted, ArrivingCell::Counted] {
@@ -270,7 +270,7 @@ fn queues_that_fill_one_after_the_other_stop_exactly_at_the_fixed_point_of_their
 /// Queues with unequal alphas that are filled one after the other, as tests of real switches do: each stops at
 /// `alpha_i` (B - used) / (1 + `alpha_i`), rounded down, where `used` is what the queues before it hold.
 #[test]
-fn queues_that_fill_one_after_the_other_stop_exactly_at_the_space_that_is_left() {
+fn queues_that_fill_one_after_the_other_stop_exactly_at_the_remaining_space() {
     let powers = [(1_u32, 0), (1, 1), (4, 0), (1, 3), (1, 0)];
     let infos: TiVec<PoolQueue, QueueInfo> = (0..)
         .zip(powers)

@@ -50,9 +50,9 @@ impl Host for AtPort<'_> {
             (_, Source::Queue(register)) if on != On::Start => Meaning::Register(register),
             (_, Source::Frame(register)) if on != On::Start && !is_of_cells(on) => Meaning::Register(register),
             _ if on == On::Start => {
-                Meaning::NotHere("which changes, but this is evaluated only once, at the start of the run")
+                Meaning::NotHere("which changes, but this formula is evaluated only once, at the start of the run")
             }
-            _ => Meaning::NotHere("which only an arriving frame has, but this is evaluated for single cells"),
+            _ => Meaning::NotHere("which only an arriving frame has, but this formula is evaluated for single cells"),
         };
         let word = |(name, from): &(rules::Name, Source)| Word {
             name: name.name.into(),
@@ -72,8 +72,8 @@ impl Host for AtPort<'_> {
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
         is_of_cells(on).then_some([
-            "which differs between VCs, but this is evaluated for cells of all VCs",
-            "is state of a VC, but this is evaluated for cells of all VCs; change it on_frame, on_admission or on_refusal",
+            "which differs between VCs, but this formula is evaluated for cells of all VCs",
+            "is state of a VC, but this formula is evaluated for all VCs; change it on_frame, on_admission or on_refusal",
         ])
     }
 

@@ -56,7 +56,7 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
 }
 
 #[test]
-fn a_formulas_average_is_updated_before_the_decision_about_a_frame() {
+fn the_average_in_a_policy_formula_is_updated_before_the_decision_about_a_frame() {
     let mut config = formula("average <= 3", &[]);
     config.state = state(&[("average", 0.0)]);
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
@@ -73,7 +73,7 @@ fn a_formulas_average_is_updated_before_the_decision_about_a_frame() {
 }
 
 #[test]
-fn admitting_or_refusing_a_frame_changes_only_the_state_of_its_vc() {
+fn in_a_policy_formula_admitting_or_refusing_a_frame_changes_only_the_state_of_its_vc() {
     let mut config = formula("taken < 2", &[]);
     config.vc_state = state(&[("taken", 0.0)]);
     config.on_admission = table(&[("taken", "taken + 1")]);
@@ -90,7 +90,7 @@ fn admitting_or_refusing_a_frame_changes_only_the_state_of_its_vc() {
 }
 
 #[test]
-fn departing_cells_and_every_nth_arrival_update_the_state() {
+fn departing_cells_and_every_nth_arrival_update_the_state_of_a_policy_formula() {
     let mut config = formula("gone < 3 and twice < 2", &[]);
     config.state = state(&[("gone", 0.0), ("twice", 0.0)]);
     config.on_departure = table(&[("gone", "gone + 1")]);
@@ -110,7 +110,7 @@ fn departing_cells_and_every_nth_arrival_update_the_state() {
 }
 
 #[test]
-fn results_that_are_not_numbers_are_counted() {
+fn policy_formula_results_that_are_not_numbers_are_counted() {
     let config = formula("Y / X < 2", &[]);
     let mut bench = Bench::new(&config, 1000, 1);
     bench.offer_frame(0, 2);
@@ -121,7 +121,7 @@ fn results_that_are_not_numbers_are_counted() {
 }
 
 #[test]
-fn the_engine_skips_a_formula_that_always_admits_into_an_empty_queue() {
+fn the_engine_skips_a_policy_formula_that_always_admits_into_an_empty_queue() {
     let empty = |config: &Config, vcs: &[&str]| config.build(1000, vcs).admits_up_to().is_some();
     assert!(empty(&formula("X <= 0.9 * K", &[]), &[]));
     assert!(!empty(&formula("X > 3", &[]), &[]));
@@ -141,7 +141,7 @@ fn the_engine_skips_a_formula_that_always_admits_into_an_empty_queue() {
 }
 
 #[test]
-fn a_formula_can_use_the_rate_of_the_port_and_the_time() {
+fn a_policy_formula_can_use_the_rate_of_the_port_and_the_time() {
     let config = formula("X <= C * 10 ms and now < 2 s", &[]);
     let mut policy = config.build(1000, &["vc0"]);
     policy.at_port(&PortInfo { name: "sw1->sw2", capacity: None, cells_per_second: 5000.0, units_per_second: 1e6 });
@@ -169,7 +169,7 @@ fn a_policy_written_as_a_formula_can_set_the_action_at_a_full_buffer() {
 }
 
 #[test]
-fn a_formula_with_a_quantity_that_the_port_lacks_is_refused_with_its_key() {
+fn a_formula_that_uses_a_quantity_that_the_port_lacks_is_refused_with_its_key() {
     let with = |change: fn(&mut Config)| {
         let mut config = formula("X <= 3", &[]);
         config.state = state(&[("sum_of", 0.0)]);
@@ -180,9 +180,9 @@ fn a_formula_with_a_quantity_that_the_port_lacks_is_refused_with_its_key() {
         (
             formula("X <= R", &[("R", text("X * 0.9"))]),
             "constants.R",
-            "has X, which changes, but this is evaluated only once",
+            "has X, which changes, but this formula is evaluated only once",
         ),
-        (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already a name of the port's"),
+        (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already one of the port's variables"),
         (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "must be a name of state or vc_state"),
         (with(|c| c.on_cells = table(&[("sum_of", "X")])), "every", "is missing"),
         (with(|c| c.every = Some(3)), "every", "sets how often on_cells is evaluated, but there is no on_cells"),
@@ -209,7 +209,7 @@ fn a_formula_with_a_quantity_that_the_port_lacks_is_refused_with_its_key() {
 }
 
 #[test]
-fn a_formula_that_uses_the_rate_is_checked_once_the_rate_is_known() {
+fn a_policy_formula_that_uses_the_rate_is_checked_once_the_rate_is_known() {
     let config =
         formula("X <= c", &[("a", text("C * 1 s - 1 cells")), ("b", text("K / a")), ("c", text("b * 0.5 cells"))]);
     assert_eq!(config.check(Some(10), &[]), []);
@@ -220,7 +220,7 @@ fn a_formula_that_uses_the_rate_is_checked_once_the_rate_is_known() {
 }
 
 #[test]
-fn a_formula_sees_the_tag_of_a_frame() {
+fn a_policy_formula_can_read_the_tag_of_a_frame() {
     let config = formula("X < 3 or not tagged", &[]);
     let asks = |tagged| asked(&config, &View { tagged, ..view(10, &[5]) }, 0, &mut Stream::new(1, "bench"));
     assert!(asks(false) && !asks(true));
@@ -254,7 +254,7 @@ fn dynamic_threshold_can_be_written_as_a_formula() {
 }
 
 #[test]
-fn the_page_lists_every_word_of_the_formula_language() {
+fn the_page_about_formulas_lists_every_word_of_the_formula_language() {
     use celltrain_formula::language::{FUNCTIONS, OPERATORS};
     let rows = |head: &str, rows: Vec<[String; 2]>| {
         let rows = rows.into_iter().map(|[word, about]| format!("| `{word}` | {about} |\n"));

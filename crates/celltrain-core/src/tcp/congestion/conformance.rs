@@ -67,7 +67,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..proptest_seeded(11) })]
 
     #[test]
-    fn no_acknowledgement_shrinks_a_window_and_no_congestion_signal_grows_one(operations in operations(), capped in any::<bool>()) {
+    fn acknowledgements_never_shrink_a_congestion_window_and_congestion_signals_never_grow_one(operations in operations(), capped in any::<bool>()) {
         let growth = if capped { WindowGrowth::Capped } else { WindowGrowth::Uncapped };
         for &congestion in Congestion::ALL {
             let name = congestion.name();
@@ -135,7 +135,7 @@ fn every_congestion_control_keeps_part_of_the_window_after_a_congestion_signal()
 }
 
 #[test]
-fn every_ssthresh_rule_uses_the_reduction_factor_of_the_congestion_control() {
+fn every_rule_for_ssthresh_uses_the_reduction_factor_of_the_congestion_control() {
     for &congestion in Congestion::ALL {
         let share = congestion.control(&TcpOptions::default(), CLOCK).decrease(80.0);
         for rule in [SsthreshRule::HalfOfCwnd, SsthreshRule::HalfOfWindow, SsthreshRule::HalfOfFlight] {
@@ -148,7 +148,7 @@ fn every_ssthresh_rule_uses_the_reduction_factor_of_the_congestion_control() {
 }
 
 #[test]
-fn every_congestion_control_can_be_chosen_by_its_keyword() {
+fn every_congestion_control_can_be_chosen_by_its_keyword_in_a_scenario() {
     for (&congestion, &name) in Congestion::ALL.iter().zip(Congestion::NAMES) {
         assert_eq!(serde_json::to_value(congestion).unwrap(), name);
         assert_eq!(congestion.name(), name);

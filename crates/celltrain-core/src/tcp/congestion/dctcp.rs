@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_reduces_the_window_by_half_of_alpha_and_a_loss_by_half() {
+    fn under_dctcp_a_mark_reduces_the_window_by_half_of_alpha_and_a_loss_halves_the_window() {
         let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
         assert_eq!((control.decrease_after_mark(100.0), control.decrease(100.0)), (0.5, 0.5));
         control.alpha = 0.2;

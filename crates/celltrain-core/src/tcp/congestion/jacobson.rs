@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledging_a_whole_window_adds_one_segment_to_the_window() {
+    fn in_congestion_avoidance_acknowledging_a_whole_window_adds_one_segment_to_the_window() {
         assert_eq!(grown(WindowArithmetic::Fractions, 10.0), 10.1);
     }
 

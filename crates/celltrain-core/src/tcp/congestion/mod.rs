@@ -162,7 +162,7 @@ pub struct Set {
 pub struct NewAck {
     /// Arrival time.
     pub now: Time,
-    /// Number of segments it acknowledges.
+    /// Number of segments that this acknowledgement acknowledges.
     pub acked: f64,
     /// cwnd, in segments; at least ssthresh.
     pub cwnd: f64,
@@ -559,7 +559,7 @@ mod tests {
         }
 
         #[test]
-        fn whole_segments_match_bsd_for_any_window_and_segment_size(
+        fn windows_in_whole_segments_match_bsd_for_any_window_and_segment_size(
             mss in 1u32..9180, cwnd in 1u32..1 << 20, wnd in 1u32..1 << 20,
         ) {
             let wnd = wnd.max(mss);
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_continues_below_ssthresh_and_optionally_when_the_window_equals_ssthresh() {
+    fn slow_start_continues_below_ssthresh_and_optionally_if_the_window_equals_ssthresh() {
         for (slow_start, at_ssthresh) in [(SlowStart::BelowSsthresh, 10.1), (SlowStart::UpToSsthresh, 11.0)] {
             for (cwnd, grown) in [(9.5, 10.5), (10.0, at_ssthresh), (10.5, 10.5 + 1.0 / 10.5)] {
                 let mut windows = Windows { slow_start, ssthresh: 10.0, ..windows(SsthreshRule::HalfOfCwnd, cwnd) };
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_limited_by_its_header_field_stops_at_65535_bytes_times_the_scale() {
+    fn a_congestion_window_limited_by_the_tcp_header_stops_at_65535_bytes_times_the_scale() {
         let clock = Clock::exact(1000);
         for (receive_window, bytes) in [(60_000, 65_535.0), (600_000, 1_048_560.0)] {
             let receive_window = Bytes { bytes: receive_window };
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_congestion_window_capped_at_the_receivers_window_does_not_shrink_when_the_latter_shrinks() {
+    fn a_congestion_window_capped_at_the_receive_window_does_not_shrink_when_the_receive_window_shrinks() {
         for (growth, rwnd, cwnd, grown) in [
             (WindowGrowth::Capped, 127.0, 126.5, 127.0),
             (WindowGrowth::Uncapped, 127.0, 126.5, 127.5),

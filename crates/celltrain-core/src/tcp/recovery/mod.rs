@@ -109,7 +109,7 @@ pub trait Recovery: Send {
         false
     }
 
-    /// Returns the segment to send now, if any. Does not send it.
+    /// Returns the segment to send now, if any, without sending it.
     fn choose(&self, _flight: &Flight<'_>, _windows: &Windows) -> Option<Choice> {
         None
     }
@@ -241,7 +241,7 @@ pub enum Progress {
 /// The effect on the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// Restarts it, as any acknowledgement of new data does.
+    /// Restarts the timer, as any acknowledgement of new data does.
     Restart,
     /// Leaves it running.
     Keep,

@@ -15,7 +15,7 @@ use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
 #[derive(Debug, Default)]
 pub struct NewrenoHoe {
     dup_acks: u32,
-    /// Its `recover` must be acknowledged before the phase ends.
+    /// The byte at which recovery ends. Fast recovery lasts until it is acknowledged.
     gate: Gate,
     end: RecoveryEnd,
     recovering: bool,

@@ -163,7 +163,7 @@ mod tests {
         #![proptest_config(crate::rng::proptest_seeded(9))]
 
         #[test]
-        fn the_pipe_estimate_of_sack_matches_rfc_6675_section_4_octet_by_octet(
+        fn the_number_of_octets_in_flight_that_sack_estimates_matches_rfc_6675_section_4(
             sacked in prop::collection::btree_set(1u64..40, 0..30),
             resent_below in 0u64..40,
         ) {

@@ -331,7 +331,7 @@ pub(super) fn islands(layout: &Layout) -> Vec<Warning> {
         };
         warnings.push(Warning {
             key: "topology.network.links".into(),
-            message: format!("{message}: nothing is sent there; leave out what is not needed, or link it"),
+            message: format!("{message}: no flow sends data there; remove these nodes, or add links to them"),
         });
     }
     warnings

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn above_lwnd_acknowledging_a_window_adds_a_hundredth_of_the_window() {
+    fn above_lwnd_acknowledging_a_whole_window_adds_a_hundredth_to_the_window() {
         assert_eq!(grown(200.0), 200.01);
     }
 
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn scalable_tcp_regains_any_window_after_fourteen_round_trips() {
+    fn scalable_tcp_regains_a_window_of_any_size_after_fourteen_round_trips() {
         // ln(1 / 0.875) / ln(1.01) = 13.42 round trips of as many acknowledgements as the window has segments.
         for window in [100.0, 10_000.0] {
             let (mut cwnd, mut round_trips) = (window * Scalable.decrease(window), 0);

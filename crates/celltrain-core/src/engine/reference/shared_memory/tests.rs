@@ -107,7 +107,7 @@ fn run(network: &Network) -> RunResult {
 }
 
 #[test]
-fn a_shared_memory_of_one_port_equals_a_private_buffer() {
+fn a_shared_memory_with_a_single_port_gives_the_same_run_as_a_private_buffer() {
     let policies: [PolicyConfig; 6] = [
         tail_drop::Config {}.into(),
         ppd::Config::default().into(),
@@ -137,7 +137,7 @@ fn a_shared_memory_of_one_port_equals_a_private_buffer() {
 }
 
 #[test]
-fn the_fast_engine_updates_all_ports_of_a_memory_together() {
+fn the_fast_engine_updates_all_ports_of_a_shared_memory_together() {
     let mut network = star(&[0, 1, 0], "50Mbps", "1ms");
     let ports = outputs_of(&network);
     share(&mut network, ports.clone(), 100, complete_sharing::Config {});
@@ -146,12 +146,12 @@ fn the_fast_engine_updates_all_ports_of_a_memory_together() {
         assert_eq!(port.code == "memory", ports.contains(&port.link), "{port:?}");
     }
     let why = &explained[usize::from(ports[0])].why;
-    assert_eq!(why, "it shares memory memory, whose 2 ports are settled together");
+    assert_eq!(why, "the port shares memory memory, whose 2 ports are computed together");
     assert!(run(&network).memories.iter().all(|memory| memory.max_used_cells > 0));
 }
 
 #[test]
-fn a_full_memory_refuses_whole_frames_like_epd() {
+fn a_full_shared_memory_refuses_whole_frames_like_epd() {
     // If its threshold is the last place, EPD refuses exactly the frames whose first cell finds no room.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
@@ -188,7 +188,7 @@ fn the_queues_of_saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold(
 }
 
 #[test]
-fn cells_for_different_ports_of_a_memory_compete_for_the_last_free_cell() {
+fn cells_for_different_ports_of_a_shared_memory_compete_for_the_last_free_cell() {
     let lost = |tie_order| {
         let mut network = star(&[0, 1], "50Mbps", "10ms");
         network.tie_order = tie_order;
@@ -257,7 +257,7 @@ impl Observer for Notes {
 impl Probe for Notes {}
 
 #[test]
-fn a_single_lossless_group_pauses_and_loses_cells_at_the_levels_of_the_formula() {
+fn a_lossless_priority_group_pauses_and_loses_cells_at_the_levels_of_the_formula() {
     for (pause_at, pause) in [(PauseAt::Threshold, 50 + 34), (PauseAt::Headroom, 50 + 34 + 1)] {
         // The output is so slow that its first cell is in service until the end.
         let mut network = star(&[0], "1kbps", "5ms");
@@ -276,7 +276,7 @@ fn a_single_lossless_group_pauses_and_loses_cells_at_the_levels_of_the_formula()
 }
 
 #[test]
-fn a_full_memory_removes_a_cell_of_the_longest_queue_at_another_port() {
+fn a_full_memory_with_longest_queue_drop_removes_a_cell_of_another_port() {
     for variant in [Variant::TailLowest, Variant::HeadHighest] {
         // The first output transmits a third of the arriving cells, the second almost all of them.
         let mut network = star(&[0, 0, 0, 1], "99Mbps", "20ms");
@@ -296,7 +296,7 @@ fn a_full_memory_removes_a_cell_of_the_longest_queue_at_another_port() {
 }
 
 #[test]
-fn after_a_waiting_cell_of_a_frame_is_removed_later_cells_of_the_frame_are_refused() {
+fn once_a_waiting_cell_of_a_frame_was_removed_later_cells_of_the_frame_are_refused() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let mut network = n_source_network(5, "5us", Some(500), ppd::Config::default().into(), &tcp, "300ms");
     let ports = [N_SOURCE_BOTTLENECK];
@@ -309,7 +309,7 @@ fn after_a_waiting_cell_of_a_frame_is_removed_later_cells_of_the_frame_are_refus
 }
 
 #[test]
-fn with_static_thresholds_a_saturated_port_leaves_room_for_the_others() {
+fn with_static_thresholds_a_saturated_port_leaves_room_for_the_other_ports() {
     let mut network = star(&[0, 0, 0, 1], "99Mbps", "20ms");
     let outputs = outputs_of(&network);
     let policy = static_thresholds::Config { threshold: Some("60%".parse().unwrap()) };
@@ -321,7 +321,7 @@ fn with_static_thresholds_a_saturated_port_leaves_room_for_the_others() {
 }
 
 #[test]
-fn with_perfect_predictions_credence_loses_no_more_cells_of_bursts_than_longest_queue_drop() {
+fn with_perfect_predictions_credence_loses_no_more_cells_than_longest_queue_drop_in_bursts() {
     let result = |policy: MemoryPolicyConfig| {
         let mut network = star(&[0, 0, 0, 1, 2], "99Mbps", "20ms");
         let outputs = outputs_of(&network);
@@ -339,7 +339,7 @@ fn with_perfect_predictions_credence_loses_no_more_cells_of_bursts_than_longest_
 }
 
 #[test]
-fn memory_policies_with_a_clock_act_between_arrivals() {
+fn memory_policies_with_a_clock_change_state_between_arrivals() {
     let mut network = star(&[0, 0, 0, 1], "50Mbps", "20ms");
     let outputs = outputs_of(&network);
     share(&mut network, outputs.clone(), 200, occamy::Config { alpha: 4.0, ..Default::default() });
@@ -357,7 +357,7 @@ fn memory_policies_with_a_clock_act_between_arrivals() {
 }
 
 #[test]
-fn links_that_pause_lose_nothing_if_the_headroom_covers_the_way_of_a_pause_frame() {
+fn a_link_with_pause_frames_loses_nothing_if_the_headroom_covers_the_delay_of_a_pause_frame() {
     // The headroom must hold the cell being sent when the pause begins, the cells sent during twice the link's delay,
     // and one cell for the time of the pause frame. The delay of 1 us is less than a quarter of a cell time at 100
     // Mb/s.
@@ -443,7 +443,7 @@ fn ring(duration: &str) -> Network {
 }
 
 #[test]
-fn a_deadlock_of_ports_that_pause_each_other_is_found_and_its_ports_are_named() {
+fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named() {
     let mut network = ring("20ms");
     let result = run(&network);
     assert_eq!(result.cells.lost, 0);
@@ -465,7 +465,7 @@ fn a_deadlock_of_ports_that_pause_each_other_is_found_and_its_ports_are_named() 
 }
 
 #[test]
-fn priority_groups_that_wait_at_a_sending_port_are_not_deadlocked() {
+fn priority_groups_that_wait_at_a_sending_port_are_not_reported_as_deadlocked() {
     let link = LinkIndex::new;
     let at = |ports: &[u32]| ports.iter().copied().map(link).collect::<BTreeSet<_>>();
     let cycle = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[0]))]);

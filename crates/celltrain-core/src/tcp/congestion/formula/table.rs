@@ -74,7 +74,7 @@ impl Host for OfSender {
         let meaning = |register: Option<u8>| match register {
             None => Meaning::Constant(self.mss),
             Some(_) if on == On::Start => {
-                Meaning::NotHere("which changes, but this is evaluated only once, at the start of the run")
+                Meaning::NotHere("which changes, but this formula is evaluated only once, at the start of the run")
             }
             Some(ACKED) if on != On::Event(ON_ACK) => Meaning::NotHere("which is available only on_ack"),
             Some(register) => Meaning::Register(register),

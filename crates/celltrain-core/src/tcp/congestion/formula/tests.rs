@@ -39,7 +39,7 @@ fn windows(table: Table) -> Windows {
 }
 
 #[test]
-fn the_formulas_of_an_event_set_the_windows() {
+fn the_formula_of_each_event_sets_the_congestion_window() {
     let mut w = windows(table(
         [
             &[("cwnd", "if cwnd < ssthresh then cwnd + acked else cwnd + 1 / cwnd")],
@@ -68,7 +68,7 @@ fn the_formulas_of_an_event_set_the_windows() {
 }
 
 #[test]
-fn events_without_a_formula_behave_as_in_jacobson() {
+fn events_without_a_congestion_formula_change_the_window_as_jacobsons_algorithm_does() {
     let mut ours = windows(table([&[], &[("kept", "kept + 1")], &[]], &[("kept", 0.0)]));
     let receive_window = Bytes { bytes: 200 * 512 };
     let mut theirs = Windows::new(&TcpOptions { receive_window, ..TcpOptions::default() }, MILLISECOND);
@@ -89,7 +89,7 @@ fn events_without_a_formula_behave_as_in_jacobson() {
 }
 
 #[test]
-fn windows_stay_above_the_minimum_and_below_the_configured_limit() {
+fn congestion_formulas_keep_windows_above_the_minimum_and_below_the_configured_limit() {
     let shrinking =
         || table([&[("cwnd", "cwnd - 7")], &[("ssthresh", "0")], &[("ssthresh", "-1"), ("cwnd", "0")]], &[]);
     let mut w = windows(shrinking());
@@ -136,7 +136,7 @@ fn a_congestion_formula_can_use_its_state_the_time_and_round_trip_times() {
 }
 
 #[test]
-fn results_that_are_not_numbers_are_counted() {
+fn congestion_formula_results_that_are_not_numbers_are_counted() {
     let mut w = windows(table([&[("cwnd", "cwnd / 0 * 0")], &[], &[]], &[]));
     w.on_new_ack(Time(0), 1.0, true);
     assert_eq!(
@@ -147,7 +147,7 @@ fn results_that_are_not_numbers_are_counted() {
 }
 
 #[test]
-fn an_error_in_a_formula_names_its_place() {
+fn an_error_in_a_congestion_formula_names_its_place() {
     let told = |table: Table, key: &str, words: &str| {
         let options = options(table);
         let faults = [options.check(), options.check_formula()].concat();
@@ -167,10 +167,14 @@ fn an_error_in_a_formula_names_its_place() {
     told(on_ack("rwnd", "1"), "on_ack.rwnd", "It must be cwnd, ssthresh or a name of state");
     let on_loss = table([&[], &[("cwnd", "acked")], &[]], &[]);
     told(on_loss, "on_loss.cwnd", "which is available only on_ack");
-    told(table([&[("cwnd", "1")], &[], &[]], &[("srtt", 0.0)]), "state.srtt", "is already a name of the sender's");
+    told(
+        table([&[("cwnd", "1")], &[], &[]], &[("srtt", 0.0)]),
+        "state.srtt",
+        "is already one of the sender's variables",
+    );
     told(Table::default(), "formula", "has no formula for cwnd or ssthresh");
     let start = Table { constants: [("a".into(), Start::Formula("cwnd".into()))].into(), ..on_ack("cwnd", "a") };
-    told(start, "constants.a", "which changes, but this is evaluated only once");
+    told(start, "constants.a", "which changes, but this formula is evaluated only once");
 
     let without = TcpOptions { congestion: Congestion::Formula, ..TcpOptions::default() };
     assert!(without.check()[0].problem.contains("is missing"));
@@ -179,7 +183,7 @@ fn an_error_in_a_formula_names_its_place() {
 }
 
 #[test]
-fn the_page_lists_every_name_that_a_congestion_formula_can_use() {
+fn the_page_about_formulas_lists_every_name_that_a_congestion_formula_can_use() {
     let rows: Vec<String> = NAMES
         .iter()
         .map(|(name, _)| {
