@@ -11,6 +11,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
+import zopfli from "@gfx/zopfli";
 import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -18,7 +19,7 @@ const root = dirname(here);
 
 /** Size limits of the file; see `docs/design/lab.md`. */
 const MOST_BYTES = 3_000_000;
-const MOST_COMPRESSED = 1_390_000;
+const MOST_COMPRESSED = 1_320_000;
 
 const { values: options } = parseArgs({
   options: {
@@ -80,8 +81,8 @@ async function buildPage() {
     style,
     dark,
     script,
-    core: packed(stripped(readFileSync(options.core))),
-    data: packed(JSON.stringify(data())),
+    core: await packed(stripped(readFileSync(options.core))),
+    data: await packed(JSON.stringify(data())),
   };
   const shell = readFileSync(join(here, "src/shell.html"), "utf8");
   const html = shell.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
@@ -139,8 +140,11 @@ function stripped(module) {
   return Buffer.concat(parts);
 }
 
-function packed(content) {
-  return gzipSync(content, { level: 9 }).toString("base64");
+/** Compresses in the format of gzip. Zopfli's result is 4 % smaller than that of zlib, and takes seconds instead of one. */
+async function packed(content) {
+  // More iterations save less than 200 bytes.
+  const compressed = await zopfli.gzipAsync(Buffer.from(content), { numiterations: 3 });
+  return Buffer.from(compressed).toString("base64");
 }
 
 /** Collects the shipped texts in the form of `Data` in `payload.ts`. */

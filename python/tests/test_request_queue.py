@@ -73,3 +73,20 @@ def test_delays_of_packets_become_columns_only_on_request(tmp_path):
     assert "delay_ms_p99" in measured.ports.column_names and "jitter_ms" in measured.flows.column_names
     assert plain.fingerprint == measured.fingerprint
     ct.compare(lan, seeds=2, measures=["flows.mean(*).rtt_ms_p99", "ports.bottleneck.delay_ms_p99"])
+
+
+def test_the_queues_of_a_scheduler_have_rows_of_delays_on_request(tmp_path):
+    (tmp_path / "lan.toml").write_text("""
+duration = "20ms"
+topology.n_source = { sources = 2, link_delay = "5us" }
+tcp.newreno = {}
+port.bottleneck = { buffer = 300, policy.ppd = {}, scheduler.round_robin = {} }
+""")
+    plain, measured = ct.run(tmp_path / "lan.toml"), ct.run(tmp_path / "lan.toml", delays=True)
+    assert plain.queues.num_rows == 0
+    rows = {row["name"]: row for row in measured.queues.to_pylist()}
+    assert list(rows) == ["sw1->sw2/tcp1", "sw1->sw2/tcp2"]
+    [port] = [row for row in measured.ports.to_pylist() if row["name"] == "sw1->sw2"]
+    means = [row["delay_ms_mean"] for row in rows.values()]
+    assert min(means) <= port["delay_ms_mean"] <= max(means)
+    ct.compare(tmp_path / "lan.toml", seeds=2, measures=["queues.sw1->sw2/tcp1.delay_ms_p99"])

@@ -10,10 +10,11 @@ use std::sync::OnceLock;
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use crate::cancellation::CancellationToken;
 use crate::cell::{Cell, FrameNumber};
 pub use crate::delay_choice::DelayChoice;
 use crate::index::{FlowIndex, Label, LinkIndex};
-use crate::network::{Network, Routing};
+use crate::network::{Link, Network, Routing};
 use crate::rate_control::RateControl;
 use crate::scheduler::VcKind;
 use crate::tcp::Segment;
@@ -157,10 +158,28 @@ impl PortQueues {
         network.links.keys().map(of_port).collect()
     }
 
+    /// Returns the index and the name of each queue that has VCs; nothing if there is one queue.
+    fn used(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.names.iter().map(String::as_str).enumerate().filter(|(_, name)| !name.is_empty())
+    }
+
     /// Returns the part of a VC.
     pub(crate) fn part(&self, label: Label) -> usize {
         self.part_of[label]
     }
+}
+
+/// Returns the names of the queues whose delays are counted apart: those among which a scheduler or a shaped port
+/// chooses. Each name consists of the link, and the class or VCs.
+pub fn queue_names(network: &Network) -> Vec<String> {
+    let routing = network.routing();
+    let rate_control = RateControl::new(network, &routing, network.clock(), &CancellationToken::never())
+        .expect("nothing cancels the building");
+    let ports = PortQueues::find(network, &routing, &rate_control);
+    let of_port = |(link, queues): (&Link, &PortQueues)| {
+        queues.used().map(|(_, name)| format!("{}/{name}", link.name)).collect::<Vec<_>>()
+    };
+    network.links.iter().zip(&ports).flat_map(of_port).collect()
 }
 
 /// Returns the name of a scheduler's queue: its classes or VCs.
@@ -202,8 +221,7 @@ impl PortDelayTimes {
     /// Returns the names of the port's queues and their distributions; nothing if there is one queue.
     pub(crate) fn queues(&self, clock: Clock) -> impl Iterator<Item = (&str, DelayTimes)> {
         let of_vc = &self.queues.of_vc;
-        let used = self.queues.names.iter().enumerate().filter(|(_, name)| !name.is_empty());
-        used.map(move |(queue, name)| (name.as_str(), self.of_vcs(clock, |label| of_vc[label] == queue)))
+        self.queues.used().map(move |(queue, name)| (name, self.of_vcs(clock, |label| of_vc[label] == queue)))
     }
 }
 

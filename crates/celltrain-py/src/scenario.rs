@@ -215,7 +215,7 @@ impl Scenario {
             let watched = Watched {
                 events: events.map(|(choice, _)| EventOutput { choice, sink: &mut take }),
                 captures: (captures.iter().zip(&mut takers))
-                    .map(|((choice, _), sink)| Captured { choice, sink })
+                    .map(|((choice, _), sink)| Captured::new(choice, sink))
                     .collect(),
                 told_by,
             };

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::delay::DelayChoice;
+use celltrain_core::delay::{DelayChoice, queue_names};
 use celltrain_core::network::{Network, Vc};
 
 use crate::measure::{Measure, object, outline};
@@ -125,7 +125,8 @@ impl Serialize for Answer<'_> {
                 "abr" => map.serialize_entry(name, &self.rows(name, ABR, &result.abr))?,
                 "memories" => map.serialize_entry(name, &self.rows(name, MEMORY, &result.memories.raw))?,
                 "queues" => {
-                    let queues = result.memories.iter().flat_map(|memory| &memory.queues.raw);
+                    let of_memories = result.memories.iter().flat_map(|memory| &memory.queues.raw);
+                    let queues = of_memories.chain(result.ports.iter().flat_map(|port| &port.queues));
                     map.serialize_entry(name, &self.rows(name, QUEUE, queues))?;
                 }
                 "requests" => map.serialize_entry(name, &self.rows(name, REQUEST, &self.run.requests))?,
@@ -149,6 +150,7 @@ pub fn outlined(network: &Network) -> Value {
     let bottleneck = &network.links[network.bottleneck].name;
     let queues: Vec<String> = (network.memories.iter())
         .flat_map(|memory| memory.queues.iter().map(|queue| network.queue_name(memory, queue)))
+        .chain(queue_names(network))
         .collect();
     let lists = [
         ("bottleneck", json!(bottleneck)),
@@ -305,6 +307,7 @@ mod tests {
         assert_eq!(found, outlined_paths);
         assert!(found.iter().any(|path| path == ".contracts.tcp1.eligible_frames"), "{found:?}");
         assert!(found.iter().any(|path| path == ".links.sw2->destination1.lost_cells"), "{found:?}");
+        assert!(found.iter().any(|path| path == ".queues.source2->sw1/tcp2.delay_ms_p99"), "{found:?}");
     }
 
     #[test]

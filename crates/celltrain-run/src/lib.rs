@@ -11,6 +11,7 @@
 
 pub mod answer;
 pub mod buffer;
+mod captured;
 pub mod clock;
 pub mod describe;
 pub mod events;

@@ -18,6 +18,7 @@ use celltrain_core::units::{self, Time};
 use crate::Unfinished;
 use crate::answer::{self, Answer, Wanted};
 use crate::buffer::Buffer;
+pub use crate::captured::{Captured, Capturing};
 use crate::clock::Instant;
 use crate::events::{Block, Choice, Log};
 use crate::hosting;
@@ -31,7 +32,8 @@ use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
 use crate::threads::{self, Event};
-use celltrain_capture::{About, CaptureChoice, Watch, watch};
+use celltrain_capture::About;
+use celltrain_capture::watch::Destination;
 use celltrain_hosts::Seen;
 use celltrain_scenario::Scenario;
 
@@ -97,14 +99,6 @@ pub struct EventOutput<'a> {
     pub choice: &'a Choice,
     /// Receiver of the blocks.
     pub sink: &'a mut dyn FnMut(Block) -> bool,
-}
-
-/// Traffic to capture, and the sink for the bytes.
-pub struct Captured<'a> {
-    /// Traffic to capture.
-    pub choice: &'a CaptureChoice,
-    /// Receiver of the bytes.
-    pub sink: &'a mut dyn FnMut(&[u8]) -> bool,
 }
 
 /// Result of a run.
@@ -385,11 +379,10 @@ impl Run<'_> {
         Watched { events, captures, .. }: Watched<'w>,
     ) -> Result<Observers<'a>, Unfinished> {
         let log = events.map(|EventOutput { choice, sink }| Log::new(choice, network, sink)).transpose()?;
-        let captures = captures.into_iter().map(|Captured { choice, sink }| {
+        let captures = captures.into_iter().map(|Captured { choice, sink, start }| {
             let about = about(name, seed, teller);
             let tells_fates = teller == Engine::Reference;
-            let into = watch::Destination { sink, about, tells_fates, stopped: self.stopped };
-            Watch::new(choice, network, into)
+            start(choice, network, Destination { sink, about, tells_fates, stopped: self.stopped })
         });
         Ok(Observers { log, captures: captures.collect::<Result<_, _>>()?, ..Observers::default() })
     }
@@ -416,7 +409,7 @@ pub struct Observers<'a> {
     /// Log of events.
     pub log: Option<Log<'a>>,
     /// Captures of the run.
-    pub captures: Vec<Watch<'a>>,
+    pub captures: Vec<Box<dyn Capturing + 'a>>,
     /// History of a port's buffer.
     pub buffer: Option<Buffer<'a>>,
     /// Arrivals of a connection that is alone.
@@ -458,7 +451,7 @@ impl Observers<'_> {
         if let Some(mut log) = self.log {
             log.finish();
         }
-        self.captures.into_iter().map(Watch::finish).collect()
+        self.captures.into_iter().map(Capturing::finish).collect()
     }
 }
 

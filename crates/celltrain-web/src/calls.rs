@@ -52,6 +52,9 @@ enum Request {
         /// True to return a row for each request.
         #[serde(default)]
         requests: bool,
+        /// True to measure the delays of packets.
+        #[serde(default)]
+        delays: bool,
         limits: Limits,
     },
     Events {
@@ -126,10 +129,11 @@ fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Re
         Request::Check { toml, limits } => checked(&toml, limits.deadline()),
         Request::Document { toml } => Ok(describe::document(Document::from_toml(&toml), "scenario")),
         Request::Edit { toml, path, value } => Ok(json!(edit::edited(&toml, &path, value.as_ref())?)),
-        Request::Run { toml, seed, engine, series, requests, limits } => {
+        Request::Run { toml, seed, engine, series, requests, delays, limits } => {
             let deadline = limits.deadline();
             let engine = engine.as_deref().map_or(Ok(Engine::Fast), engine_named)?;
-            run(&accepted(&toml, &deadline)?, (seed, engine), (series, requests), deadline, on_progress, columns)
+            let measured = (series, requests, delays);
+            run(&accepted(&toml, &deadline)?, (seed, engine), measured, deadline, on_progress, columns)
         }
         Request::Events { toml, seed, chosen, limits } => {
             let deadline = limits.deadline();
@@ -210,7 +214,7 @@ fn looked(handle: &Handle, token: &CancellationToken<'_>) -> Result<std::sync::A
 fn run(
     handle: &Handle,
     (seed, engine): (Option<u64>, Engine),
-    (series, records): (Option<SeriesAsked>, bool),
+    (series, records, delays): (Option<SeriesAsked>, bool, bool),
     deadline: Deadline,
     on_progress: fn(f64),
     columns: &mut Columns,
@@ -243,7 +247,8 @@ fn run(
         }
     };
     let most_records = if records { u64::MAX } else { 0 };
-    let how = How { trace: trace.as_ref(), engine, limit: Some(deadline.left()), most_records, ..How::default() };
+    let limit = Some(deadline.left());
+    let how = How { trace: trace.as_ref(), engine, limit, most_records, delays, ..How::default() };
     if let Some(trace) = &trace {
         checked.with_network(&token, |network| Ok::<_, Unfinished>(trace.refuse_empty(network)?)).map_err(refused)?;
     }

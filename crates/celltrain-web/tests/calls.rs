@@ -109,6 +109,18 @@ fn a_run_on_the_lab_page_returns_a_row_for_each_request_if_the_page_wants_them()
 }
 
 #[test]
+fn a_run_on_the_lab_page_measures_the_delays_of_packets_on_demand() {
+    let request =
+        |delays: bool| json!({"call": "run", "toml": SCENARIO, "seed": 3, "delays": delays, "limits": limits()});
+    let [(with, _), (without, _)] = [true, false].map(|delays| ask(&request(delays)));
+    for (list, measure) in [("ports", "delay_ms_p99"), ("flows", "rtt_ms_p50")] {
+        assert!(with["ok"]["answer"][list][0][measure].is_number(), "{list}");
+        assert_eq!(without["ok"]["answer"][list][0].get(measure), None, "{list}");
+    }
+    assert_eq!(with["ok"]["answer"]["fingerprint"], without["ok"]["answer"]["fingerprint"]);
+}
+
+#[test]
 fn every_call_from_the_lab_page_with_a_time_limit_reports_when_the_limit_expires() {
     let none = json!({"seconds": 0.0, "memory": 1_u64 << 30});
     let chosen = json!({"kinds": ["cells"], "from": null, "to": null, "ports": null, "flows": null, "most_rows": 10});

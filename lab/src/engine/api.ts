@@ -157,6 +157,8 @@ export interface RunOptions extends Asked {
   series?: SeriesChoice;
   /** True to return {@link Run.requests}. */
   requests?: boolean;
+  /** True to measure the delays of packets, which makes a run about half as fast. */
+  delays?: boolean;
   /** Engine to use, `fast` by default. Both produce the same fingerprint. */
   engine?: "fast" | "reference";
 }
@@ -199,6 +201,7 @@ export interface Answer {
   bottleneck: string;
   flows: Row[];
   ports: Row[];
+  queues: Row[];
   requests: RequestGroup[];
   contracts: Record<string, number | string | null>[];
   abr: Record<string, number | string | null>[];
@@ -399,6 +402,7 @@ export interface Estimate {
 export interface EnsembleOptions extends Asked {
   series?: SeriesChoice;
   requests?: boolean;
+  delays?: boolean;
   /** Called when a run ends; runs may end in any order. */
   onRun?: (index: number, seed: number, run: Run) => void;
   /**

@@ -27,9 +27,9 @@ const COMPARED = ["efficiency", "fairness", "goodput_mbps"] as const;
 /** @param quick Backend for requests without simulation, so that they never wait for a run. */
 export function engineOver(runs: Backend, quick: Backend, data: Data): Engine {
   const run: Engine["run"] = async (toml, seed, options = {}) => {
-    const { series = null, engine = null, requests = false } = options;
+    const { series = null, engine = null, requests = false, delays = false } = options;
     const chosen = series === null ? null : { ports: null, step: null, ...series };
-    const asked = { engine, series: chosen, requests, limits: limits(options.limits) };
+    const asked = { engine, series: chosen, requests, delays, limits: limits(options.limits) };
     return (await runs.ask({ call: "run", toml, seed: validSeed(seed), ...asked }, options)) as Run;
   };
 

@@ -32,6 +32,8 @@ export const formula = signal("X <= 0.9 * K or Y * N / X <= 0.8");
 /** First seed and number of seeds. */
 export const firstSeed = signal(1);
 export const seedCount = signal(10);
+/** True to measure the delays of packets in the next runs. */
+export const delays = signal(false);
 export const seeds = computed(() => Array.from({ length: seedCount.value }, (_, i) => firstSeed.value + i));
 
 /** Seed of the run to look into: the first seed until the user chooses another. */
@@ -66,20 +68,24 @@ export interface Ensemble {
   readonly phase: Phase;
   readonly toml: string;
   readonly seeds: readonly number[];
+  /** True if the delays of packets are measured. */
+  readonly delays: boolean;
   readonly runs: readonly Done[];
   /** Completed fraction, 0 to 1. */
   readonly progress: number;
   readonly fault: EngineError | null;
 }
 
-const NONE: Ensemble = { phase: "idle", toml: "", seeds: [], runs: [], progress: 0, fault: null };
+const NONE: Ensemble = { phase: "idle", toml: "", seeds: [], delays: false, runs: [], progress: 0, fault: null };
 
 export const ensemble = signal<Ensemble>(NONE);
 /** True if the results on the screen do not belong to the current scenario and seeds. */
 export const stale = computed(
   () =>
     ensemble.value.phase !== "idle" &&
-    (ensemble.value.toml !== toml.value || ensemble.value.seeds.join() !== seeds.value.join()),
+    (ensemble.value.toml !== toml.value ||
+      ensemble.value.seeds.join() !== seeds.value.join() ||
+      (delays.value && !ensemble.value.delays)),
 );
 
 /** Limits of checks, runs and sets of runs, until the user raises them. */
@@ -184,10 +190,12 @@ export async function run(goOn = false): Promise<void> {
   stopper = mine;
   const text = toml.peek();
   const list = seeds.peek();
-  const before = goOn && ensemble.peek().toml === text ? ensemble.peek().runs : [];
+  const measured = delays.peek();
+  const last = ensemble.peek();
+  const before = goOn && last.toml === text && last.delays === measured ? last.runs : [];
   const kept = before.filter((r) => list.includes(r.seed));
   const left = list.filter((seed) => kept.every((r) => r.seed !== seed));
-  ensemble.value = { ...NONE, phase: "running", toml: text, seeds: list, runs: kept };
+  ensemble.value = { ...NONE, phase: "running", toml: text, seeds: list, delays: measured, runs: kept };
   const change = (by: Partial<Ensemble>): void => {
     if (stopper === mine) {
       ensemble.value = { ...ensemble.peek(), ...by };
@@ -198,6 +206,7 @@ export async function run(goOn = false): Promise<void> {
       signal: mine.signal,
       limits: limits.peek(),
       requests: true,
+      delays: measured,
       onProgress: (share) => {
         change({ progress: (kept.length + share * left.length) / Math.max(1, list.length) });
       },

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { VNode } from "preact";
 import { haveRequests } from "../../src/page/compare/requests.tsx";
 import { runsCsv } from "../../src/page/keep/files.ts";
 import { partName, partsOf, statisticsOf, tooFew, valuesOf } from "../../src/page/parts/requests.ts";
 import { RequestResults, logAxis } from "../../src/page/run/requests.tsx";
 import type { Done } from "../../src/page/state.ts";
 import { local } from "../engine/local.ts";
+import { rows } from "./rows.ts";
 
 const { engine } = await local();
 const scenarios = await engine.scenarios();
@@ -21,36 +21,6 @@ async function runs(text: string, seeds: readonly number[]): Promise<Done[]> {
 }
 
 const two = await runs(toml, [1, 2]);
-
-/** Renders a component and all components in it to the text of each table row, cell by cell. */
-function rows(node: unknown): string[][] {
-  const found: string[][] = [];
-  const text = (part: unknown): string => {
-    if (Array.isArray(part)) {
-      return part.map(text).join("");
-    }
-    if (typeof part === "string" || typeof part === "number") {
-      return String(part);
-    }
-    if (typeof part !== "object" || part === null) {
-      return "";
-    }
-    const { type, props } = part as VNode<{ children?: unknown }>;
-    if (typeof type === "function") {
-      return type.name === "Word" ? "" : text((type as (given: unknown) => unknown)(props));
-    }
-    if (type === "tr") {
-      found.push([]);
-    }
-    const inner = text(props.children);
-    if (type === "td" || type === "th") {
-      found.at(-1)?.push(inner);
-    }
-    return inner;
-  };
-  text(node);
-  return found;
-}
 
 test("the tables have the groups, and the statistics of each class or the reason why one is missing", () => {
   const [first] = two;

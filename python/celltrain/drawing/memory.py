@@ -65,10 +65,13 @@ def of(
 
 
 def _queues_of(name: str, memories: Sequence[str], queues: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns the queues of a memory. The name of one memory may begin with the name of another."""
+    """Returns the queues of a memory. The name of one memory may begin with the name of another.
+
+    Queues of schedulers belong to no memory.
+    """
 
     def memory_of(queue: Mapping[str, Any]) -> str:
-        return max((one for one in memories if queue["name"].startswith(f"{one}/")), key=len)
+        return max((one for one in memories if queue["name"].startswith(f"{one}/")), key=len, default="")
 
     return [queue for queue in queues if memory_of(queue) == name]
 

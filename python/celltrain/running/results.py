@@ -333,7 +333,10 @@ class RunResult(Carded):
 
     @cached_property
     def queues(self) -> pa.Table:
-        """The queues and priority groups of these memories, one row each."""
+        """The queues and priority groups of these memories, one row each.
+
+        If delays are measured, also the queues among which a scheduler or a shaped port chooses.
+        """
         return self._table("queues")
 
     @cached_property

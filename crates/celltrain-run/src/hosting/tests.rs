@@ -193,7 +193,7 @@ mod smoltcp {
         };
         let duration = celltrain_core::units::Duration::from_milliseconds(1500);
         let choice = CaptureChoice::new(duration, (kind, None), [None, None, None], Some("0s:400ms")).unwrap();
-        let captured = Captured { choice: &choice, sink: &mut sink };
+        let captured = Captured::new(&choice, &mut sink);
         let watched = Watched { captures: vec![captured], told_by: Some(Engine::Reference), ..Watched::default() };
         let answer = run(by(Engine::Fast), watched);
         assert_eq!(answer["fingerprint"], run(by(Engine::Fast), Watched::default())["fingerprint"]);

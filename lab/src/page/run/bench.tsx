@@ -11,6 +11,7 @@ import { FirstSeed, RunOrStop, SeedCount } from "../parts/running.tsx";
 import {
   checkFault,
   checkedNow,
+  delays,
   engine,
   ensemble,
   nameNow,
@@ -77,6 +78,16 @@ function Running(): JSX.Element {
       >
         {seedCount.value === 1 ? "Run" : `Run ${String(seedCount.value)} seeds`}
       </RunOrStop>
+      <label class="row" title="Measure queueing delays and round-trip times. Runs take about twice as long.">
+        <input
+          type="checkbox"
+          checked={delays.value}
+          onChange={(event) => {
+            delays.value = event.currentTarget.checked;
+          }}
+        />
+        Packet delays
+      </label>
     </div>
   );
 }

@@ -1,8 +1,7 @@
 /** Results: dots for the seeds with their intervals, connections, ports, and each run with its fingerprint. */
 
 import type { JSX } from "preact";
-import type { Row } from "../../engine/api.ts";
-import { estimate, mean } from "../../engine/statistics.ts";
+import { estimate } from "../../engine/statistics.ts";
 import { Dots } from "../parts/dots.tsx";
 import { FaultNotice } from "../parts/fault.tsx";
 import { count, number, share } from "../parts/format.ts";
@@ -11,9 +10,11 @@ import { Notice, Progress, Swatch } from "../parts/parts.tsx";
 import { Table } from "../parts/table.tsx";
 import { Unmet } from "../parts/unmet.tsx";
 import { Word } from "../parts/words.tsx";
+import { Delays } from "./delays.tsx";
 import { RequestResults } from "./requests.tsx";
+import { MOST_ROWS, Rest, busyPorts, meansOver, over, row, rowNames } from "./rows.tsx";
 import * as lens from "../see/lens.ts";
-import { ensemble, run, stale, stop, toml, type Done } from "../state.ts";
+import { seeds as chosen, ensemble, run, stale, stop, toml, type Done } from "../state.ts";
 
 export function Results(): JSX.Element {
   const { phase, runs, seeds, progress, fault, toml: of } = ensemble.value;
@@ -41,7 +42,9 @@ export function Results(): JSX.Element {
         <Notice sort="warn">
           {of !== toml.value
             ? "The scenario has changed: these results belong to the previous version."
-            : `These results are for ${seedRange(seeds)}.`}
+            : seeds.join() !== chosen.value.join()
+              ? `These results are for ${seedRange(seeds)}.`
+              : "These runs did not measure the delays of packets: run them again."}
         </Notice>
       )}
       {runs.length > 0 && <Outcome runs={runs} />}
@@ -79,13 +82,11 @@ export function Outcome(props: { readonly runs: readonly Done[] }): JSX.Element 
       <RequestResults runs={runs} over={meansOver(runs)} />
       {hasFlows && <Connections runs={runs} />}
       <Ports runs={runs} />
+      <Delays runs={runs} />
       <Runs runs={runs} />
     </>
   );
 }
-
-/** Maximum number of rows in a table. */
-const MOST_ROWS = 40;
 
 function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
   const names = rowNames(props.runs, "flows");
@@ -123,15 +124,7 @@ function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
 }
 
 function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
-  const names = rowNames(props.runs, "ports");
-  // Ports without a limit, such as host ports, only matter if cells were lost there.
-  const busy = names
-    .map((name, i) => ({ name, i }))
-    .filter(
-      ({ i }) =>
-        row(props.runs[0], "ports", i)?.["buffer_cells"] != null ||
-        over(props.runs, "ports", i, "lost_cells") + over(props.runs, "ports", i, "discarded_cells") > 0,
-    );
+  const busy = busyPorts(props.runs);
   return (
     <Table
       label="Ports"
@@ -151,15 +144,6 @@ function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
       ))}
     </Table>
   );
-}
-
-function meansOver(runs: readonly Done[]): string {
-  return runs.length === 1 ? "one run" : `means over ${String(runs.length)} seeds`;
-}
-
-/** Shows how many rows of a table were omitted. */
-function Rest(props: { readonly of: number }): JSX.Element | null {
-  return props.of > MOST_ROWS ? <p class="small soft">{`… and ${String(props.of - MOST_ROWS)} more.`}</p> : null;
 }
 
 function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
@@ -201,17 +185,4 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
 function seedRange(seeds: readonly number[]): string {
   const [first, last] = [String(seeds[0] ?? 0), String(seeds.at(-1) ?? 0)];
   return seeds.length === 1 ? `seed ${first}` : `seeds ${first} to ${last}`;
-}
-
-function rowNames(runs: readonly Done[], of: "flows" | "ports"): string[] {
-  return (runs[0]?.answer[of] ?? []).map((r) => r.name);
-}
-
-function row(run: Done | undefined, of: "flows" | "ports", i: number): Row | undefined {
-  return run?.answer[of][i];
-}
-
-/** Returns the mean of a measure in a row over all runs; NaN if the connection or port does not have it. */
-function over(runs: readonly Done[], of: "flows" | "ports", i: number, measure: string): number {
-  return mean(runs.map((r) => Number(row(r, of, i)?.[measure] ?? NaN)));
 }

@@ -54,6 +54,27 @@ test(
   },
 );
 
+for (const width of [1280, 400]) {
+  test(`delays of packets have tables if they are wanted, in ${String(width)} pixels`, { skip }, async () => {
+    const opened = await open("#/run", { width });
+    const { page } = opened;
+    await choose(page, "lan-epd");
+    await typeSeeds(page, 2);
+    await run(page);
+    assert.equal(await page.getByRole("region", { name: "Round-trip time" }).count(), 0);
+    await page.getByLabel("Packet delays").check();
+    await page.getByText("These runs did not measure the delays of packets").waitFor();
+    await page.locator("#run").click();
+    const delays = page.getByRole("region", { name: "Round-trip time" }).locator("tbody tr");
+    await page.locator('.results[data-phase="done"]').waitFor();
+    assert.match(await delays.first().innerText(), /RTT(\s+[\d.]+){5}/);
+    assert.match(await page.getByRole("region", { name: "Queueing delay at ports" }).innerText(), /99\.9 %/);
+    assert.equal(await page.locator(".results .notice").count(), 0);
+    assert.ok((await overflow(page)) <= 0);
+    await close(opened);
+  });
+}
+
 test("the form and the text update each other", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
