@@ -17,6 +17,8 @@ use celltrain_hosts::{Endpoint, HostedFlow, Hosts, Packet, Report, Stack, Step, 
 
 /// Sends packets of random lengths at random times, and answers some packets at once.
 struct Chatter {
+    end: Endpoint,
+    mss: u64,
     random: Stream,
     unit: Duration,
     next: Duration,
@@ -25,21 +27,22 @@ struct Chatter {
 }
 
 impl Chatter {
-    fn boxed(end: Endpoint) -> Box<dyn Stack> {
+    fn boxed(end: Endpoint, mss: u64) -> Box<dyn Stack> {
         let mut random = Stream::new(end.seed, "chatter");
         let unit = Duration::from_nanos([1, 1000, 77_777][random.below(3) as usize]);
-        Box::new(Self { random, unit, next: Duration::ZERO, answers: 0, received: 0 })
+        Box::new(Self { end, mss, random, unit, next: Duration::ZERO, answers: 0, received: 0 })
     }
 
     fn packet(&mut self) -> Packet {
-        let length = 1 + self.random.below(3000) as usize;
-        (0..length).map(|_| self.random.next_u64().to_le_bytes()[0]).collect()
+        let length = self.random.below(u32::try_from(self.mss).unwrap() + 21).min(3000);
+        let payload: Vec<u8> = (0..length).map(|_| self.random.next_u64().to_le_bytes()[0]).collect();
+        self.end.packet(253, &payload)
     }
 }
 
 impl Stack for Chatter {
     fn on_packet(&mut self, _: Duration, packet: &[u8]) {
-        self.received += packet.len() as u64;
+        self.received += packet.len() as u64 - 20;
         self.answers += self.random.below(2);
     }
 
@@ -123,11 +126,8 @@ fn stacks(ends: [Endpoint; 2], mss: u64) -> [Box<dyn Stack>; 2] {
         #[cfg(feature = "smoltcp")]
         0 => smoltcp(ends, mss, &mut random),
         #[cfg(feature = "quic")]
-        1 => quic(ends, mss, &mut random),
-        _ => {
-            let _ = mss;
-            ends.map(Chatter::boxed)
-        }
+        1 if mss + 40 >= u64::from(celltrain_hosts::quic::Config::MIN_MTU) => quic(ends, mss, &mut random),
+        _ => ends.map(|end| Chatter::boxed(end, mss)),
     }
 }
 
@@ -149,7 +149,7 @@ fn smoltcp(ends: [Endpoint; 2], mss: u64, random: &mut Stream) -> [Box<dyn Stack
 #[cfg(feature = "quic")]
 fn quic(ends: [Endpoint; 2], mss: u64, random: &mut Stream) -> [Box<dyn Stack>; 2] {
     use celltrain_hosts::quic::{Config, Congestion, Quic};
-    let mtu = (u16::try_from(mss).unwrap() + 40).max(Config::MIN_MTU);
+    let mtu = u16::try_from(mss).unwrap() + 40;
     let config = Config {
         congestion: pick(random, &[Congestion::NewReno, Congestion::Cubic]),
         mtu,

@@ -195,7 +195,7 @@ pub(crate) struct View {
     /// Y: waiting cells of this frame's VC.
     #[pyo3(get, name = "Y")]
     of_vc: u32,
-    /// N: VCs with at least one cell waiting.
+    /// N: number of VCs with at least one waiting cell.
     #[pyo3(get, name = "N")]
     active_vcs: u32,
     /// VCs that cross the port.

@@ -286,7 +286,7 @@ pub struct View<'a> {
     pub occupancy: u32,
     /// K: number of cells that can wait; `u32::MAX` if unlimited.
     pub capacity: u32,
-    /// `N_a`: VCs with at least one cell waiting.
+    /// `N_a`: number of VCs with at least one waiting cell.
     pub active_vcs: u32,
     /// `Y_i`: cells of each VC waiting now, by label.
     pub per_vc: &'a TiSlice<Label, u32>,

@@ -381,7 +381,7 @@ impl Port {
         &self.per_vc
     }
 
-    /// Returns `N_a`, the number of VCs with at least one cell waiting.
+    /// Returns `N_a`, the number of number of VCs with at least one waiting cell.
     pub fn active_vcs(&self) -> u32 {
         u32::try_from(self.per_vc.iter().filter(|&&cells| cells > 0).count()).expect("all labels of VCs fit 32 bits")
     }

@@ -45,7 +45,10 @@ impl Stack for Lossy {
 
 /// Runs a file of `bytes` over a link with a round trip of 10 ms. The receiver loses packets.
 fn file(config: &Config, bytes: u64, lost: &'static [usize]) -> (Vec<Seen>, celltrain_core::metrics::RunResult) {
-    let trial = Trial::new(1).round_trip(Duration::from_millis(10)).mss(1460).duration(Duration::from_secs(3));
+    let trial = Trial::new(1)
+        .round_trip(Duration::from_millis(10))
+        .mss(u64::from(config.mtu) - 40)
+        .duration(Duration::from_secs(3));
     let network = trial.network();
     let [sender, receiver] = Endpoint::pair(&network, FlowIndex::new(0));
     let receiver = Lossy { quic: Quic::new(config, receiver, Application::Bulk), arrived: 0, lost };

@@ -85,7 +85,7 @@ fn vetting_reports_a_violated_property_with_the_place_of_the_violation() {
     let broken: Vec<Check> = verdicts.iter().filter(|verdict| !verdict.holds).map(|verdict| verdict.check).collect();
     // The policy depends on the number of its calls, and the probe of an empty buffer calls it in a regular pattern.
     assert_eq!(broken, [Check::SameSeed, Check::AdmitsWhenEmpty], "{verdicts:?}");
-    assert!(verdicts[3].evidence.starts_with("in trial 0 it refuses"), "{verdicts:?}");
+    assert!(verdicts[3].evidence.starts_with("in trial 0 the policy refuses"), "{verdicts:?}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ mod tests {
             (2, 1 << 28, "less than 0.01 %"),
         ];
         for (cells, k, part) in parts {
-            assert!(doubt(json!(cells), k).unwrap().contains(&format!("are {part} of")), "{cells} of {k}");
+            assert!(doubt(json!(cells), k).unwrap().contains(&format!("are only {part} of")), "{cells} of {k}");
         }
     }
 }

@@ -286,6 +286,6 @@ fn the_page_about_formulas_lists_every_word_of_the_formula_language() {
     }
     assert!(
         page == written,
-        "the page is out of date: CELLTRAIN_BLESS=1 cargo test -p celltrain-core --lib the_page_lists updates it"
+        "the page is out of date: CELLTRAIN_BLESS=1 cargo test -p celltrain-core --lib the_page_about_formulas updates it"
     );
 }
