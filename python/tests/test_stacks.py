@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 import threading
 from pathlib import Path
 
@@ -188,7 +189,7 @@ class Windowed(ct.Stack):
         number = int.from_bytes(packet[20:24], "big")
         if self.end.side == "receiver":
             self.oldest += number == self.oldest
-            self.received = self.payload * self.oldest
+            self.received = min(self.payload * self.oldest, self.end.file_bytes or sys.maxsize)
             self.acks.append(self.packet(self.oldest, 0))
         elif number > self.oldest:
             self.oldest, self.next, self.timeout = number, max(self.next, number), now + 20_000_000

@@ -14,7 +14,8 @@ pub(crate) struct Contract {
     local: Ipv4Addr,
     remote: Ipv4Addr,
     mss: u64,
-    /// At the sender of a file, its bytes.
+    side: Side,
+    /// Bytes of the file that the flow sends; `None` for other data.
     file: Option<u64>,
     /// Bytes sent after IP headers.
     sent: u64,
@@ -29,10 +30,10 @@ impl Contract {
         let Endpoint { local, remote, .. } = Endpoint::of(network, flow, side);
         let (mss, _) = network.flows[flow].frame(&network.aal5);
         let file = match network.flows[flow].traffic.load() {
-            Load::Stream(Some(file)) if side == Side::Sender => Some(file.bytes),
+            Load::Stream(Some(file)) => Some(file.bytes),
             _ => None,
         };
-        Self { local, remote, mss, file, sent: 0, arrived: 0, received: 0 }
+        Self { local, remote, mss, side, file, sent: 0, arrived: 0, received: 0 }
     }
 
     /// Counts a packet that has arrived.
@@ -86,8 +87,16 @@ impl Contract {
         if received < before {
             return Some(("received", format!("it is {received}, but was {before} before; it must not fall")));
         }
-        let file = self.file.filter(|&file| completed && sent < file)?;
-        Some(("completed", format!("it is true, but only {sent} of the {file} bytes of the file were sent")))
+        let file = self.file?;
+        match self.side {
+            Side::Sender if completed && sent < file => {
+                Some(("completed", format!("it is true, but only {sent} of the {file} bytes of the file were sent")))
+            }
+            Side::Receiver if received > file => {
+                Some(("received", format!("it is {received}, but the file has only {file} bytes")))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -152,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_completed_only_after_all_of_its_bytes_were_sent() {
+    fn a_file_is_completed_after_all_of_its_bytes_were_sent_and_no_more_bytes_are_received() {
         let mut network = Trial::new(1).network();
         let bytes = Bytes { bytes: 1000 };
         network.flows[FlowIndex::new(0)].traffic = TrafficConfig::File(file::Config { bytes });
@@ -164,5 +173,12 @@ mod tests {
         assert_eq!(contract.report_problem(completed), Some(("completed", early.to_owned())));
         assert_eq!(contract.packet_problem(&sender.packet(253, &[7; 468])), None);
         assert_eq!(contract.report_problem(completed), None);
+        let mut contract = Contract::new(&network, sender.flow, Side::Receiver);
+        let packet = sender.packet(253, &[7; 1001]);
+        contract.on_arrived(&packet);
+        let report = |received| Report { received, ..Report::default() };
+        assert_eq!(contract.report_problem(report(1000)), None);
+        let beyond = "it is 1001, but the file has only 1000 bytes";
+        assert_eq!(contract.report_problem(report(1001)), Some(("received", beyond.to_owned())));
     }
 }
