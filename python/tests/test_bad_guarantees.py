@@ -98,7 +98,7 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
         ),
         (
             merged("a", "b", port="[port.default.policy.tail_drop]\n[port.default.scheduler.wfq]\nweights = 1"),
-            ["scheduler.wfq", "s1->s2 merges VCs into one queue", "leave it out"],
+            ["scheduler.wfq", "s1->s2 merges VCs into one queue", "remove the scheduler"],
         ),
     ],
 )

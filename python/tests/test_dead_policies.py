@@ -166,14 +166,14 @@ def test_a_formula_that_admits_into_an_empty_buffer_gets_no_warning(admit):
 def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, expected):
     found = dict(failed(ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)))
     evidence = found.pop(ADMITS)
-    assert found == ({CARRIES: "0 % in lan-5"} if "nothing was carried" in expected else {})
+    assert found == ({CARRIES: "0 % in lan-5"} if "no data was delivered" in expected else {})
     assert expected in evidence
     # Only runs execute a class, so `check` reports nothing.
     assert read(lan(policy)).warnings == []
 
 
 def test_a_run_whose_policy_class_admits_no_frame_warns_that_no_data_arrived():
-    with pytest.warns(ct.CelltrainWarning, match="this run carried nothing"):
+    with pytest.warns(ct.CelltrainWarning, match="this run delivered no data"):
         assert ct.run(lan(Student())).fairness is None
 
 

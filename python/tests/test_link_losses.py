@@ -67,7 +67,7 @@ def test_a_wrong_delay_rule_for_packets_is_refused_with_its_place(rule: dict[str
     assert "source1->sw1" in str(raised.value)
 
 
-NEVER = "a loss on source1->sw1 did not happen: packet 900000 of tcp1 was never sent over it; tcp1 sent "
+NEVER = "a loss on source1->sw1 did not happen: packet 900000 of tcp1 was never sent over this link; tcp1 sent "
 
 
 def test_a_comparison_names_a_loss_that_never_happened_once_for_each_scenario(celltrain, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ count = 2
 """
     )
     store = tmp_path / "store"
-    words = "a delay on source1->sw1 did not happen: packet {} of tcp1 was never sent over it; tcp1 sent "
+    words = "a delay on source1->sw1 did not happen: packet {} of tcp1 was never sent over this link; tcp1 sent "
     answer = celltrain("sweep", plan, "--store", store, "--json")
     for number in (900_000, 800_000):
         [one] = [warning for warning in answer.json["warnings"] if words.format(number) in warning]
@@ -131,4 +131,4 @@ count = 2
     page = tmp_path / "report"
     assert celltrain("report", store, "--out", page).code == 0
     [text] = [file.read_text() for file in page.rglob("*.html")]
-    assert "packet 900000 of tcp1 was never sent over it" in text
+    assert "packet 900000 of tcp1 was never sent over this link" in text

@@ -236,7 +236,7 @@ def test_sources_in_the_generated_scenario_send_as_many_cells_as_fill_the_priori
     table = scenario(limits, groups=2)
     del table["switch"], table["vc"]
     table["port"]["switch->sink"]["buffer"] = 1_000_000
-    with pytest.warns(ct.CelltrainWarning, match="carried nothing"):
+    with pytest.warns(ct.CelltrainWarning, match="delivered no data"):
         result = ct.run(ct.Scenario.model_validate(table))
     sent = {port["name"]: port["forwarded_cells"] for port in result.to_dict()["ports"]}
     # The last cells are still on the link.

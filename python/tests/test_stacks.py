@@ -341,6 +341,11 @@ class Dice(Windowed):
         return now + random.randrange(1, 10**6)
 
 
+class Late(Windowed):
+    def next_timeout(self, now):
+        return super().next_timeout(now) if now < 3 * 10**8 else now + random.randrange(1, 10**6)
+
+
 class NoPoll(ct.Stack):
     def on_packet(self, now, packet):
         pass
@@ -474,11 +479,17 @@ def test_the_check_command_reports_a_stack_that_is_not_deterministic():
     assert fault.problem.startswith("gives another result when it runs again")
 
 
+def test_a_check_that_takes_little_time_also_finds_differences_after_the_first_tenth_of_a_second():
+    # From 300 ms on, timeouts are drawn anew in each run.
+    [fault] = ct.check(hosting(Late(), duration="900ms"))
+    assert fault.problem.startswith("gives another result when it runs again")
+
+
 def test_a_protocol_stack_in_a_python_file_is_named_in_the_same_way_as_a_policy(tmp_path, celltrain, monkeypatch):
     source = Path(__file__).read_text()
     start, end = source.index("class Windowed"), source.index("class Raises(")
     path = tmp_path / "my_stack.py"
-    path.write_text("import celltrain as ct\n\n" + source[start:end])
+    path.write_text("import sys\n\nimport celltrain as ct\n\n" + source[start:end])
     arguments = ("run", "lan-epd", "--set", "duration=20ms", "--set", f"stack={path}:Windowed")
     is_refused(celltrain(*arguments), ["is a Python class, and celltrain loads code only if CELLTRAIN_POLICIES names"])
     monkeypatch.setenv("CELLTRAIN_POLICIES", "my_stack")

@@ -9,6 +9,9 @@ use celltrain_core::traffic::Load;
 
 use crate::stack::{Endpoint, HEADER, Report, Side};
 
+/// Largest number of packets of one call of `poll`. A gigabit link takes half a second for as many full packets.
+pub const MOST_PACKETS: usize = 50_000;
+
 /// The packets of an end so far, which bound what its stack can send and report.
 pub(crate) struct Contract {
     local: Ipv4Addr,

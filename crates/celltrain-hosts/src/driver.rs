@@ -20,7 +20,7 @@ use celltrain_core::units::Time;
 use typed_index_collections::TiVec;
 
 use crate::clock::StackClock;
-use crate::contract::Contract;
+use crate::contract::{Contract, MOST_PACKETS};
 use crate::seen::{Seen, Step};
 use crate::segments::Segments;
 use crate::stack::{Packet, Report, Side, Stack};
@@ -270,6 +270,10 @@ impl Hosts {
             let (stack, flow, now) = (stack.name(), &simulation.network().flows[flow].name, told.as_nanos());
             HostsError::Wrong(format!("{stack}.{call} for the {side} of {flow}, now {now} ns: {problem}"))
         };
+        if out.len() > MOST_PACKETS {
+            let problem = format!("it sends {} packets at once; send at most {MOST_PACKETS}", out.len());
+            return Err(wrong("poll", problem));
+        }
         if let Some(problem) = out.iter().find_map(|packet| contract.packet_problem(packet)) {
             return Err(wrong("poll", problem));
         }

@@ -25,6 +25,7 @@ mod trial;
 pub use celltrain_core;
 
 pub use application::{Application, Source, payload};
+pub use contract::MOST_PACKETS;
 pub use driver::{HostedFlow, Hosts, HostsError};
 pub use outcome::{FlowOutcome, Outcome};
 pub use seen::{Seen, Step};

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use celltrain_core::error::Fault;
-use celltrain_hosts::{Packet, Report, Side, Stack};
+use celltrain_hosts::{MOST_PACKETS, Packet, Report, Side, Stack};
 use celltrain_run::hosting::python::FlowEnd;
 use celltrain_scenario::stack::python::Config;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -114,9 +114,6 @@ impl Stack for Class {
         &self.name
     }
 }
-
-/// Largest number of packets of one call of `poll`. A gigabit link takes half a second for as many full packets.
-const MOST_PACKETS: usize = 50_000;
 
 fn packets(answer: &Bound<'_, PyAny>) -> PyResult<Vec<Packet>> {
     let wrong = |found: &Bound<'_, PyAny>| {

@@ -15,8 +15,8 @@ test("a rule that a link never met is named once for each scenario, with the num
   const [one, both, met] = [await of(toml, [1]), await of(toml, [1, 2]), await of(lan, [1])];
   const words = (text: string): string => text.replace(/ sent \d.*? to \d+/, " sent ...");
   assert.deepEqual(unmetIn([{ name: "", runs: one }]).map(words), [
-    "A loss on source1->sw1 did not happen: packet 90000 of tcp1 was never sent over it; tcp1 sent ....",
-    "A delay on source1->sw1 did not happen: packet 90001 of tcp1 was never sent over it; tcp1 sent ....",
+    "A loss on source1->sw1 did not happen: packet 90000 of tcp1 was never sent over this link; tcp1 sent ....",
+    "A delay on source1->sw1 did not happen: packet 90001 of tcp1 was never sent over this link; tcp1 sent ....",
   ]);
   const two = unmetIn([
     { name: "lossy", runs: both },

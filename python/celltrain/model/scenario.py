@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.model import grammar, overrides, policy_files, shipped, size_files
+from celltrain.model import grammar, overrides, paths, policy_files, shipped, size_files
 from celltrain.model.arguments import Rate, Time, checked
 from celltrain.model.cancel import Cancel, current
 from celltrain.model.files import named
@@ -300,24 +301,39 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
 
 
 def repeated(reading: Reading) -> list[Fault]:
-    """Runs the beginning of a scenario with Python stacks twice. Returns a fault if the results differ, or a run fails."""
+    """Runs the beginning of a scenario with Python stacks twice. Returns a fault if the results differ, or a run fails.
+
+    Repeats this with ten times the beginning, up to the whole run, as long as that should take less than `PATIENCE_S`.
+    """
     scenario = reading.scenario or {}
     tables = {"stack": scenario, **{f"flow.{name}.stack": one for name, one in (scenario.get("flow") or {}).items()}}
     stacks = {key: (one.get("stack") or {}).get("python") for key, one in tables.items()}
     found = {key: one["class"] for key, one in stacks.items() if one}
     if reading.handle is None or not found:
         return []
-    short = Reading.of_table({**scenario, "duration": BEGINNING}, "the beginning").handle or reading.handle
-    try:
-        first, second = (json.loads(short.run(None, cancel=current())[0])["fingerprint"] for _ in range(2))
-    except ValueError as error:
-        return ScenarioError.of_refusal(error).faults
-    if first == second:
-        return []
     problem = (
         "gives another result when it runs again; take times from arguments, and random numbers from self.end.seed"
     )
-    return [Fault.of_option(f"{key}.python.class", json.dumps(called), problem) for key, called in found.items()]
+    whole = paths.seconds(scenario["duration"])
+    lasts = min(BEGINNING_S, whole)
+    while True:
+        begins = time.monotonic()
+        short = Reading.of_table({**scenario, "duration": f"{1e3 * lasts:.9g}ms"}, "the beginning").handle
+        try:
+            first, second = (_fingerprint(short or reading.handle) for _ in range(2))
+        except ValueError as error:
+            return ScenarioError.of_refusal(error).faults
+        if first != second:
+            return [
+                Fault.of_option(f"{key}.python.class", json.dumps(called), problem) for key, called in found.items()
+            ]
+        if lasts == whole or 10 * (time.monotonic() - begins) > PATIENCE_S:
+            return []
+        lasts = min(10 * lasts, whole)
+
+
+def _fingerprint(handle: _core.Scenario) -> str:
+    return str(json.loads(handle.run(None, cancel=current())[0])["fingerprint"])
 
 
 @checked(ScenarioError)
@@ -375,8 +391,10 @@ def n_source(
     )
 
 
-#: Simulated time for which `check` runs Python stacks.
-BEGINNING = "100ms"
+#: Simulated seconds for which `check` runs Python stacks at least.
+BEGINNING_S = 0.1
+#: Real time in seconds that a longer check may take.
+PATIENCE_S = 5.0
 
 # Keys that are written first; the others follow in their own order.
 ORDER = (

@@ -175,6 +175,17 @@ fn a_packet_of_a_stack_is_reported_as_lost_when_a_later_packet_arrives() {
 }
 
 #[test]
+fn a_stack_that_sends_a_flood_of_packets_in_one_poll_ends_the_run() {
+    let (_, result) = run(&trial().network(), |_, _| {
+        [Script { sends: vec![(7 * US, 20); 50_001].into(), ..Script::default() }, Script::default()]
+    });
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "Script.poll for the sender of flow1, now 7000 ns: it sends 50001 packets at once; send at most 50000"
+    );
+}
+
+#[test]
 fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
     let (_, result) = run(&trial().network(), |_, _| {
         [Script { sends: [(7 * US, 1501)].into(), ..Script::default() }, Script::default()]
