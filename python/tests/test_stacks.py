@@ -430,6 +430,13 @@ def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(tmp_p
     monkeypatch.chdir(tmp_path)
     named = stack_of_class("ownstack.py:Own", tmp_path, ())
     assert named == ("Own", {"python": {"class": "ownstack:Own", "mss": "900B"}})
+    own = {"class": "ownstack:Own", "settings": {"mss": 700, "kind": "new"}, "mss": "700B"}
+    assert stack_of_class("ownstack.py:Own:mss=700:kind=new", tmp_path, ()) == ("Own:mss=700:kind=new", {"python": own})
+    # A file that names the class must give the same mss.
+    (tmp_path / "other.toml").write_text(f'{WITHOUT_POLICY}policy.epd = {{}}\n[stack.python]\nclass = "ownstack:Own"\n')
+    [fault] = ct.check(tmp_path / "other.toml")
+    assert (fault.key, fault.value) == ("stack.python.mss", '"512B"')
+    assert fault.problem == 'is not the 900 bytes of the class; write mss = "900B"'
 
 
 def test_an_interrupted_endless_loop_of_a_python_stack_is_named_with_its_line():
@@ -455,6 +462,33 @@ def test_a_python_stack_that_never_clears_its_expired_timer_ends_the_run():
 def test_a_python_stack_cannot_report_a_file_as_acknowledged_before_sending_the_file():
     with pytest.raises(ct.ScenarioError, match=r"Finished\.completed .* it is true, but only 0 of the 3000 bytes"):
         ct.run(hosting(Finished(), flow={"tcp1": ct.FlowOptions(traffic=ct.File(bytes="3kB"))}))
+
+
+class Prepared(Windowed):
+    def __init__(self, width=3):
+        super().__init__()
+        self.width = width
+
+
+class Careless(Windowed):
+    def __init__(self):
+        pass
+
+
+def test_attributes_of_a_stack_or_policy_that_a_run_would_lose_are_refused():
+    changed = Windowed()
+    changed.window = 2
+    words = (
+        "Windowed.window = 2 has no effect, because a run makes new objects; make window a class attribute, and write"
+    )
+    for stack, problem in (
+        (changed, f"{words} Windowed(window=2)"),
+        (Prepared(5), "Prepared.width = 5 has no effect"),
+        (Careless(), "does not call super().__init__(**settings)"),
+    ):
+        with pytest.raises(ct.ScenarioError, match=re.escape(problem)):
+            ct.run(hosting(stack))
+    assert ct.run(hosting(Prepared())).efficiency > 0
 
 
 @pytest.mark.parametrize(

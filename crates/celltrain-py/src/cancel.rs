@@ -55,7 +55,8 @@ pub(crate) fn noted<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> 
             let added = py
                 .import("celltrain.errors")
                 .and_then(|errors| errors.call_method1("add_note", (error.value(py), call)));
-            added.expect("the package has the function");
+            // A second Ctrl-C may interrupt this call.
+            drop(added);
         }
     })
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::cancel::{self, Cancel};
 use crate::scenario::Scenario;
-use crate::{Failure, arrays, engine_named, interpreter};
+use crate::{Failure, arrays, engine_named, interpreter, policy};
 
 /// Runs many scenarios on several threads, and delivers each result when its run ends. Calls `on_unmet` before that with
 /// the rules of links that never met what they should have lost or delayed, if there are any.
@@ -91,6 +91,10 @@ fn hand_over(
     on_result: &Py<PyAny>,
     on_error: Option<&Py<PyAny>>,
 ) -> PyResult<()> {
+    if done.is_err() {
+        // A run that exceeds its limit is interrupted, too.
+        drop(policy::take_interrupted());
+    }
     match (done, on_error) {
         (Ok(Finished { answer, series: None, .. }), _) => on_result.call1(py, (index, answer)),
         (Ok(Finished { answer, series: Some(series), .. }), _) => {

@@ -111,12 +111,13 @@ pub(crate) fn take_interrupted() -> Option<String> {
 
 /// Records an exception raised by a class. The traceback follows a line that names the call.
 pub(crate) fn failed(py: Python<'_>, call: &str, error: &PyErr) {
-    let traceback: Vec<String> = py
-        .import(MODULE)
-        // Before Python 3.12, the exception value alone has no traceback.
-        .and_then(|module| module.call_method1("traceback_of", (error.clone_ref(py).into_value(py),)))
-        .and_then(|lines| lines.extract())
-        .unwrap_or_default();
+    let traceback: Vec<String> = interpreter::attach_uninterrupted(|py| {
+        py.import(MODULE)
+            // Before Python 3.12, the exception value alone has no traceback.
+            .and_then(|module| module.call_method1("traceback_of", (error.clone_ref(py).into_value(py),)))
+            .and_then(|lines| lines.extract())
+            .unwrap_or_default()
+    });
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
         let lines = [&[format!("during {call}:")], &*traceback].concat().join("\n");
         INTERRUPTED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(lines);

@@ -2,10 +2,12 @@
 //!
 //! `celltrain.model.python_stack` finds the class and creates its objects.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use celltrain_core::error::Fault;
+use celltrain_core::units::Bytes;
 use celltrain_hosts::{MOST_PACKETS, Packet, Report, Side, Stack};
 use celltrain_run::hosting::python::FlowEnd;
 use celltrain_scenario::stack::python::Config;
@@ -21,7 +23,21 @@ const MODULE: &str = "celltrain.model.python_stack";
 
 /// Returns the faults of a class and its settings.
 pub(crate) fn check(config: &Config) -> Vec<Fault> {
-    interpreter::attach(|py| crate::policy::faults(py, MODULE, &config.class, &config.settings))
+    interpreter::attach(|py| {
+        let faults = crate::policy::faults(py, MODULE, &config.class, &config.settings);
+        if faults.is_empty() { mss_fault(py, config).into_iter().collect() } else { faults }
+    })
+}
+
+/// Returns the fault of a scenario whose `mss` is not that of the class.
+fn mss_fault(py: Python<'_>, config: &Config) -> Option<Fault> {
+    let own = settings(py, &config.settings)
+        .and_then(|settings| py.import(MODULE)?.call_method1("mss_of", (&config.class, settings))?.extract());
+    let own: BTreeMap<String, String> = own.ok()?;
+    let class = own.get("mss")?.strip_suffix('B')?;
+    let Bytes { bytes } = config.mss;
+    let problem = format!("is not the {class} bytes of the class; write mss = \"{class}B\"");
+    (class != bytes.to_string()).then(|| Fault::new("mss", format!("\"{bytes}B\""), problem))
 }
 
 /// Creates the object of a class for an end of a flow.

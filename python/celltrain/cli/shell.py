@@ -98,8 +98,8 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
                 sys.stdout.flush()
         except KeyboardInterrupt as error:
             complain("interrupted")
-            for note in notes_of(error):
-                complain(note)
+            for line in "\n".join(notes_of(error)).splitlines():
+                complain(line)
             return INTERRUPTED
         except CelltrainError as error:
             faults = error.faults if isinstance(error, InputError) else [Fault.of(str(error))]

@@ -255,18 +255,20 @@ def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], n
 
 
 def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tuple[str, dict[str, Any]] | None:
-    """Returns the name and the table of a stack that is a Python class, such as `mine.py:Mine`; raises `InputError`.
+    """Returns the name and the table of a stack that is a Python class, such as `mine.py:Mine:window=4`.
 
-    Returns None if the text names no class, but one of the `stacks` of celltrain.
+    Raises `InputError`. Returns None if the text names no class, but one of the `stacks` of celltrain.
     """
-    match = None if text.partition(":")[0] in stacks else _CLASS.fullmatch(text)
+    parts = grammar.split(text, ":")
+    given = dict(part.split("=", 1) for part in parts if "=" in part)
+    written = ":".join(part for part in parts if "=" not in part)
+    match = None if parts[0] in stacks else _CLASS.fullmatch(written)
     if match is None:
         return None
-    name, table = _class_table(text, match, folder, python_stack.faults)
-    called = table["python"]["class"]
-    return name, {
-        "python": {**table["python"], **python_stack.mss_of(python_policy.class_of(called, python_stack.Stack))}
-    }
+    name, table = _class_table(written, match, folder, python_stack.faults)
+    settings = {key.strip(): grammar.value(value.strip()) for key, value in given.items()}
+    own = {**({"settings": settings} if settings else {}), **python_stack.mss_of(table["python"]["class"], settings)}
+    return ":".join([name, *(f"{key}={value}" for key, value in given.items())]), {"python": {**table["python"], **own}}
 
 
 def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:

@@ -77,6 +77,27 @@ class Named:
         cls._called = f"{cls.__module__}:{cls.__qualname__}"
         KNOWN[cls._called] = cls
 
+    def _settings(self) -> dict[str, Any]:
+        """Returns the settings; raises `ScenarioError` if a new object with them would have other attributes."""
+        name = type(self).__name__
+        if not hasattr(self, "_set"):
+            raise ScenarioError.of_option(name, "__init__", "does not call super().__init__(**settings)")
+        try:
+            new = vars(type(self)(**self._set))
+        except TypeError as error:
+            raise ScenarioError.of_option(
+                name, "__init__", f"needs arguments that are not settings, which are class attributes: {error}"
+            ) from None
+        for key, value in vars(self).items():
+            if isinstance(value, bool | int | float | str) and new.get(key) != value:
+                raise ScenarioError.of_option(
+                    f"{name}.{key}",
+                    described(value),
+                    f"has no effect, because a run makes new objects; make {key} a class attribute, and write "
+                    f"{name}({key}={value!r})",
+                )
+        return self._set
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._set.items())})"
 
@@ -122,7 +143,7 @@ class PythonPolicy(Named):
         """Returns the scenario's table for this policy."""
         from celltrain.model.types import Python
 
-        settings = {name: value for name, value in self._set.items() if name != "when_full"}
+        settings = {name: value for name, value in self._settings().items() if name != "when_full"}
         return Python(class_=self._called, settings=settings, when_full=self.when_full)  # type: ignore[arg-type]
 
 

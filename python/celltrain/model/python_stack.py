@@ -106,12 +106,18 @@ class Stack(Named):
         """Returns the scenario's table for this stack."""
         from celltrain.model.types import PythonStack
 
-        return PythonStack(class_=self._called, settings=self._set, **mss_of(self))
+        return PythonStack(class_=self._called, settings=self._settings(), **_mss(getattr(self, "mss", None)))
 
 
-def mss_of(stack: Stack | type[Stack]) -> dict[str, str]:
-    """Returns the key `mss` of a scenario's table for a stack, if it has an attribute `mss` in bytes."""
-    mss = getattr(stack, "mss", None)
+def mss_of(called: str, settings: dict[str, Any]) -> dict[str, str]:
+    """Returns the key `mss` of a scenario's table for a class with these settings, if it has an attribute `mss`.
+
+    Also called by the core, which refuses another value.
+    """
+    return _mss(settings.get("mss", getattr(class_of(called, Stack), "mss", None)))
+
+
+def _mss(mss: object) -> dict[str, str]:
     return {"mss": f"{mss}B"} if isinstance(mss, int) and not isinstance(mss, bool) else {}
 
 

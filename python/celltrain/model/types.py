@@ -407,7 +407,7 @@ PythonSetting: TypeAlias = bool | int | float | str
 
 class PythonStack(Model):
     """A transport stack of your own as a Python class. Its module is imported in the process that executes the run.
-    A run does not show whether it would repeat: `celltrain check` runs the first 100 ms twice and compares the
+    A run does not show whether it would repeat: `celltrain check` runs its beginning twice and compares the
     results.
     """
 
@@ -417,9 +417,7 @@ class PythonStack(Model):
         description="The class: its module, a colon and its name, such as `mine:Mine`.",
     )
     mss: str = Field(
-        default="512B",
-        description="Usual payload of a full packet, without 40 bytes of headers, for figures that count packets.",
-        examples=["512B"],
+        default="512B", description="Most payload of a packet, besides 40 bytes of headers.", examples=["512B"]
     )
     settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
 

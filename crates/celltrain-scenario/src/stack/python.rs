@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::StackSizes;
 
 /// A transport stack of your own as a Python class. Its module is imported in the process that executes the run. A run
-/// does not show whether it would repeat: `celltrain check` runs the first 100 ms twice and compares the results.
+/// does not show whether it would repeat: `celltrain check` runs its beginning twice and compares the results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PythonStack")]
@@ -25,7 +25,7 @@ pub struct Config {
     /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// Usual payload of a full packet, without 40 bytes of headers, for figures that count packets.
+    /// Most payload of a packet, besides 40 bytes of headers.
     #[serde(default = "usual_mss")]
     pub mss: Bytes,
 }
