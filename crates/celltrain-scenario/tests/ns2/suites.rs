@@ -252,15 +252,15 @@ impl Test {
         let mut links: BTreeMap<_, String> = BTreeMap::new();
         for (link, lost) in lost.iter().filter(|(_, lost)| !lost.is_empty()) {
             let flow = if link.starts_with("s2") { 2 } else { 1 };
-            let lose = format!("lose = [{{ flow = \"tcp{flow}\", packets = {lost:?} }}]\n");
-            links.insert(link.as_str(), lose);
+            let rules = format!("lose = [{{ flow = \"tcp{flow}\", packets = {lost:?} }}]\n");
+            links.insert(link.as_str(), rules);
         }
         let late = self.delays().into_iter();
         let late = late
             .map(|(packet, by)| format!("{{ flow = \"tcp1\", packets = [{packet}], by = \"{}\" }}", picoseconds(by)));
         let late = late.collect::<Vec<_>>();
         if !late.is_empty() {
-            write!(links.entry("s1->r1").or_default(), "delay = [{}]\n", late.join(", ")).unwrap();
+            writeln!(links.entry("s1->r1").or_default(), "delay = [{}]", late.join(", ")).unwrap();
         }
         for (link, rules) in links {
             write!(text, "[link.\"{link}\"]\n{rules}").unwrap();
