@@ -90,7 +90,7 @@ def test_lock_step_without_a_starved_flow_gets_no_warning() -> None:
         {"flow.tcp3.traffic": {"bursts": {"bytes": "1MB", "pause": "1ms", "times": "exponential"}}},
     ],
 )
-def test_with_any_randomness_other_than_tie_order_there_is_no_lock_step_warning(options: dict[str, Any]) -> None:
+def test_any_randomness_other_than_tie_order_prevents_the_lock_step_warning(options: dict[str, Any]) -> None:
     table = scenario(options)
     reading = Reading.of_table(table, "scenario")
     assert reading.scenario is not None, reading.faults

@@ -405,7 +405,7 @@ def test_scenario_classes_can_be_axis_values_in_the_same_way_as_tables():
     assert list(point.scenario["port"]["bottleneck"]["policy"]) == ["fba"]
 
 
-def test_equal_scenarios_have_the_same_key_in_whatever_form_they_are_written_and_others_differ():
+def test_the_key_of_a_scenario_depends_on_its_values_and_not_on_how_they_are_written():
     lan = ct.load(ROOT / "scenarios/lan-epd.toml")
     table = lan.to_dict()
     same = canonical(table)

@@ -249,7 +249,7 @@ def test_the_p_value_of_seeds_is_uniform_if_the_printed_values_are_draws_from_th
     assert 0.1 <= small / trials <= 0.42, f"seed {seed}"
 
 
-def test_with_too_few_common_seeds_there_is_no_p_value() -> None:
+def test_a_p_value_needs_enough_common_seeds() -> None:
     one = scored(0.5, [k / 10 for k in range(10)])
     late = replace(one, seeds=tuple(range(5, 15)))
     assert score.verdicts([one])["ks_p_seeds"] is not None

@@ -514,7 +514,7 @@ def test_the_check_command_reports_a_stack_that_is_not_deterministic():
 
 
 def test_a_check_that_takes_little_time_also_finds_differences_after_the_first_tenth_of_a_second():
-    # From 300 ms on, timeouts are drawn anew in each run.
+    # From 300 ms on, each run draws other timeouts.
     [fault] = ct.check(hosting(Late(), duration="900ms"))
     assert fault.problem.startswith("gives another result when it runs again")
 

@@ -337,7 +337,7 @@ def test_a_plan_is_the_same_plan_if_only_its_name_or_a_limit_changes(store):
     assert run_plan(other, store, Local(2), resume=True).done == 24
 
 
-def test_equal_sweeps_give_equal_tables_in_whatever_form_their_plans_are_written(made, tmp_path):
+def test_equal_plans_that_are_written_differently_give_equal_tables(made, tmp_path):
     with Store.create(tmp_path / "one", plan()) as one, Store.resume(made, plan()) as all_at_once:
         with all_at_once.database.snapshot() as query:
             assert query("SELECT count(*) FROM runs").fetchone() == (24,)

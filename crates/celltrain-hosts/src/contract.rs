@@ -1,4 +1,4 @@
-//! What the network demands of a stack: valid IP headers, packets that fit its MTU, and reports of data that has arrived.
+//! Rules that every stack must keep: valid IP headers, packets that fit the MTU, and reports of data that has arrived.
 
 use std::net::Ipv4Addr;
 

@@ -155,7 +155,7 @@ fn a_repeated_timeout_does_not_change_ssthresh() {
 
 //= test rfc3168#5 "a router drops a packet that is not ECN-capable where it would mark another"
 #[test]
-fn where_packets_with_ecn_are_marked_packets_without_ecn_are_dropped() {
+fn packets_without_ecn_are_dropped_above_the_threshold_that_marks_packets_with_ecn() {
     let (_, result, _) = run(include_str!("dctcp-coexistence.toml"));
     let goodput: Vec<_> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
     assert!(goodput[0] > 900.0 && goodput[1] < 20.0, "{goodput:?}");
