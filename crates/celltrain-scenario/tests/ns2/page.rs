@@ -17,7 +17,7 @@ pub(super) enum Verdict {
 }
 
 const NOT_MODELLED: &str = "not modelled: ";
-const EQUAL_WITH: &str = "equal with ns-2's rules ";
+const EQUAL_WITH: &str = "equal to the trace with ns-2's rules ";
 
 impl Verdict {
     fn text(&self) -> String {
@@ -73,7 +73,7 @@ pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> S
     let mut rules = String::new();
     for rule in RULES {
         let option = if rule.lists_losses() {
-            "`lose` with the losses of the trace".into()
+            "`lose` with the losses in the trace".into()
         } else {
             format!("`{}`", rule.options)
         };

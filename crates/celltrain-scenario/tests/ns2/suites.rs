@@ -93,15 +93,15 @@ impl Test {
     /// Returns why the test is not modelled, if so.
     pub(super) fn missing(&self) -> Option<&'static str> {
         if self.tcp == "Fack" {
-            Some("another TCP, with forward acknowledgements (FACK)")
+            Some("TCP with forward acknowledgements (FACK)")
         } else if self.tcp == "SackRH" {
-            Some("another TCP, with rate halving")
+            Some("TCP with rate halving")
         } else if self.is("partial_ack_") {
-            Some("`partial_ack_`, an experiment: a partial acknowledgement sends two segments again")
+            Some("the experiment `partial_ack_`, where a partial acknowledgement resends two segments")
         } else if self.is("numdupacksFrac_") {
-            Some("`numdupacksFrac_`, an experiment: the number of duplicates depends on cwnd")
+            Some("the experiment `numdupacksFrac_`, where cwnd determines the number of duplicates")
         } else if self.is("ecn_") {
-            Some("marks listed packets")
+            Some("ECN marks on listed packets")
         } else {
             None
         }
