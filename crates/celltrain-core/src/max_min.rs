@@ -103,7 +103,7 @@ fn filled(
 /// including its forward RM cells. Acknowledgements, and the backward RM cells sent with them, demand nothing.
 ///
 /// # Errors
-/// If the work is cancelled.
+/// Returns [`Interrupted`] if the work is cancelled.
 pub fn goodputs_mbps(network: &Network, token: &CancellationToken<'_>) -> Result<Vec<f64>, Interrupted> {
     let mbps = |bits_per_second: u64| bits_per_second as f64 / 1e6;
     let mut capacities: TiVec<LinkIndex, f64> =

@@ -361,7 +361,7 @@ impl FinalState<'_> {
     /// Measures the run, after asserting that every cell is accounted for, by VC and by port.
     ///
     /// # Errors
-    /// If the work is cancelled.
+    /// Returns [`Interrupted`] if the work is cancelled.
     pub fn measure(&self) -> Outcome {
         self.measure_if(true)
     }

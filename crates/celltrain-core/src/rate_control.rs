@@ -56,7 +56,7 @@ impl RateControl {
     /// Creates the shaped ports, loops and allocators of a network, before the first cell is sent.
     ///
     /// # Errors
-    /// If the work is cancelled.
+    /// Returns [`Interrupted`] if the work is cancelled.
     pub fn new(
         network: &Network,
         routing: &Routing,

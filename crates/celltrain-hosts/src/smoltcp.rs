@@ -97,7 +97,7 @@ pub struct Smoltcp {
 }
 
 const PORT: u16 = 49152;
-/// TCP header plus IP header, both without options.
+/// Length of the TCP header and the IP header, both without options.
 const HEADERS: usize = 40;
 
 impl Smoltcp {

@@ -219,8 +219,7 @@ class CellOptions(Model):
 
 
 class EdgeTailDrop(Model):
-    """Tail drop: a packet is refused if the waiting cells and its own together exceed the buffer. It has no
-    parameters.
+    """Tail drop: a packet is refused if it does not fit into the buffer. It has no parameters.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.2.
     """
@@ -239,7 +238,7 @@ EvaluatedAt: TypeAlias = Literal["arrivals_and_rates", "full_at_arrivals", "arri
 
 
 class AdaptiveDiscard(Model):
-    """Adaptive Discard Algorithm for VCs with buffers of their own.
+    """Adaptive Discard Algorithm for VCs with separate buffers.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.1.
     """
@@ -269,10 +268,10 @@ class AdaptiveDiscard(Model):
 
 
 class SharedAdaptiveDiscard(Model):
-    """Adaptive Discard Algorithm for VCs that share one memory. When it is full, the VC that most exceeds its share
-    loses the packet at the front of its queue. Shares are proportional to ACR.
+    """Adaptive Discard Algorithm for VCs that share one memory. When the memory is full, the VC that most exceeds its
+    share loses its front packet. Shares are proportional to ACR.
 
-    Source: draft-jagan-e2e-traf-mgmt-00, section 4.1; the extension is celltrain's.
+    Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, extended by celltrain.
     """
 
     low_threshold_packets: int = Field(
@@ -1133,8 +1132,8 @@ class Efci(Model):
 
 
 class EqualShare(Model):
-    """Equal share: a source is allowed the link's rate divided by the number of active VCs. A VC is active until its
-    timer expires; each of its cells restarts the timer.
+    """Equal share: a source may use the link's rate divided by the number of active VCs. A VC is active until its timer
+    expires; each of its cells restarts the timer.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 3.
     """
@@ -1181,8 +1180,8 @@ class Erica(Model):
 
 
 class EricaPlus(Model):
-    """ERICA+: computes rates as ERICA does. The target load is more than the available capacity while the queue
-    would drain in less than `t0`, and less while it would take longer.
+    """ERICA+: computes rates like ERICA, with a target load that depends on the queue. The target exceeds the available
+    capacity while the queue would drain in less than `t0`, and is lower while draining would take longer.
 
     Source: ATM Forum 96-1172; Kalyanaraman 1997.
     """
@@ -1230,7 +1229,8 @@ class EricaPlus(Model):
 
 
 class MaxMin(Model):
-    """Max-min: a source is allowed its max-min fair share of the whole network, computed with full knowledge of it.
+    """Max-min: a source may use its max-min fair share of the whole network, computed with full knowledge of the
+    network.
 
     Source: Bertsekas and Gallager, Data Networks, section 6.5.2.
     """

@@ -134,7 +134,7 @@ impl Vcs {
         }
     }
 
-    /// Records that a delayed frame of `vc` goes on, so that later frames no longer overtake it.
+    /// Records that a delayed frame of `vc` leaves the link's delay line, so that later frames no longer overtake it.
     pub(super) fn release(&mut self, vc: VcIndex, number: FrameNumber) {
         let sender = self.sender_of(vc, number);
         let next = self.ends[sender].log.next();

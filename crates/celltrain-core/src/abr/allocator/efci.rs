@@ -24,7 +24,6 @@ pub struct Config {
     pub threshold: Threshold,
 }
 
-/// The allocator, which has no state.
 #[derive(Debug)]
 pub struct Efci {
     t: u32,
