@@ -1,5 +1,6 @@
 //! Selection of the packet delays that a run measures.
 
+/// Selects the packet delays to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DelayChoice {
     /// No delays.

@@ -23,6 +23,7 @@ use crate::index::Label;
 #[schemars(rename = "EdgeFrontDrop")]
 pub struct Config {}
 
+/// The front drop algorithm, which has no state.
 #[derive(Debug)]
 pub struct FrontDrop;
 

@@ -94,7 +94,7 @@ pub struct Refusal {
     pub queue: QueueIndex,
     /// The limit that was reached.
     pub limit: Limit,
-    /// The threshold of the queue in the shared part, if the policy has one.
+    /// The queue's threshold in the shared part, if the policy has one.
     pub threshold: Option<f64>,
     /// `q_i`: cells of the shared part that the queue held.
     pub held: u32,
@@ -545,7 +545,7 @@ impl Memory {
         self.pools[pool].policy.predict(drops);
     }
 
-    /// Returns the next instant at which a policy acts without an arrival or a departure.
+    /// Returns the next time at which a policy acts without an arrival or a departure.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
         if self.has_clock { self.first_action() } else { None }

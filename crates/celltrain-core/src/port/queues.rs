@@ -11,7 +11,7 @@ use crate::scheduler::{AnyScheduler, Service, WaitingCells};
 
 /// Single cells that wait in several queues.
 pub struct CellQueues {
-    /// Number of each VC's queue, by label.
+    /// Number of each VC's queue, by label of the VC.
     queue_of: TiVec<Label, usize>,
     waiting: WaitingCells,
     scheduler: Box<dyn AnyScheduler>,

@@ -17,7 +17,7 @@ use crate::units::{Clock, Duration, Span, Time};
 pub(crate) struct Opening {
     pub(crate) pair: PairIndex,
     pub(crate) bytes: u64,
-    /// Number of the query that the request answers, if it is an answer.
+    /// Number of the query, if the request is an answer to one.
     pub(crate) query: Option<u32>,
 }
 

@@ -40,7 +40,7 @@ pub struct RequestRecord {
     pub bytes: u64,
     /// The request's number within the group, from 0.
     pub number: u32,
-    /// The pair of hosts.
+    /// The pair of hosts of the request.
     pub pair: PairIndex,
     /// Number of its query within the group, or [`NO_QUERY`].
     query: u32,

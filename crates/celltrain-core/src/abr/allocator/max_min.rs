@@ -21,6 +21,7 @@ use crate::units::Time;
 #[schemars(rename = "MaxMin")]
 pub struct Config {}
 
+/// The max-min allocator.
 #[derive(Debug)]
 pub struct MaxMin {
     /// Each VC's share, by label, in cells per second.
