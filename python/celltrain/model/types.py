@@ -1255,7 +1255,7 @@ MarkedAt: TypeAlias = Literal["enqueue", "dequeue"]
 """Whether packets are marked when they arrive or when they leave."""
 
 Counted: TypeAlias = Literal["port", "queue", "memory"]
-"""The cells on which marks depend."""
+"""The queue whose length decides about marks."""
 
 
 class Marking(Model):
@@ -1959,11 +1959,11 @@ class DynamicThreshold(Model):
 
 
 LongestQueueDropVariant: TypeAlias = Literal["tail_lowest", "head_highest"]
-"""The cell that is lost, and the queue if several are longest."""
+"""Selects which cell of the longest queue is lost, and which queue if several are longest."""
 
 
 class LongestQueueDrop(Model):
-    """Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
+    """Longest Queue Drop: every cell enters, and a full pool removes a cell of the longest queue.
 
     Source: Wei, Coyle and Hsiao 1991; Aiello, Kesselman and Mansour 2008.
     """

@@ -69,7 +69,7 @@ registry! {
         static_thresholds: StaticThresholds,
         /// Dynamic Threshold: a queue holds at most alpha times the places that are free.
         dynamic_threshold: DynamicThreshold,
-        /// Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
+        /// Longest Queue Drop: every cell enters, and a full pool removes a cell of the longest queue.
         longest_queue_drop: LongestQueueDrop,
         /// Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
         harmonic: Harmonic,
@@ -233,13 +233,13 @@ pub enum Verdict {
 /// A waiting cell that a policy removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushOut {
-    /// Queue that loses a cell; it holds a cell of the shared part.
+    /// Queue that loses a cell from the shared part.
     pub queue: PoolQueue,
     /// The end of the queue from which the cell is removed.
     pub end: QueueEnd,
 }
 
-/// The hooks of a policy that have an effect. A memory does not call the other hooks.
+/// The optional methods of a policy that have an effect. A memory does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
     /// [`MemoryPolicy::arrived`].
@@ -266,9 +266,9 @@ pub enum QueueEnd {
     Tail,
 }
 
-/// The decisions of a policy about one pool. Both engines use only these methods.
+/// The decisions of a policy for one pool. Both engines use only these methods.
 ///
-/// A policy needs [`admit`](Self::admit) and [`rule`](Self::rule); everything else has a default that is right for
+/// A policy must implement [`admit`](Self::admit) and [`rule`](Self::rule). The defaults of all other methods suit
 /// every policy.
 ///
 /// ```
@@ -293,7 +293,7 @@ pub trait MemoryPolicy: Any + Send {
     /// for it.
     fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict;
 
-    /// Returns the number of cells of the shared part that `queue` may hold at present, if the policy has such a
+    /// Returns the number of cells that `queue` may currently hold in the shared part, if the policy has such a
     /// threshold. Used for pauses, events and figures.
     fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
         let _ = (view, queue);
@@ -321,7 +321,7 @@ pub trait MemoryPolicy: Any + Send {
         let _ = (view, queue, cells);
     }
 
-    /// Returns the instant at which the policy acts next without an arrival or a departure.
+    /// Returns the time at which the policy next acts without an arrival or a departure.
     fn next_time(&self) -> Option<Time> {
         None
     }
@@ -333,8 +333,8 @@ pub trait MemoryPolicy: Any + Send {
         None
     }
 
-    /// Records that the policy has had its turn to act at `now`, whether or not it was due. Changes that follow at
-    /// `now`, such as cells that another pool's policy removes, come after the actions of this instant.
+    /// Records that the policy has had its turn at `now`, even if it was not due. Later changes at `now`, such as cells
+    /// that another pool's policy removes, come after the actions of this instant.
     fn pass(&mut self, now: Time) {
         let _ = now;
     }
@@ -354,8 +354,8 @@ pub trait MemoryPolicy: Any + Send {
     fn rule(&self) -> &'static str;
 }
 
-/// Returns the largest whole number of cells up to a threshold; 0 if it is negative. The rounding error of a product
-/// does not count, so 0.29 of 100 cells is 29.
+/// Returns the largest whole number of cells up to a threshold; 0 if the threshold is negative. Ignores the rounding
+/// error of a product, so 0.29 of 100 cells is 29.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -41,7 +41,7 @@ impl CellQueues {
         cell
     }
 
-    /// Passes a cell of a VC through the empty queues: it is sent before another arrives.
+    /// Passes a cell of a VC through the empty queues. It is sent before another cell arrives.
     #[cfg(test)]
     pub(crate) fn serve_alone(&mut self, label: Label) {
         self.scheduler.serve_alone(self.queue_of[label], self.waiting.queues.len());

@@ -166,7 +166,7 @@ pub struct SenderCounters {
     pub retransmitted_segments: u64,
     /// Number of times the retransmission timer expired.
     pub timeouts: u64,
-    /// Number of times duplicate acknowledgements started a retransmission.
+    /// Number of times duplicate acknowledgements triggered a retransmission.
     pub fast_retransmits: u64,
 }
 

@@ -43,7 +43,7 @@ pub struct Records {
     pub slowdown: Vec<f64>,
     /// Data segments sent, retransmissions included.
     pub segments_sent: Vec<i64>,
-    /// Data segments sent again.
+    /// Data segments retransmitted.
     pub retransmitted_segments: Vec<i64>,
     /// Expirations of its retransmission timer.
     pub timeouts: Vec<i64>,
