@@ -47,7 +47,7 @@ policy.{policy}
     }
 }
 
-/// A network given as lists. `hosts` and `switches` are complete lists; `links` and `flows` are only the items of
+/// A network given as lists. `hosts` and `switches` are complete lists; `links` and `flows` contain only the items of
 /// lists.
 struct Listed<'a> {
     hosts: String,

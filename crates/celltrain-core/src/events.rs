@@ -511,13 +511,13 @@ pub struct MemoryRefusal {
     pub memory: MemoryIndex,
     /// The queue or priority group that had no room.
     pub queue: QueueIndex,
-    /// The limit that was reached.
+    /// The limit that refused the cell.
     pub limit: Limit,
     /// The rule of the policy, in words.
     pub rule: &'static str,
     /// `q_i`: cells of the queue or group in the shared part.
     pub shared: u32,
-    /// Q: cells of the pool's shared part that were taken.
+    /// Q: number of occupied cells in the pool's shared part.
     pub used: u32,
     /// The queue's threshold in the shared part, if the policy has one.
     pub threshold: Option<f64>,
@@ -526,28 +526,27 @@ pub struct MemoryRefusal {
 /// A step at a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryStep {
-    /// The memory has no room for a cell. The port's event for the cell follows.
+    /// The memory has no room for a cell. The port's own event for the cell follows.
     Refused {
         /// The VC that carries the cell.
         vc: VcIndex,
         /// Number of the cell's frame within the VC, or of the RM cell.
         frame: FrameNumber,
-        /// The limit that was reached.
+        /// The limit that refused the cell.
         limit: Limit,
         /// The rule of the policy, in words.
         rule: &'static str,
     },
-    /// The link that feeds the group is to stop (xoff).
+    /// The link that feeds the group must stop (xoff).
     Paused,
     /// The link may continue (xon).
     Resumed,
-    /// The group is part of a cycle that waits for itself: all its cells wait at ports that groups of the same cycle
-    /// have paused.
+    /// The group is part of a deadlock: all its cells wait at ports that groups of the same cycle have paused.
     Deadlocked,
 }
 
 impl MemoryStep {
-    /// Returns in words why the cell was refused, or an empty text if none was.
+    /// Returns the reason for the refusal in words, or an empty text if no cell was refused.
     pub fn reason(&self) -> &'static str {
         match *self {
             Self::Refused { limit, rule, .. } => limit.reason(rule),

@@ -9,10 +9,10 @@ use celltrain_core::traffic::Load;
 
 use crate::stack::{Endpoint, HEADER, Report, Side};
 
-/// Largest number of packets of one call of `poll`. A gigabit link takes half a second for as many full packets.
+/// Largest number of packets from one call of `poll`. A gigabit link needs half a second for as many full packets.
 pub const MOST_PACKETS: usize = 50_000;
 
-/// The packets of an end so far, which bound what its stack can send and report.
+/// The packets of an end so far, which limit what its stack can send and report.
 pub(crate) struct Contract {
     local: Ipv4Addr,
     remote: Ipv4Addr,
@@ -20,11 +20,11 @@ pub(crate) struct Contract {
     side: Side,
     /// Bytes of the file that the flow sends; `None` for other data.
     file: Option<u64>,
-    /// Bytes sent after IP headers.
+    /// Number of bytes sent, without IP headers.
     sent: u64,
-    /// Bytes that have arrived after IP headers.
+    /// Number of bytes that have arrived, without IP headers.
     arrived: u64,
-    /// The bytes received by the last report.
+    /// Number of received bytes in the last report.
     received: u64,
 }
 
@@ -44,7 +44,7 @@ impl Contract {
         self.arrived += payload(packet);
     }
 
-    /// Counts a packet that leaves the end. Returns what is wrong with it, if anything is (RFC 791, 3.1).
+    /// Counts a packet that leaves the end. Returns the error in its header, if any (RFC 791, 3.1).
     pub(crate) fn packet_problem(&mut self, packet: &[u8]) -> Option<String> {
         self.sent += payload(packet);
         let bytes = packet.len();
@@ -78,7 +78,7 @@ impl Contract {
         }
     }
 
-    /// Returns the part of a report that is wrong, if any is, and the problem.
+    /// Returns the incorrect part of a report and the problem, if any.
     pub(crate) fn report_problem(&mut self, report: Report) -> Option<(&'static str, String)> {
         let Report { received, completed, .. } = report;
         let (before, arrived, sent) = (self.received, self.arrived, self.sent);
@@ -103,12 +103,12 @@ impl Contract {
     }
 }
 
-/// Returns the number of bytes of a packet's IP header.
+/// Returns the length of a packet's IP header in bytes.
 fn header_bytes(packet: &[u8]) -> usize {
     packet.first().map_or(0, |first| 4 * usize::from(first & 15))
 }
 
-/// Returns the number of bytes of a packet after its IP header.
+/// Returns the length of a packet without its IP header in bytes.
 fn payload(packet: &[u8]) -> u64 {
     packet.len().saturating_sub(header_bytes(packet)) as u64
 }

@@ -157,7 +157,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     Ok(Reading { scenario, faults, warnings, network, does_not_fit })
 }
 
-/// Compiles and runs the README's example.
+/// Compiles and runs the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -329,7 +329,7 @@ SmoltcpCongestion: TypeAlias = Literal["none", "reno", "cubic"]
 """Congestion control of smoltcp."""
 
 SmoltcpReads: TypeAlias = Literal["before_acks", "after_acks"]
-"""When the receiving application reads what has arrived."""
+"""Time at which the receiving application reads arrived data."""
 
 
 class Smoltcp(Model):
@@ -1801,7 +1801,7 @@ class Wfq(Model):
 
 
 class WfqFormula(Model):
-    """Weighted fair queuing with weights of your own: a formula of constants gives the weight of each VC.
+    """Weighted fair queuing in which a formula of constants gives the weight of each VC.
 
     Source: the scenario for the weights; Golestani, A self-clocked fair queueing scheme for broadband
     applications, 1994.

@@ -39,7 +39,7 @@ TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip
 TUN = "/dev/net/tun"
 #: Creates a device that has no Ethernet headers or others (linux/if_tun.h).
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-#: Name of the device in every host.
+#: Name of the TUN device in every host.
 DEVICE = b"atm0"
 #: Time between the starts of two programs, so that a server can listen before its client connects.
 GAP_SECONDS = 0.1

@@ -80,7 +80,7 @@ pub type Config = Box<Table>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenFull {
-    /// The rest of its frame is refused, except for its last cell: partial packet discard.
+    /// Partial packet discard: the rest of its frame is refused, except for the last cell.
     #[default]
     LoseRestOfFrame,
     /// Tail drop: only this cell is lost.

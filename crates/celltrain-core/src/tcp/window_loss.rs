@@ -18,7 +18,7 @@ pub struct WindowLoss {
     armed: bool,
     /// The window when the last segment was sent.
     window: f64,
-    /// First byte never sent.
+    /// First byte of the stream that was never sent.
     snd_max: u64,
 }
 
