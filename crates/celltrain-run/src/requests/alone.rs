@@ -231,11 +231,11 @@ impl Observer for Recorder {
 
 impl Probe for Recorder {}
 
-/// Describes paths: a request takes the same time on all paths with the same description.
+/// Descriptions of paths. A request takes the same time on all paths with equal descriptions.
 struct Describer<'a> {
     network: &'a Network,
     memories: TiVec<LinkIndex, Option<MemoryIndex>>,
-    /// True if the properties of hosts are drawn for each host.
+    /// True if properties of hosts are drawn for each host.
     hosts_differ: bool,
 }
 
@@ -252,7 +252,7 @@ impl<'a> Describer<'a> {
         Self { network, memories, hosts_differ: is_drawn || clock_offset > Duration::default() || clock_skew > 0.0 }
     }
 
-    /// Describes everything that affects a connection of a group that is alone on a path.
+    /// Describes everything that affects a group's connection that has its path to itself.
     fn describe(&self, group: &RequestGroup, vcs: Vcs) -> String {
         let mut text = format!("{:?} {:?}", group.tcp, group.opening);
         for vc in vcs {
@@ -292,7 +292,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// Returns whether a port treats VCs by their names, or by other information that is not in its settings.
+    /// Returns whether a port treats VCs by name, or by other information that is not in its settings.
     fn depends_on_names(&self, link: LinkIndex) -> bool {
         let Link { policy, scheduler, .. } = &self.network.links[link];
         let config = scheduler.config();

@@ -40,7 +40,7 @@ fn tiny(percent: f64, capacity: u32, write: impl Fn(f64) -> String) -> Option<St
     let cells = Threshold::Percent(percent).cells(capacity);
     let cells =
         if cells == 1.0 { "is only 1 cell".to_owned() } else { format!("are only {} cells", significant(cells)) };
-    // Someone who writes 0.8 % may mean 80 %, and 1.5 % may mean 15 %.
+    // A user who writes 0.8 % may mean 80 %, and 1.5 % may mean 15 %.
     let meant = significant(percent * if percent <= 1.0 { 100.0 } else { 10.0 });
     let meant = write(meant.parse().unwrap_or(percent));
     let (percent, capacity) = (significant(percent), grouped(capacity));

@@ -8,21 +8,21 @@ pub(super) struct Rule {
     pub(super) name: &'static str,
     /// Description of ns-2's behaviour.
     pub(super) does: &'static str,
-    /// Settings of a TCP with this behaviour here.
+    /// TCP settings that give celltrain this behaviour.
     pub(super) options: &'static str,
-    /// File and function of ns-2 in which it was read, or `traces` if it was inferred.
+    /// File and function of ns-2 with this behaviour, or `traces` if it was inferred from traces.
     pub(super) source: &'static str,
     /// Returns whether ns-2 follows the rule in a test.
     pub(super) concerns: fn(&Test) -> bool,
 }
 
 impl Rule {
-    /// Returns whether the losses of the bottleneck are those of the trace.
+    /// Returns whether the bottleneck's losses are copied from the trace.
     pub(super) fn lists_losses(&self) -> bool {
         self.options.is_empty()
     }
 
-    /// Returns whether it stands for something that is not modelled, instead of a rule of ns-2's TCP.
+    /// Returns whether the rule replaces an unmodelled feature, rather than describing ns-2's TCP.
     pub(super) fn is_substitute(&self) -> bool {
         self.lists_losses() || self.name == "no_timestamps"
     }
@@ -119,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
         does: "Rounding of times decides which packet is lost, so losses come from the trace.",
         options: "",
         source: "traces",
-        // This suite traces the sender, in front of all losses.
+        // This suite traces packets at the sender, before all losses.
         concerns: |test| test.suite != "LimTransmit" && !test.is("red"),
     },
 ];

@@ -59,7 +59,7 @@ function Drawing(props: NetworkProps): JSX.Element {
       resized.disconnect();
     };
   }, []);
-  // If many lanes need more space than available, the whole drawing is scaled down.
+  // If the lanes need more space than available, scale down the whole drawing.
   const needed = Math.min(600, 22 * lanes + 70);
   const scale = Math.max(1, needed / Math.max(1, room.height), 340 / Math.max(1, room.width));
   const [width, height] = [room.width * scale, room.height * scale];
