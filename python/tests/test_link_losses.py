@@ -85,7 +85,7 @@ def test_a_comparison_names_a_loss_that_never_happened_once_for_each_scenario(ce
     assert both.count(NEVER) == 2
     assert f"one: {NEVER}" in both and f"two: {NEVER}" in both
     assert "(in 2 of 2 runs; the numbers are those of seed 1)" in both
-    # Several seeds of one scenario give the same warning, and a single run another.
+    # Several seeds of one scenario give the same warning, while a single run gives another.
     several = " ".join(celltrain("run", one, *seeds).err.split())
     assert several.count(NEVER) == 1 and "(in 2 of 2 runs" in several
     single = " ".join(celltrain("run", one).err.split())

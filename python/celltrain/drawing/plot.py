@@ -63,12 +63,12 @@ class Plot:
         port = brief(labels[0], canvas.LONGEST_LABEL) if len(labels) == 1 else f"{len(labels)} ports"
         ax = self._steps("queue", times, labels, cells, f"Queue at {port}", "cells waiting", ax)
         for index, (low, high) in enumerate(zip(least.T, largest.T, strict=True)):
-            # A sample contains the range of the step before it.
+            # A sample contains the range of the queue during the previous step.
             ends = ([*low[1:], low[-1]], [*high[1:], high[-1]])
             is_first = index == 0 and len(times) > 1
             step = valued(float(times[1] - times[0]), "s", 4) if is_first else ""
             label = f"least to largest in each {step}" if is_first else None
-            # A burst of one step may be narrower than a pixel; outlining the band keeps it visible.
+            # A burst of one step may be narrower than a pixel, so the band gets an outline.
             band: dict[str, Any] = {"alpha": 0.4, "linewidth": 0.8, "step": "post", "label": label}
             ax.fill_between(times, *ends, color=colour_of_flow(index), **band)
         ports = [row for row in self._answer["ports"] if row["name"] in labels]
@@ -200,7 +200,7 @@ class Plot:
                 if look.narrow:
                     _below(panel, look)
                     if name != names[0]:
-                        # The lines about the run are long: they are above the first panel.
+                        # The lines about the run are long, so they are placed above the first panel.
                         panel.set_title(panel.get_title().split("\n")[0])
             if look.narrow:
                 canvas.fitted(figure)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from celltrain import _core
     from celltrain.model.types import Scenario
 
-#: A time after the end of any run.
+#: A time later than the end of any run.
 NEVER = float("inf")
-#: Seconds after the instant that the first attempt records: longer than most timeouts.
+#: Number of seconds after the instant that the first attempt records, longer than most timeouts.
 _REACH = Fraction(30)
 #: Maximum duration of the losses, in seconds, for which frames of all VCs are recorded.
 _ALL_VCS = 1.0
@@ -209,12 +209,12 @@ _ENDS = ("refused", "cut", "joined", "dropped", "lost", "failed")
 
 
 class Fates:
-    """The fates of frames, from the table of frame events."""
+    """The outcomes of frames, from the table of frame events."""
 
     def __init__(self, frames: pa.Table, memories: pa.Table | None = None) -> None:
         self.frames = frames
         self.memories = memories
-        #: Index of the event in which a shared memory first refused a cell of a frame, by VC and frame number.
+        #: Index of the event in which a shared memory first refused a cell of each frame, by VC and frame number.
         self.at_memory: dict[tuple[str, int], int] = {}
         if memories is not None:
             refused = np.flatnonzero(texts(memories, "event") == "refused")
@@ -227,7 +227,7 @@ class Fates:
         self.port = texts(frames, "port")
         self.time = numbers(frames, "time_s")
         frame = numbers(frames, "frame")
-        #: Index of the event at which a frame was lost, by VC and frame number.
+        #: Index of the event at which each frame was lost, by VC and frame number.
         self.by_frame: dict[tuple[str, int], int] = {}
         for place in np.flatnonzero(np.isin(self.event, _ENDS)):
             self.by_frame.setdefault((self.vc[place], int(frame[place])), int(place))
@@ -247,7 +247,7 @@ class Fates:
         at = self.at_memory.get((row["vc"], row["frame"]))
         if at is None or self.memories is None or row["event"] not in ("refused", "cut"):
             return None
-        # The port's own policy may have refused the frame before or after.
+        # The port's own policy may have refused the frame earlier or later.
         is_same = self.memories["time_s"][at].as_py() == row["time_s"]
         return Rows("memories", self.memories, [at]) if is_same else None
 

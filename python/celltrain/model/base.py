@@ -114,7 +114,7 @@ class Model(BaseModel):
         try:
             return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=exclude_defaults)
         except PydanticSerializationError:
-            # pydantic does not validate copies (`model_copy`, `model_construct`), so they may contain anything.
+            # pydantic does not validate copies (`model_copy`, `model_construct`), so their values may be invalid.
             problem = "holds a value that a scenario cannot have; make the copy with replace() to see which"
             raise ScenarioError.of_file(type(self).__name__, problem) from None
 
@@ -207,7 +207,7 @@ def _is_threshold(value: Any) -> Any:
     """Refuses numbers and texts that are not thresholds."""
     if isinstance(value, int | float | str) and (problem := _core.threshold(json.dumps(value))):
         raise PydanticCustomError("threshold", "{problem}", {"problem": problem})
-    # A number of cells is an integer in TOML files, too.
+    # Numbers of cells are integers in TOML files, too.
     return int(value) if isinstance(value, float) and value > 1 else value
 
 

@@ -93,7 +93,7 @@ class Policy:
 
 
 class Table(dict[str, Any]):
-    """A policy's table as a setting. It refers to the policy, so that faults can name its file; copies do not."""
+    """A policy's table as a setting; refers to the policy, so that faults can name its file. Copies do not."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.table)
