@@ -213,7 +213,7 @@ def test_the_page_check_reports_a_command_with_an_unknown_option():
 )
 def test_the_commands_on_every_page_run_without_error(page, checkout):
     shown, left = outputs(page), {}
-    # Use the table width of the pages.
+    # Print tables in the width used on the pages.
     wide = {**os.environ, "COLUMNS": "120"}
     for line, command in commands(page):
         program = command.split()[0]

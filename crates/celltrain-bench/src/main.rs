@@ -166,9 +166,8 @@ fn show(out: &mut impl Write, measured: &Measured, as_json: bool) -> io::Result<
     }
 }
 
-/// Measures every point of every series. Each run has a process of its own, because a process's peak memory never
-/// decreases. Each round covers all points, so that a temporary load on the machine affects at most a few of a point's
-/// runs.
+/// Measures every point of every series. Each run has its own process, because a process's peak memory never decreases.
+/// Each round covers all points, so that a temporary load on the machine affects at most a few of a point's runs.
 fn scaling(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let mut points = Vec::new();
     for case in all() {

@@ -335,7 +335,7 @@ impl<W: Write> Capture<W> {
         self.writer.packets - self.made_up
     }
 
-    /// Adds a packet that has bytes of its own.
+    /// Adds a packet with its own bytes.
     ///
     /// # Errors
     /// If the output cannot be written, the packet is too long for an AAL5 frame, or this is a capture of cells.
@@ -347,7 +347,7 @@ impl<W: Write> Capture<W> {
         self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, bytes.to_vec())
     }
 
-    /// Adds a packet that has bytes of its own if the end at which it was seen is observed.
+    /// Adds a packet with its own bytes if the end at which it was seen is observed.
     pub(crate) fn own_packet(&mut self, seen: &SeenFrame<'_>, bytes: &[u8]) -> Result<(), CaptureError> {
         let SeenFrame { time_ns, at, frame, comment } = *seen;
         let Some((interface, direction, circuit)) = self.place(at, &frame) else { return Ok(()) };

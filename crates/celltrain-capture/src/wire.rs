@@ -121,7 +121,7 @@ pub enum Carries {
         /// The packet's payload in bytes.
         bytes: u64,
     },
-    /// A packet with bytes of its own, of a host outside the simulation.
+    /// A packet with its own bytes, from a host outside the simulation.
     Own {
         /// The packet's number in the run.
         packet: u64,

@@ -210,7 +210,7 @@ situations! {
     DrainRateAtLeast,
     /// Front drop at an edge device removes a packet of another VC.
     PacketDroppedForOther,
-    /// Front drop cannot make enough room, because packets in transmission stay.
+    /// Front drop cannot make enough room, because packets in transmission cannot be dropped.
     PacketCannotFit,
     /// Adaptive discard drops a packet from the front because the rate has fallen.
     AdaDropsAtRateFall,

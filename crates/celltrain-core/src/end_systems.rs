@@ -1,9 +1,9 @@
 //! A model of both ends of every connection, used by both engines. It handles incoming frames, outgoing frames and
 //! clock ticks.
 //!
-//! An engine delivers each cell that reaches a host, and calls the model at each instant when something is due. The
-//! model returns frames for the hosts' output ports, and the engine alone determines when a port sends them. Events are
-//! reported to an observer if it wants them (`emit`).
+//! An engine delivers each cell that reaches a host, and calls the model whenever an event is due. The model returns
+//! frames for the hosts' output ports, and the engine alone determines when a port sends them. Events are reported to
+//! an observer if required (`emit`).
 
 mod clocks;
 mod connection;
@@ -247,7 +247,7 @@ impl EndSystems {
         }
     }
 
-    /// Marks a frame of `vc` in transit, because a switch has marked its last cell and an edge device takes over the
+    /// Marks a frame of `vc` in transit after a switch has marked its last cell, when an edge device receives the
     /// frame.
     pub(crate) fn mark(&mut self, vc: VcIndex, frame: FrameNumber) {
         self.vcs.mark(vc, frame);

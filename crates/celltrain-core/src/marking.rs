@@ -42,7 +42,7 @@ pub struct MarkingConfig {
     /// Whether packets are marked when they arrive or when they leave.
     #[serde(default)]
     pub at: MarkedAt,
-    /// The cells whose number is compared with the limits.
+    /// Selects the queue that is compared with the limits.
     #[serde(default)]
     pub of: Counted,
 }

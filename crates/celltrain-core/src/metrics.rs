@@ -30,8 +30,8 @@ use crate::scheduler::Class;
 use crate::timeouts::Timeouts;
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
-/// All results of a run. Rates are averages over the whole run, including its start, unless only a part is measured
-/// ([`RunResult::over`]).
+/// All results of a run. Rates are averages over the whole run, including its start, unless only a part of the run is
+/// measured ([`RunResult::over`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// Simulated seconds.
@@ -43,8 +43,8 @@ pub struct RunResult {
     /// Sum of the goodputs of the flows and requests that cross the bottleneck, each divided by its maximum possible
     /// goodput there.
     pub efficiency: f64,
-    /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all flows if no VC is. `None` if these
-    /// flows delivered nothing.
+    /// Jain's index of the goodputs of flows whose VCs have the class UBR, or of all flows if there are none. `None` if
+    /// these flows delivered nothing.
     pub fairness: Option<f64>,
     /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows get the
     /// same fraction of their fair share. `None` if these flows delivered nothing.

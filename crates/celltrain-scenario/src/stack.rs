@@ -11,7 +11,7 @@ pub mod quic;
 pub mod smoltcp;
 
 registry! {
-    /// A real transport stack, as a scenario names it: one table whose key is the stack's name.
+    /// A real transport stack in a scenario: a table whose only key is the stack's name.
     #[schemars(rename = "Stack")]
     pub enum StackConfig(module::Config) {
         /// smoltcp, a TCP for embedded systems, in Rust.

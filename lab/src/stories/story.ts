@@ -9,7 +9,7 @@ export interface Change {
   readonly value: unknown;
 }
 
-/** A setting: a shipped scenario with another TCP, and then with changes. */
+/** A setting: a shipped scenario, optionally with another TCP and other changes. */
 export interface Variant {
   readonly name: string;
   readonly base: string;

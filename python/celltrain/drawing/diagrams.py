@@ -290,7 +290,7 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
         marks(ax, x[duplicate], highest[duplicate] / by, "|", SOFT, "duplicate ACK", zorder=2)
     cwnd = numbers(table, "cwnd") * np.nanmax(numbers(table, "length"))
     of_sender = (acked | (events == "retransmitted")) & (highest >= 0) & ~np.isnan(cwnd)
-    # A limit far above the sent data would be outside the plot, so it is cut off.
+    # Limits far above the sent data would be outside the plot, so they are cut off.
     allowed = np.minimum((highest + cwnd)[of_sender] / by, 2 * high + 1)
     style |= {"color": GREY, "linewidth": 0.9, "linestyle": (0, (4, 1.5)), "zorder": 1}
     ax.plot(x[of_sender], allowed, label="ACK + cwnd", **style)

@@ -307,7 +307,7 @@ class EventRuns:
 
     @cached_property
     def stacks(self) -> dict[str, str]:
-        """The stacks of flows whose packets may be no TCP, by flow: `stack.quic` or the name of a class."""
+        """Stacks that may not use TCP, by flow: `stack.quic` or the name of a class."""
         return {
             flow.name: _QUIC if flow.stack == "quic" else flow.stack
             for flow in self.network.flows
@@ -357,8 +357,8 @@ class EventRuns:
     def around(self, flows: Sequence[str], instant: float, exactness: float) -> tuple[History, Episode | None]:
         """Returns the history and the episode of the connection in the longest trouble around an instant.
 
-        If none is in trouble, returns the first connection. The history ends some time after the instant, or with the
-        run if the outcome is not known by then. Leaves out flows that `explicable` leaves out.
+        If no connection is in trouble, returns the first one. The history ends some time after the instant, or with the
+        run if the outcome is not known by then. Omits flows that `explicable` omits.
         """
         for end in dict.fromkeys((min(Fraction(instant) + _REACH, self.duration), self.duration)):
             episodes = {
@@ -378,8 +378,8 @@ class EventRuns:
     def histories(self, flows: Sequence[str], end: Fraction, *, share: tuple[float, float]) -> list[History]:
         """Returns the histories of some connections until a time.
 
-        Frames may be in transit if they have not arrived and no later frame has. If one is overdue, the reference
-        engine determines its fate. Raises `ScenarioError` if all use QUIC.
+        Frames may be in transit if neither they nor later frames have arrived. If a frame is overdue, the reference
+        engine determines its outcome. Raises `ScenarioError` if all connections use QUIC.
         """
         if not flows:
             raise ScenarioError(Fault.saying("This network has no flows to explain, only requests.", key="flow"))
@@ -407,7 +407,7 @@ class EventRuns:
         return histories(Fates(tables["frames"]))
 
     def fates(self, history: History, episode: Episode) -> Fates:
-        """Returns the fates of frames sent in an episode; of all VCs if the losses were within a short time."""
+        """Returns the outcomes of frames sent in an episode; of all VCs if the losses were within a short time."""
         places = [*history.within(history.lost, episode), *history.within(history.lost_acks, episode)]
         last = max([episode.start, *history.time[places].tolist()])
         end = min(Fraction(last) + _ON_WAY, self.duration)

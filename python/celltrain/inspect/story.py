@@ -87,7 +87,7 @@ def loss(row: Mapping[str, Any], what: str) -> str:
 
 
 def pool(row: Mapping[str, Any]) -> str:
-    """Returns a sentence on the pool, queue and threshold because of which a shared memory refused a cell."""
+    """Returns a sentence on the pool, queue and threshold that made a shared memory refuse a cell."""
     what = "priority group" if row["side"] == "ingress" else "queue"
     queue = f"the {what} of priority {row['priority']} at {shown(row['port'])}"
     threshold = row.get("threshold")

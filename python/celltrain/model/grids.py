@@ -218,7 +218,7 @@ def markdown(blocks: Iterable[Block]) -> str:
 def latex(blocks: Iterable[Block]) -> str:
     r"""Writes an answer in LaTeX: its tables, each followed by its notes, and other lines as comments.
 
-    Notes before the first table are below that table, too.
+    Notes before the first table are also placed below that table.
     """
     parts, notes, has_table = [r"% Needs \usepackage{booktabs} in the preamble."], list[str](), False
     for block in blocks:

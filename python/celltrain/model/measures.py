@@ -86,8 +86,8 @@ class Series:
     name: str
     meaning: str
     over: str
-    """List that names each of its columns: `ports`, `occupancy_columns`, `flows`, `window_flows`, `rate_flows`,
-    `edge_flows` or `memory_queues`."""
+    """List that names the columns: `ports`, `occupancy_columns`, `flows`, `window_flows`, `rate_flows`, `edge_flows` or
+    `memory_queues`."""
     columns: tuple[Measure, ...]
 
 

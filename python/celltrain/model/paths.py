@@ -26,7 +26,7 @@ class Quantity:
 
     kind: str
     unit: str
-    """Unit of columns in a store."""
+    """Unit of the quantity in the columns of a store."""
     units: dict[str, Fraction]
     """Units in terms of `unit`, the finest last: scenarios store whole numbers of the finest."""
     example: str

@@ -298,7 +298,7 @@ EdgeDiscard: TypeAlias = Annotated[
         shared_adaptive_discard=SharedAdaptiveDiscard,
     ),
 ]
-"""The discard algorithm of an edge device in a scenario: a table with one key, the algorithm's name."""
+"""The discard algorithm of an edge device in a scenario: a table whose only key is the algorithm's name."""
 
 EdgeMemory: TypeAlias = Literal["per_vc", "shared"]
 """Division of an edge device's buffer among VCs."""
@@ -422,10 +422,10 @@ class PythonStack(Model):
 
 
 Stack: TypeAlias = Annotated[Smoltcp | Quic | PythonStack, Keyed(smoltcp=Smoltcp, quic=Quic, python=PythonStack)]
-"""A real transport stack, as a scenario names it: one table whose key is the stack's name."""
+"""A real transport stack in a scenario: a table whose only key is the stack's name."""
 
 AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
-"""Effect on cwnd of a pause in which nothing is outstanding (A-48). Only `bursts` traffic pauses."""
+"""Effect on cwnd of a pause in which no data is outstanding (A-48). Only `bursts` traffic pauses."""
 
 Backoff: TypeAlias = Literal["double", "none"]
 """Growth of the retransmission timeout after repeated timeouts."""
@@ -448,8 +448,7 @@ EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_ti
 FastRetransmit: TypeAlias = Literal[
     "by_variant", "always", "careful", "less_careful", "ack_heuristic", "ack_heuristic_of_three"
 ]
-"""When duplicate acknowledgements start a fast retransmit although not everything that was sent before the last
-loss is acknowledged (A-56).
+"""Rule for starting another fast retransmit while data sent before the last loss is still outstanding (A-56).
 """
 
 FormulaStart: TypeAlias = float | str
@@ -771,7 +770,7 @@ class Reno(TcpOptions):
 
 
 class NewReno(TcpOptions):
-    """Fast recovery until everything outstanding is acknowledged, one hole per round trip (RFC 6582)."""
+    """Fast recovery until all outstanding data is acknowledged, one hole per round trip (RFC 6582)."""
 
 
 class NewRenoHoe(TcpOptions):
@@ -792,7 +791,7 @@ Tcp: TypeAlias = Annotated[
         vanilla=Vanilla, tahoe=Tahoe, reno=Reno, newreno=NewReno, newreno_hoe=NewRenoHoe, sack=Sack, sack_pipe=SackPipe
     ),
 ]
-"""The TCP of a connection, as a scenario names it: one table whose key is the variant's name."""
+"""The TCP of a connection in a scenario: a table whose only key is the variant's name."""
 
 
 class Greedy(Model):
@@ -861,7 +860,7 @@ Traffic: TypeAlias = Annotated[
     Greedy | File | Bursts | ConstantRate | OnOff,
     Keyed(greedy=Greedy, file=File, bursts=Bursts, constant_rate=ConstantRate, on_off=OnOff),
 ]
-"""The traffic of a flow, as a scenario names it: one table whose key is the kind's name."""
+"""The traffic of a flow in a scenario: a table whose only key is the kind's name."""
 
 
 class FlowOptions(Model):
@@ -1240,7 +1239,7 @@ Allocator: TypeAlias = Annotated[
     Efci | EqualShare | Erica | EricaPlus | MaxMin,
     Keyed(efci=Efci, equal_share=EqualShare, erica=Erica, erica_plus=EricaPlus, max_min=MaxMin),
 ]
-"""The allocator of a port in a scenario: a table with one key, the allocator's name."""
+"""The allocator of a port in a scenario: a table whose only key is the allocator's name."""
 
 Infinite: TypeAlias = Literal["infinite"]
 """The word "infinite"."""
@@ -1757,7 +1756,7 @@ Policy: TypeAlias = Annotated[
         python=Python,
     ),
 ]
-"""The policy of a port, as a scenario names it: one table whose key is the policy's name."""
+"""The policy of a port in a scenario: a table whose only key is the policy's name."""
 
 
 class Fifo(Model):
@@ -1854,7 +1853,7 @@ Scheduler: TypeAlias = Annotated[
         minimum_rate=MinimumRate,
     ),
 ]
-"""The scheduler of a port, as a scenario names it: one table whose key is the scheduler's name."""
+"""The scheduler of a port in a scenario: a table whose only key is the scheduler's name."""
 
 
 class Port(Model):
@@ -2031,7 +2030,8 @@ class Occamy(Model):
 
 
 class Credence(Model):
-    """Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+    """Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm would
+    lose.
 
     Source: Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1.
     """
@@ -2042,7 +2042,7 @@ class Credence(Model):
 
 
 class MemoryFormula(Model):
-    """A policy of your own: a condition that says which cells may enter.
+    """A policy of your own, written as a condition for cells to enter.
 
     Source: the scenario.
     """
@@ -2079,7 +2079,7 @@ MemoryPolicy: TypeAlias = Annotated[
         formula=MemoryFormula,
     ),
 ]
-"""The policy of a pool, as a scenario names it: one table whose key is the policy's name."""
+"""The policy of a pool in a scenario: a table whose only key is the policy's name."""
 
 Side: TypeAlias = Literal["egress", "ingress"]
 """The side of a switch on which cells are counted."""
@@ -2514,7 +2514,7 @@ Topology: TypeAlias = Annotated[
         network=GeneralNetwork,
     ),
 ]
-"""The topology: one table whose key is the name of its kind."""
+"""The topology: a table whose only key is the name of its kind."""
 
 RateFormat: TypeAlias = Literal["exact", "rm_cell"]
 """Format of rates in RM cells (A-29)."""

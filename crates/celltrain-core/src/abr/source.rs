@@ -418,7 +418,7 @@ impl Source {
     }
 
     /// Returns 1/rate, rounded up to a whole unit. The rounding tolerates float errors, so that an interval of a whole
-    /// number of units stays as it is.
+    /// number of units does not change.
     fn interval_at(&self, rate: f64) -> Span {
         let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
         if units < LONGEST as f64 {

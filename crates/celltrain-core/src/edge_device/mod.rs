@@ -23,7 +23,7 @@ use crate::index::Label;
 use crate::registry;
 
 registry! {
-    /// The discard algorithm of an edge device in a scenario: a table with one key, the algorithm's name.
+    /// The discard algorithm of an edge device in a scenario: a table whose only key is the algorithm's name.
     #[schemars(rename = "EdgeDiscard")]
     pub enum DiscardConfig(module::Config) {
         /// Tail drop: a packet that does not fit in the buffer is refused.

@@ -177,8 +177,8 @@ impl Connection {
         }
     }
 
-    /// Adds the observations at both ends to the fingerprint in time order. Within an instant, deliveries come before
-    /// clock ticks and are ordered by link.
+    /// Adds the observations at both ends to the fingerprint in time order. Within an instant, deliveries precede clock
+    /// ticks and are ordered by link.
     pub(super) fn fold_sights(&mut self, others: impl Iterator<Item = Sight>, data_goes_first: bool) {
         let Some(own) = &mut self.sights else {
             unreachable!("the ends of the connection are in different partitions")

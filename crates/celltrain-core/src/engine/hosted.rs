@@ -12,9 +12,9 @@ use crate::units::{Clock, Span, Time};
 
 /// A run that stops whenever a frame arrives for an end system outside the simulation ([`Engine::run_hosted`]).
 ///
-/// Such an end system acts last in an instant: everything else that happens in the instant has happened when the
-/// simulation stops. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that
-/// has not arrived is lost.
+/// Such an end system acts last in an instant: when the simulation stops, all other events of the instant have
+/// happened. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that has not
+/// arrived is lost.
 ///
 /// [`Engine::run_hosted`]: super::Engine::run_hosted
 pub struct HostedSimulation<'s, 'a, P = Nothing> {

@@ -14,7 +14,7 @@ use crate::units::{Clock, Span, Time};
 /// A run of a network that can be advanced in steps, inspected, and given frames from outside.
 ///
 /// The result is exactly that of [`Engine::run`], no matter which steps are taken. An injected frame joins the queue of
-/// its host's port after everything else that happens at the present instant.
+/// its host's port after all other events of the current instant.
 ///
 /// ```
 /// use celltrain_core::engine::{Engine, Simulation};

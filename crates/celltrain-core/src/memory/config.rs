@@ -20,7 +20,7 @@ pub struct MemoryConfig {
     pub pools: TiVec<PoolIndex, PoolConfig>,
     /// Queues and priority groups of the memory. If a side has a pool, every cell that crosses the memory has a queue there.
     pub queues: TiVec<QueueIndex, QueueConfig>,
-    /// Decides how to treat a frame whose first cell finds no room.
+    /// Determines the treatment of a frame whose first cell finds no room.
     pub frames: FrameAdmission,
     /// Selects the buffer that the policies of the ports see.
     pub policies_see: PolicyScope,

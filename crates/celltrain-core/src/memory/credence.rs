@@ -1,4 +1,5 @@
-//! Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+//! Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm would
+//! lose.
 //!
 //! Source: Addanki, Pacut and Schmid, "Credence: Augmenting Datacenter Switch Buffer Sharing with ML Predictions", NSDI
 //! 2024, Algorithm 1. A virtual queue for each queue follows Longest Queue Drop: it grows at arrivals, shrinks at
@@ -19,7 +20,8 @@ use crate::coverage::reached;
 use crate::error::Fault;
 use crate::rng::Stream;
 
-/// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+/// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm would
+/// lose.
 ///
 /// Source: Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -14,7 +14,7 @@ use typed_index_collections::TiVec;
 use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
 use crate::error::Fault;
 
-/// A policy of your own: a condition that says which cells may enter.
+/// A policy of your own, written as a condition for cells to enter.
 ///
 /// Source: the scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -60,7 +60,7 @@ indices! {
 }
 
 registry! {
-    /// The policy of a pool, as a scenario names it: one table whose key is the policy's name.
+    /// The policy of a pool in a scenario: a table whose only key is the policy's name.
     #[schemars(rename = "MemoryPolicy")]
     pub enum MemoryPolicyConfig(module::Config) {
         /// Complete sharing: a cell enters while the pool has a place.
@@ -82,7 +82,8 @@ registry! {
         /// Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are
         /// expelled.
         occamy: Occamy,
-        /// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+        /// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm
+        /// would lose.
         credence: Credence,
         /// A policy of your own, written as a formula in the scenario.
         formula: Formula,
@@ -177,7 +178,7 @@ pub struct QueueInfo {
 }
 
 impl QueueInfo {
-    /// Creates the queue of priority 0 at the port of this number, without settings of its own.
+    /// Creates the queue of priority 0 at the port of this number, with default settings.
     pub fn at_port(port: u32) -> Self {
         Self { port, priority: 0, cell_time: Span(1), alpha: None, threshold: None }
     }
@@ -326,8 +327,8 @@ pub trait MemoryPolicy: Any + Send {
         None
     }
 
-    /// Acts at the instant of [`next_time`](Self::next_time), after the service of that instant. Called until
-    /// `next_time` is later; each call removes at most one cell.
+    /// Acts at the time of [`next_time`](Self::next_time), after the service of that instant. Called until `next_time`
+    /// is later; each call removes at most one cell.
     fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
         let _ = view;
         None

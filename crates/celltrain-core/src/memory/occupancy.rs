@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the times of a memory whose number of cells changes by one at each of these instants.
+    /// Returns the occupancy of a memory whose number of cells changes by one at each of these times.
     fn times(changes: &[(u64, bool)], end: u64) -> OccupancyTimes {
         let (mut tracker, mut used) = (OccupancyTracker::default(), 0);
         for &(now, rises) in changes {

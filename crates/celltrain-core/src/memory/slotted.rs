@@ -304,8 +304,7 @@ pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
     schedule.into_iter().map(|((slot, port), cells)| Burst { slot, port, cells }).collect()
 }
 
-/// Returns the intervals of an infinite memory whose ports send the cell that arrived last: start, end and port, in
-/// order.
+/// Returns the intervals of an infinite memory whose ports always send the newest cell: start, end and port, in order.
 fn intervals(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<(u32, u32, u32)> {
     let mut by_port = vec![Vec::new(); ports as usize];
     for burst in bursts.iter().filter(|burst| burst.cells > 0) {

@@ -29,7 +29,7 @@ fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
 /// Returns the data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and its acknowledgements'
 /// path.
 fn n_source_paths(i: usize, sources: usize) -> [Vec<LinkIndex>; 2] {
-    // Links come in pairs, one for each direction: first the bottleneck, then each source's links, then each
+    // Links are in pairs, one for each direction: first the bottleneck, then each source's links, then each
     // destination's.
     let [source, destination] = [2 + 2 * i, 2 + 2 * (sources + i)].map(LinkIndex::from);
     let [to_source, from_destination] = [source, destination].map(Graph::way_back);

@@ -45,7 +45,7 @@ use crate::units::Time;
 use formula::PortInfo;
 
 registry! {
-    /// The policy of a port, as a scenario names it: one table whose key is the policy's name.
+    /// The policy of a port in a scenario: a table whose only key is the policy's name.
     #[schemars(rename = "Policy")]
     pub enum PolicyConfig(module::Config) {
         /// Tail drop (plain UBR): a cell that finds no room is lost, and nothing else happens.

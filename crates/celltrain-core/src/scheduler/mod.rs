@@ -30,7 +30,7 @@ use crate::policy::PerVc;
 use crate::registry;
 
 registry! {
-    /// The scheduler of a port, as a scenario names it: one table whose key is the scheduler's name.
+    /// The scheduler of a port in a scenario: a table whose only key is the scheduler's name.
     #[schemars(rename = "Scheduler")]
     pub enum SchedulerConfig(module::Config) {
         /// First in, first out: all VCs share one queue.

@@ -33,9 +33,9 @@
 //! number to send) and `pace` (the milliseconds between segments). Everything sent or received is converted to 32-bit
 //! sequence numbers, which wrap after 8000 bytes, and back.
 //!
-//! A script must list everything sent: it fails if there is one segment too many or too few. Comments quote the
-//! sentence of the source that requires the behaviour. A number alone in the comment after an acknowledgement is the
-//! segment that caused it.
+//! A script must list every segment sent: it fails if one is missing or superfluous. Comments quote the sentence of the
+//! source that requires the behaviour. A number alone in the comment after an acknowledgement is the segment that
+//! caused it.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -626,9 +626,9 @@ impl Sender {
         segment
     }
 
-    /// Starts probing a closed window when everything is acknowledged or considered lost. RFC 1122 (4.2.2.17): the
-    /// first probe waits for a retransmission timeout, and later intervals grow exponentially. In 4.3BSD the persist
-    /// timer also replaces the retransmission timer.
+    /// Starts probing a closed window when all data is acknowledged or considered lost. RFC 1122 (4.2.2.17): the first
+    /// probe waits for a retransmission timeout, and later intervals grow exponentially. In 4.3BSD the persist timer
+    /// also replaces the retransmission timer.
     fn persist(&mut self) {
         if !self.persist.is_running() {
             reached!(WindowClosed);
@@ -872,8 +872,8 @@ impl Sender {
         self.snd_nxt = self.snd_una;
     }
 
-    /// Restarts the timer for everything outstanding or, with a timer for each segment, for the first one. At the
-    /// instant of a check, it needs no slack.
+    /// Restarts the timer for all outstanding data or, with a timer for each segment, for the first segment. At the
+    /// time of a check, it needs no slack.
     fn restart_timer(&mut self, slack: u32) {
         match &mut self.timer {
             RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto() * self.checks + slack),

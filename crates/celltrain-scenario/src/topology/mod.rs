@@ -26,7 +26,7 @@ use crate::limits::MAX_CROSSINGS;
 use crate::scope::Scope;
 
 registry! {
-    /// The topology: one table whose key is the name of its kind.
+    /// The topology: a table whose only key is the name of its kind.
     pub enum Topology(module::Config) {
         /// N sources, two switches, N destinations; only the link between the switches is congested.
         n_source: NSource,

@@ -330,7 +330,7 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
         Way::Watched(mode) => {
             let mut series = recorder(network, since_start);
             let mut simulation = start(engine, mode, network, &mut series);
-            // The recorder takes its sample when the simulation goes past the instant.
+            // The recorder takes its sample when the simulation passes the instant.
             if at < simulation.end() {
                 simulation.advance(at + Span(1)).expect("the time to advance to is not in the past");
             } else {

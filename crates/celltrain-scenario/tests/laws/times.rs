@@ -36,8 +36,8 @@ pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Timers tick at whole multiples of their granularity, so the delay is such a multiple. They do not tick at the start
-/// of the run, so no source starts there. ABR sources and allocators count from the start of the run.
+/// Timers tick at multiples of their granularity, so the delay is such a multiple. No timer ticks at the start of the
+/// run, so no source starts then. ABR sources and allocators count from the start of the run.
 pub(super) fn later(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     without_abr(&mut network);

@@ -130,9 +130,9 @@ impl Test {
         48 * u64::from(self.cells() - 1)
     }
 
-    /// Returns the access link of a connection here, there and back. Packets of two connections would mix their cells
-    /// where they arrive together. So with two connections, a packet crosses the link in almost no time, after the time
-    /// that it takes in ns-2, and the TCP keeps its packets apart.
+    /// Returns the access link of a connection in celltrain, in both directions. Two connections would mix the cells of
+    /// their packets. So with two connections, a packet crosses the link almost instantly, after the time that it takes
+    /// in ns-2, and the TCP spaces its packets.
     fn access_links(&self, flow: usize) -> [Link; 2] {
         let Link { rate, delay } = self.link(&self.of("access", flow));
         [self.bytes(), ACK].map(|bytes| match self.flows() {
@@ -161,8 +161,8 @@ impl Test {
         of_late.map(|(_, number)| (number - self.first(), self.number("delay_"))).collect()
     }
 
-    /// Number of the first packet that is compared. Connections are open here, so the first packet of a connection that
-    /// opens in ns-2, a SYN, has no counterpart.
+    /// Number of the first compared packet. Connections are already open in celltrain, so ns-2's first packet of a
+    /// connection that opens, the SYN, has no counterpart.
     pub(super) fn first(&self) -> u64 {
         u64::from(self.is("syn_"))
     }
@@ -187,8 +187,8 @@ impl Test {
         self.phase() + first("sent").or_else(at_bottleneck).expect("the trace contains the sent packets")
     }
 
-    /// Seconds by which the run is later than the test. Clocks tick at multiples of the tick here, and in ns-2 at a phase
-    /// drawn from its default seed: 0.555 of a tick before, as the round trips that it measures show.
+    /// Seconds by which the run is later than the test. celltrain's clocks tick at multiples of the tick, and ns-2's
+    /// clocks 0.555 of a tick earlier, as its measured round trips show.
     pub(super) fn phase(&self) -> f64 {
         0.555 * self.number("tcpTick_")
     }
@@ -205,7 +205,7 @@ impl Test {
         let cells = f64::from(self.cells());
         let rate = |rate: f64| (rate * cells * 424.0 / self.bits()).round();
         let picoseconds = |seconds: f64| format!("{:.0}ps", seconds * 1e12);
-        // ns-2 stores a packet whole before it sends it on. Here, its first cell does not wait for the last, so the
+        // ns-2 stores a whole packet before it forwards it. celltrain's first cell does not wait for the last, so the
         // bottleneck's delay includes this time.
         let (there, back) = (picoseconds(bottleneck.delay + self.rest()), picoseconds(bottleneck.delay));
         let mut text = format!(

@@ -224,7 +224,7 @@ export function bars(c: Canvas, times: readonly number[], colour: string): void 
 }
 
 /**
- * Returns the times and congestion windows of one connection: from its segments, and before the first segment from the
+ * Returns the times and congestion windows of one connection, from its segments and, before the first segment, from the
  * samples.
  */
 export function windows(

@@ -22,7 +22,7 @@ use crate::threshold::Threshold;
 use crate::units::{Clock, Duration, Span, Time};
 
 registry! {
-    /// The allocator of a port in a scenario: a table with one key, the allocator's name.
+    /// The allocator of a port in a scenario: a table whose only key is the allocator's name.
     #[schemars(rename = "Allocator")]
     pub enum AllocatorConfig(module::Config) {
         /// EFCI: marks data cells that leave while the queue exceeds a threshold.

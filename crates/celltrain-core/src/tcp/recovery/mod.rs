@@ -19,7 +19,7 @@ use super::scoreboard::Scoreboard;
 use crate::registry;
 
 registry! {
-    /// The TCP of a connection, as a scenario names it: one table whose key is the variant's name.
+    /// The TCP of a connection in a scenario: a table whose only key is the variant's name.
     #[schemars(rename = "Tcp")]
     pub enum TcpConfig(TcpOptions) {
         /// No fast retransmit: every loss waits for the retransmission timer (ATM Forum 96-1269).
@@ -28,7 +28,7 @@ registry! {
         tahoe: Tahoe,
         /// Fast retransmit, then fast recovery until the first acknowledgement of new data (RFC 5681).
         reno: Reno,
-        /// Fast recovery until everything outstanding is acknowledged, one hole per round trip (RFC 6582).
+        /// Fast recovery until all outstanding data is acknowledged, one hole per round trip (RFC 6582).
         newreno: Newreno,
         /// Like `newreno`, with a new segment for every two duplicate acknowledgements (Hoe 1996).
         newreno_hoe: NewrenoHoe,

@@ -25,9 +25,10 @@ pub struct SackPipe {
     pipe: u64,
     /// Every hole below this offset has been resent.
     resent_below: u64,
-    /// ns-2: true from the start of a recovery until the next acknowledgement, so that the retransmission goes alone.
+    /// For ns-2's rules: true from the start of a recovery until the next acknowledgement, so that the retransmission
+    /// is sent alone.
     starting: bool,
-    /// ns-2: true from a timeout until new data is acknowledged, so that duplicates do not count.
+    /// For ns-2's rules: true from a timeout until new data is acknowledged, so that duplicates do not count.
     timed_out: bool,
 }
 

@@ -2,9 +2,8 @@
 //! eighth.
 //!
 //! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks", ACM SIGCOMM Computer
-//! Communication Review 33(2), 2003; a, b and lwnd are the source's.
-//! Differences from the source: the source rounds what congestion takes up to whole segments; cwnd keeps its fractions
-//! here.
+//! Communication Review 33(2), 2003; a, b and lwnd are the source's names. Differences from the source: the source
+//! rounds reductions up to whole segments; here cwnd keeps its fractions.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;
