@@ -116,7 +116,7 @@ def test_events_show_congestion_marks_their_echoes_and_window_reductions(tmp_pat
     ("changes", "words"),
     [
         ({"k": "4001 cells"}, "k_min"),
-        ({"marking": {"k_min": "80 cells", "k_max": "79 cells"}}, "is below k_min, 80 cells"),
+        ({"marking": {"k_min": "80 cells", "k_max": "79 cells"}}, "is below k_min, which is 80 cells"),
         ({"marking": {"k_min": "80 cells", "p_max": 1.5}}, "p_max = 1.5"),
         ({"marking": {"k_min": "80 cells", "weight": 0.0}}, "is not above 0 and at most 1"),
         ({"marking": {"k_min": "80 cells", "of": "memory"}}, "counts cells of a memory"),

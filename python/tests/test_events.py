@@ -179,7 +179,7 @@ def abr(folder: Path) -> Path:
     ("options", "words"),
     [
         (["--kinds", ""], "is not a kind of event (choose from segments"),
-        (["--window", "5ms:5ms"], "is empty: it ends where it begins"),
+        (["--window", "5ms:5ms"], "is empty: its start and its end are equal"),
         (
             ["--kinds", "segment"],
             "is not a kind of event; did you mean segments? (choose from segments, timers, frames",

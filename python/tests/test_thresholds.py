@@ -160,7 +160,7 @@ def test_thresholds_given_as_text_in_python_are_written_with_the_same_text():
         ("epd", '"60"', "80", 'lacks a unit; write "60 cells", or the number without quotes'),
         ("epd", '"101%"', "80", 'is more than the buffer; a share is at most "100%"'),
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
-        ("epd", '"buffer - 81 cells"', "80", "is below an empty buffer; the buffer has 80 cells"),
+        ("epd", '"buffer - 81 cells"', "80", "is below zero, because the buffer has only 80 cells"),
         ("epd", '"90%"', '"infinite"', "counts from the size of the buffer, which must be a number of cells"),
         ("epd", "-1", "80", "is not a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more)"),
         (

@@ -85,7 +85,7 @@ impl Asked {
                 "--scaling" => what = Some(What::Scaling),
                 "--json" => as_json = true,
                 "--delays" => {
-                    let name = words.next().ok_or("--delays needs all, ports or flows")?;
+                    let name = words.next().ok_or("--delays needs a value: all, ports or flows")?;
                     let known = DELAYS.iter().find(|delays| delays.0 == name);
                     delays = known.ok_or("valid values of --delays are all, ports and flows")?.1;
                 }

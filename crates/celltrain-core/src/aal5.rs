@@ -193,8 +193,8 @@ impl<B> FrameLog<B> {
 impl<B: Copy> FrameLog<B> {
     /// Adds a frame that is being sent. Returns its number within the VC.
     pub fn push(&mut self, frame: Frame<B>) -> FrameNumber {
-        let ahead = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
-        assert!(ahead < self.mask, "two frames on the way have different numbers");
+        let ahead = u32::try_from(self.frames.len()).expect("the number of frames in flight fits in 32 bits");
+        assert!(ahead < self.mask, "two frames in flight have different numbers");
         self.frames.push_back(frame);
         self.first.later(ahead, self.mask)
     }
@@ -213,7 +213,7 @@ impl<B: Copy> FrameLog<B> {
 
     /// Returns the number of the next frame.
     pub fn next(&self) -> FrameNumber {
-        let kept = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
+        let kept = u32::try_from(self.frames.len()).expect("the number of frames in flight fits in 32 bits");
         self.first.later(kept, self.mask)
     }
 

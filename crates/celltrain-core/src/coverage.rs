@@ -285,7 +285,7 @@ situations! {
 }
 
 const SITUATIONS: usize = NAMES.len();
-const _: () = assert!(SITUATIONS <= u128::BITS as usize, "a set of situations is a number of 128 bits");
+const _: () = assert!(SITUATIONS <= u128::BITS as usize, "a set of situations is stored in 128 bits");
 
 static COUNTS: [AtomicU64; SITUATIONS] = [const { AtomicU64::new(0) }; SITUATIONS];
 

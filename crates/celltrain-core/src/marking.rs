@@ -87,7 +87,7 @@ impl MarkingConfig {
         faults.extend(self.k_max.into_iter().flat_map(|k_max| k_max.check("k_max", capacity)));
         let cells = |threshold: Threshold| threshold.cells(capacity.unwrap_or(u32::MAX));
         if let Some(k_max) = self.k_max.filter(|&k_max| faults.is_empty() && cells(k_max) < cells(self.k_min)) {
-            let problem = format!("is below k_min, {} cells", cells(self.k_min));
+            let problem = format!("is below k_min, which is {} cells", cells(self.k_min));
             faults.push(Fault::new("k_max", k_max.written(), problem));
         }
         for (key, share, range, is_in_range) in [

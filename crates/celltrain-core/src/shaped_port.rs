@@ -302,7 +302,7 @@ impl ShapedPort {
     fn source_mut(&mut self, label: Label) -> &mut Source {
         match &mut self.vcs[label].pace {
             Pace::Controlled(source) => source,
-            Pace::Line(_) => panic!("RM cells are of VCs whose rate is controlled"),
+            Pace::Line(_) => panic!("RM cells belong to VCs with rate control"),
         }
     }
 

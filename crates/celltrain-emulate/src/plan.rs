@@ -84,7 +84,8 @@ impl Plan {
             let mtu = mtu.into_iter().fold(mss + TCP_IP_HEADERS, u64::min).min(MOST_MTU);
             if mtu < LEAST_MTU {
                 return Err(format!(
-                    "flow {} carries packets of at most {mtu} bytes, and Linux needs {LEAST_MTU}: use a larger mss",
+                    "flow {} carries packets of at most {mtu} bytes, but Linux needs an MTU of {LEAST_MTU} bytes: use \
+                     a larger mss",
                     own.name
                 ));
             }

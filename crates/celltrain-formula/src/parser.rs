@@ -82,11 +82,11 @@ impl<'a> Parser<'a> {
             _ if self.language == Language::Measure => {
                 Err(self.fault(format!("cannot be read: an operator is expected before {}", self.here())))
             }
-            Piece::Mark(")") => Err(self.fault("closes a parenthesis that is not open")),
+            Piece::Mark(")") => Err(self.fault("closes a parenthesis that was never opened")),
             Piece::Mark("=") => Err(self.fault("has =; write == to compare, or let v = a; b to name a value")),
             Piece::Mark(";") => Err(self.fault("has a ; that belongs to no let; write let v = a; b")),
             Piece::Mark(mark) if is_comparison(mark) => Err(self.fault("compares twice; write a < b and b < c")),
-            _ => Err(self.fault("continues where an operator or the end is expected")),
+            _ => Err(self.fault("continues where an operator or the end of the formula is expected")),
         }
     }
 
@@ -268,8 +268,10 @@ impl<'a> Parser<'a> {
                     unit.map_or(Node::Number(value, None), |&(_, unit, many)| Node::Number(value * many, Some(unit)));
                 if let (None, &Piece::Name(name)) = (unit, self.peek()) {
                     let words: Vec<&str> = UNITS.iter().map(|(word, ..)| *word).collect();
-                    let problem =
-                        format!("has {name} after a number; write * between them, or a unit ({})", words.join(", "));
+                    let problem = format!(
+                        "has {name} after a number; write * between the two, or write a unit ({})",
+                        words.join(", ")
+                    );
                     return Err(self.fault(problem));
                 }
                 self.node(start, number, 1)

@@ -77,7 +77,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         Err(fault) => {
             let shown = fault.shown(text);
             let is_large = [
-                "has a unit of too high", "nested more", "bytes long", "the bytecode has one number too many",
+                "has a unit with too high", "nested more", "bytes long", "the bytecode has one number too many",
                 "values at once", "operations", "names a value",
             ];
             assert!(is_mistaken || is_large.iter().any(|large| shown.contains(large)), "{text}\n{shown}");

@@ -48,9 +48,9 @@ impl Contract {
     pub(crate) fn packet_problem(&mut self, packet: &[u8]) -> Option<String> {
         self.sent += payload(packet);
         let bytes = packet.len();
-        let of = |problem: String| Some(format!("it sends a packet of {bytes} bytes {problem}"));
+        let of = |problem: String| Some(format!("it sends a packet of {bytes} bytes: {problem}"));
         let Some(header) = packet.first_chunk::<HEADER>() else {
-            return of(format!("that is shorter than an IP header ({HEADER} bytes)"));
+            return of(format!("this is shorter than an IP header ({HEADER} bytes)"));
         };
         let version = header[0] >> 4;
         let header_bytes = header_bytes(packet);
@@ -58,19 +58,21 @@ impl Contract {
         let [from, to] = [12, 16].map(|at| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]));
         let longest = self.mss + TCP_IP_HEADERS;
         if version != 4 {
-            of(format!("whose IP version is {version}; it must be 4"))
+            of(format!("its IP version is {version}, but must be 4"))
         } else if header_bytes < HEADER || header_bytes > bytes {
-            of(format!("whose IP header has {header_bytes} bytes; it must have {HEADER} or more, within the packet"))
+            of(format!(
+                "its IP header has {header_bytes} bytes, but must have at least {HEADER} and fit into the packet"
+            ))
         } else if length != bytes {
-            of(format!("whose IP header has the total length {length}"))
+            of(format!("its IP header states a total length of {length} bytes"))
         } else if from != self.local {
-            of(format!("from {from}; it must be from the local address of its end ({})", self.local))
+            of(format!("its source is {from}, but must be the local address of its end ({})", self.local))
         } else if to != self.remote {
-            of(format!("to {to}; it must be to the remote address of its end ({})", self.remote))
+            of(format!("its destination is {to}, but must be the remote address of its end ({})", self.remote))
         } else if bytes as u64 > longest {
             let needed = bytes as u64 - TCP_IP_HEADERS;
             of(format!(
-                "but an mss of {} bytes allows at most {longest}; set the mss of the flow to {needed} bytes",
+                "an mss of {} bytes allows at most {longest} bytes; set the mss of the flow to {needed} bytes",
                 self.mss
             ))
         } else {
@@ -84,7 +86,7 @@ impl Contract {
         let (before, arrived, sent) = (self.received, self.arrived, self.sent);
         self.received = received;
         if received > arrived {
-            let problem = format!("it is {received}, but only {arrived} bytes have arrived after IP headers");
+            let problem = format!("it is {received}, but only {arrived} bytes of data have arrived after IP headers");
             return Some(("received", problem));
         }
         if received < before {
@@ -133,15 +135,21 @@ mod tests {
             packet
         };
         let cases = [
-            (vec![1; 10], "10 bytes that is shorter than an IP header (20 bytes)"),
-            (changed(0, 0x65), "552 bytes whose IP version is 6; it must be 4"),
-            (changed(0, 0x44), "552 bytes whose IP header has 16 bytes; it must have 20 or more, within the packet"),
-            (changed(3, 1), "552 bytes whose IP header has the total length 513"),
-            (changed(12, 9), "552 bytes from 9.0.0.1; it must be from the local address of its end (10.0.0.1)"),
-            (changed(19, 9), "552 bytes to 10.0.0.9; it must be to the remote address of its end (10.0.0.2)"),
+            (vec![1; 10], "10 bytes: this is shorter than an IP header (20 bytes)"),
+            (changed(0, 0x65), "552 bytes: its IP version is 6, but must be 4"),
+            (
+                changed(0, 0x44),
+                "552 bytes: its IP header has 16 bytes, but must have at least 20 and fit into the packet",
+            ),
+            (changed(3, 1), "552 bytes: its IP header states a total length of 513 bytes"),
+            (changed(12, 9), "552 bytes: its source is 9.0.0.1, but must be the local address of its end (10.0.0.1)"),
+            (
+                changed(19, 9),
+                "552 bytes: its destination is 10.0.0.9, but must be the remote address of its end (10.0.0.2)",
+            ),
             (
                 sender.packet(253, &[7; 1480]),
-                "1500 bytes but an mss of 512 bytes allows at most 552; set the mss of the flow to 1460 bytes",
+                "1500 bytes: an mss of 512 bytes allows at most 552 bytes; set the mss of the flow to 1460 bytes",
             ),
         ];
         for (packet, words) in cases {
@@ -159,7 +167,7 @@ mod tests {
         assert_eq!(problem(100), None);
         let falls = "it is 99, but was 100 before; it must not fall";
         assert_eq!(problem(99), Some(("received", falls.to_owned())));
-        let exceeds = "it is 101, but only 100 bytes have arrived after IP headers";
+        let exceeds = "it is 101, but only 100 bytes of data have arrived after IP headers";
         assert_eq!(problem(101), Some(("received", exceeds.to_owned())));
     }
 

@@ -194,7 +194,7 @@ impl Quic {
         while let Some(event) = connection.poll() {
             match event {
                 Event::Stream(StreamEvent::Finished { .. }) => self.acknowledged = self.source.written(),
-                Event::ConnectionLost { reason } => panic!("a connection that never idles ended: {reason}"),
+                Event::ConnectionLost { reason } => panic!("a connection without an idle timeout has ended: {reason}"),
                 _ => {}
             }
         }

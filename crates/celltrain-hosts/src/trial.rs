@@ -187,8 +187,8 @@ impl Trial {
             });
         }
         for (flow, packets) in &self.losses {
-            let vc =
-                network.flows[FlowIndex::new(u32::try_from(*flow).expect("the number of flows fits 32 bits"))].data_vc;
+            let vc = network.flows[FlowIndex::new(u32::try_from(*flow).expect("the number of flows fits in 32 bits"))]
+                .data_vc;
             let access = network.vcs[vc].path[0];
             let pattern = LossPattern::Numbers(packets.clone());
             network.links[access].losses.push(LossRule { vc, unit: LossUnit::Packets, pattern });
@@ -269,10 +269,10 @@ impl Trial {
         let from = window.from.as_secs_f64();
         let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let until = window.to.map_or_else(
-            || format!("on (at most {} MB at each end)", MOST_BYTES / 1_000_000),
+            || format!("until its end (at most {} MB on each side)", MOST_BYTES / 1_000_000),
             |to| format!("to {} s", to.as_secs_f64()),
         );
-        eprintln!("the packets of this run from {from} s {until} are in {}", files.join(" and "));
+        eprintln!("the packets that this run sends from {from} s {until} are in {}", files.join(" and "));
         assert!(end != End::Complete || !failure.is_panic, "{DIFFERS}");
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn make(config: &Config, end: FlowEnd<'_>) -> Box<dyn Stack> {
         match made {
             Ok(object) => Some(object.unbind()),
             Err(error) => {
-                failed(py, &format!("{} cannot be made for the {side} of {flow}", config.class), &error);
+                failed(py, &format!("{} cannot be created for the {side} of {flow}", config.class), &error);
                 None
             }
         }

@@ -393,7 +393,7 @@ fn about(scenario: &str, seed: u64, teller: Engine) -> About {
     let name = if scenario.is_empty() { "a scenario" } else { scenario };
     let silent = match teller {
         Engine::Reference => "",
-        Engine::Fast => "; of the fast engine, so packets do not show where they were lost",
+        Engine::Fast => "; the fast engine does not report where packets were lost",
     };
     About {
         application: format!("celltrain {}", crate::answer::Build::this().version),

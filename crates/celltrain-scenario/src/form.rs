@@ -210,7 +210,7 @@ impl<'a> Form<'a> {
             let named: Vec<&str> = map.keys().map(String::as_str).collect();
             let problem = match named.as_slice() {
                 [] => format!("is empty; it must be one of {list}"),
-                named => format!("names {} ({}); it must be one", named.len(), named.join(", ")),
+                named => format!("names {} ({}); choose exactly one", named.len(), named.join(", ")),
             };
             self.faults.push(KeyFault::of_key(path, problem));
             good = false;
@@ -399,7 +399,7 @@ fn unknown_key(key: &str, known: &[&str]) -> String {
     let meant = nearest(key, known.iter().copied());
     let hint = meant.map_or("known".to_owned(), |name| format!("did you mean {name}? Known"));
     if known.is_empty() {
-        return "is unknown; there is nothing to set here".to_string();
+        return "is unknown; this table has no keys".to_string();
     }
     format!("is unknown; {hint} keys: {}", known.join(", "))
 }

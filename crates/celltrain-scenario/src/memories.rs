@@ -69,8 +69,11 @@ pub(crate) fn resolve(
             for &port in &memory.ports {
                 if let Some(other) = taken[port].replace(found.next_key()).filter(|&other| other != found.next_key()) {
                     let (link, other): (_, &MemoryConfig) = (&layout.graph.links[port].name, &found[other]);
-                    let problem =
-                        format!("has the port {link}, which is in the memory {} already; a port is in one", other.name);
+                    let problem = format!(
+                        "has the port {link}, which is already in the memory {}; a port can be in only one \
+                                 memory",
+                        other.name
+                    );
                     scope.at("ports").once(|scope| scope.refuse(problem));
                 }
             }
@@ -271,8 +274,8 @@ impl<'a> Resolver<'a> {
             let beyond_pools = reserves.saturating_add(headrooms);
             if beyond_pools > all {
                 let problem = format!(
-                    "is less than the reserves and headrooms of the {} side, {reserves} and {headrooms} cells; make the \
-                     memory larger, or these smaller",
+                    "is less than the reserves and headrooms of the {} side, {reserves} and {headrooms} cells; make \
+                     the memory larger, or reduce these",
                     side_name(side)
                 );
                 scope.at("cells").once(|scope| scope.refuse_value(all, problem));
@@ -290,14 +293,15 @@ impl<'a> Resolver<'a> {
                 } else if pools.saturating_add(beyond_pools) > all {
                     let problem = format!(
                         "is too large: the pools of the {} side have {pools} cells, reserves {reserves} and headrooms \
-                         {headrooms}, but the memory {all} in all; leave cells out to use what is left",
+                         {headrooms}, but the whole memory only {all}; leave the key cells out to use the remaining \
+                         cells",
                         side_name(side)
                     );
                     scope.at("pool").at(name).at("cells").refuse_value(cells, problem);
                 }
             }
             if let [first, second, ..] = without[..] {
-                let problem = format!("is missing; {first} and {second} cannot both have the cells that are left");
+                let problem = format!("is missing; {first} and {second} cannot both use the remaining cells");
                 scope.at("pool").at(second).at("cells").refuse(problem);
             } else if let [only] = without[..]
                 && pools.saturating_add(beyond_pools) == all
@@ -322,7 +326,10 @@ impl<'a> Resolver<'a> {
             let mut of_policy = scope.at("policy");
             let mut scope = of_policy.at(policy.name());
             if (policy.pushes_out() || policy.needs_predictions()) && side == Side::Ingress {
-                scope.refuse("removes waiting cells, or follows a policy that does, which only a pool on the egress side can; choose another policy");
+                scope.refuse(
+                    "removes waiting cells, or follows a policy that does; this is possible only in a pool on \
+                              the egress side; choose another policy",
+                );
             }
             for fault in policy.check(cells) {
                 scope.refuse_setting(fault);
@@ -433,7 +440,7 @@ fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope:
     if let Some(alpha) = options.alpha {
         if !own.alpha {
             let problem =
-                format!("has no effect: {} of the pool {name} has no alpha; leave it out", pool.policy.name());
+                format!("has no effect: {} of the pool {name} does not use alpha; leave it out", pool.policy.name());
             scope.at("alpha").refuse_value(alpha, problem);
         } else if !(alpha > 0.0 && alpha.is_finite()) {
             scope.at("alpha").refuse_value(alpha, "admits no cell; it must be a number above 0, such as 1");
@@ -441,7 +448,7 @@ fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope:
     }
     if let Some(threshold) = options.threshold.filter(|_| !own.threshold) {
         let problem = format!(
-            "has no effect: {} of the pool {name} has no thresholds of queues; leave it out",
+            "has no effect: {} of the pool {name} does not use the thresholds of queues; leave it out",
             pool.policy.name()
         );
         scope.at("threshold").refuse_value(threshold, problem);

@@ -163,9 +163,8 @@ impl<'a> Hosts<'a> {
         };
         let pairs = senders.len().saturating_mul(receivers.len());
         if pairs > MAX_PAIRS {
-            let problem = format!(
-                "is traffic between {pairs} pairs of hosts; at most {MAX_PAIRS} are possible; choose fewer hosts"
-            );
+            let problem =
+                format!("connects {pairs} pairs of hosts; at most {MAX_PAIRS} are possible; choose fewer hosts");
             scope.refuse(problem);
         }
         if scope.found().count() > before {
@@ -178,7 +177,7 @@ impl<'a> Hosts<'a> {
             Table::Incast(_) => receivers.iter().map(from_all).collect(),
         };
         if lists.iter().all(Vec::is_empty) {
-            scope.refuse("joins no two hosts: the only source is the only destination");
+            scope.refuse("connects no two hosts: the only source is also the only destination");
         }
         scope.token().tick(pairs)?;
         Ok(lists)
@@ -249,7 +248,7 @@ fn connect(
         crossings = all.iter().map(Vec::len).fold(crossings, usize::saturating_add);
         if crossings > MAX_CROSSINGS {
             scope.refuse(format!(
-                "is traffic between hosts whose paths cross more than {MAX_CROSSINGS} links in all; choose fewer hosts"
+                "connects hosts whose paths cross more than {MAX_CROSSINGS} links in all; choose fewer hosts"
             ));
             break;
         }
@@ -300,8 +299,10 @@ fn requests_of(
     let interval = bits / (load * senders);
     let mean = Duration { picoseconds: (interval * SECOND).round() as u64 };
     if mean < MIN_MEAN || mean > MAX_DURATION {
-        let problem =
-            format!("makes a request every {interval:.3e} s; a mean interval is from {MIN_MEAN} to {MAX_DURATION}");
+        let problem = format!(
+            "makes a request every {interval:.3e} s; a mean interval must be from {MIN_MEAN} to \
+                     {MAX_DURATION}"
+        );
         scope.at("load").refuse_value(load, problem);
         return None;
     }
@@ -321,7 +322,7 @@ fn incast(own: &IncastOptions, receivers: Vec<Vec<PairIndex>>, scope: &mut Scope
         scope.at("interval").refuse_text(interval, problem);
     }
     if spread > MAX_DURATION {
-        scope.at("spread").refuse_text(spread, format!("is not a time up to {MAX_DURATION}"));
+        scope.at("spread").refuse_text(spread, format!("must be a time of at most {MAX_DURATION}"));
     }
     let is_sound = scope.found().count() == before;
     is_sound.then(|| Arrivals::Incast { interval, times: query_times(times), bytes, senders, receivers, spread })

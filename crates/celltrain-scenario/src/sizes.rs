@@ -64,10 +64,10 @@ fn check(points: &[(f64, f64)], scope: &mut Scope<'_>) {
             }
             _ if !(0.0..=1.0).contains(&share) => Some("has a probability outside 0 to 1".into()),
             Some((_, above)) if share < above => {
-                Some(format!("falls: the row before has the probability {above}; write {above} or more, up to 1"))
+                Some(format!("has a lower probability than the row before; write {above} or more, up to 1"))
             }
             Some((larger, _)) if bytes < larger => {
-                Some(format!("falls: the row before has {larger} bytes; write {larger} or more"))
+                Some(format!("has fewer bytes than the row before; write {larger} or more"))
             }
             _ => None,
         };
@@ -79,7 +79,7 @@ fn check(points: &[(f64, f64)], scope: &mut Scope<'_>) {
     }
     if end < 1.0 {
         let (bytes, share) = points[points.len().saturating_sub(1)];
-        let problem = format!("is the last row and ends at {share}; a distribution ends at 1");
+        let problem = format!("is the last row and has the probability {share}; the last probability must be 1");
         scope.item(points.len().saturating_sub(1)).refuse_value(format!("[{bytes}, {share}]"), problem);
     }
 }

@@ -73,7 +73,7 @@ def _seconds(text: str) -> float:
     with suppress(ValueError):
         if 0 < (value := seconds(text)) <= MOST_SECONDS:
             return value
-    problem = f"is not a time above 0 and up to {MOST_SECONDS}s (one day), such as 60s or 500ms"
+    problem = f"must be a time above 0 and at most {MOST_SECONDS}s (one day), such as 60s or 500ms"
     raise InputError.of_option("--dask-timeout", text, problem)
 
 

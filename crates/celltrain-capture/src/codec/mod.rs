@@ -113,7 +113,8 @@ mod tests {
             for (refusal, fits, what) in [
                 (refusal(CellHeader::parse(&bytes)), length == 5, "a cell header has 5 bytes"),
                 (refusal(RmCell::parse(&bytes)), length == CELL_BYTES, "a cell has 53 bytes"),
-                (refusal(aal5::parse(&bytes)), length > 0 && length % 48 == 0, "an AAL5 frame is one or more cells"),
+                (refusal(aal5::parse(&bytes)), length > 0 && length % 48 == 0, "an AAL5 frame consists of one or more \
+                    cells"),
             ] {
                 prop_assert!(fits || refusal.starts_with(what), "{refusal}");
             }

@@ -470,7 +470,7 @@ fn only_cells_taken_since_the_last_rate_change_return_to_the_queue_of_an_edge_de
     let vc = Label::new(0);
     let changes: [(&str, Change); 3] = [
         ("a packet came", |bench| bench.offer(0, 9)),
-        ("the second packet, not in service, was dropped", |bench| {
+        ("the second packet, which was not in service, was dropped", |bench| {
             assert!(bench.buffer.packets.drop_front(Label::new(0), Cause::NoRoom));
         }),
         ("the rate changed", |bench| bench.buffer.on_rate(Label::new(0), 2.0 * Bench::ACR)),
@@ -497,7 +497,7 @@ fn a_discard_algorithm_is_refused_with_a_kind_of_memory_that_it_does_not_support
     assert_eq!(
         made_for[..4],
         [None, None, Some(PerVc), Some(Shared)],
-        "each adaptive algorithm belongs to its own kind of memory"
+        "each adaptive algorithm works with one kind of buffer"
     );
     for discard in DiscardConfig::samples() {
         for memory in [PerVc, Shared] {

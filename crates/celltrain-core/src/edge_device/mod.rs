@@ -186,7 +186,7 @@ impl EdgeBuffer {
     /// # Panics
     /// If `longest_packet` does not have one entry for each VC.
     pub fn new(config: &EdgeConfig, vcs: usize, longest_packet: &[u32]) -> Self {
-        assert_eq!(longest_packet.len(), vcs, "every VC of an edge has a longest packet");
+        assert_eq!(longest_packet.len(), vcs, "every VC of an edge device has a maximum packet length");
         let packets = Packets::new(config.buffer, config.memory, longest_packet);
         Self { discard: config.discard.build(&packets), packets }
     }

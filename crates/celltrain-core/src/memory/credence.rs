@@ -101,7 +101,7 @@ impl MemoryPolicy for Credence {
         if !view.fits(cells) {
             return Verdict::Refuse;
         }
-        let queues = u32::try_from(view.queues.len()).expect("all indices fit 32 bits");
+        let queues = u32::try_from(view.queues.len()).expect("all indices fit in 32 bits");
         let longest = view.queues.iter().copied().max().unwrap_or(0);
         // q <= B / N without rounding.
         let is_safe = u64::from(longest) * u64::from(queues) <= u64::from(view.cells);

@@ -264,7 +264,12 @@ impl Table {
         let mut faults = Vec::new();
         match (self.every, self.on_cells.is_empty()) {
             (None, false) => {
-                faults.push(Fault::new("every", "", "is missing; on_cells is evaluated once every this many cells"));
+                faults.push(Fault::new(
+                    "every",
+                    "",
+                    "is missing; it sets the number of cells after which on_cells is \
+                                                     evaluated",
+                ));
             }
             (Some(every), true) => {
                 faults.push(Fault::new(

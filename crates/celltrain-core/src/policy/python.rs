@@ -135,7 +135,7 @@ impl Config {
         if let Some(interpreter) = interpreter {
             return interpreter.check(self);
         }
-        let problem = "is a Python class, and there is no Python here; write the policy as a formula";
+        let problem = "is a Python class, but this program cannot run Python; write the policy as a formula";
         vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
     }
 }

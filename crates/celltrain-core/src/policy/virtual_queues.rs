@@ -27,7 +27,7 @@ impl<A: Arbiter> VirtualQueues<A> {
     /// Returns `M_j` for a decision, after checking that the virtual queues hold as many cells as the real one.
     #[inline]
     pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
-        assert_eq!(self.sum, occupancy, "the virtual queues and the FIFO hold equally many cells");
+        assert_eq!(self.sum, occupancy, "the virtual queues and the FIFO hold the same number of cells");
         f64::from(self.cells[vc])
     }
 }

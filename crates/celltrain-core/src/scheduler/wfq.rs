@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(
             steps(&[1e-30, 2e-30]),
             [2 << 32, 1 << 32],
-            "the weights are rounded, because they have more digits than fit"
+            "the weights are rounded, because they have too many digits"
         );
         assert_eq!(steps(&[1e-300, 1e300]), [MOST_STEP, 1 << 32], "no step is larger than tags can take");
     }

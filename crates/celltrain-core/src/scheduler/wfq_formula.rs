@@ -65,7 +65,7 @@ impl Configure for Config {
         };
         let wrong = vcs.iter().zip(weights).find(|(_, weight)| !is_weight(*weight));
         let fault = wrong.map(|(vc, weight)| {
-            let problem = format!("gives {weight} for the VC {vc}; a weight is a number above 0");
+            let problem = format!("gives {weight} for the VC {vc}; a weight must be a number above 0");
             Fault::new("weight", format!("\"{}\"", self.weight), problem)
         });
         fault.into_iter().collect()
@@ -75,7 +75,11 @@ impl Configure for Config {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         // A scenario is refused before it runs if its formula cannot be read or gives no weight.
         let weights = self.weights(Some(&names)).ok().filter(|weights| weights.iter().copied().all(is_weight));
-        debug_assert!(weights.is_some() || names.is_empty(), "weights of a checked scenario are weights: {self:?}");
+        debug_assert!(
+            weights.is_some() || names.is_empty(),
+            "the formulas of a checked scenario give valid weights: \
+            {self:?}"
+        );
         Some(wfq::service(&weights.unwrap_or_else(|| vec![1.0; names.len()])))
     }
 }
@@ -188,10 +192,10 @@ mod tests {
         let w = || ("W", by_name(&[("a", 1.0), ("default", 0.0)]));
         assert_eq!(told(&config("w + 1", &[w()]), "does not know w; did you mean W?").excerpt, ["w + 1", "^"]);
         told(&config("W > 1", &[w()]), "is a condition, but must be a number");
-        told(&config("W", &[w()]), "gives 0 for the VC b; a weight is a number above 0");
+        told(&config("W", &[w()]), "gives 0 for the VC b; a weight must be a number above 0");
         told(&config("1 / W", &[w()]), "gives no number");
         told(&config("W - 2", &[w()]), "gives -1 for the VC a");
-        told(&config("random()", &[]), "has random(), but this formula is evaluated only once");
+        told(&config("random()", &[]), "has random(): this formula is evaluated only once");
         told(&config("1", &[("V", by_name(&[("default", 1.0)]))]), "is already one of the port's variables");
         told(&config("X", &[]), "does not know X");
     }

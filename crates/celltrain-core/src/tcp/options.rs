@@ -644,10 +644,10 @@ impl TcpOptions {
         }
         let least = Bytes { bytes: self.mss.bytes.min(MAX_MSS).saturating_mul(2) };
         if let Some(ssthresh) = self.initial_ssthresh.filter(|ssthresh| *ssthresh < least) {
-            refuse("initial_ssthresh", quoted(&ssthresh), format!("is below two segments ({least}), its least value"));
+            refuse("initial_ssthresh", quoted(&ssthresh), format!("must be at least two segments ({least})"));
         }
         if let Some(window) = self.lose_at_window.filter(|window| *window < least) {
-            refuse("lose_at_window", quoted(&window), format!("is below two segments ({least}), its least value"));
+            refuse("lose_at_window", quoted(&window), format!("must be at least two segments ({least})"));
         }
         if self.delayed_ack_time < MIN_TICK || self.delayed_ack_time > MAX_TICK {
             let problem = format!("is outside {MIN_TICK} to {MAX_TICK}");
@@ -686,7 +686,7 @@ impl TcpOptions {
         }
         for (key, segments) in [("max_burst", self.max_burst), ("recovery_burst", self.recovery_burst)] {
             if segments == Some(0) {
-                refuse(key, "0".into(), "is not a whole segment: the least value is 1".into());
+                refuse(key, "0".into(), "must be at least 1 segment".into());
             }
         }
         let tick = self.timer_granularity;
@@ -699,7 +699,7 @@ impl TcpOptions {
         } else {
             for (key, rto) in [("maximum_rto", self.maximum_rto), ("initial_rto", self.initial_rto)] {
                 if rto < tick || rto > MAX_RTO {
-                    refuse(key, quoted(&rto), format!("is outside one tick ({tick}) to {MAX_RTO}"));
+                    refuse(key, quoted(&rto), format!("must be from one tick ({tick}) to {MAX_RTO}"));
                 }
             }
             if self.minimum_rto > self.ticks(self.maximum_rto) {
@@ -740,7 +740,7 @@ impl TcpOptions {
     pub fn window_segments(&self) -> u64 {
         let scale = window_scale(self.receive_window.bytes);
         let advertised = self.receive_window.bytes >> scale << scale;
-        advertised.checked_div(self.mss.bytes).expect("scenario checks refuse a segment without a byte")
+        advertised.checked_div(self.mss.bytes).expect("scenario checks refuse an empty segment")
     }
 }
 

@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(MAX_OPTION_BYTES, 28);
         assert_eq!(blocks(&[(0, 1)]).option_bytes(), 12);
         assert_eq!(blocks(&[]).option_bytes(), 0);
-        assert_eq!(blocks(&[(0, 1), (2, 3), (4, 5), (6, 7)]).iter().count(), 3, "a fourth block has no room");
+        assert_eq!(blocks(&[(0, 1), (2, 3), (4, 5), (6, 7)]).iter().count(), 3, "there is no room for a fourth block");
     }
 
     proptest! {

@@ -9,7 +9,7 @@ const X: u8 = 0;
 
 impl Host for Queue {
     fn words(&self, on: On) -> Vec<Word> {
-        let x = if on == On::Start { Meaning::NotHere("which changes") } else { Meaning::Register(X) };
+        let x = if on == On::Start { Meaning::NotHere("it changes during the run") } else { Meaning::Register(X) };
         let names = [
             ("X", Unit::CELLS, x),
             ("K", Unit::CELLS, Meaning::Constant(1000.0)),
@@ -28,11 +28,11 @@ impl Host for Queue {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        (on == On::Event("on_cell")).then_some("which is drawn only for frames")
+        (on == On::Event("on_cell")).then_some("random numbers are drawn only for frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
-        (on == On::Event("on_cell")).then_some(["which differs from VC to VC", "is state of a VC"])
+        (on == On::Event("on_cell")).then_some(["it differs between VCs", "is state of a VC"])
     }
 
     fn taken(&self) -> [&'static str; 2] {
@@ -112,7 +112,7 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
         (Table::new("X <= Q", &[("R", number(1.0))]), "admit", "does not know Q; choose from R, X, K, C"),
         (Table::new("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate?"),
         (Table::new("X + 1", &[]), "admit", "is in cells; admit must be a condition, such as X <= 900"),
-        (Table::new("X <= R", &[("R", text("X * 0.9"))]), "constants.R", "has X, which changes"),
+        (Table::new("X <= R", &[("R", text("X * 0.9"))]), "constants.R", "has X: it changes during the run"),
         (Table::new("X <= R", &[("R", text("0.9 * (K"))]), "constants.R", "ends where ) is expected"),
         (
             Table::new("X <= R", &[("R", text("S")), ("S", text("R"))]),
@@ -120,7 +120,7 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
             "is circular: R, which needs S, which needs R",
         ),
         (Table::new("X <= R", &[("R", text("K / (K - K)"))]), "constants.R", "gives no number: it divides by zero"),
-        (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "but this formula is evaluated only once"),
+        (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "this formula is evaluated only once"),
         (Table::new("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is not a finite number"),
         (Table::new("X <= R", &[("R", text("-inf"))]), "constants.R", "is not a finite number"),
         (
@@ -150,12 +150,12 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
                 t.on_cell = updates(&[("all", "mine")]);
             }),
             "on_cell.all",
-            "has mine, which differs from VC to VC",
+            "has mine: it differs between VCs",
         ),
         (
             with(|t| (t.state, t.on_cell) = (start(&[("sum_of", 0.0)]), updates(&[("sum_of", "sum_of + random()")]))),
             "on_cell.sum_of",
-            "has random(), which is drawn only for frames",
+            "has random(): random numbers are drawn only for frames",
         ),
         (
             with(|t| {

@@ -327,5 +327,5 @@ fn word(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
         words.push(word);
         words.len() - 1
     });
-    i32::try_from(at).expect("the number of different words fits 32 bits")
+    i32::try_from(at).expect("the number of different words fits in 32 bits")
 }

@@ -24,7 +24,7 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     for (name, port) in &scenario.port {
         if port.marking.as_ref().is_some_and(|marking| marking.k_max.is_none() && marking.p_max < 1.0) {
             let table = join(&join("port", name), "marking");
-            warn(&table, "p_max", "without k_max: every packet above k_min is marked; write k_max too");
+            warn(&table, "p_max", "without k_max, because every packet above k_min is marked; write k_max too");
         }
     }
     let HostOptions { processing_times, .. } = scenario.host;
@@ -66,7 +66,7 @@ fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
             found.push((key, reason));
         }
     };
-    #[expect(clippy::float_cmp, reason = "the value is a default that nothing has changed")]
+    #[expect(clippy::float_cmp, reason = "the value is compared with an unchanged default")]
     let has_gain = tcp.dctcp_gain != default.dctcp_gain;
     add(has_gain && tcp.congestion != Congestion::Dctcp, "dctcp_gain", "without congestion = \"dctcp\"");
     let has_time = tcp.delayed_ack_time != default.delayed_ack_time;
@@ -88,7 +88,7 @@ fn queries(scenario: &Scenario, warnings: &mut Vec<Warning>) {
         let key = join(&join(kind, name), "interval");
         let first = if *times == Times::Fixed { "the first query arrives" } else { "most first queries arrive" };
         let message =
-            format!("{key} = \"{interval}\": {first} after the run, which ends at {end}; write a shorter interval");
+            format!("{key} = \"{interval}\": {first} after the end of the run at {end}; write a shorter interval");
         warnings.push(Warning { key, message });
     }
 }

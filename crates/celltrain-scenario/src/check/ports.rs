@@ -129,7 +129,8 @@ fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>
                 for unknown in setting.unknown(&every_vc) {
                     let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), root.token()));
                     let problem = format!(
-                        "is not a VC; {hint}A VC has the name of its flow; with -acks, it carries the acknowledgements"
+                        "is not a VC; {hint}A VC has the name of its flow; the VC with the suffix -acks carries the \
+                         acknowledgements"
                     );
                     let mut root = root.at("port");
                     let mut port = root.at(name);
@@ -175,8 +176,8 @@ fn without_table(
         }
         scope.refuse(match filled.filter(|_| !congests[index]) {
             Some((comes, vc)) => format!(
-                "has no table and no allocator, but carries the ABR VC {vc}: up to {} can arrive for its {}; write its table, \
-                 or [port.default] for all others, with an allocator ({})",
+                "has no table and no allocator, but carries the ABR VC {vc}: cells can arrive at up to {}, but leave \
+                 at {}; write its table, or [port.default] for all others, with an allocator ({})",
                 BitRate::from_bits_per_second(*comes),
                 link.rate,
                 AllocatorConfig::NAMES.join(", ")
@@ -339,7 +340,7 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         let other = if all == Class::Ubr { Class::Vbr } else { Class::Ubr };
         let (as_abr, table) = match with_abr[index] {
             (false, _) => ("", Some("a [vc.NAME] table")),
-            (true, true) => (", as ABR VCs are", Some("the [vc.NAME] table of one without ABR")),
+            (true, true) => (", as ABR VCs are", Some("the [vc.NAME] table of a VC without ABR")),
             (true, false) => (", as ABR VCs are", None),
         };
         let write = table.map(|table| format!("write class = \"{}\" into {table}, or ", other.name()));
@@ -434,7 +435,8 @@ fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>
         scope.at("of").refuse(problem);
     }
     if matches!(port.allocator, Some(AllocatorConfig::Efci(_))) {
-        let problem = "marks packets with the bit that allocator.efci sets in every cell (EFCI); leave one of them out";
+        let problem = "marks packets with the bit that allocator.efci sets in every cell (EFCI); leave out one of the \
+                       two";
         scope.refuse(problem);
     }
 }

@@ -79,7 +79,7 @@ fn a_policy_formula_that_admits_nothing_is_reported_with_the_part_responsible() 
         ),
         (
             "now < 1 s",
-            "refuses every frame while the buffer is empty, after the first 7 of 64: now < 1 s is 1.25 s < 1 s".into(),
+            "refuses every frame while the buffer is empty, after the first 7 of 64 frames: now < 1 s is 1.25 s < 1 s".into(),
         ),
         ("random() < 0", format!("{EMPTY}: random() < 0 is 0.5 < 0")),
         ("random() < 0.05", "refuses 60 of 64 frames while the buffer is empty: random() < 0.05 is 0.5 < 0.05".into()),

@@ -57,7 +57,7 @@ impl Config {
         if let Some(check) = CHECK.get() {
             return check(self);
         }
-        let problem = "is a Python class, and there is no Python here";
+        let problem = "is a Python class, but this program cannot run Python";
         vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
     }
 }

@@ -36,20 +36,20 @@ fn a_source_of_unacknowledged_packets_has_no_protocol_stack() {
     assert_eq!(reading.faults, []);
     assert!(!reading.network.unwrap().flows[FlowIndex::new(0)].outside);
     let own = faults("[flow.tcp1]\nstack.smoltcp = {}\ntraffic.constant_rate = { rate = '1Mbps' }");
-    assert!(own[0].contains("flow.tcp1.stack.smoltcp sends nothing: the flow's traffic is packets"), "{own:?}");
+    assert!(own[0].contains("flow.tcp1.stack.smoltcp has no effect: the flow sends packets"), "{own:?}");
 }
 
 #[test]
 fn a_setting_that_a_protocol_stack_lacks_is_refused_with_a_list_of_its_settings() {
     for (text, says) in [
-        ("receive_window = '1500MB'", "is outside one segment (512B) to 1073741824B, the most that smoltcp can have"),
+        ("receive_window = '1500MB'", "must be from one segment (512B) to 1073741824B, the maximum of smoltcp"),
         ("send_buffer = '511B'", "send_buffer = \"511B\" is outside one segment (512B)"),
         ("mss = '47B'", "mss = \"47B\" is outside 48B to 65495B, as smoltcp requires"),
         (
             "mss = '65495B'",
             "mss = \"65.495kB\" makes frames of 65543 bytes with headers, more than AAL5 can carry (65535)",
         ),
-        ("ack_delay = '501ms'", "ack_delay = \"501ms\" is not a time up to 500ms"),
+        ("ack_delay = '501ms'", "ack_delay = \"501ms\" must be a time of at most 500ms"),
         ("congestion = 'bbr'", "congestion = \"bbr\" is not one of \"none\", \"reno\", \"cubic\""),
         ("window = '1kB'", "window is unknown"),
     ] {
@@ -65,7 +65,7 @@ fn a_setting_that_quic_lacks_is_refused_with_a_list_of_its_settings() {
     for (text, says) in [
         (
             "congestion = 'bbr'",
-            "congestion = \"bbr\" is refused: its random numbers have no seed, so no run would repeat; choose one of",
+            "congestion = \"bbr\" is refused: its random numbers have no seed, so runs would not be repeatable; choose one of",
         ),
         ("mtu = '1200B'", "mtu = \"1.2kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"),
         (

@@ -117,7 +117,7 @@ fn building_and_checking_a_network_can_be_cancelled_for_every_topology() {
             let name = format!("{}: {name}", topology.name());
             let (questions, outcome) = asked(usize::MAX, part);
             assert_eq!(outcome, Ok(()), "{name}");
-            assert!(questions >= flows, "{name} calls the callback {questions} times for {flows} flows");
+            assert!(questions >= flows, "{name} checks for cancellation {questions} times with {flows} flows");
             for most in 0..questions {
                 assert_eq!(asked(most, part), (most + 1, Err(Interrupted)), "{name}");
             }

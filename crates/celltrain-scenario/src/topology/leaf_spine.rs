@@ -95,7 +95,7 @@ impl Configure for Config {
                 format!("sets the rate of the uplinks, which uplink_rate = \"{rate}\" sets too; leave one out");
             scope.refuse_value(ratio, problem);
         } else if rate < MIN_RATE || rate > MAX_RATE {
-            scope.refuse_value(ratio, format!("gives uplinks of {rate}; a rate is from {MIN_RATE} to {MAX_RATE}"));
+            scope.refuse_value(ratio, format!("gives uplinks of {rate}; a rate must be from {MIN_RATE} to {MAX_RATE}"));
         }
         Ok(None)
     }

@@ -321,7 +321,7 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
     let units = u128::from(network.clock().units_per_second);
     let picoseconds = (u128::from(at.0) * u128::from(PS_PER_SECOND) + units / 2) / units;
     let since_start =
-        Duration { picoseconds: u64::try_from(picoseconds).expect("the duration of a run fits 64 bits").max(1) };
+        Duration { picoseconds: u64::try_from(picoseconds).expect("the duration of a run fits in 64 bits").max(1) };
     let run = || match way {
         Way::Alone(mode) => {
             let mut simulation = start(engine, mode, network, Nothing);

@@ -846,7 +846,7 @@ impl Port {
                 return PortConfig { buffer, policy, scheduler, allocator, marking: None };
             }
         }
-        panic!("{name}: random settings within their ranges are not always valid");
+        panic!("{name}: random settings within their ranges may still be invalid");
     }
 }
 
@@ -1003,7 +1003,7 @@ fn quantities(quantity: &str) -> Range {
             .into(),
         "size" => [512, 1, 64, 1_472, 9_140, 50_000].map(|bytes| json!(Bytes { bytes })).into(),
         "time" => [1, 333, 1_000, 5_000].map(|time| json!(Duration::from_microseconds(time))).into(),
-        _ => panic!("{quantity} is a quantity of another kind"),
+        _ => panic!("{quantity} is not a known kind of quantity"),
     })
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let routing = network.routing();
     let priorities = 1 + rng.below(3);
     for vc in &mut network.vcs {
-        vc.priority = u8::try_from(rng.below(priorities)).expect("a priority fits 8 bits");
+        vc.priority = u8::try_from(rng.below(priorities)).expect("a priority fits in 8 bits");
     }
     let switches: Vec<NodeIndex> = network
         .nodes
@@ -161,7 +161,7 @@ fn policy(may_push_out: bool, cells: u32, rng: &mut Stream) -> MemoryPolicyConfi
     samples.push(occamy::Config { alpha: 1.0, burst: 1 + rng.below(4), rate: None }.into());
     let pushes_out = |policy: &MemoryPolicyConfig| policy.pushes_out() || policy.needs_predictions();
     samples.retain(|policy| may_push_out || !pushes_out(policy));
-    let choice = rng.below(u32::try_from(samples.len()).expect("the number of policies fits 32 bits"));
+    let choice = rng.below(u32::try_from(samples.len()).expect("the number of policies fits in 32 bits"));
     samples.swap_remove(choice as usize)
 }
 

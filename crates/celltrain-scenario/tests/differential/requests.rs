@@ -174,5 +174,5 @@ fn part_of(network: &Network, rng: &mut Stream) -> Duration {
 }
 
 fn count(length: usize) -> u32 {
-    u32::try_from(length).expect("the length of this list fits 32 bits")
+    u32::try_from(length).expect("the length of this list fits in 32 bits")
 }

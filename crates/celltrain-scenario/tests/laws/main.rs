@@ -55,7 +55,7 @@ impl Case {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        self.draws.below(u32::try_from(bound).expect("the bound fits 32 bits")) as usize
+        self.draws.below(u32::try_from(bound).expect("the bound fits in 32 bits")) as usize
     }
 }
 

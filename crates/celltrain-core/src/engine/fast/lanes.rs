@@ -25,7 +25,11 @@ pub(super) struct Delivery {
     pub(super) cells: u32,
 }
 
-const _: () = assert!(size_of::<Delivery>() == 24 && size_of::<Run>() == 12, "the sizes are those on the design page");
+const _: () = assert!(
+    size_of::<Delivery>() == 24 && size_of::<Run>() == 12,
+    "the sizes match those on the design \
+    page"
+);
 
 /// An RM cell passes a switch that writes into it, or reaches the end of its loop. Otherwise RM cells travel like any
 /// others.

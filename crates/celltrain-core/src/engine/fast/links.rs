@@ -259,7 +259,7 @@ impl Stream {
 
     /// Returns the cells that will be sent to another partition.
     pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
-        debug_assert!(self.is_elsewhere, "cells that arrive at this port wait at this port");
+        debug_assert!(self.is_elsewhere, "this partition keeps the cells of its own ports");
         let Way::Cells(cells) = &self.way else { unreachable!("{ONE_BY_ONE}") };
         cells.rest()
     }

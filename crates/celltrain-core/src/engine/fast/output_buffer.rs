@@ -339,7 +339,7 @@ impl OutputBuffer {
     pub(super) fn dequeue_deferred(&mut self) {
         debug_assert!(
             self.deferred_dequeues == 0 || self.queues.is_none(),
-            "departures from several queues have to be reported"
+            "departures from several queues must be reported"
         );
         self.report_departures(ReportGranularity::Runs, |_, _| {});
     }
@@ -422,7 +422,7 @@ impl OutputBuffer {
     /// `range`.
     #[inline]
     pub(super) fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
-        debug_assert!(!self.keeps_queue, "the order of the cells must not have an effect here");
+        debug_assert!(!self.keeps_queue, "the order of the cells must not matter here");
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         self.occupancy += cells;
         self.tracker.include(range);

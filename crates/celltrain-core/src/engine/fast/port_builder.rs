@@ -161,8 +161,8 @@ impl PortBuilder<'_> {
     fn memory_plan(&self, memory: MemoryIndex) -> (PortPlan, String) {
         let (name, ports) = (&self.network.memories[memory].name, self.plan.memories[memory].ports.len());
         let why = match ports {
-            1 => format!("the port is the only port of memory {name}"),
-            ports => format!("the port shares memory {name}, whose {ports} ports are computed together"),
+            1 => format!("the port is the only port of the memory {name}"),
+            ports => format!("the port shares the memory {name}, whose {ports} ports are simulated together"),
         };
         (PortPlan::Memory, why)
     }

@@ -60,7 +60,7 @@ fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
         if a == b {
             link.at("between").refuse_value(between(), "is a loop: it joins a node to itself");
         } else if !joined.insert([a.min(b), a.max(b)]) {
-            let problem = "joins two nodes that are joined already; one link between two nodes";
+            let problem = "joins two nodes that are already joined; two nodes can have only one link";
             link.at("between").refuse_value(between(), problem);
         }
         check_rate("rate", config.rate, &mut link);
@@ -102,7 +102,8 @@ fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize
                 (Some(_), Some(_)) => key.refuse_text(name, "is the name of two flows; names must be different"),
                 (None, Some(_)) => {
                     let problem = format!(
-                        "is the name of two flows: flows[{first}] has no name and gets it; names must be different"
+                        "is the name of two flows: flows[{first}] has no name and gets this one; names must be \
+                         different"
                     );
                     key.refuse_text(name, problem);
                 }
@@ -134,7 +135,7 @@ fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
         scope.at("to").refuse_text(&flow.to, "is the flow's own source; a flow joins two hosts");
     }
     if flow.start > MAX_DURATION {
-        scope.at("start").refuse_text(flow.start, format!("is not a time up to {MAX_DURATION}"));
+        scope.at("start").refuse_text(flow.start, format!("must be a time of at most {MAX_DURATION}"));
     }
 }
 
@@ -237,9 +238,12 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>) -> Result
             let flow = &config.flows[i];
             let sibling = branches.iter().find(|&&other| config.flows[other].from == flow.from);
             if flow.to != first.to {
-                refuse(i, format!("is the VC of flows to \"{}\" too; flows of one VC end at one host", first.to));
+                refuse(i, format!("is also the VC of flows to \"{}\"; flows of one VC must end at one host", first.to));
             } else if sibling.is_some_and(|&other| layout.flows[other].data != layout.flows[i].data) {
-                refuse(i, "is the VC of a flow that leaves the same host on another path; a VC has one".into());
+                refuse(
+                    i,
+                    "is the VC of a flow that leaves the same host on another path; a VC has only one path".into(),
+                );
             } else if sibling.is_none() {
                 branches.push(i);
             }
@@ -251,7 +255,10 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>) -> Result
         let name = |link: LinkIndex| layout.graph.links[link].name.as_str();
         let paths: Vec<&[LinkIndex]> = branches.iter().map(|&i| path(i)).collect();
         let Some(at) = meeting(&paths) else {
-            refuse(branches[1], "never meets its other flows on a link; flows of one VC arrive over one link".into());
+            refuse(
+                branches[1],
+                "never meets its other flows on a link; flows of one VC must arrive over one link".into(),
+            );
             continue;
         };
         if branches.len() > Merge::MAX_BRANCHES {
@@ -319,7 +326,7 @@ pub(super) fn islands(layout: &Layout) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (nodes, [one, several]) in [
         (alone, ["is on no link", "are on no link"]),
-        (cut_off, ["has no way to the nodes that flows cross", "have no way to the nodes that flows cross"]),
+        (cut_off, ["has no path to the nodes that flows cross", "have no path to the nodes that flows cross"]),
     ] {
         const SHOWN: usize = 5;
         let shown: Vec<String> = nodes.iter().take(SHOWN).map(|&node| quoted(&graph.nodes[node].name)).collect();

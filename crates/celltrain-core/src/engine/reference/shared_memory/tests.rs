@@ -146,7 +146,7 @@ fn the_fast_engine_updates_all_ports_of_a_shared_memory_together() {
         assert_eq!(port.code == "memory", ports.contains(&port.link), "{port:?}");
     }
     let why = &explained[usize::from(ports[0])].why;
-    assert_eq!(why, "the port shares memory memory, whose 2 ports are computed together");
+    assert_eq!(why, "the port shares the memory memory, whose 2 ports are simulated together");
     assert!(run(&network).memories.iter().all(|memory| memory.max_used_cells > 0));
 }
 
@@ -371,7 +371,7 @@ fn a_link_with_pause_frames_loses_nothing_if_the_headroom_covers_the_delay_of_a_
         let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)].counters;
         assert!(group.pauses > 10, "{group:?}");
         assert_eq!(result.cells.lost > 0, loses, "{group:?}");
-        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough");
+        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough to keep the output busy");
         assert_eq!(result.deadlock, None);
     }
 }

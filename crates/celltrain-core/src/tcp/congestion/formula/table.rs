@@ -55,8 +55,8 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("cwnd", Unit::NONE, "congestion window, in segments"), Some(CWND)),
     (Name::number("ssthresh", Unit::NONE, "slow start threshold, in segments"), Some(SSTHRESH)),
     (Name::number("rwnd", Unit::NONE, "the receiver's window, in segments"), Some(RWND)),
-    (Name::number("acked", Unit::NONE, "segments that this acknowledgement acknowledges"), Some(ACKED)),
-    (Name::number("flight", Unit::NONE, "segments sent and not acknowledged"), Some(FLIGHT)),
+    (Name::number("acked", Unit::NONE, "number of segments acknowledged by this acknowledgement"), Some(ACKED)),
+    (Name::number("flight", Unit::NONE, "number of segments that were sent and not acknowledged"), Some(FLIGHT)),
     (Name::number("rtt", Unit::SECONDS, "the latest round-trip time; 0 before the first"), Some(RTT)),
     (Name::number("srtt", Unit::SECONDS, "smoothed round-trip time (RFC 6298)"), Some(SRTT)),
     (Name::number("min_rtt", Unit::SECONDS, "the shortest round-trip time so far"), Some(MIN_RTT)),
@@ -74,9 +74,9 @@ impl Host for OfSender {
         let meaning = |register: Option<u8>| match register {
             None => Meaning::Constant(self.mss),
             Some(_) if on == On::Start => {
-                Meaning::NotHere("which changes, but this formula is evaluated only once, at the start of the run")
+                Meaning::NotHere("it changes during the run, but this formula is evaluated only once, at the start")
             }
-            Some(ACKED) if on != On::Event(ON_ACK) => Meaning::NotHere("which is available only on_ack"),
+            Some(ACKED) if on != On::Event(ON_ACK) => Meaning::NotHere("it is available only in on_ack"),
             Some(register) => Meaning::Register(register),
         };
         let word = |(name, register): &(Name, Option<u8>)| Word {
@@ -88,7 +88,7 @@ impl Host for OfSender {
     }
 
     fn no_random(&self, _on: On) -> Option<&'static str> {
-        Some("and a sender draws no random numbers")
+        Some("a sender draws no random numbers")
     }
 
     fn taken(&self) -> [&'static str; 2] {
@@ -100,7 +100,7 @@ impl Host for OfSender {
     }
 
     fn targets(&self) -> &'static str {
-        "cwnd, ssthresh or a name of state"
+        "cwnd, ssthresh or the name of a variable in state"
     }
 }
 
