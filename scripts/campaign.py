@@ -159,7 +159,7 @@ CAMPAIGNS = {
         count=500,
     ),
     "memory": Campaign(
-        "random large networks with little memory: no process dies, and no network is refused wrongly",
+        "random large networks with little memory: no process dies, and no valid network is refused",
         "15 min",
         "python scripts/memory_campaign.py --networks {count} --seed {seed}",
         count=50,
@@ -174,7 +174,7 @@ CAMPAIGNS = {
         count=5000,
     ),
     "times": Campaign(
-        "every parameter that is a time from 1 ps to the length of the run: every run can be stopped within 0.1 s",
+        "every time parameter from 1 ps to the length of the run: every run can be stopped within 0.1 s",
         "10 min",
         f"CELLTRAIN_TIMES={{count}} CELLTRAIN_TIMES_SEED={{seed}} CELLTRAIN_TIMES_FOLDER={ROOT}/out/times {RUN_TESTS} "
         "--test adversary times -- --nocapture",

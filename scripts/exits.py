@@ -92,7 +92,7 @@ except KeyboardInterrupt:
     print("interrupted", time.monotonic())
 """
 CONTROLS = {
-    "pyarrow, its pool of threads": "pq.ParquetFile(pa.BufferReader(open(path, 'rb').read())).read()",
+    "pyarrow with its pool of threads": "pq.ParquetFile(pa.BufferReader(open(path, 'rb').read())).read()",
     "pyarrow, this thread, own memory": (
         "pq.ParquetFile(pa.BufferReader(pa.OSFile(path).read_buffer()), pre_buffer=False).read(use_threads=False)"
     ),

@@ -308,7 +308,7 @@ def _wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> N
         if process.poll() is not None:
             raise WrongError(f"{store.name}: the driver ended before run {count}: {process.communicate()[1]}")
         if time.monotonic() > deadline:
-            raise WrongError(f"{store.name}: does not get to run {count}")
+            raise WrongError(f"{store.name}: does not reach run {count}")
         time.sleep(0.002)
 
 

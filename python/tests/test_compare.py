@@ -644,7 +644,7 @@ def test_the_figure_of_a_comparison_names_the_settings_that_are_compared(celltra
 
 def test_the_output_of_a_comparison_names_the_measuring_window(celltrain):
     options = ("--seeds", 2, "--set", "duration=200ms", "--set", "measure.from=50ms")
-    assert "from 50ms to the end; largest queues are of the whole run" in celltrain("run", "lan-epd", *options).out
+    assert "from 50ms to the end; largest queues refer to the whole run" in celltrain("run", "lan-epd", *options).out
     assert "largest queues" not in celltrain("run", "lan-epd", *options[:4]).out
 
 

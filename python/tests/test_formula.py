@@ -190,7 +190,11 @@ def test_a_message_about_a_mistake_in_a_congestion_formula_shows_the_place(cellt
     "formula, control, words",
     [
         ('on_ack = { cwnd = "cwnd + mss" }', "formula", ["on_ack.cwnd", "the other in bytes"]),
-        ('on_ack = { rwnd = "3" }', "formula", ["on_ack.rwnd", "It must be cwnd, ssthresh or the name of a variable in state"]),
+        (
+            'on_ack = { rwnd = "3" }',
+            "formula",
+            ["on_ack.rwnd", "It must be cwnd, ssthresh or the name of a variable in state"],
+        ),
         ('on_loss = { cwnd = "acked" }', "formula", ["on_loss.cwnd", "available only on_ack"]),
         ('on_los = { cwnd = "1" }', "formula", ["formula.on_los", "did you mean on_loss?"]),
         ("constants = { W = { tcp1 = 3 } }", "formula", ["constants.W", "is not a number, or a formula of constants"]),

@@ -270,7 +270,9 @@ def test_a_plan_with_ten_million_points_is_not_expanded_in_memory():
         ),
         (
             '[axes]\nt = { path = "port.bottleneck.policy.epd.threshold", values = [800] }',
-            ["plan.toml:4: port.bottleneck.policy names 2 (epd, selective_drop); choose exactly one; at point 0 (t = 800)"],
+            [
+                "plan.toml:4: port.bottleneck.policy names 2 (epd, selective_drop); choose exactly one; at point 0 (t = 800)"
+            ],
         ),
         ('[sample]\nmethod = "random"\npoints = 0', ['plan.toml:4: sample.method = "random" must be one of "sobol"']),
         (

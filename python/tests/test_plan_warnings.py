@@ -214,7 +214,7 @@ def test_a_warning_names_the_first_point_concerned_and_at_most_five_warnings_are
         "lan-epd", vary={"port.bottleneck.policy.epd.threshold": list(range(11, 18)), "duration": ["1ms"]}, seeds=1
     )
     assert len(thresholds.of_check) == 6
-    assert thresholds.of_check[-1] == "2 more warnings of this kind; celltrain check prints those of a scenario"
+    assert thresholds.of_check[-1] == "2 more warnings of this kind; celltrain check prints the warnings of a scenario"
 
 
 @pytest.mark.slow

@@ -257,7 +257,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     answer = result.to_dict()
     begin, end = answer["measured_from_s"], answer["measured_to_s"]
     is_part = begin > 0 or end < result.duration_s
-    part = f", measured from {begin:g} s to {end:g} s; largest queues are of the whole run" if is_part else ""
+    part = f", measured from {begin:g} s to {end:g} s; largest queues refer to the whole run" if is_part else ""
     ports = _telling(answer)
     at = f" at {answer['bottleneck']}" if len(ports) > 1 else ""
     yield Line(text=shortened(result.scenario or "scenario"), style="bold")
@@ -279,7 +279,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     shown, half = answer["flows"], MOST_FLOWS // 2
     if len(shown) > MOST_FLOWS:
         yield Line(text="")
-        yield Line(text=f"{len(shown)} flows; the {half} fastest and the {half} slowest")
+        yield Line(text=f"{len(shown)} flows, of which the {half} fastest and the {half} slowest are shown")
         shown = sorted(shown, key=lambda flow: -flow["goodput_mbps"])
         shown = [*shown[:half], *shown[-half:]]
     if shown:
@@ -300,7 +300,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("link", LINKS, answer["links"], answer["links"])
     for what, measures, vcs in (
         ("contracts", CONTRACTS, answer["contracts"]),
-        ("VCs whose rate is controlled", ABR, answer["abr"]),
+        ("VCs with a controlled rate", ABR, answer["abr"]),
     ):
         if len(vcs) > MOST_FLOWS:
             yield Line(text=f"{len(vcs)} {what}; the first {MOST_FLOWS}")

@@ -173,7 +173,7 @@ def report(
         )
         raise InputError.of_option("--store", "" if store is None else shown(store), problem)
     store = store or folder
-    assert store is not None, "one of them is given"
+    assert store is not None, "the folder or the option --store is given"
     chosen = listed(measures)
     if chosen == []:
         raise InputError.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")
@@ -221,7 +221,7 @@ def _table(report: Report) -> Iterator[Block]:
     if against is not None:
         points = [one for one in points if against.axis.levels[one] != against.level]
         what = f"differences from {shown(against.axis.worded)} = {shown(against.name)}"
-        yield Line(text=f"First the means, then the {what}", is_note=True)
+        yield Line(text=f"The means come first, followed by the {what}", is_note=True)
         yield data.grid(against.of_points, points[:MOST_ROWS], words.difference)
         yield from _left_out(len(points), "baseline.csv")
     if data.seeds[1] > 1:

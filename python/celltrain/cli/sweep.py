@@ -270,9 +270,9 @@ def _estimate_sweep(plan: Plan, worker: Local | Cluster, output: shell.Output) -
     if expected.probes:
         runs = "run" if expected.probes == 1 else "runs"
         cost = (
-            f"about {most}{words.in_words(expected.seconds)} on {where} and {size_in_words(expected.bytes)} of "
-            f"disk: an estimate, from {expected.probes} {runs} of {words.in_words(expected.seconds_per_run)} each; series "
-            "not counted"
+            f"about {most}{words.in_words(expected.seconds)} on {where} and {size_in_words(expected.bytes)} of disk: "
+            f"an estimate, from {expected.probes} {runs} of {words.in_words(expected.seconds_per_run)} each; series "
+            "are not counted"
         )
     output.tell(
         {**asdict(expected), **size, "axes": [axis.name for axis in plan.axes], "warnings": warnings},
@@ -336,8 +336,8 @@ def blocks(store: Store) -> Iterator[Block]:
     plan = store.plan
     if len(plan.points) > MOST_POINTS or plan.runs > MOST_RUNS:
         yield Line(
-            text=f"too much for the screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how "
-            "to ask the store in Python and SQL"
+            text=f"too much for the screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows "
+            "how to query the store with Python and SQL"
         )
         return
     yield Line(text="")

@@ -221,7 +221,7 @@ class Diagrams:
             return what
         whose = ", ".join(recorded) if len(recorded) <= _FEW_NAMES else f"{len(recorded)} of {len(everyone)} flows"
         self.notes.append(
-            f"Only cells of {whose} were recorded: the queue held more, and frames were refused at the whole queue."
+            f"Only cells of {whose} were recorded: the queue also held other cells, and the policy counted them."
         )
         return f"{what}, of {legible(whose)} alone"
 
@@ -520,7 +520,7 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
             if last is not None:
                 ax.plot([place, place + 1], [y(first), y(last)], **link)
     if end is not None and any(visit.departed is not None for visit in at_ports[-1]):
-        colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is not whole")
+        colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is incomplete")
         marks(ax, [len(at_ports)], [y(end[0])], "o", colour, label, markersize=5, zorder=4)
     ax.set_xlim(-0.35, len(nodes) - 0.65)
     rotated: dict[str, Any] = {"rotation": 20, "ha": "left"} if len(nodes) > 4 or max(map(len, nodes)) > 12 else {}

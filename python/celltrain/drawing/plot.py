@@ -49,7 +49,7 @@ class Plot:
         self._diagrams = diagrams
 
     def __repr__(self) -> str:
-        recorded = ", ".join(f"{name}()" for name in self._series) or "none, as the run recorded no series"
+        recorded = ", ".join(f"{name}()" for name in self._series) or "none, because the run recorded no series"
         return f"<plots of a run: {recorded}>"
 
     @checked()

@@ -138,7 +138,7 @@ _CALLED = {
     "lost_pushed_out_cells": "cells pushed out",
     "pushed_out_cells": "cells pushed out",
     "discarded_frame_cells": "cells of refused frames",
-    "discarded_remainder_cells": "discarded rest of frames, cells",
+    "discarded_remainder_cells": "discarded rests of frames, cells",
     "completion_s": "completion time",
     "timing.engine_seconds": "time of the engine (s)",
     "timing.cell_hops_per_second": "cell-hops per second",

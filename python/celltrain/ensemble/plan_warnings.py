@@ -90,7 +90,7 @@ def check_warnings(plans: Mapping[str, Plan], thresholds: Sequence[str] = ()) ->
         messages.append(message if len(places) == read else f"{message} (at {places[0]}{more})")
     if len(messages) > MOST_REPORTED:
         more = f"{len(messages) - MOST_REPORTED:,} more warnings of this kind"
-        messages[MOST_REPORTED:] = [f"{more}; celltrain check prints those of a scenario"]
+        messages[MOST_REPORTED:] = [f"{more}; celltrain check prints the warnings of a scenario"]
     return messages
 
 
@@ -169,8 +169,9 @@ def networks(paths: Mapping[str, str]) -> Iterator[str]:
     if names and len(names) < len(paths):
         kinds = list(dict.fromkeys(names.values()))
         yield (
-            f"averaging over {' and '.join(map(shown, names))} mixes different {' and '.join(f'{kind}s' for kind in kinds)}: the "
-            f"best on average may be best in none. Look at each {' and '.join(kinds)} separately"
+            f"averaging over {' and '.join(map(shown, names))} mixes different "
+            f"{' and '.join(f'{kind}s' for kind in kinds)}: the best value on average may be the best in no case. "
+            f"Look at each {' and '.join(kinds)} separately"
         )
 
 
@@ -280,10 +281,10 @@ def unmet_rules(
         first = min(own)
         text = f"{shown(name)}: {runs.gaps[first, gap]}" if name else runs.gaps[first, gap]
         of = ", ".join(filter(None, (place(int(runs.case[first])), f"seed {runs.seed[first]}")))
-        share = f" (in {len(own):,} of {total[name]:,} runs; the numbers are those of {of})"
+        share = f" (in {len(own):,} of {total[name]:,} runs; the numbers are from {of})"
         yield text + (share if total[name] > 1 else "")
     if (more := len(ordered) - MOST_REPORTED) > 0:
-        yield f"{counted(more, 'more rule')} of links never met what they should have lost or delayed"
+        yield f"{counted(more, 'more rule')} of links never met the packets or cells to lose or delay"
 
 
 def _partial(without: NDArray[np.int64], total: NDArray[np.int64]) -> str:
@@ -293,7 +294,8 @@ def _partial(without: NDArray[np.int64], total: NDArray[np.int64]) -> str:
         return ""
     place = int(np.argmin(np.where(partial, total - without, total.max() + 1)))
     cases = counted(int(partial.sum()), "case")
-    return f". In {cases}, the mean is of the runs with a value, in one of {total[place] - without[place]} of {total[place]}"
+    with_value = f"{total[place] - without[place]} of {total[place]}"
+    return f". In {cases}, the mean covers only the runs with a value, in one case {with_value}"
 
 
 def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:
@@ -466,10 +468,10 @@ def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Ite
 def without_effect(name: str, pairs: int) -> str:
     """Returns the warning about an axis that changes nothing."""
     if pairs == 1:
-        return f"{name} changes nothing in the one pair of runs that differ in it alone"
+        return f"{name} changes nothing in the only pair of runs that differ in this setting alone"
     return (
-        f"{name} changes nothing: all {pairs:,} pairs of runs that differ in it alone have the same fingerprint; look "
-        "whether the scenario uses this setting"
+        f"{name} changes nothing: all {pairs:,} pairs of runs that differ in this setting alone have the same "
+        "fingerprint; check that the scenario uses this setting"
     )
 
 

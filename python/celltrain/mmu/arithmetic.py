@@ -281,7 +281,7 @@ class Thresholds(Carded):
             rule = self.generation.group if row.group is not None else self.generation.queue
             after = rule.drop if rule is not None and (row.queue is not None or limits.headroom is not None) else 1
             if after > 1:
-                yield f"  {after:>9,}  and the cells up to the first one lost"
+                yield f"  {after:>9,}  and the cells up to the first loss"
             kind = "first cell lost at the ingress" if row.group is not None else "first cell lost at the egress"
             yield f"  {limits.drop:>9,}  {kind}"
         if row.queue is not None and limits.drop is None:
@@ -355,7 +355,7 @@ class Division:
             shared = self._shared(name, pool)
             if shared.cells <= 0:
                 taken = ", ".join(f"{-step.cells} {step.words}" for step in shared.steps[1:])
-                problem = f"is {shared.steps[0].cells} cells of one memory, and all are taken: {taken}"
+                problem = f"is {shared.steps[0].cells} cells of one memory, but all of them are already used: {taken}"
                 faults.append(loaded.source.fault(f"pool.{name}.size", problem, pool.size))
             self.pools[name] = shared
         refuse(faults)

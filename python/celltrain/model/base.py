@@ -255,7 +255,7 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
             problem = "is unknown"
             if not inner:
                 known = ", ".join(model.model_fields)
-                problem += f"; known are {known}" if known else "; nothing is to be set"
+                problem += f"; known are {known}" if known else "; this table has no keys"
         if key in faults:
             problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
         faults[key] = Fault.of(problem, file=model.__name__, key=key, value=value)

@@ -185,7 +185,7 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
         answer = {member.get("name", member.get("vc")): member for member in answer}
     if not isinstance(answer, Mapping):
-        advice = "; a percentile has no point in its name: p999 is the 99.9th" if step.isdigit() else ""
+        advice = "; the names of percentiles have no decimal point: p999 is the 99.9th" if step.isdigit() else ""
         raise MeasureError(f"a number or a text has no {step!r}{advice}")
     members: Mapping[str, Any] = answer
     several = _SEVERAL.fullmatch(step)

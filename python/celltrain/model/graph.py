@@ -122,11 +122,11 @@ def import_graph(
     if flows is not None:
         ends += _draw(kinds, flows, seed, file)
     if not ends:
-        problem = f"has no flows: no node has the attribute {flow_attribute!r}; ask for some (--flows N)"
+        problem = f"has no flows: no node has the attribute {flow_attribute!r}; request some with --flows N"
         raise InputError.of_file(file, problem)
     characters = sum(len(node) for pair in [*ends, *(link["between"] for link in links)] for node in pair)
     if characters > MAX_BYTES:
-        most = f"a scenario can have at most {MAX_BYTES:,}: take shorter names"
+        most = f"a scenario can have at most {MAX_BYTES:,}: use shorter names"
         raise InputError.of_file(file, f"has names of {characters:,} characters in its links and flows; {most}")
     network: dict[str, Any] = {
         key: [node for node, own in kinds.items() if own == kind] for kind, key in KINDS.items()

@@ -254,7 +254,7 @@ def _parsed(texts: Sequence[str], option: str) -> dict[str, list[Setting]]:
                 raise ValueError(f"is not {FORMS[option]}")
             if path in parsed:
                 once = "write its values in one" if option == "--vary" else "give it once"
-                raise ValueError(f"sets {path}, which another one also sets: {once}")
+                raise ValueError(f"sets {path}, which another setting also sets: {once}")
             parsed[path] = [Setting(label, value, written) for label, value in _labelled(path, values)]
             labels = [one.label for one in parsed[path]]
             if again := next((label for label in labels if labels.count(label) > 1), None):

@@ -330,7 +330,8 @@ def _scored(
             else:
                 values.setdefault((record.point, text), {})[record.seed] = value
     warn(
-        f"{text} is undefined in {counted(count, 'run')} of {len(records):,}; they do not count for it{reasons.get(text, '')}"
+        f"{text} is undefined in {counted(count, 'run')} of {len(records):,}; these runs are not "
+        f"counted{reasons.get(text, '')}"
         for text, count in undefined.items()
     )
     by_number = [(number, values.get((number.configuration, number.result))) for number in numbers]

@@ -373,7 +373,7 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
         inside = f"{verdicts['inside_tolerance']} of {verdicts['with_tolerance']}"
         text += f" Within the stated tolerance of our mean ({named}): {inside}."
     if few_seeds(numbers):
-        text += " PIT: too few seeds to test."
+        text += " PIT: there are too few seeds for the test."
     elif verdicts["draws"]:
         middle, expected = verdicts["pit_middle"], verdicts["pit_middle_expected"]
         text += f" With a PIT between .05 and .95: {middle} of {verdicts['draws']} ({expected:.0f} expected)."

@@ -269,7 +269,7 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
             return None, f"{who} has no celltrain ({error}): install {build['version']} on all machines"
         if found != build:
             here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
-            return None, f"{who} runs {there}, but this is {here}: install the same on all machines"
+            return None, f"{who} runs {there}, but this is {here}: install the same version on all machines"
         try:
             from celltrain.running import run_chunk
 

@@ -214,7 +214,7 @@ class Pictured:
         if len(cells) > MOST_PANELS:
             drawn = ", ".join(axis.name for axis in others)
             problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} can be drawn"
-            raise InputError.of_option("plot", shown(drawn), f"{problem}: vary less, or plot the table")
+            raise InputError.of_option("plot", shown(drawn), f"{problem}: vary fewer settings, or plot the table")
         values = list(dict.fromkeys(own[across.name] for own in self.settings))
         order = np.argsort(values) if across.is_number else np.arange(len(values))
         by_tcp = any(axis.name.partition(".")[0] == "tcp" for axis in others)
@@ -251,7 +251,7 @@ def cases_of(names: Sequence[str]) -> str:
 def checked_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:
     """Returns the user's names of the cases; raises `InputError` if their number is wrong or one repeats."""
     if len(names) != count:
-        raise InputError.of_option("names", ", ".join(names), f"must be one name for {what}")
+        raise InputError.of_option("names", ", ".join(names), f"must contain one name for {what}")
     if again := next((name for name in names if list(names).count(name) > 1), None):
         raise InputError.of_option("names", again, "appears twice; names must differ")
     return tuple(names)

@@ -244,7 +244,7 @@ class SampleForm(Form):
 
 _NAMED = Annotated[str, Field(pattern=r"\S", strict=True), Says("is not one of the measures")]
 _WIDTH = Annotated[
-    float, Field(gt=0, strict=True, allow_inf_nan=False), Says("is not a number above zero, half the width")
+    float, Field(gt=0, strict=True, allow_inf_nan=False), Says("is not a number above zero; it is half the width")
 ]
 
 

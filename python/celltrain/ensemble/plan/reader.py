@@ -338,7 +338,7 @@ class Reader(Document):
 
     def _quantity(self, given: Any, place: Place, key: Key) -> Fraction:
         """Parses a number with a unit."""
-        assert key.quantity is not None, "only keys that take a quantity get here"
+        assert key.quantity is not None, "only keys with a quantity reach this line"
         expected = key.quantity.expected
         try:
             if isinstance(given, str):

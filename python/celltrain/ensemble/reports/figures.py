@@ -133,7 +133,7 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
     figure = lines.lines(panels, across, look, columns=columns, zero=against is not None, marks=marks)
     rest = _averaged_over(data, axes)
     kind, title = ("lines", "") if against is None else ("differences", f" more than {against.name}")
-    what = "The mean over the seeds" if against is None else "The mean difference, run by run of one seed"
+    what = "The mean over the seeds" if against is None else "The mean difference between runs with the same seed"
     title = f"{words.called(about, unit=False)}{title} over {layout.over.worded}"
     caption = f"{what}, with its 95 % interval.{rest}"
     return Drawing(name=f"{kind}-{data.slug(measure)}", title=title, caption=caption, figure=figure, look=look)

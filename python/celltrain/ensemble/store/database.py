@@ -185,7 +185,7 @@ class Database:
             wrong = [name for name, text in wanted.items() if made.get(name) != text]
         has_triggers = any(kind == "trigger" for kind, _, _ in found)
         if wrong or has_triggers:
-            what = f"its table {wrong[0]} is not as celltrain made it" if wrong else "it has triggers"
+            what = f"its table {wrong[0]} differs from the one that celltrain created" if wrong else "it has triggers"
             raise StoreError.of_file(self.path, f"was changed ({what}): {MEND}")
 
     def totals(self) -> Totals:
