@@ -105,7 +105,7 @@ CLAIMS = [
     ),
     *(
         Claim(
-            text=f"LAN: {NAMES[one]} fills at least 0.9 with tail drop",
+            text=f"LAN: {NAMES[one]} reaches an efficiency of at least 0.9 with tail drop",
             network="lan",
             congestion=one,
             policy="tail drop",

@@ -186,17 +186,23 @@ CAMPAIGNS = {
         "python -m pytest python/tests/test_planted.py",
     ),
     # Results.
-    "paper": Campaign("every table and experiment of every paper with COUNT seeds, and their pages", "1 h", papers, 30),
-    "studies": Campaign("every study with COUNT seeds, their pages and figures", "35 min", studies, count=10),
+    "paper": Campaign(
+        "runs every table and experiment of every paper with COUNT seeds, and writes their pages", "1 h", papers, 30
+    ),
+    "studies": Campaign(
+        "runs every study with COUNT seeds, and writes the pages and figures", "35 min", studies, count=10
+    ),
     "linux-cells": Campaign(
         "Linux's TCPs over cells in real time with COUNT repetitions, and their page (needs root and an idle machine)",
         "50 min",
         "python peers/linux_cells.py --count {count}",
         count=10,
     ),
-    "tune-study": Campaign("the best R and Z for each configuration of 96-1269, and its page", "45 min", tune_study),
+    "tune-study": Campaign(
+        "searches for the best R and Z of each configuration of 96-1269, and writes the page", "45 min", tune_study
+    ),
     "competitive-ratios": Campaign(
-        "exact ratios of memory policies with two ports, and bad arrivals for more, found in COUNT tries each",
+        "calculates exact ratios of memory policies with two ports, and searches bad arrivals for more ports in COUNT tries",
         "5 min",
         "cargo run --release --package celltrain-core --example competitive_ratios -- {count} {seed}",
         count=500,
@@ -208,12 +214,12 @@ CAMPAIGNS = {
         "python papers/search/paper_choices.py",
     ),
     "formula-search": Campaign(
-        "the best policy of one line for the configurations of 96-1269",
+        "searches for the best one-line policy for the configurations of 96-1269",
         "6 min",
         "python papers/af-96-1269/search/formula_search.py --seed {seed}",
     ),
     "internetwork-search": Campaign(
-        "the open choices of draft-jagan, one after the other",
+        "searches for the open choices of draft-jagan one after the other",
         "1 h",
         "python papers/draft-jagan/search/internetwork_search.py",
     ),
@@ -223,12 +229,12 @@ CAMPAIGNS = {
         "python papers/search/joint_search.py --seed {seed}",
     ),
     "littles-law": Campaign(
-        "the bytes that a connection of draft-jagan has outstanding, after its joint search",
+        "applies Little's law to the results of the joint search of draft-jagan",
         "10 min",
         "python papers/draft-jagan/search/littles_law.py",
     ),
     "wan-search": Campaign(
-        "the open choices of 96-1269 on its WAN, one after the other",
+        "searches for the open choices of 96-1269 on its WAN one after the other",
         "2 h",
         "python papers/af-96-1269/search/wan_search.py",
     ),

@@ -348,7 +348,7 @@ mod tests {
         reached!(PoolFull);
         reached!(PoolFull);
         assert_eq!(take_reached_here(), ["PoolFull"]);
-        assert!(take_reached_here().is_empty(), "taking the set of situations empties it");
+        assert!(take_reached_here().is_empty(), "the set of situations is empty after a call of take");
         assert!(count_of("PoolFull") >= before + 3);
     }
 }

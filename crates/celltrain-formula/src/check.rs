@@ -84,7 +84,7 @@ impl<'a> Checker<'a> {
                 match (self.kind(&parts[1])?, self.kind(&parts[2])?) {
                     (Kind::Truth, Kind::Truth) => Ok(Kind::Truth),
                     (Kind::Number(a), Kind::Number(b)) => {
-                        Ok(Kind::Number(alike(a, b, &parts[2], "then and else give")?))
+                        Ok(Kind::Number(alike(a, b, &parts[2], "the two branches of if give")?))
                     }
                     (a, b) => {
                         let problem = format!("is {b}, but the value after then is {a}; both must be of the same kind");

@@ -21,7 +21,7 @@ fn vocabulary() -> Vocabulary {
     let cells = Kind::Number(Some(Unit::CELLS));
     words.push(Word { name: "R".into(), kind: cells, meaning: Meaning::Constant(900.0) });
     words.push(Word { name: "W".into(), kind: Kind::Number(None), meaning: Meaning::ByVc { register: 5, sum: 12.0 } });
-    words.push(Word { name: "Y".into(), kind: cells, meaning: Meaning::NotHere("no departure has a value for it") });
+    words.push(Word { name: "Y".into(), kind: cells, meaning: Meaning::NotHere("departures have no such value") });
     Vocabulary { words, no_random: None }
 }
 
@@ -174,7 +174,7 @@ fn a_fault_in_a_formula_is_reported_with_its_place_and_a_correction() {
         ("if tagged then X else tagged", "both must be of the same kind"),
         ("if tagged then X else N", "then and else give values in the same unit"),
         ("if X < K then 1", "ends where else is expected: if c then a else b"),
-        ("X < Y", "has Y: no departure has a value for it"),
+        ("X < Y", "has Y: departures have no such value"),
         ("", "ends where a number, a name or ( is expected"),
         ("X < \u{e9}", "which is not part of the language"),
         ("1 + let a = 2; a", "has let inside an operation; put it into parentheses"),

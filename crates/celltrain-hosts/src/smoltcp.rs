@@ -48,7 +48,7 @@ pub enum Congestion {
     Cubic,
 }
 
-/// When the receiving application reads what has arrived.
+/// Time at which the receiving application reads the data that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// Before smoltcp acknowledges it: each acknowledgement advertises an empty buffer.

@@ -133,7 +133,7 @@ impl Stack for Class {
 
 fn packets(answer: &Bound<'_, PyAny>) -> PyResult<Vec<Packet>> {
     let wrong = |found: &Bound<'_, PyAny>| {
-        PyTypeError::new_err(format!("it returned {}, but must return a list of bytes", kind(found)))
+        PyTypeError::new_err(format!("the method returned {}, but must return a list of bytes", kind(found)))
     };
     let mut packets = Vec::new();
     for packet in answer.try_iter().map_err(|_| wrong(answer))? {
@@ -141,7 +141,7 @@ fn packets(answer: &Bound<'_, PyAny>) -> PyResult<Vec<Packet>> {
         let bytes = packet.cast::<PyBytes>().map_err(|_| wrong(&packet))?.as_bytes();
         if packets.len() == MOST_PACKETS {
             return Err(PyValueError::new_err(format!(
-                "it returned more than {MOST_PACKETS} packets at once; return fewer, and the others in later calls"
+                "the method returned more than {MOST_PACKETS} packets at once; return fewer, and the others in later calls"
             )));
         }
         packets.push(bytes.to_vec());
@@ -157,10 +157,10 @@ fn timeout(object: &Bound<'_, PyAny>, now: u64) -> PyResult<Option<Duration>> {
     match answer.extract::<i64>().map(u64::try_from) {
         Ok(Ok(timeout)) if timeout >= now => Ok(Some(Duration::from_nanos(timeout))),
         Ok(_) => Err(PyValueError::new_err(format!(
-            "it returned {answer}, a time in the past; it must return the time of the next poll, or None"
+            "the method returned {answer}, a time in the past; it must return the time of the next poll, or None"
         ))),
         Err(_) => Err(PyTypeError::new_err(format!(
-            "it returned {}, but must return whole nanoseconds since the start of the run, or None",
+            "the method returned {}, but must return whole nanoseconds since the start of the run, or None",
             kind(&answer)
         ))),
     }

@@ -188,11 +188,11 @@ impl<'a> Form<'a> {
         let list = keys.join(", ");
         let Value::Object(map) = value else {
             let example = keys[0];
-            let hint = match value.as_str() {
-                Some(given) if keys.contains(&given) => format!("; write the table [{path}.{given}]"),
-                _ => format!("; write a table such as [{path}.{example}], one of {list}"),
+            let problem = match value.as_str() {
+                Some(given) if keys.contains(&given) => format!("is not a table; write the table [{path}.{given}]"),
+                _ => format!("is not a table; write a table such as [{path}.{example}], one of {list}"),
             };
-            return self.refuse(value, format!("is not a table{hint}"), path);
+            return self.refuse(value, problem, path);
         };
         let mut good = true;
         for (key, inner) in map.iter_mut() {
@@ -201,8 +201,11 @@ impl<'a> Form<'a> {
                 good &= self.value(inner, &choices[i]["properties"][key.as_str()], &path);
             } else {
                 let meant = nearest(key, keys.iter().copied());
-                let hint = meant.map_or("it".to_owned(), |name| format!("did you mean {name}? It"));
-                self.faults.push(KeyFault::of_key(path, format!("is unknown; {hint} must be one of {list}")));
+                let problem = match meant {
+                    Some(name) => format!("is unknown; did you mean {name}? It must be one of {list}"),
+                    None => format!("is unknown; it must be one of {list}"),
+                };
+                self.faults.push(KeyFault::of_key(path, problem));
                 good = false;
             }
         }
@@ -396,12 +399,14 @@ fn only_key(schema: &Value) -> Option<&str> {
 }
 
 fn unknown_key(key: &str, known: &[&str]) -> String {
-    let meant = nearest(key, known.iter().copied());
-    let hint = meant.map_or("known".to_owned(), |name| format!("did you mean {name}? Known"));
     if known.is_empty() {
         return "is unknown; this table has no keys".to_string();
     }
-    format!("is unknown; {hint} keys: {}", known.join(", "))
+    let keys = known.join(", ");
+    match nearest(key, known.iter().copied()) {
+        Some(name) => format!("is unknown; did you mean {name}? Known keys: {keys}"),
+        None => format!("is unknown; known keys: {keys}"),
+    }
 }
 
 /// Formats a value for a message, as in TOML.

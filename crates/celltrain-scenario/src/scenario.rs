@@ -49,10 +49,10 @@ pub struct Scenario {
     /// Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
-    /// Connections that open at random times, send a number of bytes and close, in groups with names.
+    /// Connections that open at random times, send a number of bytes and close; a table for each named group.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, RequestOptions>,
-    /// Queries that several hosts answer at once, in groups with names.
+    /// Queries that several hosts answer at the same time; a table for each named group.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub incast: BTreeMap<String, IncastOptions>,
     /// Options for individual VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; the VC of
@@ -63,7 +63,7 @@ pub struct Scenario {
     /// (`local*->sw1`), or `default` for all others.
     #[serde(default)]
     pub port: BTreeMap<String, PortConfig>,
-    /// Options of links, by name, such as `sw1->sw2`. The opposite direction is a link of its own.
+    /// Options of links, by name, such as `sw1->sw2`. The opposite direction is a separate link.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub link: BTreeMap<String, LinkOptions>,
     /// Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a pattern such
@@ -182,7 +182,7 @@ pub struct LossOptions {
     /// Loses the packet that carries this byte of the flow, counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// With `bytes`: number of transmissions that are lost, the first one and retransmissions alike; 1 when absent.
+    /// With `bytes`: number of transmissions that are lost, with the first one and its retransmissions; 1 when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<u64>,
@@ -206,11 +206,12 @@ pub struct DelayOptions {
     /// Delays the packet that carries this byte of the flow, counted from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// With `bytes`: number of transmissions that are delayed, the first one and retransmissions alike; 1 when absent.
+    /// With `bytes`: number of transmissions that are delayed, with the first one and its retransmissions; 1 when
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub times: Option<u64>,
-    /// Time by which the selected packets arrive later.
+    /// Additional delay of the selected packets.
     #[schemars(example = "50ms")]
     pub by: Duration,
 }
@@ -267,7 +268,7 @@ pub struct GilbertElliottOptions {
     #[serde(default = "certain")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a probability (0 to 1)"))]
     pub bad: f64,
-    /// Whether packets or cells are lost.
+    /// Selects the units that are lost: packets or cells.
     #[serde(default)]
     pub unit: LossUnitOption,
 }
@@ -400,9 +401,9 @@ impl Scenario {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MeasureOptions {
-    /// L: the stream of every TCP flow is divided into files of this size, and the delay of each file is measured, from
-    /// the first departure of its first byte until its last byte is acknowledged; not measured when absent. The papers
-    /// use 100 kB.
+    /// L: the stream of every TCP flow is divided into files of this size. The delay of each file is measured, from the
+    /// first departure of its first byte until its last byte is acknowledged. Not measured when absent. The papers use
+    /// 100 kB.
     pub file_size: Option<Bytes>,
     /// Start of the period covered by rates, efficiency, fairness, utilisations and counters, since a run that starts
     /// empty needs time to settle. The start of the run when absent.

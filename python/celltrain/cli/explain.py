@@ -216,7 +216,7 @@ def _changed(entry: Entry, settings: list[str]) -> Entry:
         problem = f"applies only to scenarios; {entry.name} is one of the {entry.kind}"
         raise InputError.of_option("--set", settings[0], problem)
     scenario = shell.scenario(Path(entry.name), settings)
-    assert isinstance(scenario, Scenario), "it has settings of its own"
+    assert isinstance(scenario, Scenario), "only a scenario has settings"
     return replace(entry, page=to_toml(scenario, head=f"{entry.name} with {', '.join(settings)}."))
 
 

@@ -125,7 +125,7 @@ def run(
     series = listed(trace) or []
     _refuse({"--fingerprints": fingerprints}, "needs --seeds N; a single run prints its fingerprint anyway")
     if not (out or plot):
-        where = "name a folder for them with --out DIR, or a picture with --plot PICTURE"
+        where = "name a folder for the series with --out DIR, or a picture with --plot PICTURE"
         _refuse({"--trace": series}, f"records series; {where}")
     if not (series or plot or events or pcap):
         problem = "selects where queues, events and cells are recorded: add --trace, --events or --pcap"
@@ -135,12 +135,12 @@ def run(
             {"--log": logarithmic, "--style": style, "--labels": labels},
             "changes the figure; draw it with --plot PICTURE",
         )
-    of_events = "selects events; name a folder for them with --events DIR"
+    of_events = "selects events; name a folder for the events with --events DIR"
     if not events:
         _refuse({"--kinds": kinds}, of_events)
         _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
     if not pcap:
-        _refuse(of_capture, "selects packets or cells; name a file for them with --pcap FILE")
+        _refuse(of_capture, "selects packets or cells; name a file for the capture with --pcap FILE")
     if threads is not None and threads > 1:
         problem = f"needs a single thread; leave out --threads {threads}"
         _refuse({"--plot": plot, "--warm-up": warm_up, "--delays": delays}, problem)

@@ -134,7 +134,7 @@ def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
 
 def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) -> Iterator[str]:
     """Yields warnings about thresholds in cells that stay constant while the buffer they belong to changes."""
-    otherwise = ", or give each its own in [[paired]]" if of_plan else ""
+    otherwise = ", or give each buffer its own threshold in [[paired]]" if of_plan else ""
     # The threshold at each buffer size, by path; None if the threshold is varied too, which is intended.
     known: dict[str, dict[int, int | None]] = {}
     for scenario in scenarios:
@@ -237,7 +237,7 @@ def _lock_step(store: Store, plan: Plan) -> Iterator[str]:
     if found := lock_step_points(store):
         first, warning = next(iter(found.items()))
         setting = ", ".join(f"{name} {value}" for name, value in plan.points[first].values.items())
-        where = f"at point {first} ({setting}), the first of them, " if setting else ""
+        where = f"the first of them is point {first} ({setting}): " if setting else ""
         yield f"{len(found):,} of {len(plan.points):,} points may depend on lock-step: {where}{warning}"
 
 
@@ -281,8 +281,8 @@ def unmet_rules(
         first = min(own)
         text = f"{shown(name)}: {runs.gaps[first, gap]}" if name else runs.gaps[first, gap]
         of = ", ".join(filter(None, (place(int(runs.case[first])), f"seed {runs.seed[first]}")))
-        share = f" (in {len(own):,} of {total[name]:,} runs; the numbers are from {of})"
-        yield text + (share if total[name] > 1 else "")
+        share = f"in {len(own):,} of {total[name]:,} runs; the numbers are from {of}"
+        yield f"{text} ({share})" if total[name] > 1 else text
     if (more := len(ordered) - MOST_REPORTED) > 0:
         yield f"{counted(more, 'more rule')} of links never met the packets or cells to lose or delay"
 
@@ -309,7 +309,7 @@ def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str
     if points := runs.points[dead].tolist():
         first = _point(plan, points[0])
         carry = "point delivers no data with any seed" if len(points) == 1 else "points deliver no data with any seed"
-        text += f"; {len(points):,} {carry}{f', the first {first}' if first else ''}: ignore their other measures"
+        text += f". {len(points):,} {carry}{f', the first {first}' if first else ''}: ignore their other measures"
     yield text
 
 

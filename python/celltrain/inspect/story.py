@@ -94,7 +94,7 @@ def pool(row: Mapping[str, Any]) -> str:
     parts = [
         f"q_i = {counted(row['shared'], 'cell')} of it were from {queue}",
         *([] if threshold is None else [f"its threshold was {threshold:,.6g}"]),
-        *([f"it held {row['held']:,} with its reserve and headroom"] if row["held"] != row["shared"] else []),
+        *([f"the queue held {row['held']:,} with its reserve and headroom"] if row["held"] != row["shared"] else []),
     ]
     used = f"Q = {row['used']:,} of B = {counted(row['pool_cells'], 'cell')} were taken"
     listed = [used, *parts]
@@ -116,8 +116,8 @@ def rule(row: Mapping[str, Any]) -> str | None:
     verb = "was" if row["occupancy"] == 1 else "were"
     merged = f" there, {shown(row['port_vc'])}" if row["port_vc"] != row["vc"] else ""
     optional = {
-        "share_cells": "its share was {:,.4g} cells",
-        "held_cells": "its virtual queue held {:,.4g} cells",
+        "share_cells": "the share of the VC was {:,.4g} cells",
+        "held_cells": "the virtual queue of the VC held {:,.4g} cells",
         "drop_probability": "the probability of a refusal was {:.3g}",
     }
     threshold = row["threshold_cells"]
@@ -226,8 +226,8 @@ def _on_nothing_delivered(history: History) -> Iterator[Sentence]:
 def _nearest(history: History, which: str, nearest: Sequence[Episode], at: float, end: float) -> Sentence:
     """Returns a sentence about the nearest loss before or after a time."""
     if not nearest:
-        until = "since the start of the run" if which == "before" else f"until {instant(end)}, the end of the run"
-        text = f"None of its segments was lost or retransmitted {which} that, {until}."
+        until = "since the start of the run" if which == "before" else f"until the end of the run at {instant(end)}"
+        text = f"No segment of the flow was lost or retransmitted {which} that, {until}."
         return Sentence(text=text, time=at, events=(), is_needed=True)
     [episode] = nearest
     until = f"; it had recovered by {instant(episode.end)}" if episode.end < NEVER else ""
@@ -235,9 +235,9 @@ def _nearest(history: History, which: str, nearest: Sequence[Episode], at: float
     lost, acks = history.within(history.lost, episode), history.within(history.lost_acks, episode)
     if len(lost) or len(acks):
         places, what = (lost, "segment") if len(lost) else (acks, "ACK")
-        text = f"Its nearest loss {which} that: {counted(len(places), what)}, sent from {instant(episode.start)} on{until}."
+        text = f"The nearest loss of the flow {which} that time: {counted(len(places), what)}, sent from {instant(episode.start)} on{until}."
     else:
-        text = f"Its nearest retransmission {which} that: {text}"
+        text = f"The nearest retransmission of the flow {which} that time: {text}"
     return Sentence(text=text, time=episode.start, events=(history.rows(places),), is_needed=True)
 
 

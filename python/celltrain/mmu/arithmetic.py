@@ -267,9 +267,9 @@ class Thresholds(Carded):
             yield holds
             yield from self._drop_in_words(row)
         elif row.group is not None and limits.pause is None:
-            yield f"{holds}: no more than the pool has"
+            yield f"{holds}, and the pool has room for all of them"
         elif row.queue is not None:
-            yield f"{holds}: the ingress side decides before it"
+            yield f"{holds}, but the ingress side drops cells before this queue does"
 
     def _drop_in_words(self, row: Row) -> Iterator[str]:
         limits = row.limits
@@ -325,7 +325,7 @@ def thresholds(
         raise InputError.of_option("in_turn", in_turn, f"is not from 0 to {MOST_IN_TURN}")
     known = [name for ports in loaded.switch.port for name in names_of(ports)]
     if port is not None and port not in known:
-        hint = f"the first one is {known[0]}" if known else "it has none"
+        hint = f"the first port is {known[0]}" if known else "it has none"
         raise InputError.of_option("port", port, f"is not a port of {loaded.source.file}; {hint}")
 
     def is_wanted(row: Row) -> bool:

@@ -168,13 +168,13 @@ def needs_series(text: str) -> bool:
 
 def _number_of(answer: Any) -> float:
     if answer is None:
-        raise NoValueError("it has no value")
+        raise NoValueError("this measure has no value")
     if isinstance(answer, Mapping | list):
-        raise MeasureError("it is a table or a list, not a number: continue the path")
+        raise MeasureError("the path leads to a table or a list, not to a number: continue the path")
     try:
         return float(answer)
     except ValueError:
-        raise MeasureError("it is a text, not a number") from None
+        raise MeasureError("the path leads to a text, not to a number") from None
 
 
 def follow(answer: Any, path: Sequence[str]) -> float:
@@ -185,8 +185,10 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
         answer = {member.get("name", member.get("vc")): member for member in answer}
     if not isinstance(answer, Mapping):
-        advice = "; the names of percentiles have no decimal point: p999 is the 99.9th" if step.isdigit() else ""
-        raise MeasureError(f"a number or a text has no {step!r}{advice}")
+        problem = f"a number or a text has no {step!r}"
+        if step.isdigit():
+            problem += "; the names of percentiles have no decimal point: p999 is the 99.9th percentile"
+        raise MeasureError(problem)
     members: Mapping[str, Any] = answer
     several = _SEVERAL.fullmatch(step)
     if several is None:

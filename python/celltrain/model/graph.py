@@ -126,8 +126,10 @@ def import_graph(
         raise InputError.of_file(file, problem)
     characters = sum(len(node) for pair in [*ends, *(link["between"] for link in links)] for node in pair)
     if characters > MAX_BYTES:
-        most = f"a scenario can have at most {MAX_BYTES:,}: use shorter names"
-        raise InputError.of_file(file, f"has names of {characters:,} characters in its links and flows; {most}")
+        problem = (
+            f"has links and flows with names of {characters:,} characters in all; use names of at most {MAX_BYTES:,}"
+        )
+        raise InputError.of_file(file, problem)
     network: dict[str, Any] = {
         key: [node for node, own in kinds.items() if own == kind] for kind, key in KINDS.items()
     } | {"links": links}
@@ -177,9 +179,9 @@ def _of_graph(fault: Fault, links: Sequence[Mapping[str, Any]], flows: Sequence[
         return fault.changed(key=key, value="")
     problem, option = fault.problem, inner.removesuffix("_back")
     if problem.startswith("is missing"):
-        problem += f"; give every edge a {option}, or one for all without (--{option})"
+        problem += f"; give every edge a {option}, or use --{option} for all edges without one"
     elif "(no unit)" in problem:
-        problem += f", or give the unit of all (--{option}-unit)"
+        problem += f", or give one unit for all edges with --{option}-unit"
     return fault.changed(key=f"{key}, {inner}", problem=problem)
 
 

@@ -115,9 +115,7 @@ def advice(path: Path, kind: str) -> str:
     if str(path) != path.name or _NAME.fullmatch(path.name) is None:
         if stem not in known:
             return ""
-        return (
-            f"; write {stem} for the {kind} that celltrain ships under this name (celltrain explain {stem} prints it)"
-        )
+        return f"; write {stem} for the {kind} that celltrain ships under this name (see: celltrain explain {stem})"
     if kind == "scenario" and stem in policies():
         example = f"celltrain compare lan-epd --vary port.bottleneck.policy={stem}"
         return f"; {stem} is a policy, which a scenario has at a port, as in {example}"

@@ -211,7 +211,7 @@ class Cluster:
             singles = map(chunk.single, chunk.tasks)
             self._waiting.extend(_Parcel(content=_packed(single), runs=1, alone=True) for single in singles)
             return
-        record = chunk.record(chunk.tasks[0], error="its worker died in every attempt")
+        record = chunk.record(chunk.tasks[0], error="the worker died in every attempt")
         take(Rows.of(record))
 
     def _error(self, problem: str) -> ClusterError:

@@ -29,7 +29,7 @@ pub struct Pdu {
 pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
     assert!(
         !payload.is_empty(),
-        "an AAL5 frame carries an AAL5 frame carries at least one byte; length 0 would abort \
+        "an AAL5 frame carries at least one byte; length 0 would abort \
                                   it"
     );
     let length = u16::try_from(payload.len())

@@ -320,7 +320,7 @@ fn after_a_write_error_the_capture_writes_nothing_more_and_the_run_stops() {
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
     let mut watch = Watch::new(&choice, &network, destination).expect("the network has all captured flows and ports");
     Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
-    watch.finish().expect("the writer keeps its own error");
+    watch.finish().expect("the error comes from the writer");
     assert_eq!(asked, 1);
     assert!(stopped.into_inner());
 }

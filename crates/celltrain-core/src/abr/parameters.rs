@@ -181,7 +181,7 @@ impl Parameters {
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
             // The message must also make sense to a user who did not write the key.
             let is_default = self.tcr == Self::default().tcr;
-            let own = if is_default { " (the default of tcr is higher)" } else { "" };
+            let own = if is_default { ", so the default of tcr is too high" } else { "" };
             let problem = format!("must be a positive rate of at most pcr = \"{pcr}\"{own}");
             refuse("tcr", format!("\"{}\"", self.tcr), problem);
         }

@@ -34,7 +34,7 @@ pub struct Config {
     ///
     #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub low_threshold: u32,
-    /// When the algorithm is evaluated. The source does not say.
+    /// Times at which the algorithm is evaluated. The source does not state them.
     pub evaluated_at: EvaluatedAt,
 }
 
@@ -193,7 +193,7 @@ impl Thresholds {
         }
         if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {
             // The message must also make sense to a user who did not write the key.
-            let own = if self.lt == DEFAULT_LT { "; the default is higher" } else { "" };
+            let own = if self.lt == DEFAULT_LT { ", so the default of low_threshold is too high" } else { "" };
             let problem = format!("must be at most {mqs}, the number of full packets that fit into the buffer{own}");
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }

@@ -65,7 +65,7 @@ pub struct EdgeConfig {
     /// EB: size of the buffer in cells, for each VC or for all together, depending on `memory`. Default: infinite.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub buffer: Option<u32>,
-    /// Whether each VC has a buffer of its own, or all share one buffer.
+    /// Selects a separate buffer for each VC, or one buffer that all VCs share.
     pub memory: Memory,
     /// Algorithm that selects the packets to drop.
     pub discard: DiscardConfig,

@@ -24,7 +24,7 @@ pub struct Config {
     /// A cell may enter if this condition holds and the pool has room: `q_i + 1 <= alpha * (B - Q)`.
     #[schemars(extend("x-expect" = "a formula, such as \"q_i + 1 <= B - Q\""))]
     pub admit: String,
-    /// Constants, by name: each a number or a formula of constants.
+    /// Constants by name: each one is a number or a formula of constants.
     #[serde(default)]
     pub constants: BTreeMap<String, Start>,
 }
@@ -76,7 +76,9 @@ impl Host for AtPool {
             ("B", _) => Meaning::Constant(self.cells.into()),
             ("N", _) => Meaning::Constant(self.queues.map_or(1.0, |queues| queues as f64)),
             (_, Some(register)) if on != On::Start => Meaning::Register(register),
-            _ => Meaning::NotHere("it changes during the run, but this formula is evaluated only once, at the start"),
+            _ => Meaning::NotHere(
+                "this value changes during the run, but this formula is evaluated only once, at the start",
+            ),
         };
         let word = |(name, register): &(Name, Option<u8>)| Word {
             name: name.name.into(),

@@ -27,7 +27,7 @@ pub struct Config {
     /// Rate of the line that the expelled cells would fill; the rate of the fastest port when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
-    /// Cells that can be expelled at once after a pause.
+    /// Number of cells that can be expelled at once after a pause.
     #[schemars(range(min = 1))]
     pub burst: u32,
 }

@@ -40,7 +40,7 @@ pub struct Table {
     /// A frame may start if this condition holds: `X <= R or Y * N / X <= Z`.
     #[schemars(extend("x-expect" = "a formula, such as \"X <= 0.9 * K\""))]
     pub admit: String,
-    /// Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.
+    /// Constants by name: each one is a number, a formula of constants, or a table of numbers keyed by VC name.
     #[serde(default)]
     pub constants: BTreeMap<String, Constant>,
     /// State variables of the port, by name, each with its initial value.

@@ -29,7 +29,7 @@ pub struct Config {
     /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// Treatment of a cell of an admitted frame that finds no room; the class's own choice when absent.
+    /// Treatment of a cell of an admitted frame that finds no room; determined by the class when absent.
     #[serde(default)]
     pub when_full: Option<WhenFull>,
 }

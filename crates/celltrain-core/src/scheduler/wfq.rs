@@ -27,7 +27,7 @@ use crate::units::gcd;
 #[schemars(rename = "Wfq")]
 pub struct Config {
     /// `w_v`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so guaranteed
-    /// rates in any unit will do.
+    /// rates in any unit can be used.
     pub weights: PerVc,
 }
 

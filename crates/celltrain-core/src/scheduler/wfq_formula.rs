@@ -28,7 +28,7 @@ pub struct Table {
     /// the weights count.
     #[schemars(extend("x-expect" = "a formula, such as \"G + (1 - sum(G)) / V\""))]
     pub weight: String,
-    /// Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.
+    /// Constants by name: each one is a number, a formula of constants, or a table of numbers keyed by VC name.
     #[serde(default)]
     pub constants: BTreeMap<String, Constant>,
 }

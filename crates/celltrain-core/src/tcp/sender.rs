@@ -205,7 +205,7 @@ impl Sender {
             probes: 0,
             timing: None,
             checks: u32::try_from(options.timer_granularity.picoseconds / options.resolution().picoseconds)
-                .expect("scenario checks bound both"),
+                .expect("scenario checks limit both sizes"),
             checked: 0,
             idle: 0,
             rules: options.rules,

@@ -557,7 +557,7 @@ impl<'a> Reading<'a> {
         for (name, start) in table {
             let key = format!("{key}.{name}");
             let must_be_same =
-                (!by_vc).then_some("it differs between VCs, but this state belongs to the port; use vc_state");
+                (!by_vc).then_some("this value differs between VCs, but this state belongs to the port; use vc_state");
             let (kind, values) = match start {
                 Start::Number(value) if value.is_finite() => (Kind::Number(None), Values::Same(*value)),
                 Start::Number(value) => {

@@ -9,7 +9,8 @@ const X: u8 = 0;
 
 impl Host for Queue {
     fn words(&self, on: On) -> Vec<Word> {
-        let x = if on == On::Start { Meaning::NotHere("it changes during the run") } else { Meaning::Register(X) };
+        let x =
+            if on == On::Start { Meaning::NotHere("this value changes during the run") } else { Meaning::Register(X) };
         let names = [
             ("X", Unit::CELLS, x),
             ("K", Unit::CELLS, Meaning::Constant(1000.0)),
@@ -32,7 +33,7 @@ impl Host for Queue {
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
-        (on == On::Event("on_cell")).then_some(["it differs between VCs", "is state of a VC"])
+        (on == On::Event("on_cell")).then_some(["this value differs between VCs", "is state of a VC"])
     }
 
     fn taken(&self) -> [&'static str; 2] {
@@ -112,7 +113,7 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
         (Table::new("X <= Q", &[("R", number(1.0))]), "admit", "does not know Q; choose from R, X, K, C"),
         (Table::new("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate?"),
         (Table::new("X + 1", &[]), "admit", "is in cells; admit must be a condition, such as X <= 900"),
-        (Table::new("X <= R", &[("R", text("X * 0.9"))]), "constants.R", "has X: it changes during the run"),
+        (Table::new("X <= R", &[("R", text("X * 0.9"))]), "constants.R", "has X: this value changes during the run"),
         (Table::new("X <= R", &[("R", text("0.9 * (K"))]), "constants.R", "ends where ) is expected"),
         (
             Table::new("X <= R", &[("R", text("S")), ("S", text("R"))]),
@@ -150,7 +151,7 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
                 t.on_cell = updates(&[("all", "mine")]);
             }),
             "on_cell.all",
-            "has mine: it differs between VCs",
+            "has mine: this value differs between VCs",
         ),
         (
             with(|t| (t.state, t.on_cell) = (start(&[("sum_of", 0.0)]), updates(&[("sum_of", "sum_of + random()")]))),

@@ -181,7 +181,7 @@ fn a_stack_that_sends_a_flood_of_packets_in_one_poll_ends_the_run() {
     });
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.poll for the sender of flow1, now 7000 ns: it sends 50001 packets at once; send at most 50000"
+        "Script.poll for the sender of flow1, now 7000 ns: the stack sends 50001 packets at once; send at most 50000"
     );
 }
 
@@ -192,7 +192,7 @@ fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
     });
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.poll for the sender of flow1, now 7000 ns: it sends a packet of 1501 bytes: an mss of 1460 bytes \
+        "Script.poll for the sender of flow1, now 7000 ns: the stack sends a packet of 1501 bytes: an mss of 1460 bytes \
          allows at most 1500; set the mss of the flow to 1461 bytes"
     );
 }
@@ -284,7 +284,7 @@ fn a_stack_cannot_report_more_bytes_than_its_packets_delivered() {
     let (_, result) = run(&trial().network(), |_, _| [Script::default(), Script { received: 1, ..Script::default() }]);
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.received for the receiver of flow1, now 0 ns: it is 1, but only 0 bytes of data have arrived after IP headers"
+        "Script.received for the receiver of flow1, now 0 ns: received is 1, but only 0 bytes of data have arrived after IP headers"
     );
 }
 

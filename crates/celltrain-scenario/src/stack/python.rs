@@ -25,7 +25,7 @@ pub struct Config {
     /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// Most payload of a packet, besides 40 bytes of headers.
+    /// Largest payload of a packet, without the 40 bytes of headers.
     #[serde(default = "usual_mss")]
     pub mss: Bytes,
 }

@@ -18,7 +18,7 @@ pub struct Config {
     pub congestion: QuicCongestion,
     /// Length of a full packet, with the headers of UDP and IP.
     pub mtu: Bytes,
-    /// Flow control: data that the sender may send beyond what the receiver has read.
+    /// Flow control: amount of data that the sender may send before the receiver reads it.
     pub receive_window: Bytes,
     /// Data that the sender keeps until it is acknowledged; eight times the receiver's window when absent.
     pub send_buffer: Option<Bytes>,
@@ -27,7 +27,7 @@ pub struct Config {
     /// Round-trip time that is assumed until one has been measured.
     pub initial_rtt: Duration,
     /// Longest time for which the receiver may delay an acknowledgement, if the sender asks for one; when absent, the
-    /// receiver's own, 25 ms.
+    /// receiver's default of 25 ms.
     pub ack_delay: Option<Duration>,
 }
 

@@ -27,7 +27,7 @@ pub struct Config {
     pub ack_delay: Duration,
     /// True if a segment that is not full waits until all earlier data is acknowledged.
     pub nagle: bool,
-    /// When the receiving application reads what has arrived.
+    /// Time at which the receiving application reads the data that has arrived.
     pub reads: SmoltcpReads,
 }
 
@@ -57,7 +57,7 @@ pub enum SmoltcpCongestion {
     Cubic,
 }
 
-/// When the receiving application reads what has arrived.
+/// Time at which the receiving application reads the data that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SmoltcpReads {

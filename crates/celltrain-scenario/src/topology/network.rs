@@ -35,7 +35,7 @@ pub struct Config {
     /// can only be the first or last node between the hosts.
     #[serde(default)]
     pub edge_devices: Vec<String>,
-    /// At this size, searching paths from every switch takes seconds.
+    /// With this number of switches, searching paths from every switch takes seconds.
     #[schemars(length(max = 100_000))]
     pub links: Vec<LinkConfig>,
     /// Connections.

@@ -176,8 +176,8 @@ class Pictured:
             limits = [(self.means[i], *bounds(self.measures[i].name)) for i in measures]
             is_cut = any(bool((own.low < low).any() or (own.high > high).any()) for own, low, high in limits)
             within = f"{shown(self.scenario)}: " if self.scenario else ""
-            cut = ", cut at impossible values" if is_cut else ""
-            lines.append(f"{within}means of {self.seeds:,} seeds; bars: 95 % intervals{cut}")
+            bars = "bars: 95 % intervals, cut at impossible values" if is_cut else "bars: 95 % intervals"
+            lines.append(f"{within}means of {self.seeds:,} seeds; {bars}")
         return lines
 
     def _not_drawn(self, measures: Sequence[int]) -> list[str]:

@@ -287,7 +287,7 @@ class Reader(Document):
             settings = [json.dumps(axis.setting(number)) for number in range(count)]
             for one, other in itertools.pairwise(settings):
                 if one == other:
-                    raise self.refused(place, f"gives {one} twice, with no value in between; use fewer values")
+                    raise self.refused(place, f"gives the value {one} twice, because of rounding; use fewer values")
         return axis
 
     def range(self, name: str, form: forms.RangeForm, place: Place) -> tuple[Key, Interval]:

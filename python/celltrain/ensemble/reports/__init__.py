@@ -244,8 +244,8 @@ def glance(report: Findings) -> Iterator[str]:
         else:
             strongest = max(data.effects[i], key=lambda effect: effect.share)
             share = f"{strongest.axis.worded} ({strongest.share:.0%} of the differences)"
-            most = f"; the measure depends most on {share}" if len(data.effects[i]) > 1 else ""
-            yield f"{name}: means from {low} to {high}{unit}{most}"
+            text = f"{name}: means from {low} to {high}{unit}"
+            yield f"{text}; the measure depends most on {share}" if len(data.effects[i]) > 1 else text
 
 
 def _values(axis: Axis) -> str:

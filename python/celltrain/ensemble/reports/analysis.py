@@ -408,8 +408,10 @@ def _differences(first: Data, second: Data, names: tuple[str, str]) -> Iterator[
         if own != others:
             alone = zip(names, (own - others, others - own), strict=True)
             told = "; ".join(f"{store} alone has {', '.join(sorted(more))}" for store, more in alone if more)
-            choose = "; select common measures with --measures" if what == "measures" and own & others else ""
-            yield Fault.of_file(both, f"cannot be compared: their {what} differ ({told}){choose}")
+            problem = f"cannot be compared: their {what} differ ({told})"
+            if what == "measures" and own & others:
+                problem += "; use --measures to select measures that both have"
+            yield Fault.of_file(both, problem)
     one, other = (
         {axis.name: axis.unit for axis in data.axes} | {measure.name: measure.unit for measure in data.measures}
         for data in (first, second)

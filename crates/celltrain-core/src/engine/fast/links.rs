@@ -232,7 +232,8 @@ pub(super) struct Stream {
     pub(super) is_elsewhere: bool,
 }
 
-const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "the sizes are those on the design page");
+const _: () =
+    assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "the sizes match those on the design page");
 
 /// The form in which cells are in flight.
 pub(super) enum Way {

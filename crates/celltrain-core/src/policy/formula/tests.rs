@@ -180,7 +180,7 @@ fn a_formula_that_uses_a_quantity_that_the_port_lacks_is_refused_with_its_key() 
         (
             formula("X <= R", &[("R", text("X * 0.9"))]),
             "constants.R",
-            "has X: it changes during the run, but this formula is evaluated only once",
+            "has X: this value changes during the run, but this formula is evaluated only once",
         ),
         (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already one of the port's variables"),
         (
@@ -193,7 +193,7 @@ fn a_formula_that_uses_a_quantity_that_the_port_lacks_is_refused_with_its_key() 
         (
             with(|c| c.on_departure = table(&[("sum_of", "Y")])),
             "on_departure.sum_of",
-            "has Y: only arriving frames have it",
+            "has Y: only arriving frames have this value",
         ),
         (
             with(|c| c.on_departure = table(&[("sum_of", "sum_of + random()")])),

@@ -207,7 +207,7 @@ fn without_a_path(
         let Some(path) = &flow.path else {
             let mut problem = format!("cannot be reached from \"{}\": no links lead there through switches", flow.from);
             if !config.edge_devices.is_empty() {
-                problem.push_str("; an edge device must be next to a host, not in the middle of a path");
+                problem.push_str(". An edge device must be next to a host, not in the middle of a path");
             }
             scope.at("to").refuse_text(&flow.to, problem);
             continue;

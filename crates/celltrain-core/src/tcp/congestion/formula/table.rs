@@ -27,7 +27,7 @@ pub struct Table {
     /// New values when the retransmission timer expires.
     #[serde(default)]
     pub on_timeout: BTreeMap<String, String>,
-    /// Constants, by name: each a number or a formula of constants.
+    /// Constants by name: each one is a number or a formula of constants.
     #[serde(default)]
     pub constants: BTreeMap<String, Start>,
     /// State variables of the connection, by name, each with its initial value.
@@ -73,10 +73,10 @@ impl Host for OfSender {
     fn words(&self, on: On) -> Vec<Word> {
         let meaning = |register: Option<u8>| match register {
             None => Meaning::Constant(self.mss),
-            Some(_) if on == On::Start => {
-                Meaning::NotHere("it changes during the run, but this formula is evaluated only once, at the start")
-            }
-            Some(ACKED) if on != On::Event(ON_ACK) => Meaning::NotHere("it is available only in on_ack"),
+            Some(_) if on == On::Start => Meaning::NotHere(
+                "this value changes during the run, but this formula is evaluated only once, at the start",
+            ),
+            Some(ACKED) if on != On::Event(ON_ACK) => Meaning::NotHere("this value is available only in on_ack"),
             Some(register) => Meaning::Register(register),
         };
         let word = |(name, register): &(Name, Option<u8>)| Word {

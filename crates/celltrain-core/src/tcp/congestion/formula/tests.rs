@@ -170,7 +170,7 @@ fn an_error_in_a_congestion_formula_names_its_place() {
     );
     told(on_ack("rwnd", "1"), "on_ack.rwnd", "It must be cwnd, ssthresh or the name of a variable in state");
     let on_loss = table([&[], &[("cwnd", "acked")], &[]], &[]);
-    told(on_loss, "on_loss.cwnd", "it is available only in on_ack");
+    told(on_loss, "on_loss.cwnd", "this value is available only in on_ack");
     told(
         table([&[("cwnd", "1")], &[], &[]], &[("srtt", 0.0)]),
         "state.srtt",
@@ -178,7 +178,7 @@ fn an_error_in_a_congestion_formula_names_its_place() {
     );
     told(Table::default(), "formula", "has no formula for cwnd or ssthresh");
     let start = Table { constants: [("a".into(), Start::Formula("cwnd".into()))].into(), ..on_ack("cwnd", "a") };
-    told(start, "constants.a", "it changes during the run, but this formula is evaluated only once");
+    told(start, "constants.a", "this value changes during the run, but this formula is evaluated only once");
 
     let without = TcpOptions { congestion: Congestion::Formula, ..TcpOptions::default() };
     assert!(without.check()[0].problem.contains("is missing"));
