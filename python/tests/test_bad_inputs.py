@@ -268,7 +268,7 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "nrm = 32",
             'pcr = "1kbps"',
             21,
-            'vc.tcp1-3.abr.tcr = "4.24kbps" is the default, but is not a positive rate up to pcr = "1kbps"',
+            'vc.tcp1-3.abr.tcr = "4.24kbps" must be a positive rate of at most pcr = "1kbps", so the default of tcr is too high',
         ),
         (
             INTERNETWORK,
@@ -307,8 +307,8 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "buffer = 500",
             "buffer = 60",
             11,
-            'edge."*".discard.adaptive_discard.low_threshold = 6 is the default, but is more packets than the buffer holds (5 of '
-            "the longest)",
+            'edge."*".discard.adaptive_discard.low_threshold = 6 must be at most 5, the number of full '
+            "packets that fit into the buffer, so the default of low_threshold is too high",
         ),
         (INTERNETWORK, "nrm = 32", "nrm = 512", 22, "vc.tcp1-3.abr.nrm = 512 is not a power of two (2 to 256)"),
         (
@@ -347,7 +347,8 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "adaptive_discard]",
             "adaptive_discard]\nlow_threshold = 900",
             12,
-            'edge."*".discard.adaptive_discard.low_threshold = 900 is more packets than the buffer holds (41 of the longest)',
+            'edge."*".discard.adaptive_discard.low_threshold = 900 must be at most 41, the number of full '
+            "packets that fit into the buffer",
         ),
         (
             INTERNETWORK,
@@ -376,15 +377,15 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "nrm = 32",
             '\n[vc.tcp1-3.gfr]\nmcr = "10Mbps"\nmfs = 12\nmbs = 24',
             23,
-            "vc.tcp1-3.gfr cannot be combined with [vc.tcp1-3.abr]; a VC has one service, a guaranteed frame rate or ABR",
+            "vc.tcp1-3.gfr cannot be combined with [vc.tcp1-3.abr]; a VC has only one service: a guaranteed frame rate or ABR",
         ),
         (
             INTERNETWORK,
             "nrm = 32",
             'nrm = 32\nout_of_rate = true\nmcr = "1Mbps"',
             23,
-            'vc.tcp1-3.abr.out_of_rate = true does not go with mcr = "1Mbps": ACR never is below tcr = "4.24kbps", and none '
-            "goes out of rate; leave it out, or lower mcr below tcr",
+            'vc.tcp1-3.abr.out_of_rate = true has no effect with mcr = "1Mbps": ACR is never below tcr = "4.24kbps", so '
+            "no cell is sent out of rate; leave it out, or lower mcr below tcr",
         ),
         (
             INTERNETWORK,
@@ -399,7 +400,7 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "vc.tcp1-4.tagged = true",
             "vc.tcp1.abr = {}",
             4,
-            "vc.tcp1.abr controls the rate of a VC that merges with others; a loop has one source",
+            "vc.tcp1.abr controls the rate of a VC that merges with other VCs; a control loop has only one source",
         ),
         (
             NETWORK,

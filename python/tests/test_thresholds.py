@@ -157,7 +157,7 @@ def test_thresholds_given_as_text_in_python_are_written_with_the_same_text():
     ("policy", "value", "buffer", "said"),
     [
         ("epd", '"90 percent"', "80", "is not a threshold: a share of the buffer (0 to 1)"),
-        ("epd", '"60"', "80", 'lacks a unit; write "60 cells", or the number without quotes'),
+        ("epd", '"60"', "80", 'has no unit; write "60 cells", or the number without quotes'),
         ("epd", '"101%"', "80", 'is more than the buffer; a share is at most "100%"'),
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
         ("epd", '"buffer - 81 cells"', "80", "is below zero, because the buffer has only 80 cells"),

@@ -93,7 +93,7 @@ impl Asked {
                 "--engine" => engine = Some(words.next().ok_or("--engine needs a name")?),
                 "--duration" => duration = Some(words.next().ok_or("--duration needs a time such as 60ms")?),
                 "--port-mode" => {
-                    let name = words.next().ok_or("--port-mode needs a name")?;
+                    let name = words.next().ok_or("--port-mode needs the name of a mode")?;
                     let known = PORT_MODES.iter().find(|mode| mode.0 == name);
                     mode = known.ok_or("valid port modes are planned, trains and streams")?.1;
                 }

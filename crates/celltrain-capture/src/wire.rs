@@ -400,7 +400,7 @@ fn window_field(bytes: u64) -> u16 {
 /// Returns the bytes of a stream from `start` on.
 fn payload(start: u64, bytes: u64) -> Vec<u8> {
     let bytes = usize::try_from(bytes).expect("a payload fits a frame");
-    let skipped = usize::try_from(start % LINE).expect("the remainder is shorter than a line");
+    let skipped = usize::try_from(start % LINE).expect("the remainder is shorter than a line of the payload");
     let mut text = Vec::with_capacity(skipped + bytes + LINE_BYTES);
     let mut line = start - start % LINE;
     while text.len() < skipped + bytes {

@@ -35,7 +35,7 @@ impl Files {
     /// once.
     pub fn on_progress(&mut self, acknowledged: u64, sent: u64, now: Time) {
         while self.until <= acknowledged {
-            let began = self.began.pop_front().expect("an acknowledged file was begun before");
+            let began = self.began.pop_front().expect("an acknowledged file has been started before");
             self.delays.push(now - began);
             self.until += self.size;
         }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(
             found,
             [&[][..], &[], &[13], &[13], &[13, 90, 87]].map(spans),
-            "two files began with segments 2 and 4"
+            "the second and third file begin in segments 2 and 4"
         );
     }
 

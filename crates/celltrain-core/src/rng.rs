@@ -49,7 +49,7 @@ impl Stream {
         reason = "a product of two 32-bit numbers fits in 64 bits, and the bound is positive"
     )]
     pub fn below(&mut self, bound: u32) -> u32 {
-        assert!(bound > 0, "a bound of a draw is positive");
+        assert!(bound > 0, "the bound of a random draw is positive");
         let draw = |stream: &mut Self| (stream.next_u64() >> 32) * u64::from(bound);
         let low = |product: u64| product & u64::from(u32::MAX);
         let mut product = draw(self);

@@ -139,7 +139,7 @@ impl FromStr for Threshold {
         match (below, bare) {
             (true, _) => Ok(Threshold::Below(cells)),
             (false, Some(_)) => Ok(Threshold::Cells(cells)),
-            (false, None) => Err(format!("lacks a unit; write \"{cells} cells\", or the number without quotes")),
+            (false, None) => Err(format!("has no unit; write \"{cells} cells\", or the number without quotes")),
         }
     }
 }
@@ -206,7 +206,7 @@ impl Visitor<'_> for AsWritten {
         u64::try_from(number).map_or_else(|_| Err(refused()), |number| self.visit_u64(number))
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number is whole and above 1")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number is a whole number above 1")]
     fn visit_f64<E: Error>(self, number: f64) -> Result<Threshold, E> {
         match number {
             0.0..=1.0 => Ok(Threshold::Share(number)),

@@ -227,8 +227,8 @@ mod tests {
         assert_eq!(order(10, vec![1, 2, 3]), [2, 1, 3]);
         assert_eq!(order(20, vec![0, 1, 2, 3]), [0, 2, 1, 3]);
         assert_eq!(order(30, vec![0, 1, 3]), [0, 1, 3]);
-        assert_eq!(order(40, vec![0, 1, 2, 3]), [2, 0, 1, 3], "a link without cells in the last round starts again");
-        assert_eq!(order(45, vec![0, 1]), [0, 1], "cells that arrive early start again");
+        assert_eq!(order(40, vec![0, 1, 2, 3]), [2, 0, 1, 3], "a link without cells in the last round begins again");
+        assert_eq!(order(45, vec![0, 1]), [0, 1], "cells that arrive early begin a new round");
     }
 
     #[test]

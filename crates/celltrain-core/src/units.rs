@@ -260,7 +260,7 @@ impl Quantity {
     /// Parses a decimal number and a unit exactly, without floats.
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "a fraction has at most 18 digits and a scale 13, so products are below 2^128"
+        reason = "a fraction has at most 18 digits and a scale at most 13, so products are below 2^128"
     )]
     fn parse(&self, text: &str) -> Result<u64, String> {
         let text = text.trim();

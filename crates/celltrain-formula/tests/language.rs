@@ -150,8 +150,7 @@ fn a_fault_in_a_formula_is_reported_with_its_place_and_a_correction() {
         ("X < 90%", "has %, which is not part of the language; write 0.9 for 90 %"),
         (
             "2X < K",
-            "has X after a number; write * between the two, or write a unit (cells, cell, s, ms, us, bytes, \
-                    byte)",
+            "has X after a number; write * between the two, or use a unit (cells, cell, s, ms, us, bytes, byte)",
         ),
         ("X < 1e999", "has a number above the largest possible one"),
         ("X < 1.2.3", "continues where an operator or the end of the formula is expected"),
@@ -172,13 +171,13 @@ fn a_fault_in_a_formula_is_reported_with_its_place_and_a_correction() {
         ("tagged + 1 < X", "is a condition; + takes a number, such as if c then 1 else 0"),
         ("X and tagged", "is in cells; and takes a condition, such as X > 0"),
         ("if tagged then X else tagged", "both must be of the same kind"),
-        ("if tagged then X else N", "then and else give values in the same unit"),
+        ("if tagged then X else N", "the two branches of if give values in the same unit"),
         ("if X < K then 1", "ends where else is expected: if c then a else b"),
         ("X < Y", "has Y: departures have no such value"),
         ("", "ends where a number, a name or ( is expected"),
-        ("X < \u{e9}", "which is not part of the language"),
-        ("1 + let a = 2; a", "has let inside an operation; put it into parentheses"),
-        ("X; K", "has a ; that belongs to no let"),
+        ("X < \u{e9}", "is not part of the language"),
+        ("1 + let a = 2; a", "has let inside an operation; put this part into parentheses"),
+        ("X; K", "has a ; that belongs to no let; write let v = a; b"),
     ];
     for (text, expected) in faults {
         let found = fault(text);
@@ -192,14 +191,14 @@ fn formulas_longer_or_deeper_than_the_limits_are_refused() {
     // The message suggests parentheses for a long chain, but not for an expression that already has too many.
     let chain = fault(&format!("{sum} < K"));
     assert!(
-        chain.contains("is 101 operations deep; at most 100 are possible. Put parentheses around the parts"),
+        chain.contains("is 101 operations deep, but at most 100 are possible. Put parentheses around the parts"),
         "{chain}"
     );
     assert_eq!(value(&format!("({}) + ({})", vec!["1"; 90].join(" + "), vec!["1"; 90].join(" + "))), 180.0);
     let nested = fault(&format!("{}1{}", "(".repeat(1000), ")".repeat(1000)));
-    assert!(nested.contains("nested more than 100 deep; name parts of it"), "{nested}");
-    assert!(fault(&"-".repeat(1000)).contains("nested more than 100 deep"));
-    assert!(fault(&"not ".repeat(900)).contains("nested more than 100 deep"));
+    assert!(nested.contains("is nested more than 100 deep; name parts of it"), "{nested}");
+    assert!(fault(&"-".repeat(1000)).contains("is nested more than 100 deep"));
+    assert!(fault(&"not ".repeat(900)).contains("is nested more than 100 deep"));
     assert!(fault(&"x".repeat(1 << 20)).contains("is 1048576 bytes long; at most 4000 are possible"));
     let many: Vec<String> = (0..200).map(|i| format!("X * {i}.5")).collect();
     let many = many.chunks(50).map(|part| format!("({})", part.join(" + "))).collect::<Vec<_>>().join(" + ");

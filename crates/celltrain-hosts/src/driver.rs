@@ -220,7 +220,7 @@ impl Hosts {
     ) -> usize {
         let &Delivered { time, vc, tag } = delivered;
         let kept = loop {
-            let kept = self.on_the_way[vc].pop_front().expect("a packet that arrives was sent");
+            let kept = self.on_the_way[vc].pop_front().expect("every arriving packet was sent before");
             if kept.number == tag {
                 break kept;
             }

@@ -210,7 +210,7 @@ mod tests {
             segments.on_sent(&tcp(sequence, bytes), &mut counters);
             assert_eq!(counters.retransmitted_segments, retransmitted, "{sequence}");
         }
-        assert_eq!(counters.segments_sent, 6, "an acknowledgement is not a data segment");
+        assert_eq!(counters.segments_sent, 6, "an acknowledgement does not count as a data segment");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Smoltcp {
         interface.update_ip_addrs(|addresses| {
             addresses
                 .push(IpCidr::new(IpAddress::Ipv4(endpoint.local), 8))
-                .expect("the list of addresses has room for one");
+                .expect("the list of addresses has room for one address");
         });
         let [receive, send] = match endpoint.side {
             Side::Sender => [config.mss, config.send_buffer],

@@ -141,7 +141,8 @@ fn packets(answer: &Bound<'_, PyAny>) -> PyResult<Vec<Packet>> {
         let bytes = packet.cast::<PyBytes>().map_err(|_| wrong(&packet))?.as_bytes();
         if packets.len() == MOST_PACKETS {
             return Err(PyValueError::new_err(format!(
-                "the method returned more than {MOST_PACKETS} packets at once; return fewer, and the others in later calls"
+                "the method returned more than {MOST_PACKETS} packets at once; return fewer, and return the others in \
+                 later calls"
             )));
         }
         packets.push(bytes.to_vec());

@@ -149,16 +149,16 @@ pub const SERIES: &[Series] = &[
         over: Over::Ports,
         columns: columns! {
             Counts queue_cells, "cells", "waiting cells, without the cell in service";
-            Counts queue_cells_least, "cells", "fewest cells waiting since the previous sample";
-            Counts queue_cells_largest, "cells", "most cells waiting since the previous sample";
+            Counts queue_cells_least, "cells", "smallest number of cells waiting since the previous sample";
+            Counts queue_cells_largest, "cells", "largest number of cells waiting since the previous sample";
         },
         choose: |choice| choice.queue = true,
     },
     Series {
         name: "occupancy",
-        meaning: "cells of each connection waiting at the chosen ports",
+        meaning: "number of waiting cells of each connection at the chosen ports",
         over: Over::PortFlows,
-        columns: columns! { Counts occupancy_cells, "cells", "the connection's cells waiting at the port"; },
+        columns: columns! { Counts occupancy_cells, "cells", "number of cells of the connection that wait at the port"; },
         choose: |choice| choice.occupancy = true,
     },
     Series {

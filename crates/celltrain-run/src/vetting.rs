@@ -121,7 +121,7 @@ pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations
                 let is_refused = refused(&bench.port) > before;
                 let holds = frames.offered(frame, is_refused, last) || overflow == Overflow::LoseCell;
                 outcome.check(Check::WholeFrames, holds, || {
-                    format!("frame {} of {} continues after one of its cells was refused", frame.1, VCS[vc as usize])
+                    format!("frame {} of {} continues after a refused cell", frame.1, VCS[vc as usize])
                 });
             }
         }
@@ -242,7 +242,7 @@ fn recounted(port: &mut Port) -> Result<(), String> {
     for (counters, &waiting) in port.vc_counters().zip(&per_vc) {
         let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(waiting);
         if counters.offered != accounted {
-            return Err(format!("{} cells arrived, but {accounted} are accounted for", counters.offered));
+            return Err(format!("{} cells arrived, but only {accounted} are accounted for", counters.offered));
         }
     }
     Ok(())

@@ -129,7 +129,7 @@ pub fn check(
 fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mut Scope<'_>) -> bool {
     let Err(why) = fits else { return false };
     let (key, value) = topology.config().size().key;
-    let problem = format!("describes a network that does not fit into memory: {why}");
+    let problem = format!("makes a network that is too large: {why}");
     root.at("topology").at(topology.name()).at(key).refuse_value(value, problem);
     true
 }

@@ -83,7 +83,7 @@ impl<'a> Form<'a> {
                 self.refuse(value, problem, path)
             }
             Value::String(text) if is_text_for_a_number(text, schema) => {
-                let problem = format!("is text; write a number without quotes, such as {}", example(text, schema));
+                let problem = format!("is a text; write a number without quotes, such as {}", example(text, schema));
                 self.refuse(value, problem, path)
             }
             _ => self.refuse(value, format!("is not {}", self.expectation(schema)), path),
@@ -353,7 +353,10 @@ fn largest(schema: &Value) -> Option<String> {
 fn in_cells(text: &str, cell_bytes: u64) -> Option<String> {
     let size: Bytes = text.parse().ok()?;
     let cells = size.bytes.div_ceil(cell_bytes);
-    Some(format!("is a size, but cells are counted here: {size} are {cells} cells of {cell_bytes} B; write {cells}"))
+    Some(format!(
+        "is a size, but this key takes a number of cells: {size} are {cells} cells of {cell_bytes} B; write \
+                  {cells}"
+    ))
 }
 
 /// Returns whether the value is a text although a number is required. TOML's `nan`, `inf` and integers beyond 128 bits

@@ -172,7 +172,8 @@ impl<'a> Resolver<'a> {
             }
             if let Some((link, priority)) = without {
                 let problem = format!(
-                    "has no entry for priority {priority} of {}, and there are several pools on that side: {}; name its pool",
+                    "has no entry for priority {priority} of {}, but there are several pools on that side: {}; name \
+                     the pool of this queue",
                     links[link].name,
                     of_side.iter().map(|&pool| names[pool]).collect::<Vec<_>>().join(", ")
                 );
@@ -306,7 +307,7 @@ impl<'a> Resolver<'a> {
             } else if let [only] = without[..]
                 && pools.saturating_add(beyond_pools) == all
             {
-                let problem = "is missing, and the other pools, reserves and headrooms leave no cell of the memory";
+                let problem = "is missing, but the other pools, reserves and headrooms leave no cells of the memory";
                 scope.at("pool").at(only).at("cells").refuse(problem);
             }
         }
@@ -409,7 +410,7 @@ impl<'a> Resolver<'a> {
         let follows = || table.policy.build(Some(1), &[]).follower().is_some();
         if self.options.policies_see == PolicyScope::Memory && follows() {
             let problem = format!(
-                "is not possible with the policy {} of the port {link}, which follows the cells of its own queue",
+                "is not possible with the policy {} of the port {link}, which tracks the cells of its own queue",
                 table.policy.name()
             );
             scope.at("policies_see").once(|scope| scope.refuse_text("memory", problem));
@@ -419,7 +420,7 @@ impl<'a> Resolver<'a> {
             let reason = if table.scheduler != SchedulerConfig::default() {
                 Some(format!("the port {link} has the scheduler {}", table.scheduler.name()))
             } else if follows() {
-                Some(format!("the policy {} of the port {link} follows cells through their queue", table.policy.name()))
+                Some(format!("the policy {} of the port {link} tracks cells in their queue", table.policy.name()))
             } else {
                 None
             };
@@ -459,7 +460,7 @@ fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope:
         );
         scope.at("lossless").refuse_value(true, problem);
     } else if options.lossless && options.headroom.unwrap_or(0) == 0 {
-        let problem = "pauses a link without headroom, so cells in flight are lost; write headroom too, in cells";
+        let problem = "pauses a link without headroom, so cells in flight are lost; add headroom, in cells";
         match options.headroom {
             Some(cells) => scope.at("headroom").refuse_value(cells, problem),
             None => scope.at("lossless").refuse_value(true, problem),

@@ -98,8 +98,7 @@ pub(crate) fn resolve(
         let mut of_kind = root.at(kind);
         let mut scope = of_kind.at(name);
         if kind == "incast" && scenario.requests.contains_key(name) {
-            let problem =
-                format!("has the name of [requests.{name}]; results name each group, so names must be different");
+            let problem = format!("has the same name as [requests.{name}]; the names of groups must be different");
             scope.refuse(problem);
         }
         ends.push(hosts.ends(table, &mut scope)?);
@@ -155,7 +154,10 @@ impl<'a> Hosts<'a> {
                 let receivers = self.matching(&own.receivers, &mut scope.at("receivers"))?;
                 let others = self.all.len().saturating_sub(1);
                 if own.senders as usize > others {
-                    let problem = format!("is more than the {others} other hosts; at most {others} can answer a host");
+                    let problem = format!(
+                        "is more than the number of other hosts; at most {others} hosts can answer a \
+                                           query"
+                    );
                     scope.at("senders").refuse_value(own.senders, problem);
                 }
                 (self.all.clone(), receivers)
@@ -233,8 +235,8 @@ fn connect(
         let count = paths.count(to);
         if count == 0 {
             scope.refuse(format!(
-                "has no path from \"{first}\" to \"{last}\": requests cross switches, but no other hosts and no edge devices; \
-                 leave these hosts out"
+                "has no path from \"{first}\" to \"{last}\": requests can cross only switches, not other hosts or edge \
+                 devices; leave these hosts out"
             ));
             break;
         }
@@ -289,7 +291,7 @@ fn requests_of(
     let sizes = sizes::resolve(&own.sizes, &mut scope.at("sizes"));
     let load = own.load;
     if !(load > 0.0 && load <= MAX_LOAD) {
-        let problem = format!("is not a share of the links' rate above 0, up to {MAX_LOAD}; 0.6 is 60 %");
+        let problem = format!("must be a share of the links' rate above 0 and at most {MAX_LOAD}; 0.6 is 60 %");
         scope.at("load").refuse_value(load, problem);
         return None;
     }

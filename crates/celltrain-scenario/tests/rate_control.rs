@@ -177,7 +177,7 @@ fn out_of_rate_rm_cells_restart_both_directions_of_a_connection_after_both_were_
     assert_eq!(without.goodput_mbps, 0.0, "{:?}", without.abr);
     let (_, with) = rates(&network(true));
     assert!(with.goodput_mbps > 1.0, "{} Mb/s: {:?}", with.goodput_mbps, with.abr);
-    assert!((1..=9).contains(&with.abr[0].out_of_rate_rm_cells), "TCR is 10 cells a second: {:?}", with.abr);
+    assert!((1..=9).contains(&with.abr[0].out_of_rate_rm_cells), "TCR is 10 cells per second: {:?}", with.abr);
     assert_eq!(with, Engine::Reference.run_to_end(&network(true)));
 }
 

@@ -76,14 +76,14 @@ pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     let (body, &[uu, cpi, length_high, length_low]) = covered.split_last_chunk::<4>().ok_or_else(not_whole)?;
     let length = u16::from_be_bytes([length_high, length_low]);
     if length == 0 {
-        return refuse!("frame aborted by its sender (length 0)");
+        return refuse!("the sender has aborted the frame (length 0)");
     }
     let needed = cells_for(usize::from(length));
     if needed != cells {
-        return refuse!("frame of {cells} cells states a length of {length} bytes, which needs {needed} cells");
+        return refuse!("a frame of {cells} cells states a length of {length} bytes, which needs {needed} cells");
     }
     if cpi != CPI_ALIGNMENT_ONLY {
-        return refuse!("common part indicator is {cpi:#04x}, but only 0 is defined");
+        return refuse!("the common part indicator is {cpi:#04x}, but only 0 is defined");
     }
     Ok(Pdu { payload: body[..usize::from(length)].to_vec(), uu })
 }
@@ -162,7 +162,7 @@ impl Reassembler {
 }
 
 fn too_long() -> ParseError {
-    ParseError(format!("frame has more than {MAX_FRAME_CELLS} cells, which are enough for {MAX_SDU_BYTES} bytes"))
+    ParseError(format!("the frame has more than {MAX_FRAME_CELLS} cells, which are enough for {MAX_SDU_BYTES} bytes"))
 }
 
 /// Maximum payload of a frame in bytes, from the 16-bit length field (ITU-T I.363.5).
@@ -383,13 +383,13 @@ mod tests {
             refusal(parse(&with_right_crc(pdu)))
         };
         for (length, cells) in [(1_u16, 1), (40, 1), (89, 3), (65_535, 1366)] {
-            let expected = format!("frame of 2 cells states a length of {length} bytes, which needs {cells} cells");
+            let expected = format!("a frame of 2 cells states a length of {length} bytes, which needs {cells} cells");
             assert_eq!(refused(90, &length.to_be_bytes()), expected);
         }
-        assert_eq!(refused(90, &[0, 0]), "frame aborted by its sender (length 0)");
-        assert_eq!(refused(89, &[1]), "common part indicator is 0x01, but only 0 is defined");
+        assert_eq!(refused(90, &[0, 0]), "the sender has aborted the frame (length 0)");
+        assert_eq!(refused(89, &[1]), "the common part indicator is 0x01, but only 0 is defined");
         let long = vec![0; PAYLOAD_BYTES * (MAX_FRAME_CELLS + 1)];
-        assert_eq!(refusal(parse(&long)), "frame has more than 1366 cells, which are enough for 65535 bytes");
+        assert_eq!(refusal(parse(&long)), "the frame has more than 1366 cells, which are enough for 65535 bytes");
         let damaged = [vec![0; 92], vec![0, 0, 0, 1]].concat();
         let expected = format!("frame damaged: CRC-32 is 0x00000001, should be {:#010x}", crc32(&[0; 92]));
         assert_eq!(refusal(parse(&damaged)), expected);

@@ -344,7 +344,7 @@ type Packet = (u64, u8, usize, Option<String>);
 fn by_connection(file: &File) -> BTreeMap<[u16; 2], Vec<Packet>> {
     let mut connections: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for packet in &file.packets {
-        let tcp = etherparse::TcpSlice::from_slice(transport(&packet.bytes)).expect("the packet is valid TCP");
+        let tcp = etherparse::TcpSlice::from_slice(transport(&packet.bytes)).expect("the packet is a valid TCP packet");
         let mut ports = [tcp.source_port(), tcp.destination_port()];
         ports.sort_unstable();
         let flags = tcp.slice()[13];

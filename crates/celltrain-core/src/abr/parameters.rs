@@ -345,8 +345,13 @@ mod tests {
             let pcr = Some(BitRate::from_bits_per_second(1000));
             self::said(&Parameters { pcr, tcr, ..Parameters::default() })
         };
-        assert_eq!(said(4240), ["tcr = \"4.24kbps\" is the default, but is not a positive rate up to pcr = \"1kbps\""]);
-        assert_eq!(said(4241), ["tcr = \"4.241kbps\" is not a positive rate up to pcr = \"1kbps\""]);
+        assert_eq!(
+            said(4240),
+            [
+                "tcr = \"4.24kbps\" must be a positive rate of at most pcr = \"1kbps\", so the default of tcr is too high"
+            ]
+        );
+        assert_eq!(said(4241), ["tcr = \"4.241kbps\" must be a positive rate of at most pcr = \"1kbps\""]);
         assert_eq!(said(1000), [""; 0]);
     }
 

@@ -263,7 +263,7 @@ impl Packets {
 
     pub(super) fn take(&mut self, vc: Label, cells: u32) -> Run {
         let queue = &mut self.queues[vc];
-        let packet = *queue.packets.front().expect("cells are taken only if some wait");
+        let packet = *queue.packets.front().expect("cells are taken only if cells are waiting");
         let left = packet.cells - queue.taken;
         assert!(0 < cells && cells <= left, "cells are taken from one packet at a time");
         queue.ahead = if queue.taken == 0 { cells } else { queue.ahead + cells };

@@ -130,7 +130,7 @@ impl Open {
     }
 }
 
-const IS_OPEN: &str = "only open connections act";
+const IS_OPEN: &str = "only open connections send or receive";
 
 impl Index<FlowIndex> for Connections {
     type Output = Connection;

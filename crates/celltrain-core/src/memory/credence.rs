@@ -158,7 +158,7 @@ mod tests {
         // Queues up to B / N = 4 are safe; with five cells the longest is not.
         let mut pool = pool(0.0, &[true; 20]);
         assert_eq!(fill(&mut pool, &[0]), [5, 0, 0]);
-        assert_eq!(fill(&mut pool, &[1]), [5, 0, 0], "the longest queue of the memory counts");
+        assert_eq!(fill(&mut pool, &[1]), [5, 0, 0], "the policy uses the longest queue of the memory");
     }
 
     #[test]

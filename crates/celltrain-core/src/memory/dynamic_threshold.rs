@@ -75,7 +75,7 @@ pub(super) fn check_alpha(alpha: f64) -> Vec<Fault> {
     if alpha > 0.0 && alpha.is_finite() {
         return Vec::new();
     }
-    vec![Fault::new("alpha", alpha, "admits no cell; it must be a number above 0, such as 1")]
+    vec![Fault::new("alpha", alpha, "admits no cell; alpha must be a number above 0, such as 1")]
 }
 
 impl MemoryPolicy for DynamicThreshold {

@@ -239,7 +239,7 @@ mod tests {
         told(formula("q + 1 <= B", &[]), "does not know q");
         told(formula("q_i + 1", &[]), "admit must be a condition");
         told(formula("random() < 0.5", &[]), "memory policies do not support random numbers");
-        told(formula("q_i < R", &[("R", Start::Formula("Q / 2".into()))]), "which changes");
-        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already one of");
+        told(formula("q_i < R", &[("R", Start::Formula("Q / 2".into()))]), "this value changes during the run");
+        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already one of the memory's variables");
     }
 }

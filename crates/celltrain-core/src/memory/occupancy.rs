@@ -84,7 +84,7 @@ impl OccupancyTimes {
     /// # Panics
     /// If the share is more than 1000.
     pub fn percentile(&self, share: u16) -> Option<u32> {
-        let rest = 1000_u16.checked_sub(share).expect("a share is at most 1,000 thousandths");
+        let rest = 1000_u16.checked_sub(share).expect("a share in thousandths is at most 1,000");
         let (&Span(total), held) = self.at_least.split_first()?;
         let is_exceeded = |&Span(time): &Span| u128::from(time) * 1000 > u128::from(total) * u128::from(rest);
         let cells = held.partition_point(is_exceeded);

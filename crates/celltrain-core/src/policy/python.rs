@@ -183,7 +183,7 @@ mod tests {
         let faults = sample(100).check_with(None);
         assert_eq!(faults.len(), 1);
         assert_eq!(faults[0].key, "class");
-        assert!(faults[0].problem.contains("no Python here"), "{}", faults[0].problem);
+        assert!(faults[0].problem.contains("this program cannot run Python"), "{}", faults[0].problem);
     }
 
     /// Regression: the class's own choice was ignored if a scenario named the class.

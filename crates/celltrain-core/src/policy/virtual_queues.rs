@@ -43,7 +43,7 @@ impl<A: Arbiter> CellFollower for VirtualQueues<A> {
     }
 
     fn on_leave(&mut self, mut cells: u32) {
-        self.sum = self.sum.checked_sub(cells).expect("cells that leave the FIFO had entered it");
+        self.sum = self.sum.checked_sub(cells).expect("cells that leave the FIFO have entered the FIFO before");
         if let Some(vc) = self.arbiter.alone().map(Label::from).filter(|&vc| self.cells[vc] > cells) {
             self.cells[vc] -= cells;
             return;

@@ -101,7 +101,7 @@ impl Admission {
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
         assert!(!merges, "VCs can merge only at a port with a single queue");
         assert!(!self.follows_cells, "a policy can track cells only at a port with a single queue");
-        assert!(!self.pushes_out(), "cells are pushed out only where one queue holds all cells");
+        assert!(!self.pushes_out(), "cells can be pushed out only at a port with a single queue");
     }
 
     pub(crate) fn follows_cells(&self) -> bool {

@@ -325,7 +325,7 @@ impl Port {
     /// Removes the first or the last waiting cell of the VCs that `is_in` selects. There must be such a cell, and the
     /// port must have a single FIFO queue.
     pub(crate) fn remove(&mut self, end: QueueEnd, is_in: impl Fn(Label) -> bool) -> Cell {
-        assert!(self.queues.is_none(), "cells are removed only where one queue holds all cells");
+        assert!(self.queues.is_none(), "cells can be removed only at a port with a single queue");
         let mut own = self.fifo.iter().enumerate().filter(|(_, cell)| is_in(cell.label())).map(|(place, _)| place);
         let place = match end {
             QueueEnd::Head => own.next(),

@@ -131,7 +131,7 @@ impl Host for Vcs {
 }
 
 #[cfg(test)]
-#[expect(clippy::unnecessary_box_returns, reason = "settings are always passed in a box")]
+#[expect(clippy::unnecessary_box_returns, reason = "settings are always stored in a box")]
 pub(super) fn sample() -> Config {
     let table = Table {
         weight: "G + (9 - sum(G)) / V".into(),
@@ -147,7 +147,7 @@ mod tests {
     use crate::scheduler::Class;
     use crate::scheduler::conformance::{kinds, sent};
 
-    #[expect(clippy::unnecessary_box_returns, reason = "settings are always passed in a box")]
+    #[expect(clippy::unnecessary_box_returns, reason = "settings are always stored in a box")]
     fn config(weight: &str, constants: &[(&str, Constant)]) -> Config {
         let constants = constants.iter().map(|(name, constant)| ((*name).to_string(), constant.clone())).collect();
         Table { weight: weight.into(), constants }.into()

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(
             (rtt.srtt, rtt.rttvar, rtt.rto()),
             (7, 3, 2),
-            "the timeout is a tick shorter than with four deviations"
+            "the timeout is one tick shorter than with four deviations"
         );
     }
 

@@ -186,7 +186,7 @@ mod tests {
         assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0)), (false, 20, Some(0)));
         board.clear();
         assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0), board.lost_below(10)), (true, 60, None, 0));
-        assert!(board.record(&blocks(&[(30, 40)]), 0), "cleared ranges count as new again");
+        assert!(board.record(&blocks(&[(30, 40)]), 0), "ranges that were cleared count as new again");
     }
 
     #[test]

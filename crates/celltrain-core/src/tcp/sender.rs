@@ -446,7 +446,7 @@ impl Sender {
         let checked = u64::from(self.checked) + ticks;
         let whole = u32::try_from(checked / u64::from(self.checks)).unwrap_or(u32::MAX);
         self.checked = u32::try_from(checked % u64::from(self.checks))
-            .expect("the remainder is below the divisor, which is a u32");
+            .expect("the remainder is smaller than the divisor, which is a u32");
         if let Some(timing) = &mut self.timing {
             timing.ticks = timing.ticks.saturating_add(whole);
         }

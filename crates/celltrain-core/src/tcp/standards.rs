@@ -168,7 +168,7 @@ impl Observed {
         let is_lost_again = timeouts > self.timeouts && self.resent.contains(&una);
         if is_lost_again {
             let is_lower = ssthresh < self.ssthresh || ssthresh == 2.0;
-            prop_assert!(is_lower, "a lost retransmission leaves ssthresh at {ssthresh}");
+            prop_assert!(is_lower, "ssthresh is still {ssthresh} after a lost retransmission");
         }
         if timeouts > self.timeouts {
             self.timed_out_to = max;
@@ -176,7 +176,7 @@ impl Observed {
         }
         if ssthresh.to_bits() != self.ssthresh.to_bits() {
             let again = self.lowered_at.is_some_and(|end| una < end);
-            prop_assert!(!again || is_lost_again, "ssthresh went from {} to {ssthresh} in one window", self.ssthresh);
+            prop_assert!(!again || is_lost_again, "ssthresh falls from {} to {ssthresh} in one window", self.ssthresh);
             self.lowered_at = Some(max);
         }
         self.ssthresh = ssthresh;

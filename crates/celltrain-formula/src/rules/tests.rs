@@ -33,7 +33,7 @@ impl Host for Queue {
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
-        (on == On::Event("on_cell")).then_some(["this value differs between VCs", "is state of a VC"])
+        (on == On::Event("on_cell")).then_some(["this value differs between VCs", "is state of a VC, not of the port"])
     }
 
     fn taken(&self) -> [&'static str; 2] {
@@ -45,7 +45,7 @@ impl Host for Queue {
     }
 
     fn targets(&self) -> &'static str {
-        "X or a name of state"
+        "X or the name of a variable in state"
     }
 }
 
@@ -111,7 +111,7 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
     let many = |entries| (0..entries).map(|name| (format!("n{name}"), Start::Number(0.0))).collect();
     let cases: Vec<(Table, &str, &str)> = vec![
         (Table::new("X <= Q", &[("R", number(1.0))]), "admit", "does not know Q; choose from R, X, K, C"),
-        (Table::new("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate?"),
+        (Table::new("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate? Choose from"),
         (Table::new("X + 1", &[]), "admit", "is in cells; admit must be a condition, such as X <= 900"),
         (Table::new("X <= R", &[("R", text("X * 0.9"))]), "constants.R", "has X: this value changes during the run"),
         (Table::new("X <= R", &[("R", text("0.9 * (K"))]), "constants.R", "ends where ) is expected"),
@@ -134,16 +134,21 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
         (with(|t| t.state = start(&[("X", 3.0)])), "state.X", "is already one of the queue's variables"),
         (Table::new("X <= 3", &[("if", number(3.0))]), "constants.if", "is a word of the language"),
         (Table::new("X <= 3", &[("a b", number(3.0))]), "constants.a b", "is not a name"),
-        (with(|t| t.on_frame = updates(&[("avg", "X")])), "on_frame.avg", "it must be X or a name of state"),
+        (
+            with(|t| t.on_frame = updates(&[("avg", "X")])),
+            "on_frame.avg",
+            "it must be X or the name of a variable in \
+            state",
+        ),
         (
             with(|t| t.on_frame = updates(&[("x", "X")])),
             "on_frame.x",
-            "did you mean X? It must be X or a name of state",
+            "did you mean X? It must be X or the name of a variable in state",
         ),
         (
             with(|t| (t.vc_state, t.on_cell) = (start(&[("mine", 0.0)]), updates(&[("mine", "1")]))),
             "on_cell.mine",
-            "is state of a VC",
+            "is state of a VC, not of the port",
         ),
         (
             with(|t| {

@@ -192,8 +192,8 @@ fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
     });
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.poll for the sender of flow1, now 7000 ns: the stack sends a packet of 1501 bytes: an mss of 1460 bytes \
-         allows at most 1500; set the mss of the flow to 1461 bytes"
+        "Script.poll for the sender of flow1, now 7000 ns: the stack sends a packet of 1501 bytes: an mss of 1460 \
+         bytes allows at most 1500 bytes; set the mss of the flow to 1461 bytes"
     );
 }
 

@@ -178,7 +178,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
     column(
         "ticks",
         "ticks",
-        "clock ticks until the timer expires; the first may occur at once",
+        "clock ticks until the timer expires; the first tick may occur at once",
         Count(|row| match row.event.step {
             TimerStep::Started { left } | TimerStep::Restarted { left } => Some(left),
             TimerStep::Stopped | TimerStep::Expired => None,

@@ -19,7 +19,7 @@ pub const FLOW: &[Flow] = &[
     Flow::number(
         "throughput_mbps",
         "Mb/s",
-        "payload received per second, duplicates included; null without TCP or UDP",
+        "payload received per second, with duplicates; null without TCP or UDP",
         |flow| flow.has_segments().then_some(flow.throughput_mbps),
     ),
     Flow::count("delivered_bytes", "B", "bytes delivered to the application", |flow| Some(flow.delivered_bytes)),

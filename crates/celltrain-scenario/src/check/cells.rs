@@ -15,7 +15,7 @@ const MIN_PAYLOAD: u64 = 8;
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
     let (size, payload) = (scenario.cell.size, scenario.cell.payload);
     if !(MIN_PAYLOAD..=MAX_SIZE).contains(&size.bytes) {
-        let problem = format!("must be from {MIN_PAYLOAD}B to {MAX_SIZE}B; a cell of ATM has 53B");
+        let problem = format!("must be from {MIN_PAYLOAD}B to {MAX_SIZE}B; an ATM cell has 53B");
         root.at("cell").at("size").refuse_text(size, problem);
         return;
     }

@@ -74,7 +74,7 @@ fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
             found.push((key, reason));
         }
     };
-    #[expect(clippy::float_cmp, reason = "the value is compared with an unchanged default")]
+    #[expect(clippy::float_cmp, reason = "the setting is compared with its exact default")]
     let has_gain = tcp.dctcp_gain != default.dctcp_gain;
     add(has_gain && tcp.congestion != Congestion::Dctcp, "dctcp_gain", "has no effect without congestion = \"dctcp\"");
     let has_time = tcp.delayed_ack_time != default.delayed_ack_time;

@@ -177,12 +177,14 @@ fn without_table(
         scope.refuse(match filled.filter(|_| !congests[index]) {
             Some((comes, vc)) => format!(
                 "has no table and no allocator, but carries the ABR VC {vc}: cells can arrive at up to {}, but leave \
-                 at {}; write its table, or [port.default] for all others, with an allocator ({})",
+                 at {}; write a table for this port, or [port.default] for all other ports, with an allocator ({})",
                 BitRate::from_bits_per_second(*comes),
                 link.rate,
                 AllocatorConfig::NAMES.join(", ")
             ),
-            None => "has no buffer and no policy; write its table, or [port.default] for all others".into(),
+            None => {
+                "has no buffer and no policy; write a table for this port, or [port.default] for all other ports".into()
+            }
         });
     }
 }
@@ -289,14 +291,16 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             scope.at("scheduler").at(port.scheduler.name()).once(|scope| scope.refuse(problem));
         }
         if port.marking.is_some() {
-            let problem =
-                format!("marks packets, but a port that merges VCs, such as {link}, cannot mark; remove the table");
+            let problem = format!(
+                "marks packets, but a port that merges VCs, such as {link}, cannot mark packets; remove the \
+                         table"
+            );
             scope.at("marking").once(|scope| scope.refuse(problem));
         }
         let mut policy = port.policy.build(Some(1), &[]);
         let reason = match policy.overflow() {
             Overflow::PushOutFront => Some("takes cells out of waiting frames"),
-            _ if policy.follower().is_some() => Some("follows cells through the queue one by one"),
+            _ if policy.follower().is_some() => Some("tracks single cells in the queue"),
             _ => None,
         };
         if let Some(reason) = reason {
@@ -452,8 +456,10 @@ fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mu
             1 => String::new(),
             n => format!(" and {} more", n.saturating_sub(1)),
         };
-        let problem =
-            format!("has no value for \"{first}\"{others}, which cross {link}; give each VC a value, or write default");
+        let problem = format!(
+            "has no value for \"{first}\"{others}, which cross {link}; give each VC a value, or add the key \
+                     default"
+        );
         scope.at(key).once(|scope| scope.refuse(problem));
     }
     all

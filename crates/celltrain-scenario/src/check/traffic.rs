@@ -45,7 +45,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     each_stack(scenario, root, |stack, scope| {
         // Found here, the fault has a line.
         if cfg!(target_family = "wasm") && matches!(stack, StackConfig::Quic(_)) {
-            scope.refuse("is not available in the lab; use the installed program instead: celltrain run");
+            scope.refuse("is not available in the lab; use celltrain run on your computer instead");
         }
         for fault in stack.check() {
             scope.refuse_setting(fault);
@@ -53,8 +53,11 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     });
     for (name, options) in &scenario.flow {
         if let (Some(stack), Some(tcp)) = (&options.stack, &options.tcp) {
-            let problem =
-                format!("is a second transport for the flow, next to [flow.{name}.tcp.{}]; choose one", tcp.name());
+            let problem = format!(
+                "is a second transport for the flow, in addition to [flow.{name}.tcp.{}]; choose one of the \
+                         two",
+                tcp.name()
+            );
             root.at("flow").at(name).at("stack").at(stack.name()).refuse(problem);
         }
         if let Some(start) = options.start.filter(|&start| start > MAX_DURATION) {
@@ -190,7 +193,7 @@ fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut
     } else if sdu > MAX_SDU {
         let largest = size.bytes.saturating_sub(sdu.saturating_sub(MAX_SDU));
         let problem = format!(
-            "makes frames of {sdu} bytes with headers, more than AAL5 can carry ({MAX_SDU}); use at most {largest}B"
+            "makes frames of {sdu} bytes with headers, but AAL5 can carry only {MAX_SDU}; use at most {largest}B"
         );
         scope.refuse_text(size, problem);
     }
@@ -219,7 +222,7 @@ fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     let end = measure.to.map_or(duration, |to| to.min(duration));
     if let Some(from) = measure.from.filter(|&from| from >= end) {
         let named = if measure.to.is_some() { "measure.to" } else { "the run" };
-        let problem = format!("leaves nothing to measure; use a time before the end of {named}, {end}");
+        let problem = format!("leaves no time to measure; use a time before the end of {named}, {end}");
         root.at("measure").at("from").refuse_text(from, problem);
     }
 }
@@ -291,10 +294,12 @@ pub(super) fn rates(
         let slow = layout.flows.iter().filter(meant).map(|flow| &layout.graph.links[flow.data[0]]);
         if let Some(link) = slow.filter(|link| link.rate < pattern.rate).min_by_key(|link| link.rate) {
             warnings.push(Warning {
-                key: ["traffic", traffic.name(), "rate"].into_iter().fold(join("flow", name), |path, key| join(&path, key)),
+                key: ["traffic", traffic.name(), "rate"]
+                    .into_iter()
+                    .fold(join("flow", name), |path, key| join(&path, key)),
                 message: format!(
-                    "{} is above the {} of {}: the source's own queue grows as long as it sends, and data counted as sent \
-                     may never leave",
+                    "{} is above the {} of {}: the queue of the source grows while the source sends, and data counted \
+                     as sent may never leave",
                     pattern.rate, link.rate, link.name
                 ),
             });

@@ -185,7 +185,8 @@ fn loops(
                 continue;
             };
             if vc.merge.is_some() {
-                let problem = "controls the rate of a VC that merges with others; a loop has one source";
+                let problem = "controls the rate of a VC that merges with other VCs; a control loop has only one \
+                               source";
                 scope.once(|scope| scope.refuse(problem));
                 continue;
             }
@@ -229,8 +230,10 @@ fn one_way(
 /// Checks that an ABR VC uses no other service.
 fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
     if own.gfr.is_some() {
-        let problem =
-            format!("cannot be combined with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR");
+        let problem = format!(
+            "cannot be combined with [vc.{key}.abr]; a VC has only one service: a guaranteed frame rate or \
+                     ABR"
+        );
         scope.at("gfr").once(|scope| scope.refuse(problem));
     }
     if own.tagged {

@@ -48,7 +48,7 @@ impl Default for Config {
 /// Congestion control of quinn-proto. Its BBR draws random numbers without a seed, so no run would repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(extend("x-refused" = {"bbr": "its random numbers have no seed, so runs would not be repeatable"}))]
+#[schemars(extend("x-refused" = {"bbr": "the random numbers of BBR have no seed, so runs would not be repeatable"}))]
 pub enum QuicCongestion {
     /// `NewReno` (RFC 9002).
     NewReno,

@@ -139,7 +139,7 @@ fn a_fault_of_a_memory_table_is_reported_with_its_line_the_wrong_value_and_valid
     refused(
         "[switch.sw.memories.a]\ncells = 10\npool.p.policy.complete_sharing = {}\n\
          [switch.sw.memories.b]\ncells = 10\nports = [\"sw->host3\"]\npool.p.policy.complete_sharing = {}\n",
-        &["switch.sw.memories.b.ports has the port sw->host3, which is in the memory sw.a already"],
+        &["switch.sw.memories.b.ports has the port sw->host3, which is already in the memory sw.a"],
     );
     refused(
         &replaced("cells = 1000", "cells = 1000\nqueue = [{ headroom = 7 }]"),

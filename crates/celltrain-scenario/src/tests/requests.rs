@@ -102,7 +102,8 @@ fn requests_run_next_to_flows_on_every_topology_without_edge_devices() {
     ))[..] else {
         panic!("the scenario has one fault")
     };
-    let problem = "requests.web has no path from \"source1\" to \"destination1\": requests cross switches, but no";
+    let problem = "requests.web has no path from \"source1\" to \"destination1\": requests can cross only switches, \
+                   not other hosts or edge devices";
     assert!(fault.contains(problem), "{fault}");
 }
 

@@ -112,7 +112,7 @@ fn an_unknown_protocol_stack_and_a_second_transport_for_one_flow_are_refused() {
     assert_eq!(
         found,
         [
-            "test.toml:4: flow.tcp1.stack.smoltcp is a second transport for the flow, next to [flow.tcp1.tcp.reno]; choose one"
+            "test.toml:4: flow.tcp1.stack.smoltcp is a second transport for the flow, in addition to [flow.tcp1.tcp.reno]; choose one of the two"
         ]
     );
 }
@@ -122,5 +122,5 @@ fn only_flows_of_the_simulated_tcp_are_divided_into_files() {
     let measure = "[measure]\nfile_size = '100kB'";
     assert_eq!(faults(&format!("[flow.tcp1.stack.smoltcp]\n{measure}")), [""; 0]);
     let found = faults(&format!("[stack.smoltcp]\n{measure}"));
-    assert!(found[0].contains("cuts no stream: no flow uses the simulation's own TCP"), "{found:?}");
+    assert!(found[0].contains("has no effect: no flow uses the simulation's own TCP"), "{found:?}");
 }

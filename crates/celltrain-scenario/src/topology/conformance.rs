@@ -98,7 +98,7 @@ fn a_topology_that_is_too_large_is_refused_with_the_key_of_its_size() {
         let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };
         assert_eq!(fault.key, format!("topology.{}.{key}", topology.name()));
         assert_eq!(fault.value, value.to_string());
-        assert!(verdict.does_not_fit && fault.problem.starts_with("makes a network that does not fit"), "{fault:?}");
+        assert!(verdict.does_not_fit && fault.problem.starts_with("makes a network that is too large"), "{fault:?}");
     }
 }
 

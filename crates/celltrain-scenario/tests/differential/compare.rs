@@ -73,7 +73,7 @@ fn same_memories(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
     // A queue without a threshold has NaN.
     let thresholds = |of: &Recorder| of.memory_threshold_cells.iter().map(|cells| cells.to_bits()).collect::<Vec<_>>();
     same("cells in memories", &fast.memory_cells, &reference.memory_cells)?;
-    same("cells in shared parts", &fast.memory_shared_cells, &reference.memory_shared_cells)?;
+    same("cells in the shared parts of memories", &fast.memory_shared_cells, &reference.memory_shared_cells)?;
     same("bits of thresholds", &thresholds(fast), &thresholds(reference))
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
             let segments = record.bytes.div_ceil(group.tcp.options().mss.bytes);
             let new = u64::from(record.segments_sent - record.retransmitted_segments);
             let is_complete = record.completed().is_some();
-            must(!is_complete || new >= segments, "complete files were sent", record)?;
+            must(!is_complete || new >= segments, "the bytes of complete files were sent", record)?;
             must(record.completed().is_none_or(|completed| completed > record.opened), "it takes time", record)?;
         }
     }
@@ -223,7 +223,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         must(edge.frames >= came, "arriving frames have passed the edge", found)?;
     }
     for found in &result.ports {
-        must((0.0..=1.0).contains(&found.utilisation), "the value is a share of the run", found)?;
+        must((0.0..=1.0).contains(&found.utilisation), "the value is a share from 0 to 1", found)?;
         must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "a port that forwards cells is busy", found)?;
     }
     Ok(())

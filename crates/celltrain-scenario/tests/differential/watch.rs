@@ -49,7 +49,7 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             network.links.position(|link| link.name == losses.name).expect("the network has a link or VC of this name");
         let AtPort { lost_on_link, cut_on_link, .. } = told.ports[link];
         let counted = (losses.counters.lost, losses.counters.cut_frames);
-        same(&format!("{}: lost on the link", losses.name), &counted, &(lost_on_link, cut_on_link))?;
+        same(&format!("{}: losses on the link", losses.name), &counted, &(lost_on_link, cut_on_link))?;
     }
     for (flow, (result, events)) in result.flows.iter().zip(&told.flows).enumerate() {
         let counted = OfFlow {

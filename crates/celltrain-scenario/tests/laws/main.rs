@@ -79,7 +79,7 @@ fn check(seed: u64, law: Law) {
         }
         outcome => outcome.expect("drawing a network cannot fail"),
     }
-    assert!(3 * applied.get() >= cases, "the law applied to {} of {cases} networks", applied.get());
+    assert!(3 * applied.get() >= cases, "the law applies to {} of {cases} networks", applied.get());
 }
 
 #[test]

@@ -286,7 +286,7 @@ impl OutputBuffer {
         let mut cell = None;
         self.defer_dequeue(1);
         self.report_departures(ReportGranularity::Each, |run, _| cell = Some(run.last));
-        assert!(cell.is_some(), "a cell that waits can be sent");
+        assert!(cell.is_some(), "a waiting cell can be sent");
         cell
     }
 
@@ -358,7 +358,7 @@ impl OutputBuffer {
     pub(super) fn state(&self) -> PortState {
         let state = self.admission.port_state(self.per_vc(), self.tracker.max_queue());
         let forwarded = PortCounters::sum(state.counters.iter().copied()).forwarded;
-        assert_eq!(forwarded, self.gone, "cells neither refused nor waiting have departed");
+        assert_eq!(forwarded, self.gone, "cells that were not refused and do not wait have departed");
         state
     }
 

@@ -224,7 +224,7 @@ impl PortBuilder<'_> {
                 let number = set.at_once.push_and_get_key(port);
                 (Ingress::AtOnce(number), ContendedPort::AtOnce(number))
             }
-            PortPlan::Memory => unreachable!("ports of a memory are added together"),
+            PortPlan::Memory => unreachable!("all ports of a memory are added at the same time"),
         };
         set.links.add_port(ingress, timing.least_lead);
         set.ports.push(port);
@@ -246,7 +246,7 @@ impl PortBuilder<'_> {
         let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
         for (place, &link) in ports.iter_enumerated() {
             let Draft { policy, queues, timing, .. } = self.draft(link)?;
-            assert!(!routing.merging[link].contains(&true), "no VCs merge in a memory");
+            assert!(!routing.merging[link].contains(&true), "VCs do not merge at the ports of a memory");
             least_lead = least_lead.min(timing.least_lead);
             every_cell_matters |= timing.every_cell_matters;
             let class = |label| classes.get(link, label);

@@ -33,7 +33,7 @@ pub const PORT_NAMES: &[(Name, Source)] = &[
     of("Y", Unit::CELLS, Source::Frame(Y), "waiting cells of the frame's VC"),
     of("N", Unit::NONE, Source::Frame(N), "number of VCs with at least one waiting cell"),
     of("V", Unit::NONE, Source::Port, "number of VCs that cross the port, with or without cells"),
-    of("C", Unit::RATE, Source::Port, "the rate of the port's link"),
+    of("C", Unit::RATE, Source::Port, "rate of the port's link"),
     of("now", Unit::SECONDS, Source::Frame(NOW), "seconds since the start of the run"),
     (Name { name: "tagged", kind: Kind::Truth, about: "true if the frame is tagged (CLP = 1)" }, Source::Frame(TAGGED)),
 ];

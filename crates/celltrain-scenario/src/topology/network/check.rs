@@ -58,7 +58,7 @@ fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
         }
         let between = || format!("[\"{a}\", \"{b}\"]");
         if a == b {
-            link.at("between").refuse_value(between(), "is a loop: it joins a node to itself");
+            link.at("between").refuse_value(between(), "is a loop: the link joins a node to itself");
         } else if !joined.insert([a.min(b), a.max(b)]) {
             let problem = "joins two nodes that are already joined; two nodes can have only one link";
             link.at("between").refuse_value(between(), problem);
@@ -128,11 +128,11 @@ fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
         let mut scope = scope.at(key);
         if !is_unknown(name, nodes, &mut scope) && nodes[name.as_str()].1 != NodeKind::Host {
-            scope.refuse_text(name, "is not a host; a flow joins two hosts");
+            scope.refuse_text(name, "is not a host; a flow must join two hosts");
         }
     }
     if flow.from == flow.to {
-        scope.at("to").refuse_text(&flow.to, "is the flow's own source; a flow joins two hosts");
+        scope.at("to").refuse_text(&flow.to, "is the flow's own source; a flow must join two hosts");
     }
     if flow.start > MAX_DURATION {
         scope.at("start").refuse_text(flow.start, format!("must be a time of at most {MAX_DURATION}"));
@@ -150,10 +150,10 @@ fn path_form(flow: &FlowConfig, path: &[String], nodes: &Nodes<'_>, scope: &mut 
         let inside = j > 0 && j.saturating_add(1) < path.len();
         let mut scope = scope.item(j);
         if !is_unknown(name, nodes, &mut scope) && inside && nodes[name.as_str()].1 == NodeKind::Host {
-            scope.refuse_text(name, "is a host; only switches forward");
+            scope.refuse_text(name, "is a host; only switches forward data");
         }
         if !seen.insert(name) {
-            scope.refuse_text(name, "is a loop: the path has already passed it");
+            scope.refuse_text(name, "is visited twice: a path must not have loops");
         }
     }
 }
@@ -325,7 +325,7 @@ pub(super) fn islands(layout: &Layout) -> Vec<Warning> {
     }
     let mut warnings = Vec::new();
     for (nodes, [one, several]) in [
-        (alone, ["is on no link", "are on no link"]),
+        (alone, ["is not connected to a link", "are not connected to a link"]),
         (cut_off, ["has no path to the nodes that flows cross", "have no path to the nodes that flows cross"]),
     ] {
         const SHOWN: usize = 5;

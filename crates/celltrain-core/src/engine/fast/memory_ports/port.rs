@@ -113,7 +113,7 @@ impl MemoryPort {
             return None;
         }
         let cell = match &mut self.waiting {
-            Waiting::Fifo(cells) => cells.pop_front().expect("cells that wait are in the queue"),
+            Waiting::Fifo(cells) => cells.pop_front().expect("waiting cells are in the queue"),
             Waiting::Scheduled(queues) => queues.pop(),
         };
         self.count_out(cell);

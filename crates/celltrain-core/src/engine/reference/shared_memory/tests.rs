@@ -472,7 +472,7 @@ fn priority_groups_that_wait_at_a_sending_port_are_not_reported_as_deadlocked() 
     assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
     assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still in flight");
     let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
-    assert_eq!(deadlock(open, |_| true), None, "cells at port 2 lead to no paused group");
+    assert_eq!(deadlock(open, |_| true), None, "cells at port 2 do not lead to a paused group");
     let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
     assert_eq!(
         deadlock(led_to, |_| true),

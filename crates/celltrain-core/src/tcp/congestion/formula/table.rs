@@ -57,11 +57,11 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("rwnd", Unit::NONE, "the receiver's window, in segments"), Some(RWND)),
     (Name::number("acked", Unit::NONE, "number of segments acknowledged by this acknowledgement"), Some(ACKED)),
     (Name::number("flight", Unit::NONE, "number of segments that were sent and not acknowledged"), Some(FLIGHT)),
-    (Name::number("rtt", Unit::SECONDS, "the latest round-trip time; 0 before the first"), Some(RTT)),
+    (Name::number("rtt", Unit::SECONDS, "latest round-trip time; 0 before the first sample"), Some(RTT)),
     (Name::number("srtt", Unit::SECONDS, "smoothed round-trip time (RFC 6298)"), Some(SRTT)),
-    (Name::number("min_rtt", Unit::SECONDS, "the shortest round-trip time so far"), Some(MIN_RTT)),
+    (Name::number("min_rtt", Unit::SECONDS, "shortest round-trip time so far"), Some(MIN_RTT)),
     (Name::number("now", Unit::SECONDS, "seconds since the start of the run"), Some(NOW)),
-    (Name::number("mss", Unit::BYTES, "payload of a full segment"), None),
+    (Name::number("mss", Unit::BYTES, "payload of a full segment in bytes"), None),
 ];
 
 /// A sender with segments of `mss` bytes.
