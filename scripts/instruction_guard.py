@@ -45,7 +45,7 @@ def main() -> int:
     all_budgets = read()
     budgets = {} if arguments.bless else all_budgets.get(key, {})
     if not budgets and not arguments.bless:
-        print(f"instruction guard skipped: no budgets for rustc {key}. Write them down with: {sys.argv[0]} --bless")
+        print(f"instruction guard skipped: no budgets for rustc {key}. Save budgets with: {sys.argv[0]} --bless")
         return 0
     program = build()
     started = time.monotonic()

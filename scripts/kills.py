@@ -182,7 +182,7 @@ def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | No
             done["driver"] += 1
             process = campaign.driver(store, *where)
         campaign.finish(store, process)
-        print(f"{store.name}: killed after {places} writes, all {campaign.runs:,} rows are there", flush=True)
+        print(f"{store.name}: after kills at {places} writes, all {campaign.runs:,} rows are complete", flush=True)
     return done
 
 
@@ -316,9 +316,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the campaign. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Kills sweeps, resumes them, and compares the results.")
     parser.add_argument(
-        "--kills", type=int, default=200, help="kills at random times, half on threads, half on a cluster"
+        "--kills",
+        type=int,
+        default=200,
+        help="number of kills at random times, half of them on threads and half on a cluster",
     )
-    parser.add_argument("--forced", type=int, help="kills at system calls; a fifth of --kills if absent")
+    parser.add_argument("--forced", type=int, help="number of kills at system calls (default: a fifth of --kills)")
     parser.add_argument("--each", type=int, default=8, help="kills of a sweep")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(

@@ -194,7 +194,7 @@ class Bench:
             found = Store.open(self.case / "store").table()
         except StoreError:
             return ""
-        return "" if found.equals(Store.open(self.whole / "store").table()) else "has other rows than were written"
+        return "" if found.equals(Store.open(self.whole / "store").table()) else "has other rows than the sweep wrote"
 
     def do(self, seed: int, number: int) -> tuple[Case, int, str]:
         """Runs a case. Returns the case, its exit code, and a description of the failure, if any."""

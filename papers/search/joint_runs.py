@@ -236,7 +236,7 @@ class Runs:
             if begin is None:
                 found[runs[index]] = {name: measure(result, answer) for name, result in rows[row].items()}
             else:
-                assert series is not None, "a traced run has a trace"
+                assert series is not None, "the run has recorded a trace"
                 late = after(answer, series, begin)
                 found[runs[index]] = {name: late[name] for name in rows[row]}
 

@@ -143,7 +143,7 @@ class Search:
         unknown = set(names) - {question.name for question in self.space.questions}
         if unknown:
             known = ", ".join(question.name for question in self.space.questions)
-            sys.exit(f"no question is called {', '.join(sorted(unknown))}; choose from {known}")
+            sys.exit(f"there is no question named {', '.join(sorted(unknown))}; choose from {known}")
         found = [self.space.default]
         for place in places:
             answers = range(len(self.space.questions[place].answers))

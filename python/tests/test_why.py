@@ -184,12 +184,12 @@ def test_if_no_loss_is_near_the_given_instant_the_explanation_names_the_nearest_
     assert answer.is_well and answer.from_s is None
     assert text_of(answer).splitlines() == [
         "tcp1 had no losses at 0.002 s: all sent data had arrived or was in flight.",
-        "None of its segments was lost or retransmitted before that, since the start of the run.",
-        "None of its segments was lost or retransmitted after that, until 0.005 s, the end of the run.",
+        "No segment of the flow was lost or retransmitted before that, since the start of the run.",
+        "No segment of the flow was lost or retransmitted after that, until the end of the run at 0.005 s.",
     ]
     busy = scenario(tcp=ct.Sack())
     episodes = ct.why(busy, flow="tcp1", at="0.00000s")
-    assert "Its nearest loss after that: " in text_of(episodes)
+    assert "The nearest loss of the flow after that time: " in text_of(episodes)
     later = re.search(r"sent from ([\d.]+) s on", text_of(episodes))
     assert later is not None
     assert not ct.why(busy, flow="tcp1", at=f"{later[1]}s").is_well

@@ -126,7 +126,7 @@ def main() -> int:
     parser.add_argument(
         "--duration", default="5s", help="duration of every run whose setting does not give one (default: 5s)"
     )
-    parser.add_argument("--jobs", type=int, help="threads; one for each core when absent")
+    parser.add_argument("--jobs", type=int, help="number of threads; by default, one for each core")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     arguments = parser.parse_args()
     path: Path = ROOT / "papers" / PAPER / "search.csv"

@@ -63,7 +63,7 @@ class Seen:
 
 def main() -> int:
     """Runs what is missing, and writes the table and the page."""
-    parser = argparse.ArgumentParser(description="Little's law for every TCP of draft-jagan's joint search.")
+    parser = argparse.ArgumentParser(description="Apply Little's law to every TCP of draft-jagan's joint search.")
     parser.add_argument("--report", action="store_true", help="run nothing; write the page from the table")
     parser.add_argument("--jobs", type=int, default=2, help="threads (2)")
     arguments = parser.parse_args()

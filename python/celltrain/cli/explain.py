@@ -40,7 +40,7 @@ EXPLAINED = (
 )
 
 
-_WHAT = f"Kind of entries to list: {', '.join(LISTED)}. Without it, lists the kinds."
+_WHAT = f"Kind of entries to list: {', '.join(LISTED)}. Without a kind, lists the kinds."
 _KIND = typer.Argument(metavar="KIND", help=_WHAT, autocompletion=options.complete_kinds)
 
 

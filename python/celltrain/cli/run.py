@@ -133,12 +133,12 @@ def run(
     if not plot:
         _refuse(
             {"--log": logarithmic, "--style": style, "--labels": labels},
-            "changes the figure; draw it with --plot PICTURE",
+            "changes the figure; draw the figure with --plot PICTURE",
         )
     of_events = "selects events; name a folder for the events with --events DIR"
     if not events:
         _refuse({"--kinds": kinds}, of_events)
-        _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
+        _refuse({} if pcap else chosen, f"{of_events}, or a file for the packets with --pcap FILE")
     if not pcap:
         _refuse(of_capture, "selects packets or cells; name a file for the capture with --pcap FILE")
     if threads is not None and threads > 1:
@@ -314,7 +314,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("queue", QUEUES, sorted(counted, key=lambda queue: -queue["max_cells"])[:MOST_FLOWS], counted)
     if (deadlock := answer["deadlock_s"]) is not None:
         yield Line(
-            text=f"deadlock    links were deadlocked by pauses at {deadlock:.6g} s: celltrain why names the cycle"
+            text=f"deadlock    pauses blocked a cycle of links at {deadlock:.6g} s: celltrain why names the cycle"
         )
     yield Line(text=f"cells: {balance(answer)}")
     yield Line(

@@ -66,7 +66,7 @@ def verify(output: shell.Answer, folder: Folder) -> int:
     faults = store.verify()
     shell.report(faults, as_json=output.form == "json")
     if not faults and output.form != "json":
-        shell.say(f"{shown(folder)}: no fault found; {store.totals().runs:,} runs, each once")
+        shell.say(f"{shown(folder)}: no fault found; {store.totals().runs:,} runs, each stored once")
     return shell.NO if faults else shell.DONE
 
 
@@ -169,7 +169,7 @@ def report(
         problem = (
             "names the store of a sweep"
             if store is None
-            else "names the store, as the argument does: give only one of them"
+            else "names the store, but the argument does so, too: give only one of them"
         )
         raise InputError.of_option("--store", "" if store is None else shown(store), problem)
     store = store or folder
@@ -199,7 +199,7 @@ def report(
     if output.form != "json":
         for warning in report.warnings:
             shell.complain(f"warning: {warning}")
-    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files next to it")
+    output.note(f"wrote {shown(written[0])} and {len(written) - 1} more files in the same folder")
     output.wrote()
 
 

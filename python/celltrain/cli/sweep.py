@@ -324,7 +324,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
     if last.wide:
         shell.complain(f"{last.wide:,} points have the maximum number of seeds, but a wider interval than requested")
     if last.failed:
-        shell.complain(f"{last.failed:,} runs failed; their rows in the store say why")
+        shell.complain(f"{last.failed:,} runs failed; their rows in the store give the reasons")
     return shell.NO if last.failed else shell.DONE
 
 

@@ -87,7 +87,7 @@ def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -
         shell.say(f"{len(found) - len(grid.rows)} shorter silences are not shown; --all lists them.")
     middle = found[0].at_s + found[0].silent_s / 2
     command = ["celltrain", "why", file, *changes, "--flow", found.flow, "--at", f"{middle:.3f}s"]
-    shell.say(f"To explain the first: {shlex.join(command)}")
+    shell.say(f"To explain the first one: {shlex.join(command)}")
 
 
 HELP = "Draw the events of a run (a connection, a buffer, a frame), or a comparison again."

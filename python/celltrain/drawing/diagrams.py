@@ -418,7 +418,11 @@ def _cell_losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused:
     events, reasons = texts(table, "event"), texts(table, "reason")
     lost = events == "lost"
     causes = {
-        "cell lost: its frame had lost one": (lost & (reasons == "its frame had lost a cell"), "1", _REMAINDER),
+        "cell lost: its frame had already lost a cell": (
+            lost & (reasons == "its frame had lost a cell"),
+            "1",
+            _REMAINDER,
+        ),
         "cell lost: no room": (lost & (reasons == "no room"), "v", LOSS),
         "cell pushed out": (events == "pushed_out", "^", _REMOVED),
         "cell dropped: the rate fell": (events == "dropped", "s", _REMOVED),
@@ -474,7 +478,7 @@ def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int,
     start, end = np.full(len(known), np.inf), np.zeros(len(known))
     np.minimum.at(start, place, numbers(cells, "time_s"))
     np.maximum.at(end, place, numbers(cells, "time_s"))
-    note = f"No frame of {vc} lost only some of its cells at these ports: this is the slowest one."
+    note = f"No frame of {vc} lost only some of its cells at these ports: this is the slowest frame."
     return int(known[(end - start).argmax()]), note
 
 

@@ -257,7 +257,7 @@ def without_values(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
     for place in range(len(measures)):
         if of_measure := without.get(place):
             problem = runs.gaps[min(of_measure), place]
-            text = f"{problem}; it has no value in {counted(len(of_measure), 'run')} of {len(runs):,}"
+            text = f"{problem}; the measure has no value in {counted(len(of_measure), 'run')} of {len(runs):,}"
             yield text + _partial(np.bincount(runs.case[of_measure], minlength=len(total)), total)
 
 

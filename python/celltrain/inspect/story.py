@@ -204,7 +204,7 @@ def sentences_without_episode(history: History, at: float, end: float) -> list[S
     if len(before):
         text = f"{flow} had no losses at {instant(at)}: all sent data had arrived or was in flight."
     else:
-        first = f" Its first segment is sent at {instant(history.time[after[0]])}." if len(after) else ""
+        first = f" The first segment of the flow is sent at {instant(history.time[after[0]])}." if len(after) else ""
         text = f"{flow} had sent nothing by {instant(at)}.{first}"
     own = history.rows(before[-1:] if len(before) else after[:1])
     return [
@@ -448,7 +448,7 @@ class _Story:
         )
         if len(places) and not len(again):
             last = float(history.time[places[-1]])
-            text = f"{counted(len(places), 'duplicate ACK')} had come back until {instant(last)}."
+            text = f"{counted(len(places), 'duplicate ACK')} had arrived by {instant(last)}."
             yield Sentence(text=text, time=last, events=(history.rows(places),))
 
     def _notice(self, time: float, what: str, place: int, lost_at: float | None) -> Sentence:
@@ -508,7 +508,7 @@ class _Story:
         lost = len(np.intersect1d(places, self.lost))
         again = f", and {lost:,} of them {'was' if lost == 1 else 'were'} lost again" if lost else ""
         last = float(history.time[places[-1]])
-        text = f"By {instant(last)} it had retransmitted {self._volume(places)}{why}{again}."
+        text = f"By {instant(last)} the sender had retransmitted {self._volume(places)}{why}{again}."
         return Sentence(text=text, time=last, events=(history.rows(places),))
 
     # Costs.
@@ -527,7 +527,7 @@ class _Story:
         elif not len(self.lost):
             later = history.acknowledged[history.time[history.acknowledged] >= self.episode.end]
             end = int(later[0]) if len(later) else int(self.lost_acks[-1])
-            text = f"Nothing was retransmitted: a later ACK, at {instant(history.time[end])}, covered it."
+            text = f"Nothing was retransmitted: a later ACK, at {instant(history.time[end])}, covered the same data."
             yield self._on_episode(text, history.rows([end]))
 
     def _repair(self) -> Sentence:

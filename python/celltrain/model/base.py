@@ -115,7 +115,7 @@ class Model(BaseModel):
             return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=exclude_defaults)
         except PydanticSerializationError:
             # pydantic does not validate copies (`model_copy`, `model_construct`), so they may contain anything.
-            problem = "holds a value that a scenario cannot have; make the copy with replace() to see which"
+            problem = "holds a value that a scenario cannot have; make the copy with replace() to see the value"
             raise ScenarioError.of_file(type(self).__name__, problem) from None
 
 

@@ -323,7 +323,7 @@ def _too_few(path: Sequence[str], answer: Mapping[str, Any]) -> str:
         # The path has several groups.
         return ""
     what = "queries" if path[2] == "queries" else "requests"
-    return f"needs {needed:,} complete {what} of a run, and this one has {completed:,}"
+    return f"needs {needed:,} complete {what} of a run, but this run has only {completed:,}"
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:

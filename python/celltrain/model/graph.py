@@ -290,7 +290,7 @@ def _node_link(nx: Any, data: Any, file: str) -> Any:
     root: dict[str, Any] = data if isinstance(data, dict) else {}
     lists: list[Any] = [root.get("nodes"), root.get("links", root.get("edges"))]
     if not all(isinstance(one, list) and all(isinstance(row, dict) for row in one) for one in lists):
-        problem = "is not a node-link graph: a table with the lists nodes, and links or edges, of tables"
+        problem = "is not a node-link graph, which is a table with the lists nodes and links (or edges)"
         raise InputError.of_file(file, problem)
     nodes, edges = lists
     _check_ids(nodes, edges, file)

@@ -157,7 +157,7 @@ def run(
     numbers = paper.numbers(tables=tables, networks=networks, rows=rows)
     if not numbers:
         choice = f"tables = {described(tables)} and networks = {described(networks)}"
-        raise PaperError(f"{choice} select no number of {paper.id}")
+        raise PaperError(f"{choice} do not select any number of {paper.id}")
     counts = _seed_counts(numbers, seeds)
     claims.check(paper)
     worker = worker_of(jobs, None, None)

@@ -98,7 +98,7 @@ class Comparison:
         are the ends of the interval of the difference. Missing numbers are null.
         """
         cases = np.arange(len(self.names) * len(self.settings))
-        more = f"mean excess over {self.names[0]}, seed by seed"
+        more = f"mean excess over {self.names[0]}, compared seed by seed"
         columns = {
             "mean": Column("difference", "float64", "", more),
             "low": Column("difference_low", "float64", "", "lower end of the mean's 95 % interval"),

@@ -47,10 +47,12 @@ MOVED = {
     "first.mean": Column("mean_first", "float64", "", "their mean"),
     "second.n": Column("n_second", "int64", "1", "values in the second store"),
     "second.mean": Column("mean_second", "float64", "", "their mean"),
-    "differences.mean": Column("difference", "float64", "", "mean in the second store less mean in the first"),
+    "differences.mean": Column("difference", "float64", "", "mean in the second store minus mean in the first"),
     "differences.half": Column("half", "float64", "", "half the 95 % interval of the difference; null if undefined"),
     "differences.beyond": Column("beyond", "bool", "1", "true if the interval excludes zero"),
-    "interval": Column("interval", "string", "", "paired by seed if both have the same seeds, otherwise Welch's"),
+    "interval": Column(
+        "interval", "string", "", "method of comparison: paired by seed, or Welch's if the seeds differ"
+    ),
 }
 
 

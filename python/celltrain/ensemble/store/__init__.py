@@ -255,7 +255,9 @@ class Store(Carded, Answer):
             units = {name: (one["unit"], one["meaning"]) for name, one in self.manifest["units"].items()}
             wanted = [(place, name, *units[name]) for place, name in enumerate(self.manifest["measures"], 1)]
             if query("SELECT measure, name, unit, meaning FROM measures ORDER BY measure").fetchall() != wanted:
-                yield Fault.of_file(database.path, f"has other measures than its plan: it was changed; {MEND}")
+                yield Fault.of_file(
+                    database.path, f"has measures that differ from those of its plan, so it was changed; {MEND}"
+                )
             repeats = query("SELECT point, seed, run_key FROM repeats").fetchall()
             text = "SELECT count(*) FROM runs WHERE (error IS NULL) != (fingerprint IS NOT NULL)"
             if query(text).fetchone() != (0,):
