@@ -254,14 +254,14 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "nrm = 32",
             'rif = "1/32"',
             22,
-            'vc.tcp1-3.abr.rif = "1/32" is text; write a number without quotes, such as 0.03125',
+            'vc.tcp1-3.abr.rif = "1/32" is a text; write a number without quotes, such as 0.03125',
         ),
         (
             INTERNETWORK,
             "nrm = 32",
             'nrm = "32"',
             22,
-            'vc.tcp1-3.abr.nrm = "32" is text; write a number without quotes, such as 32',
+            'vc.tcp1-3.abr.nrm = "32" is a text; write a number without quotes, such as 32',
         ),
         (
             INTERNETWORK,
@@ -275,8 +275,8 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "nrm = 32",
             'nrm = 32\n\n[vc.tcp1]\nclass = "vbr"',
             24,
-            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: a VC uses one table, that of its name or of the first range; write "
-            "[vc.tcp1.abr] too, or leave tcp1 out of the range",
+            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: a VC uses only one table, that with its name or else that of the "
+            "first matching range; write [vc.tcp1.abr] too, or leave tcp1 out of the range",
         ),
         (
             INTERNETWORK,
@@ -291,8 +291,9 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "sources = 3",
             "sources = 3\nbidirectional = true",
             14,
-            'port."sw2->sw1" has no table and no allocator, but carries the ABR VC tcp1-acks: up to 466.56Mbps can arrive for its '
-            f"155.52Mbps; write its table, or [port.default] for all others, with an allocator ({ALLOCATORS})",
+            'port."sw2->sw1" has no table and no allocator, but carries the ABR VC tcp1-acks: cells can arrive at up to '
+            "466.56Mbps, but leave at 155.52Mbps; write a table for this port, or [port.default] for all other ports, "
+            f"with an allocator ({ALLOCATORS})",
         ),
         (
             ONE_PORT,
@@ -316,8 +317,8 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             '[port."sw*->sw*".allocator.efci]\nthreshold = 250\n',
             "",
             13,
-            'port."sw*->sw*".allocator is missing, but sw1->sw2 carries the ABR VC tcp1; choose which allocator tells its '
-            f"source the rate: {ALLOCATORS}",
+            'port."sw*->sw*".allocator is missing, but sw1->sw2 carries the ABR VC tcp1; choose the allocator that sets '
+            f"the rate of its source: {ALLOCATORS}",
         ),
         (
             INTERNETWORK,
@@ -370,7 +371,7 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "[vc.tcp1-3.abr]",
             "[vc.tcp1-acks.abr]",
             21,
-            "vc.tcp1-acks.abr controls both directions: write the table for the VC of the data, [vc.tcp1.abr]",
+            "vc.tcp1-acks.abr is not necessary: the table of the VC of the data controls both directions; write [vc.tcp1.abr]",
         ),
         (
             INTERNETWORK,
@@ -496,7 +497,7 @@ def test_an_option_for_traces_without_an_output_folder_is_refused_with_the_missi
     [fault] = answer.json["faults"]
     assert (
         fault["message"]
-        == "--trace = queue,cwnd records series; name a folder for them with --out DIR, or a picture with --plot PICTURE"
+        == "--trace = queue,cwnd records series; name a folder for the series with --out DIR, or a picture with --plot PICTURE"
     )
 
 

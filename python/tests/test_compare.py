@@ -56,7 +56,7 @@ def test_the_means_and_differences_in_a_comparison_match_those_of_single_runs(la
 
 def test_differences_are_paired_over_the_seeds_that_both_compared_scenarios_have(lan):
     """Two identical sets of runs have no difference, however wide their spread."""
-    with pytest.warns(ct.CelltrainWarning, match="again and lan are the same runs under every seed"):
+    with pytest.warns(ct.CelltrainWarning, match="again and lan give the same runs with every seed"):
         twice = ct.compare(lan, lan.replace(name="again"), seeds=4)
     [more] = [row for row in twice.table.to_pylist() if row["name"] == "again" and row["measure"] == "efficiency"]
     assert more["high"] > more["mean"]
@@ -119,7 +119,7 @@ def test_user_defined_names_appear_in_the_table_and_the_figure_of_a_comparison(l
     two = ct.compare(lan, lan.replace(seed=2), names=["first", "second"], seeds=1, vary={"duration": ["5ms"]})
     assert two.names == ("first", "second")
     for names, problem in (
-        ("one", "must be one name for each of the 2 values of port.bottleneck.policy"),
+        ("one", "must contain one name for each of the 2 values of port.bottleneck.policy"),
         ("a,a", "twice"),
     ):
         refused = celltrain("compare", small, *policies, *options, "--names", names)
@@ -312,7 +312,7 @@ def test_options_for_single_runs_are_refused_if_several_seeds_are_run(celltrain,
             ["lan-epd", "--measures", "throughput"],
             'Unknown measure "throughput". Did you mean goodput_mbps or flows.sum(*)',
         ),
-        (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, which another one also sets"),
+        (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, which another setting also sets"),
         (["lan-epd", "--vary", "topology.n_source.link_delay=5"], 'is not a time such as "5us"'),
         (
             ["lan-epd", "--measures", "efficency"],

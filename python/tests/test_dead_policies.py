@@ -401,7 +401,7 @@ def test_a_search_warns_if_its_best_policies_have_less_than_half_the_goodput_of_
 
 def test_a_reproduction_excludes_runs_in_which_a_number_is_undefined():
     """Nothing arrives within 20 us, so fairness is undefined; only the efficiency has values."""
-    with pytest.warns(ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; they do not count for it"):
+    with pytest.warns(ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; these runs are not counted"):
         found = ct.reproduce("af-96-1269", tables=[2, 3], networks=["LAN"], seeds=2, overrides={"duration": "20us"})
     assert {one.number.quantity.name for one in found.scored} == {"efficiency"}
 

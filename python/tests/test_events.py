@@ -338,7 +338,7 @@ def test_recording_events_does_not_overwrite_an_existing_file(celltrain: Command
 def test_an_event_option_without_an_output_folder_is_refused(celltrain: Command, small: Path) -> None:
     answer = celltrain("run", small, "--window", "1ms:2ms")
     assert answer.code == 2
-    assert "name a folder for them with --events DIR" in answer.err
+    assert "name a folder for the events with --events DIR" in answer.err
 
 
 def test_an_interrupted_run_keeps_its_incomplete_event_files(tmp_path: Path) -> None:

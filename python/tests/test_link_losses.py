@@ -80,7 +80,7 @@ def test_a_comparison_names_a_loss_that_never_happened_once_for_each_scenario(ce
     policies = celltrain("compare", one, "--vary", "port.bottleneck.policy=epd,tail_drop", *seeds, "--json").json
     [warning] = [text for text in policies["warnings"] if "did not happen" in text]
     assert warning.startswith(NEVER)
-    assert warning.endswith(" (in 4 of 4 runs; the numbers are those of epd, seed 1)")
+    assert warning.endswith(" (in 4 of 4 runs; the numbers are from epd, seed 1)")
     both = " ".join(celltrain("compare", one, two, met, *seeds).err.split())
     assert both.count(NEVER) == 2
     assert f"one: {NEVER}" in both and f"two: {NEVER}" in both

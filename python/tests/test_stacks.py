@@ -157,8 +157,8 @@ def test_impossible_settings_of_quic_are_refused_with_a_message(tmp_path, celltr
 @pytest.mark.parametrize(
     "stack, words",
     [
-        ('receive_window = "1500MB"', ["receive_window", "the most that smoltcp can have"]),
-        ('mss = "65495B"', ["frames of 65543 bytes with headers, more than AAL5 can carry (65535)"]),
+        ('receive_window = "1500MB"', ["receive_window", "the maximum of smoltcp"]),
+        ('mss = "65495B"', ["frames of 65543 bytes with headers, but AAL5 can carry only 65535"]),
         ('congestion = "bbr"', ['is not one of "none", "reno", "cubic"']),
         ("[stack.quick]", ["stack.quick is unknown"]),
     ],
@@ -393,18 +393,18 @@ def test_a_setting_of_a_python_stack_can_be_an_axis_of_a_sweep():
         (LooksBack(), r"LooksBack\.next_timeout for the sender .* it returned -\d+|a time in the past"),
         (Wordy(), r"Wordy\.poll for the sender of .* it returned str, but must return a list of bytes"),
         (Soon(), r"Soon\.next_timeout .* it returned float, but must return whole nanoseconds"),
-        (Jumbo(), r"65600 bytes: its IP version is 0, but must be 4"),
-        (Tiny(), r"a packet of 1 bytes: this is shorter than an IP header \(20 bytes\)"),
-        (Elsewhere(change=0), r"its IP version is 11, but must be 4"),
-        (Elsewhere(change=3), r"its IP header states a total length of \d+ bytes"),
-        (Elsewhere(change=12), r"from [\d.]+; it must be from the local address of its end \([\d.]+\)"),
-        (Elsewhere(change=16), r"to [\d.]+; it must be to the remote address of its end \([\d.]+\)"),
-        (Generous(), r"it is 1000000000000, but only \d+ bytes have arrived after IP headers"),
+        (Jumbo(), r"65600 bytes: the IP version is 0, but must be 4"),
+        (Tiny(), r"a packet of 1 bytes: the packet is shorter than an IP header \(20 bytes\)"),
+        (Elsewhere(change=0), r"the IP version is 11, but must be 4"),
+        (Elsewhere(change=3), r"the IP header states a total length of \d+ bytes"),
+        (Elsewhere(change=12), r"the source address is [\d.]+, but must be the local address of its end \([\d.]+\)"),
+        (Elsewhere(change=16), r"the destination address is [\d.]+, but must be the remote address of its end \([\d.]+\)"),
+        (Generous(), r"received is 1000000000000, but only \d+ bytes of data have arrived after IP headers"),
         (
             CountsHeaders(),
             r"CountsHeaders\.received for the receiver of tcp\d, now \d+ ns: it is 532, but only 512 bytes",
         ),
-        (Long(), r"a packet of 1500 bytes but an mss of 512 bytes allows at most 552; set the mss .* to 1460 bytes"),
+        (Long(), r"a packet of 1500 bytes: an mss of 512 bytes allows at most 552 bytes; set the mss .* to 1460 bytes"),
         (Endless(), r"returned more than 50000 packets at once"),
         (Halved(), r"its received must be a number of bytes"),
         (NoPoll(), r"has no poll\(self, now\); add it to return the packets to send"),
@@ -460,7 +460,7 @@ def test_a_python_stack_that_never_clears_its_expired_timer_ends_the_run():
 
 
 def test_a_python_stack_cannot_report_a_file_as_acknowledged_before_sending_the_file():
-    with pytest.raises(ct.ScenarioError, match=r"Finished\.completed .* it is true, but only 0 of the 3000 bytes"):
+    with pytest.raises(ct.ScenarioError, match=r"Finished\.completed .* completed is true, but only 0 of the 3000 bytes"):
         ct.run(hosting(Finished(), flow={"tcp1": ct.FlowOptions(traffic=ct.File(bytes="3kB"))}))
 
 
@@ -582,7 +582,7 @@ def test_a_flow_without_tcp_has_no_measure_of_retransmissions():
 
 
 def test_a_python_stack_sends_no_bursts_and_accepts_only_its_own_settings():
-    with pytest.raises(ct.ScenarioError, match="needs an application that a Python stack lacks"):
+    with pytest.raises(ct.ScenarioError, match="is not possible with a Python stack"):
         ct.run(hosting(Windowed(), flow={"tcp1": ct.FlowOptions(traffic=ct.Bursts(bytes="3kB", pause="1ms"))}))
     with pytest.raises(ct.ScenarioError, match="size = 3 is not a setting"):
         Windowed(size=3)

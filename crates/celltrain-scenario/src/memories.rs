@@ -294,7 +294,7 @@ impl<'a> Resolver<'a> {
                 } else if pools.saturating_add(beyond_pools) > all {
                     let problem = format!(
                         "is too large: the pools of the {} side have {pools} cells, reserves {reserves} and headrooms \
-                         {headrooms}, but the whole memory only {all}; leave the key cells out to use the remaining \
+                         {headrooms}, but the whole memory has only {all}; leave the key cells out to use the remaining \
                          cells",
                         side_name(side)
                     );

@@ -140,16 +140,16 @@ mod tests {
         for (rows, says) in [
             (
                 &[(10.0, 0.5), (20.0, 0.4), (30.0, 1.0)][..],
-                "sizes[1] = [20, 0.4] falls: the row before has the probability 0.5",
+                "sizes[1] = [20, 0.4] has a lower probability than the row before; write 0.5 or more",
             ),
-            (&[(10.0, 0.5), (9.0, 1.0)], "sizes[1] = [9, 1] falls: the row before has 10 bytes; write 10 or more"),
-            (&[(0.0, 0.0), (9.0, 1.0)], "sizes[0] = [0, 0] has a size outside 1 to"),
+            (&[(10.0, 0.5), (9.0, 1.0)], "sizes[1] = [9, 1] has fewer bytes than the row before; write 10 or more"),
+            (&[(0.0, 0.0), (9.0, 1.0)], "sizes[0] = [0, 0] has a size outside the range from 1 to"),
             (
                 &[(10.0, 0.5), (20.0, 0.97)],
-                "sizes[1] = [20, 0.97] is the last row and ends at 0.97; a distribution ends at 1",
+                "sizes[1] = [20, 0.97] is the last row and has the probability 0.97; the last probability must be 1",
             ),
             (&[(10.0, 1.5)], "sizes[0] = [10, 1.5] has a probability outside the range from 0 to 1"),
-            (&[(f64::NAN, 1.0)], "sizes[0] = [NaN, 1] has a size outside 1 to"),
+            (&[(f64::NAN, 1.0)], "sizes[0] = [NaN, 1] has a size outside the range from 1 to"),
             (&[], "sizes =  is empty"),
         ] {
             let [found] = &points(rows)[..] else { panic!("{rows:?}: {:?}", points(rows)) };

@@ -87,7 +87,7 @@ mod tests {
             rm in rm_cell::tests::any_cell(),
         ) {
             let all: [Covered<'_>; 4] = [
-                ("cell header damaged", header.encode().into(), 5, &|bytes| refusal(CellHeader::parse(bytes))),
+                ("the cell header is damaged", header.encode().into(), 5, &|bytes| refusal(CellHeader::parse(bytes))),
                 ("damaged: ", rm.encode().into(), CELL_BYTES, &|bytes| refusal(RmCell::parse(bytes))),
                 ("frame damaged: CRC-32", aal5::encode(&payload, 0), usize::MAX, &|bytes| refusal(aal5::parse(bytes))),
                 ("", llc_snap::encode(&payload), llc_snap::HEADER_BYTES, &|bytes| refusal(llc_snap::parse(bytes))),

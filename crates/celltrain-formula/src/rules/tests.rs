@@ -111,7 +111,7 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
     let many = |entries| (0..entries).map(|name| (format!("n{name}"), Start::Number(0.0))).collect();
     let cases: Vec<(Table, &str, &str)> = vec![
         (Table::new("X <= Q", &[("R", number(1.0))]), "admit", "does not know Q; choose from R, X, K, C"),
-        (Table::new("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate? Choose from"),
+        (Table::new("X <= rate", &[("Rate", number(1.0))]), "admit", "does not know rate; did you mean Rate?"),
         (Table::new("X + 1", &[]), "admit", "is in cells; admit must be a condition, such as X <= 900"),
         (Table::new("X <= R", &[("R", text("X * 0.9"))]), "constants.R", "has X: this value changes during the run"),
         (Table::new("X <= R", &[("R", text("0.9 * (K"))]), "constants.R", "ends where ) is expected"),
@@ -194,7 +194,7 @@ fn a_plain_number_in_a_formula_takes_the_unit_of_the_other_operand() {
     table.on_frame = updates(&[("sum_of", "sum_of + w")]);
     assert_eq!(table.faults(), [vec![], vec![]]);
     table.on_frame = updates(&[("sum_of", "sum_of + X / C")]);
-    assert!(table.faults()[0][0].problem.contains("the other in s"), "the constant is compared with X");
+    assert!(table.faults()[0][0].problem.contains("the other is in s"), "the constant is compared with X");
 }
 
 #[test]

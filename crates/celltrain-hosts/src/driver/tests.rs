@@ -208,7 +208,7 @@ fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
         });
         let message = result.unwrap_err().to_string();
         assert!(message.starts_with("Script.next_timeout for the sender of flow1, now 10"), "{message}");
-        assert!(message.contains("it returned 0 ns after 100000 polls within 10 ms"), "{message}");
+        assert!(message.contains("the stack returned 0 ns after 100000 polls within 10 ms"), "{message}");
     }
     // A poll in each microsecond is allowed.
     let (log, result) = run(&trial().network(), |_, log| {
@@ -268,7 +268,7 @@ fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does
         for unit in [Duration::from_nanos(1), US, 100 * US, 1_000 * US, 10_000 * US, 100_000 * US] {
             let error = ended(rate, unit, None).unwrap_err();
             assert!(
-                error.contains("it returned 0 ns after") && error.contains("without a packet"),
+                error.contains("the stack returned 0 ns after") && error.contains("without a packet"),
                 "{rate} {unit:?} {error}"
             );
             // A stack that is slow, and one that is polled often.
