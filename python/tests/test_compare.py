@@ -312,7 +312,10 @@ def test_options_for_single_runs_are_refused_if_several_seeds_are_run(celltrain,
             ["lan-epd", "--measures", "throughput"],
             'Unknown measure "throughput". Did you mean goodput_mbps or flows.sum(*)',
         ),
-        (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, which another setting also sets"),
+        (
+            ["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"],
+            "sets duration, which another setting also sets",
+        ),
         (["lan-epd", "--vary", "topology.n_source.link_delay=5"], 'is not a time such as "5us"'),
         (
             ["lan-epd", "--measures", "efficency"],

@@ -110,7 +110,9 @@ def test_scenarios_in_python_can_have_requests(tmp_path):
     )
     assert ct.check(made) == []
     assert isinstance(made.topology, ct.LeafSpine)
-    with pytest.raises(ct.ScenarioError, match="is more than the number of other hosts; at most 3 hosts can answer a query"):
+    with pytest.raises(
+        ct.ScenarioError, match="is more than the number of other hosts; at most 3 hosts can answer a query"
+    ):
         ct.run(made.replace(incast={"query": ct.Incast(senders=4, bytes="60kB", interval="1ms")}))
 
 
@@ -176,7 +178,10 @@ def test_a_percentile_of_too_few_requests_states_the_required_number_of_requests
     )
     compared = celltrain("compare", web, "--seeds", "2", "--measures", measures)
     assert compared.code == 0
-    assert "requests.web.short.slowdown_p999' needs 1,000 complete requests of a run, but this run has only" in compared.err
+    assert (
+        "requests.web.short.slowdown_p999' needs 1,000 complete requests of a run, but this run has only"
+        in compared.err
+    )
     assert "; the measure has no value in 2 runs of 2" in compared.err
     assert "requests.query.queries.completion_ms_p95' needs 20 complete queries" in compared.err
     assert "carried nothing" not in compared.err
@@ -244,7 +249,9 @@ def test_measures_of_requests_do_not_require_records_of_each_request(web, tmp_pa
     assert with_rows.fingerprint == without.fingerprint
     opened = sum(without.request_groups["opened"].to_pylist())
     assert len(with_rows.requests) == opened > 0
-    with pytest.raises(ct.NotTracedError, match=f"had {opened} requests and did not keep a row for each of them: use run"):
+    with pytest.raises(
+        ct.NotTracedError, match=f"had {opened} requests and did not keep a row for each of them: use run"
+    ):
         _ = without.requests
     written = {path.name for path in without.write(tmp_path)}
     assert "request_groups.csv" in written

@@ -398,7 +398,10 @@ def test_a_setting_of_a_python_stack_can_be_an_axis_of_a_sweep():
         (Elsewhere(change=0), r"the IP version is 11, but must be 4"),
         (Elsewhere(change=3), r"the IP header states a total length of \d+ bytes"),
         (Elsewhere(change=12), r"the source address is [\d.]+, but must be the local address of its end \([\d.]+\)"),
-        (Elsewhere(change=16), r"the destination address is [\d.]+, but must be the remote address of its end \([\d.]+\)"),
+        (
+            Elsewhere(change=16),
+            r"the destination address is [\d.]+, but must be the remote address of its end \([\d.]+\)",
+        ),
         (Generous(), r"received is 1000000000000, but only \d+ bytes of data have arrived after IP headers"),
         (
             CountsHeaders(),
@@ -460,7 +463,9 @@ def test_a_python_stack_that_never_clears_its_expired_timer_ends_the_run():
 
 
 def test_a_python_stack_cannot_report_a_file_as_acknowledged_before_sending_the_file():
-    with pytest.raises(ct.ScenarioError, match=r"Finished\.completed .* completed is true, but only 0 of the 3000 bytes"):
+    with pytest.raises(
+        ct.ScenarioError, match=r"Finished\.completed .* completed is true, but only 0 of the 3000 bytes"
+    ):
         ct.run(hosting(Finished(), flow={"tcp1": ct.FlowOptions(traffic=ct.File(bytes="3kB"))}))
 
 

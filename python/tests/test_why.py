@@ -155,7 +155,7 @@ def test_a_delayed_packet_that_causes_needless_retransmissions_is_named_with_its
 def test_an_explanation_says_if_the_outcome_of_a_loss_was_open_at_the_end_of_the_run() -> None:
     result = text_of(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
     assert "segments" in result.splitlines()[0]
-    assert result.splitlines()[0].endswith("; not all was acknowledged before the end of the run.")
+    assert result.splitlines()[0].endswith("; some data was not acknowledged before the end of the run.")
 
 
 @pytest.mark.slow

@@ -312,8 +312,8 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
     store = Store.open(folder)
     doubts = plan_warnings.of_store(store)
     if output.form == "text":
-        repeated = f", {last.repeated:,} of them as runs of earlier points" if last.repeated else ""
         did = f"{last.done:,} runs done" if last.rate else f"nothing to run: all {last.done:,} runs are in the store"
+        repeated = f", {last.repeated:,} of them taken from earlier points" if last.repeated else ""
         took = f", in {words.in_words(last.elapsed_seconds)}" if last.rate else ""
         shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
     answer = {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts}

@@ -308,8 +308,10 @@ def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str
     text = f"{count} of {int((~np.isnan(carried)).sum()):,} carried nothing, and fairness is undefined there"
     if points := runs.points[dead].tolist():
         first = _point(plan, points[0])
-        carry = "point delivers no data with any seed" if len(points) == 1 else "points deliver no data with any seed"
-        text += f". {len(points):,} {carry}{f', the first {first}' if first else ''}: ignore their other measures"
+        if len(points) == 1:
+            text += f". 1 point delivers no data with any seed{first and f', {first}'}: ignore its other measures"
+        else:
+            text += f". {len(points):,} points deliver no data with any seed{first and f', the first {first}'}: ignore their other measures"
     yield text
 
 

@@ -284,7 +284,9 @@ class _Story:
         end = (
             f"; it had recovered by {instant(episode.end)}, {span(episode.end - episode.start)} later"
             if episode.end < NEVER
-            else f"; not all {'was acknowledged' if history.has_tcp else 'was well'} before the end of the run"
+            else "; some data was not acknowledged before the end of the run"
+            if history.has_tcp
+            else "; it had not recovered before the end of the run"
         )
         text = f"From {instant(episode.start)} on {self.flow} {what}{end}."
         rows = history.rows(next((one for one in (self.lost, self.retransmitted) if len(one)), self.lost_acks))

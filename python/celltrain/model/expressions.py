@@ -304,8 +304,10 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
             raise TooFewError(f"{'.'.join(path)!r} {too_few}") from None
         raise NoValueError(f"{'.'.join(path)!r} has no value in this run") from None
     except MeasureError as error:
-        hint = "" if "did you mean" in str(error) else "; see: celltrain list measures"
-        raise MeasureError(f"{'.'.join(path)!r} is not in the result of a run: {error}{hint}") from None
+        problem = f"{'.'.join(path)!r} is not in the result of a run: {error}"
+        if "did you mean" not in str(error):
+            problem += "; to list all measures: celltrain list measures"
+        raise MeasureError(problem) from None
 
 
 #: Number of requests that each statistic needs.

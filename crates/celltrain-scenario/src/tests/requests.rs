@@ -123,7 +123,5 @@ fn a_network_without_flows_needs_requests_and_a_flow_may_not_have_the_name_of_th
     assert_eq!(named, [problem]);
     let leaf_spine = REQUESTS.split("[requests").next().unwrap();
     let [alone] = &messages(leaf_spine)[..] else { panic!("the scenario has one fault") };
-    assert!(
-        alone.ends_with("topology.leaf_spine has no flows; write a table [requests.NAME] or [incast.NAME]")
-    );
+    assert!(alone.ends_with("topology.leaf_spine has no flows; write a table [requests.NAME] or [incast.NAME]"));
 }

@@ -77,7 +77,10 @@ fn a_setting_that_quic_lacks_is_refused_with_a_list_of_its_settings() {
         ("send_buffer = '2000MB'", "send_buffer = \"2000MB\" must be from two packets (3000B) to 1073741824B"),
         ("initial_window = '1B'", "initial_window = \"1B\" must be from two packets"),
         ("initial_rtt = '0s'", "initial_rtt = \"0s\" must be a time from 1us to 10s"),
-        ("ack_delay = '26ms'", "ack_delay = \"26ms\" must be a time from 1ms to 25ms, the range that QUIC receivers allow"),
+        (
+            "ack_delay = '26ms'",
+            "ack_delay = \"26ms\" must be a time from 1ms to 25ms, the range that QUIC receivers allow",
+        ),
         ("congestion = 'reno'", "congestion = \"reno\" is not one of \"new_reno\", \"cubic\""),
         ("mss = '512B'", "mss is unknown"),
     ] {
