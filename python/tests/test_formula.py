@@ -32,7 +32,7 @@ def test_the_check_command_shows_the_place_of_a_mistake_in_a_formula(celltrain, 
     "formula, words",
     [
         ('{ admit = "X + 1" }', ["formula.admit", "is in cells; admit must be a condition"]),
-        ('{ admit = "X <= N" }', ["one is in cells and the other a number without unit"]),
+        ('{ admit = "X <= N" }', ["one is in cells and the other is a number without unit"]),
         ('{ admit = "(X <= 3" }', ["ends where ) is expected for the ( at 1"]),
         ('{ admit = "X <= A", constants = { A = "B", B = "A" } }', ["constants.B", "is circular"]),
         ('{ admit = "X <= 3", on_frame = { avg = "X" } }', ["on_frame.avg", "is not a state"]),

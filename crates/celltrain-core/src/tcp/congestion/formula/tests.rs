@@ -161,7 +161,7 @@ fn an_error_in_a_congestion_formula_names_its_place() {
         told(on_ack("cwnd", "cwnd + 1 / cwmd"), "on_ack.cwnd", "does not know cwmd; did you mean cwnd?"),
         ["cwnd + 1 / cwmd", "           ^^^^"]
     );
-    told(on_ack("cwnd", "cwnd + mss"), "on_ack.cwnd", "one is in segments and the other in bytes");
+    told(on_ack("cwnd", "cwnd + mss"), "on_ack.cwnd", "and the other is in bytes");
     told(on_ack("cwnd", "random()"), "on_ack.cwnd", "a sender draws no random numbers");
     told(
         on_ack("swnd", "1"),
