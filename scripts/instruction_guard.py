@@ -75,7 +75,9 @@ def main() -> int:
     for failure in failures:
         print(f"failed: {failure}", file=sys.stderr)
     if failures:
-        print(f"Make it cheaper, or say in the commit why not and run: {sys.argv[0]} --bless", file=sys.stderr)
+        print(
+            f"Make the code cheaper, or give the reason in the commit and run: {sys.argv[0]} --bless", file=sys.stderr
+        )
     return 1 if failures else 0
 
 

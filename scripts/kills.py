@@ -151,7 +151,7 @@ class Campaign:
         if faults := opened.verify():
             raise WrongError(f"{store.name}: {faults[0].message}")
         if not opened.table().equals(self.undisturbed):
-            raise WrongError(f"{store.name}: its rows are not those of an undisturbed sweep")
+            raise WrongError(f"{store.name}: the rows differ from the rows of an undisturbed sweep")
         if len(opened.wide()) != self.runs:
             raise WrongError(f"{store.name}: has {len(opened.wide())} runs of {self.runs}")
         if left := [path.name for path in store.rglob("*.tmp")]:
@@ -352,7 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
     for what, count in sorted(done.items()):
         print(f"{what}: {count} kills")
-    print(f"in all: {sum(done.values())} kills, nothing lost and nothing twice (seed {options.seed})")
+    print(f"{sum(done.values())} kills in all: no run was lost or stored twice (seed {options.seed})")
     return 0
 
 

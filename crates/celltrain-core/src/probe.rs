@@ -81,7 +81,7 @@ impl Observer for Nothing {}
 impl Probe for Nothing {}
 
 /// Selection of series to record.
-#[expect(clippy::struct_excessive_bools, reason = "each flag says if one kind of event is recorded")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag shows if one kind of event is recorded")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeriesChoice {
     /// Waiting cells at the chosen ports.

@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(order(10, vec![1, 2, 3]), [2, 1, 3]);
         assert_eq!(order(20, vec![0, 1, 2, 3]), [0, 3, 1, 2]);
         assert_eq!(order(30, vec![0, 1, 2, 3]), [2, 1, 3, 0]);
-        assert_eq!(order(50, vec![2, 3]), [3, 2], "links that start together reverse their last order, too");
+        assert_eq!(order(50, vec![2, 3]), [3, 2], "links that start together reverse their previous order");
     }
 
     /// Returns the order by the rule's own words: a list of links, from which those with a cell move to the front.

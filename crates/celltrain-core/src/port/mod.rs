@@ -226,7 +226,7 @@ impl Port {
                 emit(PortEvent::Lost(loss));
             }
             Verdict::Refuse(loss) => emit(PortEvent::Lost(loss)),
-            Verdict::PushOut => unreachable!("the final decision removes no cells"),
+            Verdict::PushOut => unreachable!("the final decision does not remove cells"),
         }
         verdict == Verdict::Enter
     }

@@ -182,7 +182,7 @@ impl Sender {
         };
         let bursts = Bursts::of(options);
         Self {
-            mss: u32::try_from(options.mss.bytes).expect("scenario checks bound the segment size"),
+            mss: u32::try_from(options.mss.bytes).expect("scenario checks limit the segment size"),
             snd_una: 0,
             snd_nxt: 0,
             snd_max: 0,

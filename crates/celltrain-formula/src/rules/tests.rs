@@ -250,7 +250,7 @@ fn formula_bytecode_reads_vc_values_and_state_at_the_addresses_where_they_are_st
     update(&updates[0], &mut registers, &mut draw, &mut 0);
     assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0]);
     update(&updates[1], &mut registers, &mut draw, &mut 0);
-    assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0], "the other event has no formula");
+    assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0], "the table has no formula for the other event");
 }
 
 #[test]

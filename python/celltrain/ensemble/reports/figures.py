@@ -222,7 +222,9 @@ def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
         pairs.append((one, other, moved.differences.beyond))
     figure = points.agreement(pairs, look, ("within the spread", "beyond it"))
     caption = "On the line, both stores agree. Bars: the 95 % intervals of the means."
-    return Drawing(name="comparison", title="Every point in both stores", caption=caption, figure=figure, look=look)
+    return Drawing(
+        name="comparison", title="All points that both stores contain", caption=caption, figure=figure, look=look
+    )
 
 
 def _effect(effect: Effect, *, is_one_of_several: bool) -> lines.Effect:

@@ -351,7 +351,7 @@ impl OutputBuffer {
 
     /// Returns `Y_i`, the number of waiting cells of each VC, by label.
     pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
-        assert_eq!(self.deferred_dequeues, 0, "counts are read only when up to date");
+        assert_eq!(self.deferred_dequeues, 0, "counts are read only when they are up to date");
         &self.counts.per_vc
     }
 

@@ -51,7 +51,7 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     assert_eq!(ours.replaced_results(), 0);
     assert!(
         (rounds / 100..rounds * 99 / 100).contains(&admitted),
-        "{admitted} of {rounds} frames admitted: both decisions occur"
+        "{admitted} of {rounds} frames are admitted, so both decisions occur"
     );
 }
 
