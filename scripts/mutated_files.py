@@ -361,7 +361,7 @@ HOW: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "a piece put in": _inserted,
     "a key twice": _twice,
     "another value": _swapped,
-    "another value and bytes flipped": lambda content, chance: _flipped(_swapped(content, chance), chance),
+    "another value and flipped bytes": lambda content, chance: _flipped(_swapped(content, chance), chance),
     "nested": _nested,
     "emptied": _emptied,
     "nothing": lambda content, _: content,

@@ -237,7 +237,7 @@ def _lock_step(store: Store, plan: Plan) -> Iterator[str]:
     if found := lock_step_points(store):
         first, warning = next(iter(found.items()))
         setting = ", ".join(f"{name} {value}" for name, value in plan.points[first].values.items())
-        where = f"the first of them is point {first} ({setting}): " if setting else ""
+        where = f"the first of these points is {first} ({setting}): " if setting else ""
         yield f"{len(found):,} of {len(plan.points):,} points may depend on lock-step: {where}{warning}"
 
 

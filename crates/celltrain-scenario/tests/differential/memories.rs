@@ -17,7 +17,7 @@ use typed_index_collections::TiVec;
 pub(crate) const KINDS: &[&str] = &[
     "complete_sharing", "static_thresholds", "dynamic_threshold", "longest_queue_drop", "harmonic", "abm",
     "abm_occamy", "occamy", "credence", "formula", "egress pool", "ingress pool", "reserve", "lossless group",
-    "links that pause", "priority above 0", "whole frames", "policies see the memory", "two memories at a switch",
+    "links that pause", "priority above 0", "whole frames", "policies that see the memory", "two memories at a switch",
     "refused cell", "cell pushed out", "pause", "cell in a headroom",
 ];
 
@@ -30,7 +30,7 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> Vec<(&'static str,
         kinds.push(("two memories at a switch", u64::from(is_second)));
         kinds.push(("whole frames", u64::from(memory.frames == FrameAdmission::Whole)));
         kinds.push(("links that pause", u64::from(memory.pauses == Pauses::Links)));
-        kinds.push(("policies see the memory", u64::from(memory.policies_see == PolicyScope::Memory)));
+        kinds.push(("policies that see the memory", u64::from(memory.policies_see == PolicyScope::Memory)));
         for pool in &memory.pools {
             kinds.push((pool.policy.name(), 1));
             kinds.push((if pool.side == Side::Egress { "egress pool" } else { "ingress pool" }, 1));
