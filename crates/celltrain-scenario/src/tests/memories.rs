@@ -162,7 +162,9 @@ fn a_fault_of_a_memory_table_is_reported_with_its_line_the_wrong_value_and_valid
     );
     refused(
         &replaced("cells = 1000", "cells = 1000\nqueue = [{ threshold = 7 }]"),
-        &["queue[0].threshold = 7 has no effect: dynamic_threshold of the pool main does not use the thresholds of queues"],
+        &[
+            "queue[0].threshold = 7 has no effect: dynamic_threshold of the pool main does not use the thresholds of queues",
+        ],
     );
     refused(
         &replaced("cells = 1000", "cells = 1000\nqueue = [{ pool = \"mian\" }]"),

@@ -17,9 +17,9 @@ use celltrain_scenario::{Scenario, build};
 const OTHERS: &[&str] = &[
     "a pace", "a loss at a window", "a flow with its own TCP", "a flow with its own start time", "a contract",
     "a contract without tagging", "a tagged VC", "a merge", "a merge of VCs with contracts",
-    "a merge with a scheduler", "packets with a scheduler", "a controlled rate",
-    "an ABR VC behind an edge device", "out-of-rate RM cells", "an edge device", "hosts with processing time",
-    "hosts with random processing times", "clocks with an offset or a skew", "starts at random",
+    "a merge with a scheduler", "packets with a scheduler", "a controlled rate", "an ABR VC behind an edge device",
+    "out-of-rate RM cells", "an edge device", "hosts with processing time", "hosts with random processing times",
+    "clocks with an offset or a skew", "starts at random",
 ];
 
 /// Returns all features.

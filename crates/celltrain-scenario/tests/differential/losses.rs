@@ -11,9 +11,9 @@ use celltrain_core::rng::Stream;
 /// Kinds of rules, and of places where they apply.
 pub(crate) const KINDS: &[&str] = &[
     "packets by number", "cells by number", "every packets", "every cells", "probability of packets",
-    "probability of cells", "bursts of packets", "bursts of cells", "a byte", "rules at the first link", "between switches",
-    "rules at the last link", "acknowledgements", "a merge", "a contract", "a controlled rate", "several rules",
-    "lost cells",
+    "probability of cells", "bursts of packets", "bursts of cells", "a byte", "rules at the first link",
+    "between switches", "rules at the last link", "acknowledgements", "a merge", "a contract", "a controlled rate",
+    "several rules", "lost cells",
 ];
 
 pub(crate) fn kinds(network: &Network, result: &RunResult) -> BTreeSet<&'static str> {
