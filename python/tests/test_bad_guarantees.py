@@ -89,7 +89,7 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
         ),
         (
             guaranteed(port=EPD + "\n[port.bottleneck.scheduler.wfq]\nweights = { tcp1-2 = 1 }"),
-            ["scheduler.wfq.weights", '"tcp3"', "write default"],
+            ["scheduler.wfq.weights", '"tcp3"', "add the key default"],
         ),
         (merged("a", "b", "c"), ["merges at s1->s2 and again at s2->z", "interleaved", "a VC merges at one port"]),
         (

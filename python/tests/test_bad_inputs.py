@@ -416,7 +416,7 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             '    { between = ["s", "t"], delay = "5us" },\n',
             "",
             None,
-            'topology.network.flows[0].to = "b" cannot be reached from "a": no links lead there through switches; an edge '
+            'topology.network.flows[0].to = "b" cannot be reached from "a": no links lead there through switches. An edge '
             "device must be next to a host, not in the middle of a path",
         ),
     ],

@@ -324,7 +324,7 @@ def test_options_for_single_runs_are_refused_if_several_seeds_are_run(celltrain,
         (["lan-epd", "--measures", "ports.nowhere.lost_cells"], "is not a measure of these runs"),
         (
             ["lan-epd", "lan-fba", "--names", "A"],
-            "--names = A is 1 name for 2 scenarios; give one name for each scenario; commas separate names",
+            "--names = A gives 1 name for 2 scenarios; give one name for each scenario; commas separate names",
         ),
         (["lan-epd", "--plot", "figure.jpg"], "Cannot draw figure.jpg: use .svg, .pdf or .png."),
         (
@@ -349,14 +349,14 @@ def test_a_comparison_refuses_measures_whose_meanings_differ_between_scenarios(l
     """Covers counts and rates over different times, and delays of files of different sizes."""
     policy = ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())
     longer = lan.replace(name="longer", duration="60ms", port={"bottleneck": policy})
-    with pytest.raises(ct.InputError, match="longer lasts 60ms, but lan 50ms: rates and counts would cover different"):
+    with pytest.raises(ct.InputError, match="longer lasts 60ms, but lan lasts 50ms: rates and counts would cover different"):
         ct.compare(lan, longer, seeds=1)
     assert ct.compare(lan, longer, seeds=1, vary={"duration": ["20ms"]}).names == ("lan", "longer")
     small, large = (
         lan.replace(name=size, measure=ct.MeasureOptions(file_size=size), duration="200ms") for size in ("1kB", "100kB")
     )
     # The file size affects no run, and no measure except the delays.
-    with pytest.warns(ct.CelltrainWarning, match="100kB and 1kB are the same runs"):
+    with pytest.warns(ct.CelltrainWarning, match="100kB and 1kB give the same runs"):
         assert ct.compare(small, large, seeds=1, measures=["efficiency"]).names == ("1kB", "100kB")
     with pytest.raises(
         ct.InputError, match=r"100kB has measure.file_size = .*file_delay_ms.mean would not mean the same"
@@ -369,7 +369,7 @@ def test_a_comparison_names_the_most_important_difference_first(lan):
     wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
     with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
         ct.compare(lan, wan, seeds=1)
-    with pytest.warns(ct.CelltrainWarning, match="10 kB and 65.53. kB are the same runs under every seed"):
+    with pytest.warns(ct.CelltrainWarning, match="10 kB and 65.53. kB give the same runs with every seed"):
         ct.compare(lan, vary={"aal5.max_sdu": ["65535B", "10000B"]}, seeds=2)
     epd = ct.n_source(sources=3, link_delay="5us", buffer_cells=400, policy=ct.Epd(threshold=60), duration="50ms")
     with pytest.warns(ct.CelltrainWarning) as said:

@@ -84,7 +84,7 @@ def test_a_comparison_names_a_loss_that_never_happened_once_for_each_scenario(ce
     both = " ".join(celltrain("compare", one, two, met, *seeds).err.split())
     assert both.count(NEVER) == 2
     assert f"one: {NEVER}" in both and f"two: {NEVER}" in both
-    assert "(in 2 of 2 runs; the numbers are those of seed 1)" in both
+    assert "(in 2 of 2 runs; the numbers are from seed 1)" in both
     # Several seeds of one scenario give the same warning, and a single run another.
     several = " ".join(celltrain("run", one, *seeds).err.split())
     assert several.count(NEVER) == 1 and "(in 2 of 2 runs" in several

@@ -98,4 +98,4 @@ def test_the_plot_of_a_queue_range_shows_the_band_the_threshold_and_the_buffer()
 def test_the_plot_of_a_port_without_a_threshold_shows_only_its_buffer() -> None:
     pytest.importorskip("matplotlib")
     axes = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms").plot.queue()
-    assert labels(axes) == ["sw1->sw2", "least to largest in each 1 ms", "buffer: 100 cells"]
+    assert labels(axes) == ["sw1->sw2", "smallest to largest value in each 1 ms", "buffer: 100 cells"]

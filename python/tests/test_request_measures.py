@@ -154,7 +154,7 @@ def test_a_search_states_how_many_requests_its_objective_needs(tmp_path):
     tuned = searched(tmp_path / "search", P95, P999)
     trials = tuned.searches[0].trials
     assert [trial.means for trial in trials] == [None] * 3
-    assert all("needs 1,000 complete requests of a run, and this one has" in trial.error for trial in trials)
+    assert all("needs 1,000 complete requests of a run, but this run has only" in trial.error for trial in trials)
     assert tuned.facts["warnings"] == [f"{trials[0].error}; 3 of 3 trials have no value, and cannot be chosen"]
     assert (tuned.facts["failed"], tuned.searches[0].left) == (0, ())
 

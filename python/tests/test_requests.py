@@ -57,7 +57,7 @@ def test_a_sweep_plan_can_compare_distributions_and_sizes_of_requests(tmp_path):
     "cdf, line, words",
     [
         ("10,0.5\n20,0.4\n30,1\n", 2, "has a lower probability than the row before; write 0.5 or more, up to 1"),
-        ("0,0\n20,1\n", 1, "has a size outside 1 to"),
+        ("0,0\n20,1\n", 1, "has a size outside the range from 1 to"),
         (
             "bytes,probability\n10,0.5\n20,0.97\n",
             3,

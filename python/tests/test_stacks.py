@@ -138,14 +138,14 @@ def test_the_why_command_refuses_or_omits_flows_without_sequence_numbers(celltra
 @pytest.mark.parametrize(
     "setting, words",
     [
-        ('congestion = "bbr"', ["is refused: its random numbers have no seed", 'choose one of "new_reno", "cubic"']),
-        ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
-        ('mtu = "65528B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
+        ('congestion = "bbr"', ["is refused: the random numbers of BBR have no seed", 'choose one of "new_reno", "cubic"']),
+        ('mtu = "1200B"', ['mtu = "1.2kB"', "must be from 1228B (1200 bytes for QUIC and 28 bytes of headers)"]),
+        ('mtu = "65528B"', ["to 65527B (the maximum of AAL5 with LLC/SNAP)"]),
         (
             'congestion = "vegas"',
             ['"vegas" is not one of "new_reno", "cubic"\n'],
         ),
-        ('receive_window = "1kB"', ["receive_window", "is outside two packets (3000B)"]),
+        ('receive_window = "1kB"', ["receive_window", "must be from two packets (3000B)"]),
     ],
 )
 def test_impossible_settings_of_quic_are_refused_with_a_message(tmp_path, celltrain, setting, words):

@@ -197,10 +197,10 @@ def test_an_invalid_threshold_number_in_python_is_reported_as_one_fault():
     "make, key, words",
     [
         (lambda: ct.Epd(threshold="nonsense"), "threshold", "is not a threshold: a share of the buffer (0 to 1)"),
-        (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "lacks a unit"),
+        (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "has no unit"),
         (lambda: ct.Fba(threshold="101%"), "threshold", "is more than the buffer"),
         (lambda: ct.Dfba(thresholds=3, congestion_threshold="x"), "congestion_threshold", "is not a threshold"),
-        (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "lacks a unit"),
+        (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "has no unit"),
     ],
 )
 def test_an_invalid_threshold_text_is_refused_when_it_is_assigned(make, key, words):

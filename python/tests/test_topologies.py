@@ -162,7 +162,7 @@ def test_impossible_options_for_pictures_of_a_network_are_refused(celltrain, tmp
 
 def test_drawing_several_scenarios_into_one_picture_file_is_refused(celltrain, tmp_path):
     answer = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--plot", tmp_path / "two.png")
-    assert (answer.code, "draws one scenario, not 2: name one" in answer.err) == (2, True)
+    assert (answer.code, "draws one scenario, not 2: name only one" in answer.err) == (2, True)
 
 
 def test_no_picture_is_drawn_for_a_scenario_with_faults(celltrain, tmp_path):
@@ -454,7 +454,7 @@ def test_a_graph_with_more_than_a_hundred_thousand_links_is_refused(celltrain, t
         "duration = '1s'\n[topology.network]\nlinks = [\n" + "".join(link % i for i in range(1_000_000)) + "]\n"
     )
     answer = celltrain("check", path)
-    assert (answer.code, "MB of text; a scenario can have at most 16 MiB" in answer.err) == (2, True)
+    assert (answer.code, "MB; a scenario is at most 16 MiB" in answer.err) == (2, True)
 
 
 @pytest.mark.nightly

@@ -67,7 +67,7 @@ def test_a_message_about_a_fault_in_a_file_names_its_line_even_if_an_option_chan
     [
         (
             "bbr",
-            "is refused: its random numbers have no seed, so runs would not be repeatable; input should be 'new_reno' or",
+            "is refused: the random numbers of BBR have no seed, so runs would not be repeatable; input should be 'new_reno' or",
         ),
         ("vegas", "is refused: input should be 'new_reno' or 'cubic'"),
     ],

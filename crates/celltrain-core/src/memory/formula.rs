@@ -240,6 +240,6 @@ mod tests {
         told(formula("q_i + 1", &[]), "admit must be a condition");
         told(formula("random() < 0.5", &[]), "memory policies do not support random numbers");
         told(formula("q_i < R", &[("R", Start::Formula("Q / 2".into()))]), "this value changes during the run");
-        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already one of the memory's variables");
+        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already one of the pool's variables");
     }
 }
