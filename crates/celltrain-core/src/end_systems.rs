@@ -23,7 +23,7 @@ use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::coverage::reached;
 use crate::delay::{FlowDelayTimes, FlowDelays};
-use crate::events::{Failure, Observer};
+use crate::events::{EcnBits, Failure, Observer};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
@@ -316,7 +316,9 @@ impl EndSystems {
                     }
                 }
                 let has_ended = connection.sender.has_ended();
-                self.emit_acknowledged((flow, number), (ack, reported, echoes), before, now, observer);
+                let capable = connection.sender.acknowledges_capable();
+                let ecn = EcnBits { capable, marked: marked && capable, echo: echoes, ..EcnBits::default() };
+                self.emit_acknowledged((flow, number), (ack, reported), ecn, before, now, observer);
                 let mut closes = false;
                 if has_ended {
                     let connection = &mut self.connections[flow];
@@ -340,8 +342,8 @@ impl EndSystems {
                     self.close(flow, now, observer);
                 }
             }
-            Body::Syn { flow } => self.deliver_syn(flow, number, now, observer, out),
-            Body::SynAck { flow } => self.deliver_syn_ack(flow, number, now, observer, out),
+            Body::Syn { flow } => self.deliver_syn((flow, number, marked), now, observer, out),
+            Body::SynAck { flow } => self.deliver_syn_ack((flow, number, marked), now, observer, out),
             Body::Packet { flow, number: packet, sent } => {
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Packet, now, packet);
