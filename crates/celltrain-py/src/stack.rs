@@ -109,7 +109,7 @@ impl Stack for Class {
             if answer.is_none() {
                 return Ok(());
             }
-            // Such as packets, which nobody would send, or a generator, whose code has not run.
+            // Packets would not be sent, and the code of a generator would not run.
             let found = described(&answer);
             Err(PyTypeError::new_err(format!("it returned {found}, but must return None; poll returns packets to send")))
         });

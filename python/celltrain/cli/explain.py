@@ -186,6 +186,8 @@ def explain(
                     f"{'' if one is entry else chr(10)}{one.name} as a {SINGULAR[one.kind]} ({one.kind}/{one.name}):\n"
                 )
             _show(one, whole=page)
+            if one.kind == "stacks":
+                shell.say("\nHow to use or write a stack: docs/real-stacks.md")
 
 
 def _term(wanted: str) -> tuple[str, str] | None:

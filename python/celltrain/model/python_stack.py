@@ -143,5 +143,5 @@ def made(called: str, settings: dict[str, Any], end: tuple[Any, ...]) -> Stack:
     stack = class_of(called, Stack)(**settings)
     stack.end = StackEnd(*end)
     if (answer := stack.start()) is not None:  # type: ignore[func-returns-value]
-        raise TypeError(f"start() returned {described(answer)}, but must return None")
+        raise TypeError(f"start() returned a {type(answer).__name__}, but must return None")
     return stack
