@@ -569,8 +569,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cell::Class;
-    use crate::scheduler::SchedulerConfig;
+    use crate::scheduler::{Class, SchedulerConfig};
 
     const CLOCK: Clock = Clock::exact(1000);
 
@@ -593,7 +592,7 @@ mod tests {
     fn the_names_of_the_queues_of_many_vcs_take_time_in_proportion_to_their_number() {
         let vcs: Vec<String> = (0..200_000).map(|vc| format!("vc{vc}")).collect();
         let kinds: Vec<_> = vcs.iter().map(|name| VcKind { name, class: Class::default() }).collect();
-        let scheduler = SchedulerConfig::samples().iter().filter_map(|config| config.build(&kinds)).next();
+        let scheduler = SchedulerConfig::samples().iter().find_map(|config| config.build(&kinds));
         let Service { scheduler, .. } = scheduler.expect("a scheduler has queues");
         // With one queue for each VC, the product of their numbers is 40 billion.
         let service = Service { queues: vcs.len(), queue_of: (0..vcs.len()).rev().collect(), scheduler };

@@ -23,7 +23,7 @@ use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::coverage::reached;
 use crate::delay::{FlowDelayTimes, FlowDelays};
-use crate::events::{EcnBits, Failure, Observer};
+use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
@@ -316,9 +316,7 @@ impl EndSystems {
                     }
                 }
                 let has_ended = connection.sender.has_ended();
-                let capable = connection.sender.acknowledges_capable();
-                let ecn = EcnBits { capable, marked: marked && capable, echo: echoes, ..EcnBits::default() };
-                self.emit_acknowledged((flow, number), (ack, reported), ecn, before, now, observer);
+                self.emit_acknowledged((flow, number), (ack, reported), (echoes, marked), before, now, observer);
                 let mut closes = false;
                 if has_ended {
                     let connection = &mut self.connections[flow];

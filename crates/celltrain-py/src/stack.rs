@@ -111,7 +111,9 @@ impl Stack for Class {
             }
             // Packets would not be sent, and the code of a generator would not run.
             let found = described(&answer);
-            Err(PyTypeError::new_err(format!("it returned {found}, but must return None; poll returns packets to send")))
+            Err(PyTypeError::new_err(format!(
+                "it returned {found}, but must return None; poll returns packets to send"
+            )))
         });
     }
 

@@ -197,7 +197,9 @@ fn captured_packets_are_in_time_order_and_a_comment_on_a_lost_packet_names_the_p
             Event::Frame(of) => match of.step {
                 FrameStep::Refused(judged) => {
                     let x = judged.occupancy;
-                    Some(format!("lost at sw1->sw2: refused: X is above R (X = {x} cells waiting, threshold R = 40 cells)"))
+                    Some(format!(
+                        "lost at sw1->sw2: refused: X is above R (X = {x} cells waiting, threshold R = 40 cells)"
+                    ))
                 }
                 FrameStep::Cut { occupancy, .. } => {
                     Some(format!("lost at sw1->sw2: cut: no room (X = {occupancy} cells waiting)"))

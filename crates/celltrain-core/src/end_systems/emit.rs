@@ -94,7 +94,7 @@ impl EndSystems {
         &self,
         (flow, frame): FrameOf,
         (ack, blocks): (Ack, SackBlocks),
-        ecn: EcnBits,
+        (echo, marked): (bool, bool),
         before: Option<Before>,
         now: Time,
         observer: &mut impl Observer,
@@ -107,6 +107,8 @@ impl EndSystems {
             std::cmp::Ordering::Less => AckKind::Old,
         };
         let step = SegmentStep::Acknowledged { ack, blocks, kind };
+        let capable = sender.acknowledges_capable();
+        let ecn = EcnBits { capable, marked: marked && capable, echo, ..EcnBits::default() };
         let event = SegmentEvent { flow, vc: *ack_vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }
