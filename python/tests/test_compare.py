@@ -349,7 +349,9 @@ def test_a_comparison_refuses_measures_whose_meanings_differ_between_scenarios(l
     """Covers counts and rates over different times, and delays of files of different sizes."""
     policy = ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())
     longer = lan.replace(name="longer", duration="60ms", port={"bottleneck": policy})
-    with pytest.raises(ct.InputError, match="longer lasts 60ms, but lan lasts 50ms: rates and counts would cover different"):
+    with pytest.raises(
+        ct.InputError, match="longer lasts 60ms, but lan lasts 50ms: rates and counts would cover different"
+    ):
         ct.compare(lan, longer, seeds=1)
     assert ct.compare(lan, longer, seeds=1, vary={"duration": ["20ms"]}).names == ("lan", "longer")
     small, large = (
