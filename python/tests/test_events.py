@@ -222,7 +222,7 @@ def test_selecting_events_by_a_flow_and_a_vc_that_does_not_carry_it_is_refused(
     for file in (["--events", tmp_path / "events"], ["--pcap", tmp_path / "run.pcapng"]):
         answer = celltrain("run", small, *file, "--flow", "tcp1", "--vc", "tcp2")
         assert answer.code == 2
-        problem = 'vcs = "tcp2" excludes every VC that flows selects: tcp1, tcp1-acks'
+        problem = 'vcs = "tcp2" excludes every VC that the option flows selects: tcp1, tcp1-acks'
         assert problem in " ".join(answer.err.split())
 
 

@@ -132,7 +132,7 @@ def test_an_explanation_states_each_action_of_the_sender_with_its_reason(tcp: ct
             r"the buffer of sw1->sw2 had no room for a cell of frame \d+ .*: 100 cells were waiting",
         ),
         (ct.DropFromFront(), "1ms", "dropped a waiting cell of frame .* to make room for another"),
-        (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and its share was"),
+        (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and the share of the VC was"),
     ],
 )
 def test_each_cause_of_a_lost_frame_has_its_own_sentence(policy: models.Policy, at: str, words: str) -> None:
