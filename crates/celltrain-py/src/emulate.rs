@@ -61,7 +61,7 @@ pub(crate) fn emulate(
             cancel::check(py, cancel.as_ref())?;
             match event {
                 Event::Done(_, ended) => {
-                    *done.lock().expect("no thread has panicked while it held the lock") = Some(ended)
+                    *done.lock().expect("no thread has panicked while it held the lock") = Some(ended);
                 }
                 Event::Look if control.started.load(Ordering::Relaxed) => {
                     if !should_continue.call0(py)?.is_truthy(py)? {
