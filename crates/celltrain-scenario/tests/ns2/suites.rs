@@ -93,9 +93,9 @@ impl Test {
     /// Returns why the test is not modelled, if so.
     pub(super) fn missing(&self) -> Option<&'static str> {
         if self.tcp == "Fack" {
-            Some("TCP with forward acknowledgements (FACK)")
+            Some("another TCP variant, with forward acknowledgements (FACK)")
         } else if self.tcp == "SackRH" {
-            Some("TCP with rate halving")
+            Some("another TCP variant, with rate halving")
         } else if self.is("partial_ack_") {
             Some("the experiment `partial_ack_`, where a partial acknowledgement resends two segments")
         } else if self.is("numdupacksFrac_") {
