@@ -275,7 +275,7 @@ fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<T
     network.vcs.keys().map(of_vc).collect()
 }
 
-/// Returns each group of requests that has pairs of hosts, with the VCs of one of them.
+/// Returns each group of requests between hosts, with the VCs of one pair of these hosts.
 fn groups(network: &Network) -> impl Iterator<Item = (GroupIndex, [VcIndex; 2])> {
     let pairs = &network.requests.pairs;
     let vcs = |pair: PairIndex| [pairs[pair].vcs[0], pairs[pairs[pair].back].vcs[0]];

@@ -28,7 +28,7 @@ pub struct Paths<'a> {
     /// Kind of each group's path.
     places: BTreeMap<(GroupIndex, Vcs), u32>,
     kinds: BTreeMap<String, u32>,
-    /// For each kind, a representative group and path, and the largest number of segments of a request.
+    /// For each kind of path: a group that uses this kind, one such path, and the most segments of any request.
     needed: Vec<(GroupIndex, Vcs, u32)>,
 }
 

@@ -290,7 +290,7 @@ function short(name: string): string {
   return name.length <= 13 ? name : `${name.slice(0, 12)}…`;
 }
 
-/** Returns the position of a node's name: outside at both ends of the drawing, below in the middle. */
+/** Returns the position of a node's name: left of the first nodes, right of the last nodes, below all other nodes. */
 function namePosition(
   x: number,
   y: number,

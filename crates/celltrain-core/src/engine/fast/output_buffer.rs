@@ -455,7 +455,7 @@ impl OutputBuffer {
         self.fifo.range(self.fifo.len() - self.reassembly.released..).copied()
     }
 
-    /// Discards the waiting cells of a frame that can no longer become whole.
+    /// Discards the waiting cells of a frame that has lost a cell and can no longer be complete.
     fn discard_awaiting(&mut self, label: Label) {
         let cells = self.reassembly.discard(label);
         self.occupancy -= cells;

@@ -86,7 +86,7 @@ pub(super) enum StageEnd {
         port: PortIndex,
         /// Number of the input among the inputs of the port or, in a memory, of all its ports.
         input: u32,
-        /// The VC's label at the port, or among the VCs of all ports of its memory.
+        /// The VC's label among the VCs of the port or, in a memory, of all its ports.
         label: Label,
     },
 }
