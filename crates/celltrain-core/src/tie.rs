@@ -85,18 +85,22 @@ impl TieBreaker {
     }
 
     /// Orders cells that arrived at `now`. `cells` must be sorted by input link; each input has at most one.
+    #[inline]
     pub fn order<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
-        if let Self::EventList(list) = self {
-            list.order(now, cells, input);
-        } else if cells.len() > 1 {
-            match self {
-                Self::Random(rng) => rng.shuffle(cells),
-                Self::Rotating { inputs, first } => {
-                    cells.sort_by_key(|cell| (input(cell) + *inputs - *first) % *inputs);
-                    *first = (*first + 1) % *inputs;
-                }
-                Self::Fixed | Self::EventList(_) => {}
+        match self {
+            Self::Random(rng) => rng.shuffle(cells),
+            others => others.order_by_input(now, cells, input),
+        }
+    }
+
+    fn order_by_input<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
+        match self {
+            Self::EventList(list) => list.order(now, cells, input),
+            Self::Rotating { inputs, first } if cells.len() > 1 => {
+                cells.sort_by_key(|cell| (input(cell) + *inputs - *first) % *inputs);
+                *first = (*first + 1) % *inputs;
             }
+            Self::Rotating { .. } | Self::Fixed | Self::Random(_) => {}
         }
     }
 

@@ -209,7 +209,7 @@ impl EndSystems {
         let capable = sender.opens_capable();
         let departure = self.vcs.put(data_vc, Frame::new(ack_cells, Body::Syn { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
-        self.emit_handshake((flow, departure.frame), data_vc, HandshakeStep::SynSent { is_repeated }, now, observer);
+        self.emit_handshake((flow, departure.last.frame), data_vc, HandshakeStep::SynSent { is_repeated }, now, observer);
     }
 
     /// Returns whether a frame that arrives has an effect; it has none if its connection has closed. Discards the SACK
@@ -244,7 +244,7 @@ impl EndSystems {
         self.emit_handshake((flow, number), data_vc, HandshakeStep::SynArrived, now, observer);
         let departure = self.vcs.put(ack_vc, Frame::new(ack_cells, Body::SynAck { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
-        self.emit_handshake((flow, departure.frame), ack_vc, HandshakeStep::SynAckSent, now, observer);
+        self.emit_handshake((flow, departure.last.frame), ack_vc, HandshakeStep::SynAckSent, now, observer);
     }
 
     /// Delivers a SYN-ACK. The first one opens the connection at the sender, whose data then carries the ACK.

@@ -95,10 +95,7 @@ impl Fabric {
         let arrival = first_start + stage.lead;
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
-            if let Some(delays) = &mut self.delays {
-                delays.on_held_back(stage.number, run);
-            }
-            run = self.late.hold_back(HeldBack { link, run, first_start, period }, &self.plan, self.horizon)?;
+            run = self.hold_back(HeldBack { link, run, first_start, period })?;
         }
         if let Some(delays) = &mut self.delays
             && run.last.last_cell()
@@ -127,6 +124,15 @@ impl Fabric {
                 Some(Onward { port, input, train: Train::of(run, arrival, period, label) })
             }
         }
+    }
+
+    /// Holds back the cells that reach the end of their stage after the horizon. Returns the others.
+    #[cold]
+    fn hold_back(&mut self, held: HeldBack) -> Option<Run> {
+        if let Some(delays) = &mut self.delays {
+            delays.on_held_back(self.plan.stages[held.link][held.run.last.label()].number, held.run);
+        }
+        self.late.hold_back(held, &self.plan, self.horizon)
     }
 
     /// Takes a cell that reaches the end of a link with losses. Returns it, perhaps tagged, unless it is lost.

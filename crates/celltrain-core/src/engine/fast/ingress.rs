@@ -104,18 +104,19 @@ impl CellIngress {
         let base = batch.base;
         let Batch { keys, cells, firsts, .. } = batch;
         let mut keys = &mut keys[..];
-        let mut before = None;
+        let mut before = Span(u64::MAX);
+        let follows_bursts = self.ties.follows_bursts();
         // The sentinel at the end has a time that no cell has.
         while let [first, next, ..] = keys {
             let now = since(*first);
             let is_last = now != since(*next);
-            let is_first = before != Some(now);
-            if is_first && (!is_last || self.ties.follows_bursts()) {
-                tie(&mut self.ties, base + now, firsts, &self.at_node, keys);
+            let is_first = before != now;
+            if (!is_last || follows_bursts) && is_first {
+                tie(&mut self.ties, base, firsts, &self.at_node, keys);
             }
             let key = keys[0];
             arrive(base + now, cells[place(key)], Among { is_first, is_last });
-            before = Some(now);
+            before = now;
             keys = &mut keys[1..];
         }
         batch.clear();
@@ -129,13 +130,13 @@ pub(super) struct Among {
     pub(super) is_last: bool,
 }
 
-/// Orders cells that arrive in the same instant, `at`. `keys` begins with these cells, and others follow.
+/// Orders cells that arrive in the same instant. `keys`, relative to `base`, begins with these cells, and others follow.
 #[cold]
-fn tie(ties: &mut TieBreaker, at: Time, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
+fn tie(ties: &mut TieBreaker, base: Time, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
     let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
     let now = since(keys[0]);
     let together = keys.iter().take_while(|&&key| since(key) == now).count();
-    ties.order(at, &mut keys[..together], input);
+    ties.order(base + now, &mut keys[..together], input);
 }
 
 /// Cells sorted by arrival, or in the order in which they were added if they tie. One batch is shared by all ports, in
