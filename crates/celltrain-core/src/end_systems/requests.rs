@@ -209,7 +209,13 @@ impl EndSystems {
         let capable = sender.opens_capable();
         let departure = self.vcs.put(data_vc, Frame::new(ack_cells, Body::Syn { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
-        self.emit_handshake((flow, departure.last.frame), data_vc, HandshakeStep::SynSent { is_repeated }, now, observer);
+        self.emit_handshake(
+            (flow, departure.last.frame),
+            data_vc,
+            HandshakeStep::SynSent { is_repeated },
+            now,
+            observer,
+        );
     }
 
     /// Returns whether a frame that arrives has an effect; it has none if its connection has closed. Discards the SACK

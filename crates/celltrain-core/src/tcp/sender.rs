@@ -533,7 +533,10 @@ impl Sender {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call takes 1 % of a run on a LAN: the function is called for each frame")]
+    #[expect(
+        clippy::inline_always,
+        reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
+    )]
     fn next_in_order(&mut self, now: Time) -> Option<Segment> {
         let mut seq = self.snd_nxt;
         if seq < self.snd_max && !self.recovery.forgets_reports() {

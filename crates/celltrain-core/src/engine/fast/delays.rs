@@ -42,7 +42,10 @@ struct VcInStage {
     /// A packet that starts in this part of the window passes all transparent ports of the stage in the window. Empty
     /// at shaped ports and behind losses.
     passing: Window,
-    /// Number of these packets.
+    /// The delay of the latest of these packets, and how many in a row had it. A VC's delay often stays the same.
+    delay: Span,
+    times: u64,
+    /// Number of these packets before.
     passed: u64,
     /// Duration of the stage.
     lead: Span,
@@ -109,7 +112,20 @@ impl StageDelays {
             };
             let (queues, tracker) = &queues[first];
             let (tracker, waiting) = (tracker + queues.part(label), Waiting::default());
-            VcInStage { link: start, label, waiting, place, latest: None, tracker, passing, passed: 0, lead, next }
+            VcInStage {
+                link: start,
+                label,
+                waiting,
+                place,
+                latest: None,
+                tracker,
+                passing,
+                delay: Span(0),
+                times: 0,
+                passed: 0,
+                lead,
+                next,
+            }
         };
         let stages = stages.map(stage).collect();
         let passages = routing.vcs.iter().map(|vcs| ti_vec![0; vcs.len()]).collect();
@@ -122,12 +138,13 @@ impl StageDelays {
         self.stages[stage].waiting.arrive(frame, self.now);
     }
 
-    /// Records a packet whose last cell starts at `start` and reaches the end of the stage by the horizon.
+    /// Records a packet whose last cell reaches the end of the stage at `arrival`, by the horizon.
     ///
     /// Rare cases are tail calls, so that the function saves no registers: it is called for each packet and stage.
     #[inline(never)]
-    pub(super) fn on_run(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time) {
+    pub(super) fn on_run(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, arrival: Time) {
         let stage = &mut self.stages[number];
+        let start = Time(arrival.0 - stage.lead.0);
         if !stage.passing.contains(start) {
             return self.on_other_run(plan, number, frame, start);
         }
@@ -138,22 +155,23 @@ impl StageDelays {
         } else {
             return self.on_other_run(plan, number, frame, start);
         };
-        stage.passed += 1;
-        let (tracker, arrival) = (stage.tracker, start + stage.lead);
-        if let Some(next) = stage.next {
-            let waiting = &mut self.stages[next].waiting;
-            if waiting.is_full() {
-                return self.arrive_and_count(next, frame, arrival, tracker, delay);
-            }
-            waiting.arrive(frame, arrival);
+        if delay != stage.delay {
+            return self.on_other_delay(number, frame, arrival, delay);
         }
-        self.trackers[tracker].count(delay);
+        stage.times += 1;
+        if let Some(next) = stage.next {
+            self.stages[next].waiting.arrive(frame, arrival);
+        }
     }
 
-    #[cold]
-    fn arrive_and_count(&mut self, next: StageIndex, frame: FrameNumber, arrival: Time, tracker: usize, delay: Span) {
-        self.stages[next].waiting.arrive(frame, arrival);
-        self.trackers[tracker].count(delay);
+    #[inline(never)]
+    fn on_other_delay(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time, delay: Span) {
+        let stage = &mut self.stages[number];
+        stage.count(&mut self.trackers);
+        (stage.delay, stage.times) = (delay, 1);
+        if let Some(next) = stage.next {
+            self.stages[next].waiting.arrive(frame, arrival);
+        }
     }
 
     #[cold]
@@ -216,14 +234,15 @@ impl StageDelays {
             let stage = plan.stages[held.link][held.run.last.label()].number;
             all.on_start(plan, stage, held.run.last.frame, start, horizon);
         }
-        for stage in &all.stages {
+        for stage in &mut all.stages {
+            stage.count(&mut all.trackers);
             for passed in &plan.passed[stage.link][stage.label] {
                 all.passages[passed.link][passed.label] += stage.passed;
             }
         }
         for ((queues, first), passages) in all.queues.iter().zip(&all.passages) {
             for (label, &packets) in passages.iter_enumerated() {
-                all.trackers[first + queues.part(label)].add_without_delay(packets);
+                all.trackers[first + queues.part(label)].count_equal(Span(0), packets);
             }
         }
         let port = |(queues, first): (PortQueues, usize)| {
@@ -231,6 +250,14 @@ impl StageDelays {
             PortDelayTimes::new(parts.iter().map(|tracker| tracker.times(self.clock)).collect(), queues)
         };
         all.queues.into_iter().map(port).collect()
+    }
+}
+
+impl VcInStage {
+    /// Counts the latest packets with equal delays.
+    fn count(&mut self, trackers: &mut [DelayTracker]) {
+        self.passed += self.times;
+        trackers[self.tracker].count_equal(self.delay, std::mem::take(&mut self.times));
     }
 }
 

@@ -12,7 +12,7 @@ use super::links::{Ingress, Links, StreamIndex};
 use super::output::{Depart, Timing};
 use super::plan::AtOnceIndex;
 use super::train::Train;
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, CellBits, Run};
 use crate::index::{Label, LinkIndex};
 use crate::link_loss::LossyIndex;
 use crate::units::{Span, Time};
@@ -240,6 +240,8 @@ impl Downstream<'_> {
 /// The egress of a port that sends each cell to a stream of the next port or to a host.
 pub(super) struct Egress {
     pub(super) hops: TiVec<Label, Hop>,
+    /// Selects the cells that go through the fabric on every hop: RM cells and, if delays are measured, last cells.
+    pub(super) watched: CellBits,
     pub(super) to_hosts: ToHosts,
 }
 
@@ -266,7 +268,7 @@ impl Egress {
     #[inline(always)]
     pub(super) fn send(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
         let hop = self.hops[cell.label()];
-        if start <= self.to_hosts.latest_start && !cell.is_rm() {
+        if start <= self.to_hosts.latest_start && !cell.is_selected(self.watched) {
             let (arrival, there) = (start + hop.lead, cell.relabelled(hop.label));
             match hop.to {
                 HopEnd::Stream(stream) => return downstream.push(stream, arrival, there),

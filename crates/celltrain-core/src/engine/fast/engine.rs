@@ -222,7 +222,10 @@ impl<'a> Engine<'a> {
 
     /// Sends cells from a host's or a shaped port.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call takes 1 % of a run on a LAN: the function is called for each frame")]
+    #[expect(
+        clippy::inline_always,
+        reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
+    )]
     fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         self.downstream().0.go(link, run, first_start, period);
     }

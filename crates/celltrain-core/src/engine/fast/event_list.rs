@@ -45,7 +45,10 @@ impl EventList {
 
     /// Returns the source of an event.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call takes 1 % of a run on a LAN: the function is called for each event")]
+    #[expect(
+        clippy::inline_always,
+        reason = "a call takes 1 % of a run on a LAN: the function is called for each event"
+    )]
     pub(super) fn leaf(&self, event: Key) -> Leaf {
         let number = event.leaf();
         match event.rank() {

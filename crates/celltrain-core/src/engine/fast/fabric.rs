@@ -100,7 +100,7 @@ impl Fabric {
         if let Some(delays) = &mut self.delays
             && run.last.last_cell()
         {
-            delays.on_run(&self.plan, stage.number, run.last.frame, Time(last.0 - stage.lead.0));
+            delays.on_run(&self.plan, stage.number, run.last.frame, last);
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {

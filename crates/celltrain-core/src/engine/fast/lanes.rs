@@ -72,7 +72,10 @@ impl Lanes {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call takes 1 % of a run on a LAN: the function is called for each frame")]
+    #[expect(
+        clippy::inline_always,
+        reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
+    )]
     pub(super) fn pop_frame(&mut self, lane: LaneIndex, event_list: &mut EventList) -> Delivery {
         let delivery = self.frames[lane].pop_front().expect("a lane on the event list has a frame");
         self.schedule(lane, event_list);

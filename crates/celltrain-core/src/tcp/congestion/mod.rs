@@ -247,7 +247,8 @@ impl Windows {
         // Both are positive, and rwnd is below 2^30. The comparison and the cast take a third of the instructions of `min` and
         // a cast to 64 bits.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let whole = if self.cwnd + self.beyond_cwnd < self.rwnd { self.cwnd + self.beyond_cwnd } else { self.rwnd } as u32;
+        let whole =
+            if self.cwnd + self.beyond_cwnd < self.rwnd { self.cwnd + self.beyond_cwnd } else { self.rwnd } as u32;
         whole.into()
     }
 
