@@ -108,6 +108,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cell::{Cell, FrameNumber};
+    use crate::index::{Label, LinkIndex};
     use crate::cell::FrameNumber;
     use crate::host::HostOptions;
     use crate::network::tests::simple_network;

@@ -609,7 +609,8 @@ impl Sender {
         !pace.waiting
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call takes 0.5 % of a run on a LAN: the function is called for each segment")]
     fn send(&mut self, seq: u64, now: Time) -> Segment {
         let segment = Segment { seq, len: self.mss };
         let again = seq < self.snd_max;
