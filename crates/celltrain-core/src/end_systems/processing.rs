@@ -108,10 +108,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cell::{Cell, FrameNumber};
-    use crate::index::{Label, LinkIndex};
     use crate::cell::FrameNumber;
+    use crate::cell::{Cell, FrameNumber};
     use crate::host::HostOptions;
+    use crate::index::{Label, LinkIndex};
     use crate::network::tests::simple_network;
     use crate::units::Duration;
 

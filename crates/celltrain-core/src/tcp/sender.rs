@@ -610,7 +610,10 @@ impl Sender {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call takes 0.5 % of a run on a LAN: the function is called for each segment")]
+    #[expect(
+        clippy::inline_always,
+        reason = "a call takes 0.5 % of a run on a LAN: the function is called for each segment"
+    )]
     fn send(&mut self, seq: u64, now: Time) -> Segment {
         let segment = Segment { seq, len: self.mss };
         let again = seq < self.snd_max;

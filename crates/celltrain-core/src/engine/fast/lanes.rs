@@ -83,7 +83,10 @@ impl Lanes {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call takes 1 % of a run on a LAN: the function is called for each frame")]
+    #[expect(
+        clippy::inline_always,
+        reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
+    )]
     fn schedule(&self, lane: LaneIndex, event_list: &mut EventList) {
         event_list.set(Leaf::Lane(lane), self.frames[lane].front().map(|next| (next.time, Rank::Delivery(next.link))));
     }
