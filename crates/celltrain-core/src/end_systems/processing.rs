@@ -108,7 +108,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cell::FrameNumber;
     use crate::cell::{Cell, FrameNumber};
     use crate::host::HostOptions;
     use crate::index::{Label, LinkIndex};

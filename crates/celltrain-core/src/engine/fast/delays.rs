@@ -3,7 +3,7 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::late::HeldBack;
-use super::plan::{Plan, Role, Stage, StageEnd, StageIndex};
+use super::plan::{Passed, Plan, Role, Stage, StageEnd, StageIndex};
 use crate::cell::{FrameNumber, Run};
 use crate::delay::{DelayTracker, PortDelayTimes, PortQueues, Waiting, Window};
 use crate::index::{Label, LinkIndex};
@@ -30,9 +30,8 @@ pub(super) struct StageDelays {
 /// The packets of a VC in a stage.
 #[derive(Clone)]
 struct VcInStage {
-    /// The beginning of the stage.
-    link: LinkIndex,
-    label: Label,
+    /// The transparent ports of the stage.
+    passes: Vec<Passed>,
     waiting: Waiting,
     place: Place,
     /// At a shaped port: the latest packet, which is not counted yet because the port may take back its last cell.
@@ -113,8 +112,7 @@ impl StageDelays {
             let (queues, tracker) = &queues[first];
             let (tracker, waiting) = (tracker + queues.part(label), Waiting::default());
             VcInStage {
-                link: start,
-                label,
+                passes: plan.passed[start][label].clone(),
                 waiting,
                 place,
                 latest: None,
@@ -142,18 +140,18 @@ impl StageDelays {
     ///
     /// Rare cases are tail calls, so that the function saves no registers: it is called for each packet and stage.
     #[inline(never)]
-    pub(super) fn on_run(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, arrival: Time) {
+    pub(super) fn on_run(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
         let stage = &mut self.stages[number];
         let start = Time(arrival.0 - stage.lead.0);
         if !stage.passing.contains(start) {
-            return self.on_other_run(plan, number, frame, start);
+            return self.on_other_run(number, frame, start);
         }
         let delay = if stage.place != Place::Host {
             start - stage.waiting.depart(frame)
         } else if self.now != Time::NEVER {
             start - self.now
         } else {
-            return self.on_other_run(plan, number, frame, start);
+            return self.on_other_run(number, frame, start);
         };
         if delay != stage.delay {
             return self.on_other_delay(number, frame, arrival, delay);
@@ -175,7 +173,7 @@ impl StageDelays {
     }
 
     #[cold]
-    fn on_other_run(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time) {
+    fn on_other_run(&mut self, number: StageIndex, frame: FrameNumber, start: Time) {
         let stage = &mut self.stages[number];
         let (next, arrival) = (stage.next, start + stage.lead);
         let mut starts = Some((frame, start));
@@ -185,7 +183,7 @@ impl StageDelays {
             Place::Host | Place::Port | Place::BehindLosses => {}
         }
         if let Some((frame, start)) = starts {
-            self.on_start(plan, number, frame, start, Time::NEVER);
+            self.on_start(number, frame, start, Time::NEVER);
         }
         if let Some(next) = next {
             self.stages[next].waiting.arrive(frame, arrival);
@@ -211,13 +209,13 @@ impl StageDelays {
     }
 
     /// Counts the starts of a packet's last cell up to `until`: at its port, and at the transparent ports of the stage.
-    fn on_start(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time, until: Time) {
+    fn on_start(&mut self, number: StageIndex, frame: FrameNumber, start: Time, until: Time) {
         let stage = &mut self.stages[number];
         if stage.place != Place::BehindLosses && start <= until {
             let delay = start - stage.waiting.depart(frame);
             self.trackers[stage.tracker].count_if(self.window.contains(start), delay);
         }
-        pass(&mut self.passages, self.window, plan, stage, start, until);
+        pass(&mut self.passages, self.window, stage, start, until);
     }
 
     /// Returns the distributions up to the horizon, including the packets that do not reach the end of their stage by
@@ -226,17 +224,17 @@ impl StageDelays {
         let mut all = self.clone();
         for stage in self.stages.keys() {
             if let Some((frame, start)) = all.stages[stage].latest {
-                all.on_start(plan, stage, frame, start, horizon);
+                all.on_start(stage, frame, start, horizon);
             }
         }
         for held in held.iter().filter(|held| held.run.last.last_cell()) {
             let start = held.first_start + held.period * u64::from(held.run.cells - 1);
             let stage = plan.stages[held.link][held.run.last.label()].number;
-            all.on_start(plan, stage, held.run.last.frame, start, horizon);
+            all.on_start(stage, held.run.last.frame, start, horizon);
         }
         for stage in &mut all.stages {
             stage.count(&mut all.trackers);
-            for passed in &plan.passed[stage.link][stage.label] {
+            for passed in &stage.passes {
                 all.passages[passed.link][passed.label] += stage.passed;
             }
         }
@@ -266,12 +264,11 @@ impl VcInStage {
 fn pass(
     passages: &mut TiVec<LinkIndex, TiVec<Label, u64>>,
     window: Window,
-    plan: &Plan,
     stage: &VcInStage,
     start: Time,
     until: Time,
 ) {
-    for passed in &plan.passed[stage.link][stage.label] {
+    for passed in &stage.passes {
         let now = start + passed.lead;
         passages[passed.link][passed.label] += u64::from(now <= until && window.contains(now));
     }

@@ -100,7 +100,7 @@ impl Fabric {
         if let Some(delays) = &mut self.delays
             && run.last.last_cell()
         {
-            delays.on_run(&self.plan, stage.number, run.last.frame, last);
+            delays.on_run(stage.number, run.last.frame, last);
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
