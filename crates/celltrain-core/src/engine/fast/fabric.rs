@@ -126,6 +126,14 @@ impl Fabric {
         }
     }
 
+    /// Records a last cell that leaves the port of a link and reaches the end of its stage at `arrival`, by the horizon.
+    #[inline]
+    pub(super) fn record_delay(&mut self, link: LinkIndex, cell: Cell, arrival: Time) {
+        if let Some(delays) = &mut self.delays {
+            delays.on_run(self.plan.stages[link][cell.label()].number, cell.frame, arrival);
+        }
+    }
+
     /// Holds back the cells that reach the end of their stage after the horizon. Returns the others.
     #[cold]
     fn hold_back(&mut self, held: HeldBack) -> Option<Run> {

@@ -361,7 +361,7 @@ impl PortBuilder<'_> {
         hops.map(|(label, stage)| self.hop(links, link, label, stage)).collect()
     }
 
-    /// Returns which cells go through the fabric on every hop.
+    /// Returns which cells are watched on every hop.
     fn watched(&self) -> CellBits {
         if self.network.delays.at_ports() { CellBits::RM_OR_LAST } else { CellBits::RM }
     }
