@@ -276,7 +276,7 @@ impl Egress {
                 HopEnd::Fabric | HopEnd::Host => {}
             }
         }
-        self.send_elsewhere(cell, start, downstream);
+        self.send_elsewhere(cell, hop.to, start, downstream);
     }
 
     /// Does the same as [`Egress::send`], but is faster if most cells go to hosts.
@@ -299,12 +299,21 @@ impl Egress {
     }
 
     #[inline(never)]
-    fn send_elsewhere(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
+    fn send_elsewhere(&mut self, cell: Cell, to: HopEnd, start: Time, downstream: &mut Downstream<'_>) {
+        if to == HopEnd::Host {
+            self.to_hosts.send(cell, start, downstream.fabric);
+        } else {
+            self.send_watched(cell, start, downstream);
+        }
+    }
+
+    /// Sends a cell that is watched or may be too late for the end of the run to the next port.
+    #[inline(never)]
+    fn send_watched(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
         let Hop { lead, to, label } = self.hops[cell.label()];
         let is_in_time = start <= self.to_hosts.latest_start && !cell.is_rm();
         let (arrival, there) = (start + lead, cell.relabelled(label));
         match to {
-            HopEnd::Host => self.to_hosts.send(cell, start, downstream.fabric),
             HopEnd::Stream(stream) if is_in_time => {
                 downstream.fabric.record_delay(self.to_hosts.link, cell, arrival);
                 downstream.push(stream, arrival, there);
@@ -313,7 +322,7 @@ impl Egress {
                 downstream.fabric.record_delay(self.to_hosts.link, cell, arrival);
                 downstream.take_at_once(port, arrival, there);
             }
-            HopEnd::Fabric | HopEnd::Stream(_) | HopEnd::AtOnce(_) => {
+            HopEnd::Fabric | HopEnd::Host | HopEnd::Stream(_) | HopEnd::AtOnce(_) => {
                 let ToHosts { link, cell_time, .. } = self.to_hosts;
                 downstream.go(link, Run { last: cell, cells: 1 }, start, cell_time);
             }
