@@ -149,7 +149,7 @@ fn tie(ties: &mut TieBreaker, base: Time, firsts: &[u32], at_node: &[u32], keys:
 /// Orders all cells of a batch, for a tie breaker that must see all arrivals.
 #[cold]
 fn order_all(ties: &mut TieBreaker, base: Time, firsts: &[u32], at_node: &[u32], mut keys: &mut [u64]) {
-    // The sentinel at the end is no cell.
+    // The last key is a sentinel.
     while keys.len() > 1 {
         let together = tie(ties, base, firsts, at_node, keys);
         keys = &mut keys[together..];
