@@ -32,11 +32,11 @@ from celltrain.papers.report import ERRORS, SHARES, counted_by, error_row, share
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
-#: The columns of numbers.csv that have verdicts, and their heads on pages.
+#: Columns of numbers.csv that contain verdicts, and their headings on pages.
 VERDICTS = {"in_range": "in seeds' range", "near_mean": "near mean", "pit": "PIT"}
 #: Rules by which a number counts as inside.
 RULES = {"range": "in the seeds' range", "mean": "near the mean", "either": "in the seeds' range or near the mean"}
-#: Longer tables become files.
+#: Tables longer than this become files.
 MOST_WORDS = 120
 #: Maximum number of words of a cell in a table on a page.
 CELL = 15
@@ -156,11 +156,11 @@ def read(path: Path) -> list[Row]:
         return list(csv.DictReader(handle))
 
 
-# The counts on the page.
+# The counts shown on the page.
 
 
 def counted(answer: dict[str, Any], paper: Paper) -> str:
-    """Returns what the page says of all numbers."""
+    """Returns the page's sentences about all numbers."""
     version = answer["build"]["version"]
     if paper.has_print:
         seeds = [
@@ -214,7 +214,7 @@ def fill(page: Path, block: str, content: str) -> None:
 
 
 def without_tables(page: Path, block: str, content: str) -> tuple[str, dict[Path, list[list[str]]]]:
-    """Returns a block with links in place of its long tables, and the cells of these tables by file."""
+    """Returns a block in which links replace its long tables, and the cells of these tables by file."""
     tables: dict[Path, list[list[str]]] = {}
 
     def link(found: re.Match[str]) -> str:
@@ -372,7 +372,7 @@ def claim_text(claim: Mapping[str, Any], row: Row, paper: Paper) -> str:
 
 
 def verdict(head: str, word: str, evidence: str) -> str:
-    """Returns whether a claim holds, and the numbers behind that."""
+    """Returns whether a claim holds, and the numbers that show it."""
     return f"**{head}: {word}**{f' ({evidence})' if evidence else ''}."
 
 

@@ -120,11 +120,11 @@ def test_without_random_tie_order_all_seeds_give_the_same_run() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        # All flows start at different times.
+        # In this case, all flows start at different times.
         {f"flow.tcp{k}.start": f"{k}ms" for k in range(1, 11)},
-        # The flow that starts late has too little time.
+        # In this case, the flow that starts late has too little time.
         {"flow.tcp10.start": "3s"},
-        # Other traffic uses the link.
+        # In this case, other traffic uses the link.
         {"flow.tcp10.traffic": {"constant_rate": {"rate": "150Mbps"}}},
         {"port.bottleneck.scheduler": {"wfq": {"weights": {"tcp1": 1000, "default": 1}}}},
         {"vc.tcp1.class": "cbr"},
@@ -146,7 +146,7 @@ def test_a_flow_counts_as_starved_by_the_documented_thresholds() -> None:
     assert lock_step_warning(table, {1: (edge, 1.0)}) is None
     # Without timeouts no data was lost for good: a window or a late start limits the flow.
     assert lock_step_warning(table, {1: (0.0, 0.0)}) is None
-    # A tenth of the link rate for 0.05 s is 10 segments.
+    # A tenth of the link rate during 0.05 s corresponds to 10 segments.
     short = scenario({"duration": "50ms"})
     assert (brief := in_step(short)) is not None
     assert brief.fair_segments == pytest.approx(step.fair_segments / 80)

@@ -1,4 +1,4 @@
-"""Computer Communications 21(12), 1998: a paper without public numbers, only sentences."""
+"""Computer Communications 21(12), 1998: a paper with public sentences but no public numbers."""
 
 from __future__ import annotations
 

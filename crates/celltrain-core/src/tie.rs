@@ -17,15 +17,15 @@ pub enum TieOrder {
     /// Uniformly random, drawn for every instant from the port's own stream.
     #[default]
     Random,
-    /// By input link, starting one input further after every tie.
+    /// By input link, starting one link further after every tie.
     Rotating,
-    /// By input link, always the same: one source captures a full buffer completely.
+    /// Always by input link, so that one source captures a full buffer completely.
     Fixed,
-    /// As in a list of events, first in, first out: cells of links that were idle come first, and links that continue
-    /// keep their order.
+    /// As in a first-in first-out event list: cells of links that were idle come first, and busy links keep their
+    /// order.
     EventList,
-    /// As in a list of events, last in, first out: cells of links that were idle come first, and links that continue
-    /// reverse their order at every cell.
+    /// As in a last-in first-out event list: cells of links that were idle come first, and busy links reverse their
+    /// order at every cell.
     EventListLastIn,
 }
 
@@ -134,8 +134,8 @@ impl TieBreaker {
 
 /// The order of a simulator's list of events, in which the arrival of a link's cell creates the arrival of its next one.
 ///
-/// Links that were idle come first, before links whose cell follows the one before it without a gap. Among both, the
-/// order is the one in which the links had their last cells, or its reverse.
+/// Links that were idle come first, before links whose cells follow one another without a gap. Within each kind, the
+/// order is that of the links' previous cells, or its reverse.
 #[derive(Clone, Debug)]
 pub struct EventList {
     links: Vec<LinkOfList>,

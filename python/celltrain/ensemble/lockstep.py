@@ -189,7 +189,7 @@ def _starts(scenario: Mapping[str, Any], names: list[str]) -> dict[str, float]:
     [topology] = scenario["topology"].values()
     flows = topology.get("flows", ())
     starts |= {flow["name"]: seconds(flow["start"]) for flow in flows if isinstance(flow, Mapping)}
-    # Ranges come first, so that a flow's own table overrides them.
+    # Process ranges first, so that a flow's own table overrides them.
     for name, own in sorted(scenario["flow"].items(), key=lambda entry: entry[0] in starts):
         if own["start"] is not None:
             starts |= dict.fromkeys(named(name, names), seconds(own["start"]))

@@ -322,7 +322,7 @@ def _scored(
         names = measures[record.point]
         for text, value, why in zip(names, record.values, record.problems or [None] * len(names), strict=True):
             if value is None:
-                # The measure divides by zero, as fairness does for a run that carried nothing, or a percentile has too
+                # The measure divides by zero, like fairness in a run without delivered data, or a percentile has too
                 # few values.
                 undefined[text] += 1
                 if why is not None:

@@ -209,7 +209,7 @@ def _bound(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 def _trend(entry: Entry, points: Sequence[Point]) -> Verdict:
     groups, sign = _groups(entry, points), _sign(entry)
-    # The correlation of a group without variation is undefined and counts as zero.
+    # The correlation of a group without variation is undefined, and counts as zero.
     signed = [
         sign * (rank_correlation([_ordinal(p.keys[entry["key"]]) for p in group], [p.value for p in group]) or 0.0)
         for group in groups
@@ -261,7 +261,7 @@ def _best(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 
 def _paired(entry: Entry, points: Sequence[Point]) -> Verdict:
-    # Tables may share rows.
+    # Several tables may share rows.
     sides = [{tuple(sorted(p.keys.items())): p for p in side}.values() for side in _sides(entry, points)]
     a, b = (_by_keys(_some(list(side)), entry.get("on", [])) for side in sides)
     rows = {key: ratio(_seeds(a[key]), _seeds(b[key])) for key in a if key in b}
@@ -415,7 +415,7 @@ def _ordinal(value: Value) -> float:
 
 
 def _text(value: float) -> str:
-    # Adding zero turns -0.0 into 0.0.
+    # Adding zero converts -0.0 to 0.0.
     return f"{round(value, 3) + 0.0:.3f}" if abs(value) < 100 else f"{value:.0f}"
 
 

@@ -38,7 +38,7 @@ Hashed = TypeVar("Hashed", bound=Hashable)
 #: Function that returns the text of a shipped file, such as `papers/af-96-1269/paper.toml`; None if there is none.
 Reader = Callable[[str], str | None]
 
-#: Number of rows that a message about an unknown row lists.
+#: Number of rows listed in a message about an unknown row.
 MOST_ROWS = 8
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -389,7 +389,7 @@ def _has_names(template: Any, names: Mapping[str, Value]) -> bool:
 
 
 class _Rule(Entry):
-    """How to score the numbers that `where` matches; the last matching rule applies."""
+    """Rule for scoring the numbers that `where` matches; the last matching rule applies."""
 
     where: dict[str, Any] = Field(default_factory=dict)
     tolerance: int | float | None = None
@@ -596,12 +596,12 @@ class _Expansion:
 
 
 def _end_measuring_in_time(scenario: dict[str, Any]) -> None:
-    """Measures up to the end of a run that was shortened to less than its measured time."""
+    """If a run is shortened to less than its measured time, measures up to the end of the run."""
     measure = scenario.get("measure", {})
     try:
         ends_late = "to" in measure and seconds(str(measure["to"])) > seconds(str(scenario["duration"]))
     except ValueError:
-        return  # The check of the scenario reports it.
+        return  # The check of the scenario reports this fault.
     if ends_late:
         del measure["to"]
 

@@ -1,7 +1,7 @@
 //! The clocks of hosts. Connections whose timers tick at the same instants share a clock.
 //!
-//! A clock sleeps until a tick at which a timer expires, or until anything happens at an end system. So the number of
-//! simulated ticks does not depend on the interval between ticks.
+//! A clock sleeps until a timer expires or an event occurs at an end system, so the number of simulated ticks does not
+//! depend on the tick's length.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
 use crate::tcp::{DelayedAcks, TcpOptions, TickPhase};
 use crate::units::{Clock, Duration, Span, Time};
 
-/// Connections whose clocks tick together.
+/// Connections whose clocks tick at the same instants.
 pub(super) struct HostClock {
     pub(super) kind: ClockKind,
     pub(super) ticks: Ticks,
-    /// Time of the next tick that has to be simulated. The ticks before it have no effect.
+    /// Time of the next tick that must be simulated. Earlier ticks have no effect.
     pub(super) due: Time,
     pub(super) flows: Vec<FlowIndex>,
 }
 
 impl HostClock {
-    /// Skips the ticks that have no effect unless something else happens before.
+    /// Skips the ticks that would have no effect.
     pub(super) fn sleep(&mut self, connections: &Connections) {
         let quiet = |&flow: &FlowIndex| {
             let connection = &connections[flow];
@@ -39,7 +39,7 @@ impl HostClock {
         self.due = self.ticks.after(self.flows.iter().map(quiet).min().unwrap_or(u64::MAX));
     }
 
-    /// Counts the ticks before `until`, which had no effect. The next tick is simulated.
+    /// Counts the skipped ticks before `until`. The next tick is simulated.
     pub(super) fn wake(&mut self, until: Time, connections: &mut Connections) {
         let skipped = self.ticks.skip_to(until);
         self.due = self.ticks.next();
@@ -55,7 +55,7 @@ impl HostClock {
     }
 }
 
-/// The kind of a clock. If several clocks tick at the same instant, retransmission clocks come first.
+/// Kind of a clock. At the same instant, retransmission clocks tick first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ClockKind {
     Retransmission,
@@ -72,10 +72,9 @@ pub(super) struct HostClocks {
 
 /// The clocks of the connections of a group of requests.
 pub(super) struct GroupClocks {
-    /// For each sending host: the index of its retransmission clock.
+    /// Index of each sending host's retransmission clock.
     senders: TiVec<NodeIndex, u32>,
-    /// For each receiving host: the index of its delayed-acknowledgement clock. Empty if acknowledgements are not
-    /// delayed.
+    /// Index of each receiving host's delayed-acknowledgement clock; empty if acknowledgements are not delayed.
     receivers: TiVec<NodeIndex, u32>,
 }
 
@@ -154,7 +153,7 @@ impl HostClocks {
     }
 }
 
-/// Returns the period of the clock that ends delays of acknowledgements.
+/// Returns the period of the clock for delayed acknowledgements.
 fn delayed_ack_tick(options: &TcpOptions) -> Duration {
     match options.delayed_acks {
         DelayedAcks::Timer => options.resolution(),
@@ -166,7 +165,7 @@ fn rate_of(network: &Network, host: NodeIndex, clock: Clock) -> Rate {
     network.host.host_clock(network.seed, &network.nodes[host].name, clock)
 }
 
-/// Returns ticks every `period`, offset by `phase` from its whole multiples.
+/// Returns ticks at all multiples of `period` plus `phase`.
 fn ticks(period: Span, phase: Span) -> Ticks {
     Ticks::new(period, Span(phase.0 % period.0))
 }

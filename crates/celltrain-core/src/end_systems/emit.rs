@@ -17,7 +17,7 @@ use crate::units::Time;
 /// A snapshot of a connection, taken before an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
-    /// Ticks left on the retransmission and persist timers.
+    /// Remaining ticks of the retransmission and persist timers.
     timers: [u64; 2],
     ack_delay: u32,
     sent: SenderCounters,
@@ -26,7 +26,7 @@ pub(super) struct Before {
     repeated: u64,
 }
 
-/// A flow, and the number of one of its frames within the VC.
+/// A flow and the number of one of its frames within the VC.
 type FrameOf = (FlowIndex, FrameNumber);
 
 /// Takes a snapshot of a connection if the observer wants events.
@@ -146,8 +146,8 @@ impl EndSystems {
         }
     }
 
-    /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot, updated only by the
-    /// tick.
+    /// Reports the timers that expired at a tick of the retransmission clock. Returns a snapshot that includes only the
+    /// effects of the tick.
     #[inline]
     pub(super) fn emit_expired(
         &self,
@@ -229,7 +229,7 @@ pub(super) fn ended<P: Observer>(vc: VcIndex, frame: FrameNumber, body: &Body, n
     }
 }
 
-/// Reports a segment that was sent. `resent` is the number of retransmissions before it, and is updated.
+/// Reports a segment that was sent. `resent` is the number of earlier retransmissions, which this function updates.
 #[inline]
 pub(super) fn sent<P: Observer>(
     connection: &Connection,

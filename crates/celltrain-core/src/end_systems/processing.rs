@@ -17,12 +17,12 @@ use crate::units::{Clock, Span, Time};
 pub(super) struct Processing {
     longest: Span,
     times: ProcessingTimes,
-    /// For each VC: the host that sends on it, numbered in node order.
+    /// Number of the host that sends on each VC, in node order.
     host_of: TiVec<VcIndex, u32>,
     hosts: Vec<Host>,
-    /// Times at which hosts finish their first waiting packet.
+    /// Times at which hosts finish processing their first waiting packet.
     done: BinaryHeap<Reverse<(Time, u32)>>,
-    /// For each VC: number of cells in packets that have not left yet.
+    /// Number of cells in packets that have not left their host yet, by VC.
     cells: TiVec<VcIndex, u64>,
 }
 
@@ -182,8 +182,8 @@ mod tests {
             }
             drain(&mut processing, u64::MAX);
             prop_assert_eq!(left.len(), came.len());
-            // An independent model with one queue per host: the sources send on VCs 0 and 2, their destinations on 1
-            // and 3.
+            // An independent model with one queue per host. The sources send on VCs 0 and 2, and their destinations on
+            // VCs 1 and 3.
             for hosts in [&[0u32][..], &[2], &[1], &[3]] {
                 let of = |all: &[(u64, Departure)]| -> Vec<(u64, Departure)> {
                     all.iter().filter(|(_, packet)| hosts.contains(&packet.vc.number())).copied().collect()

@@ -76,7 +76,7 @@ fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
     assert_eq!(out.len(), 1);
     assert_eq!(out[0].cells, network.aal5.segment_cells(512));
     out.clear();
-    // The receiver has the first segment, and its application has not taken it.
+    // The receiver has the first segment, but its application has not read it.
     let closed = Body::Ack { flow, ack: Ack { ack: 512, window: 0 }, echoes: false };
     let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, closed), None);
     ends.deliver(departure.vc, departure.last.frame, Time::default(), &mut Nothing, &mut out);
@@ -108,7 +108,7 @@ fn connections_whose_clocks_tick_at_the_same_instant_are_processed_in_order() {
         let now = ends.next_tick().unwrap();
         ticked.push((ends.on_tick(now, &mut Nothing, &mut out), now));
     }
-    // The first tick of each clock is simulated, and then only those at which a timer expires.
+    // After each clock's first tick, only ticks at which a timer expires are simulated.
     let at = |milliseconds| Time::default() + clock.span(Duration::from_milliseconds(milliseconds));
     assert_eq!(ticked, [(1, at(50)), (2, at(100)), (3, at(3000))]);
     assert_eq!(out.iter().map(|departure| departure.vc.number()).collect::<Vec<_>>(), [0, 2, 4]);
@@ -127,7 +127,7 @@ fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
     let flow = FlowIndex::new(0);
     ends.start(flow, &mut Nothing, &mut out);
     let mut ticks = 0;
-    // Each round trip of 10 ms would have 10,000 ticks. The eleventh segment is lost.
+    // Each round trip of 10 ms would have 10,000 ticks, and the eleventh segment is lost.
     for round in 1..=10 {
         let now = Time::default() + clock.span(Duration::from_milliseconds(10 * round));
         while ends.next_tick().is_some_and(|tick| tick < now) {

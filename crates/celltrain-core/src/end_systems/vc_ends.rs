@@ -11,20 +11,20 @@ use crate::tcp::SackBlocks;
 
 pub(super) struct Vcs {
     ends: TiVec<VcIndex, VcEnds>,
-    /// For each VC: the SACK blocks of acknowledgements in transit, parallel to the frames, if its ends exchange them.
-    /// Empty if no ends do.
+    /// SACK blocks of acknowledgements in transit, by VC and parallel to the frames. Empty if no ends exchange SACK
+    /// blocks.
     blocks: TiVec<VcIndex, Option<FrameLog<SackBlocks>>>,
-    /// For each first branch: all VCs merged into it; empty for a VC that merges with no other. The list is empty if no
-    /// VCs merge.
+    /// All VCs merged into each first branch; empty for a VC that merges with no other. The list is empty if no VCs
+    /// merge.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
-    /// For each VC: frames that links delay. Empty if no link delays any.
+    /// Frames that links delay, by VC. Empty if no link delays frames.
     delayed: TiVec<VcIndex, Vec<DelayedFrame>>,
 }
 
-/// A frame that is delayed, so that others may overtake it.
+/// A delayed frame, which later frames may overtake.
 struct DelayedFrame {
     number: FrameNumber,
-    /// The first frame sent after it was released, which follows it; `None` before.
+    /// The first frame sent after this frame's release, which cannot overtake it; `None` before the release.
     followed_by: Option<FrameNumber>,
 }
 
@@ -124,13 +124,13 @@ impl Vcs {
         }
     }
 
-    /// Marks a frame in transit, as a switch has marked its last cell.
+    /// Marks a frame in transit after a switch has marked its last cell.
     pub(super) fn mark(&mut self, vc: VcIndex, frame: FrameNumber) {
         let sender = self.sender_of(vc, frame);
         self.ends[sender].log.frame_mut(frame).marked = true;
     }
 
-    /// Records that a link delays a frame of `vc`. May be called for each of its cells.
+    /// Records that a link delays a frame of `vc`. The caller may repeat this for each cell.
     pub(super) fn delay(&mut self, vc: VcIndex, number: FrameNumber) {
         let sender = self.sender_of(vc, number);
         let delayed = &mut self.delayed[sender];
@@ -139,7 +139,7 @@ impl Vcs {
         }
     }
 
-    /// Records that a delayed frame of `vc` goes on, so that later frames no longer overtake it.
+    /// Records that a delayed frame of `vc` leaves the link's delay line, so that later frames no longer overtake it.
     pub(super) fn release(&mut self, vc: VcIndex, number: FrameNumber) {
         let sender = self.sender_of(vc, number);
         let next = self.ends[sender].log.next();

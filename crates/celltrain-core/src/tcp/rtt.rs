@@ -15,13 +15,13 @@ pub struct RttEstimator {
     srtt: i64,
     /// rttvar in quarters of a tick.
     rttvar: i64,
-    /// Doublings of the timeout since the last valid sample.
+    /// Number of doublings of the timeout since the last valid sample.
     backoff: u32,
     limits: RtoLimits,
-    /// srtt and rttvar in ticks, if they are kept as fractions and a sample has been taken.
+    /// srtt and rttvar in ticks, including fractions, if they are stored this way and a sample has been taken.
     fractions: Option<(f64, f64)>,
     arithmetic: RttArithmetic,
-    /// Timeouts since the last valid sample.
+    /// Number of timeouts since the last valid sample.
     timeouts: u32,
     /// Rule for forgetting the estimate after timeouts.
     forgotten: EstimateForgotten,
@@ -31,7 +31,7 @@ pub struct RttEstimator {
     rto: u32,
 }
 
-/// Bounds and initial value of the retransmission timeout, in ticks.
+/// Bounds and initial value of the retransmission timeout, in clock ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct RtoLimits {
     /// MIN.
@@ -40,7 +40,7 @@ pub struct RtoLimits {
     pub maximum: u32,
     /// The timeout before the first sample.
     pub initial: u32,
-    /// Least value of four deviations, if they are kept as fractions: a tick (RFC 6298, 4) or nothing.
+    /// Minimum value of four deviations if fractions are kept: one tick (RFC 6298, 4) or zero.
     pub least_variance: f64,
 }
 
@@ -89,7 +89,7 @@ impl RttEstimator {
             self.fractions = Some(smoothed(self.fractions, f64::from(m - 1)));
             return;
         }
-        // Ticks since the instant of sending, as later samples count them, and as the first one does.
+        // Converts the ticks since sending to the counting of later samples, and of the first sample.
         let (elapsed, first) = match self.arithmetic {
             RttArithmetic::IntegersFromZero => (i64::from(m - 1).max(1), i64::from(m - 1).max(1)),
             _ => (i64::from(m - 1), i64::from(m)),

@@ -16,14 +16,14 @@ use crate::units::{Clock, Span, Time};
 pub(super) struct StageDelays {
     window: Window,
     clock: Clock,
-    /// The latest instant at which hosts sent packets; [`Time::NEVER`] while packets that were held back are released.
+    /// Latest time at which hosts sent packets; [`Time::NEVER`] while held-back packets are released.
     pub(super) now: Time,
     stages: TiVec<StageIndex, VcInStage>,
-    /// By link: the queues of its port, and the number of their first tracker.
+    /// The queues of each link's port, and the number of their first tracker.
     queues: TiVec<LinkIndex, (PortQueues, usize)>,
-    /// For each part of a port's queue: its delays.
+    /// Delays of each part of a port's queue.
     trackers: Vec<DelayTracker>,
-    /// Packets that pass a transparent port in the window and do not count in [`VcInStage::passed`].
+    /// Packets that pass a transparent port in the window but do not count in [`VcInStage::passed`].
     passages: TiVec<LinkIndex, TiVec<Label, u64>>,
 }
 
@@ -34,12 +34,12 @@ struct VcInStage {
     passes: Vec<Passed>,
     waiting: Waiting,
     place: Place,
-    /// At a shaped port: the latest packet, which is not counted yet because the port may take back its last cell.
+    /// The latest packet at a shaped port, not counted yet because the port may take back its last cell.
     latest: Option<(FrameNumber, Time)>,
-    /// The number of its tracker at the port.
+    /// Number of the packet's tracker at the port.
     tracker: usize,
-    /// A packet that starts in this part of the window passes all transparent ports of the stage in the window. Empty
-    /// at shaped ports and behind losses.
+    /// A packet that starts in this part of the window also passes all transparent ports of the stage in the window.
+    /// Empty at shaped ports and behind losses.
     passing: Window,
     /// The delay of the latest of these packets, and how many in a row had it. A VC's delay often stays the same.
     delay: Span,
@@ -48,7 +48,7 @@ struct VcInStage {
     passed: u64,
     /// Duration of the stage.
     lead: Span,
-    /// The stage that begins at the contended or shaped port at the end.
+    /// The stage that begins at the contended or shaped port at the end of this stage.
     next: Option<StageIndex>,
 }
 
@@ -59,7 +59,7 @@ enum Place {
     /// A shaped port, which may take back a packet's last cell.
     Shaped,
     Port,
-    /// The end of a link with losses, where nothing waits.
+    /// The end of a link with losses, where no cells wait.
     BehindLosses,
 }
 
@@ -138,7 +138,7 @@ impl StageDelays {
 
     /// Records a packet whose last cell reaches the end of the stage at `arrival`, by the horizon.
     ///
-    /// Rare cases are tail calls, so that the function saves no registers: it is called for each packet and stage.
+    /// Rare cases are tail calls, so that the function need not save registers. It runs for each packet and stage.
     #[inline(never)]
     pub(super) fn on_run(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
         let stage = &mut self.stages[number];
@@ -200,7 +200,7 @@ impl StageDelays {
         }
     }
 
-    /// Records a run that is held back when its packet leaves its host.
+    /// Records cells that are held back when their packet leaves its host.
     pub(super) fn on_held_back(&mut self, stage: StageIndex, run: Run) {
         let stage = &mut self.stages[stage];
         if self.now != Time::NEVER && run.last.last_cell() && stage.place == Place::Host {

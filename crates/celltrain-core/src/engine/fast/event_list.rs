@@ -8,9 +8,9 @@ use crate::units::Time;
 /// A source of events. It has at most one event on the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaf {
-    /// A contended port settles everything before the instant.
+    /// A contended port, which settles everything before the event's time.
     Port(PortIndex),
-    /// Something happens on the delay line at the end of a link.
+    /// The delay line at the end of a link.
     Line(LossyIndex),
     Lane(LaneIndex),
     Shaped(ShapedIndex),
@@ -21,7 +21,7 @@ pub(super) enum Leaf {
 
 /// The event list. Events at the same instant are ordered by [`Rank`], then by leaf.
 pub(super) struct EventList {
-    /// Ports, then lanes, shaped ports, starts, ticks, RM lanes and delay lines.
+    /// Leaves of the tree: ports, lanes, shaped ports, starts, ticks, RM lanes and delay lines, in this order.
     keys: TournamentTree,
     first_lane: usize,
     first_shaped: usize,
@@ -96,10 +96,9 @@ impl EventList {
 /// kind in link order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// A contended port settles everything before the instant.
+    /// A contended port, which settles everything before the event's time.
     Settle,
-    /// A cell enters or leaves the delay line at the end of a link, or a packet on it is due. It may be delivered in this
-    /// instant.
+    /// A cell enters or leaves the delay line at the end of a link, or a packet on the line is due.
     Line,
     /// An RM cell reaches the end of its loop.
     RmEnd(LinkIndex),
@@ -117,13 +116,14 @@ pub(super) enum Rank {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(u128);
 
-/// First bit of each part of a key: 29 bits for the leaf, 32 for the link and 3 for the kind, then the time.
+/// First bit of each part of a key: 29 bits for the leaf, 32 for the link, 3 for the kind, and the remaining bits for
+/// the time.
 const LINK: u32 = 29;
 const KIND: u32 = LINK + u32::BITS;
 const TIME: u32 = 64;
 
 impl Key {
-    /// The key of no event, which sorts after all events.
+    /// The key of a missing event, which sorts after all events.
     pub(super) const NEVER: Key = Key(u128::MAX);
     pub(super) const MAX_LEAVES: usize = 1 << LINK;
 
@@ -178,7 +178,7 @@ impl Key {
 /// smallest of those in use is found when it is needed, which takes 2 % fewer instructions on a LAN than all eight. Four
 /// children per node would need 3 % more instructions on a LAN of 5 sources, and no fewer with 50 keys.
 pub(super) struct TournamentTree {
-    /// The root first, the leaves' keys last.
+    /// Keys from the root to the leaves.
     levels: Vec<Vec<[Key; GROUP]>>,
     /// Number of keys in use in the root, except the first.
     others_in_root: usize,
