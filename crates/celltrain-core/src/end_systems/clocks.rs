@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::connections::Connections;
-use crate::host::Rate;
+use crate::host::{Rate, up_to};
 use crate::index::{FlowIndex, NodeIndex};
 use crate::network::Network;
 use crate::requests::{Pair, RequestGroup};
@@ -79,6 +79,9 @@ pub(super) struct GroupClocks {
     receivers: TiVec<NodeIndex, u32>,
 }
 
+/// The largest shift of ticks: a few cell times of a 155 Mb/s link.
+const MOST_SHIFT: Duration = Duration::from_microseconds(10);
+
 /// Placeholder for a host without a clock.
 const NONE: u32 = u32::MAX;
 
@@ -99,7 +102,7 @@ impl HostClocks {
             let sender = rate_of(network, network.source(flow.data_vc), clock);
             let period = sender.takes_for(clock.span(options.resolution()));
             let phase = match options.tick_phase {
-                TickPhase::Common => Span(0),
+                TickPhase::Common | TickPhase::Shifted => common_phase(options, network.seed, period, clock),
                 TickPhase::Random => {
                     let name = format!("flow/{}/tick_phase", flow.name);
                     Span(Stream::new(network.seed, &name).next_u64() % period.0)
@@ -132,7 +135,12 @@ impl HostClocks {
             for (kind, place, host, period) in ends {
                 let Some(place) = place.filter(|place| **place == NONE) else { continue };
                 let rate = rate_of(network, host, clock);
-                let number = self.place(kind, ticks(rate.takes_for(clock.span(period)), rate.offset));
+                let period = rate.takes_for(clock.span(period));
+                let phase = match kind {
+                    ClockKind::Retransmission => common_phase(options, network.seed, period, clock),
+                    ClockKind::DelayedAck => Span(0),
+                };
+                let number = self.place(kind, ticks(period, phase + rate.offset));
                 *place = u32::try_from(number).expect("the number of clocks fits 32 bits");
             }
         }
@@ -159,6 +167,19 @@ fn delayed_ack_tick(options: &TcpOptions) -> Duration {
     match options.delayed_acks {
         DelayedAcks::Timer => options.resolution(),
         DelayedAcks::On | DelayedAcks::Off => DELAYED_ACK_TICK,
+    }
+}
+
+/// Returns the phase that all retransmission clocks of this period share in a run.
+///
+/// A shifted tick is early, not late: a late one would add a tick just after the start.
+fn common_phase(options: &TcpOptions, seed: u64, period: Span, clock: Clock) -> Span {
+    match options.tick_phase {
+        TickPhase::Common | TickPhase::Random => Span(0),
+        TickPhase::Shifted => {
+            let early = up_to(clock.span(MOST_SHIFT), &mut Stream::new(seed, "tick_shift"));
+            Span(period.0 - early.0 % period.0)
+        }
     }
 }
 

@@ -66,6 +66,30 @@ fn a_connection_with_a_random_clock_phase_needs_a_clock_of_its_own() {
 }
 
 #[test]
+fn shifted_ticks_are_early_by_the_same_few_microseconds_in_all_connections_of_a_run() {
+    let shifted = |granularity| TcpOptions { tick_phase: TickPhase::Shifted, ..ticking(granularity) };
+    let mut network = network(&[shifted(100), shifted(50), shifted(100), ticking(100)]);
+    let clock = network.clock();
+    let most = clock.span(Duration::from_microseconds(10));
+    let mut seen = Vec::new();
+    for seed in 1..=20 {
+        network.seed = seed;
+        let clocks = HostClocks::of_flows(&network, clock).all;
+        let flows: Vec<_> = clocks.iter().map(|host| host.flows.len()).collect();
+        assert_eq!(flows, [2, 1, 1], "connections that are shifted share a clock");
+        let early = |host: usize, period| {
+            Time::default() + clock.span(Duration::from_milliseconds(period)) - clocks[host].ticks.next()
+        };
+        assert_eq!((early(0, 100), early(2, 100)), (early(1, 50), Span(0)));
+        assert!(early(0, 100) <= most);
+        seen.push(early(0, 100));
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    assert!(seen.len() > 10, "{seen:?}");
+}
+
+#[test]
 fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
     let network = network(&[ticking(100)]);
     let clock = network.clock();

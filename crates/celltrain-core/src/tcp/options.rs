@@ -274,6 +274,8 @@ pub enum TickPhase {
     /// All ticks are at whole multiples of the granularity.
     #[default]
     Common,
+    /// All ticks are early by the same time of up to 10 us, drawn from the seed.
+    Shifted,
     /// Each connection's ticks have a random phase, drawn from the seed.
     Random,
 }
