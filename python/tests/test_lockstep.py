@@ -116,8 +116,8 @@ def test_settings_that_keep_flows_in_lock_step_are_detected(options: dict[str, A
 def test_without_random_tie_order_all_seeds_give_the_same_run() -> None:
     rotating = {"switch.tie_order": "rotating"}
     assert "seeds do not differ" in str(lock_step_warning(scenario(rotating), NOTHING))
-    shifted = scenario({**rotating, "tcp.reno.tick_phase": "shifted"})
-    assert "seeds change only the common shift of all ticks:" in str(lock_step_warning(shifted, NOTHING))
+    drifting = scenario({**rotating, "tcp.reno.tick_phase": "drifting"})
+    assert "seeds change only the common rate of all ticks:" in str(lock_step_warning(drifting, NOTHING))
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_tables_of_a_reproduction_name_the_rule_of_judgement_and_latex_has_their
     assert " claims need rows or tables that were not run, and are left out." in told
     latex = celltrain(*words, "--tex").out
     below, _, rest = latex.partition("\\end{tabular}\n\n\\smallskip\n{\\footnotesize\n")[2].partition("\\par}")
-    assert [line.partition(" ")[0] for line in below.splitlines()] == ["agrees:", "1)", "2)"]
+    assert [line.partition(" ")[0] for line in below.splitlines()] == ["agrees:", "1)", "2)", "3)"]
     assert "\\begin{tabular}" in rest, "the notes are below their own table"
 
 

@@ -73,9 +73,9 @@ def test_an_answer_to_an_open_question_changes_every_scenario_as_its_settings_do
 def test_the_choice_option_selects_answers_and_an_unknown_answer_names_all(celltrain: Command, tmp_path: Path) -> None:
     words = ("reproduce", AF_96_1269, "--table", "2", "--row", "LAN,5,1000,ubr", "--seeds", "1")
     short = ("--set", "duration=20ms")
-    told = celltrain(*words, *short, "--choice", "A-03=event_list", "--choice", "A-20=shifted", "--out", tmp_path)
+    told = celltrain(*words, *short, "--choice", "A-03=event_list", "--choice", "A-20=drifting", "--out", tmp_path)
     assert told.code == 0
-    command = "--choice A-03=event_list --choice A-20=shifted --set duration=20ms --seeds 1"
+    command = "--choice A-03=event_list --choice A-20=drifting --set duration=20ms --seeds 1"
     assert command in (tmp_path / "reproduce.html").read_text()
     by_setting = celltrain(*words, *short, "--set", "switch.tie_order=event_list", "--json").json
     by_choice = celltrain(*words, *short, "--choice", "A-03=event_list", "--json").json
@@ -136,7 +136,7 @@ def synthetic_share(order: str, rows: list[str], duration: str) -> float:
         tables=[5],
         rows=rows,
         seeds=ENSEMBLE + DRAWN,
-        choices=[*answers, "A-20=shifted"],
+        choices=[*answers, "A-20=drifting"],
         overrides={"duration": duration},
     )
     verdicts = []

@@ -53,7 +53,7 @@ class Step:
         processing: Transmission time of the largest segment at the bottleneck, as in Floyd and Jacobson's random time.
         tick: The coarsest tick of a retransmission timer.
         ties_drawn: True if the order of ties differs from seed to seed.
-        ticks_shifted: True if a shift that all ticks share differs from seed to seed.
+        ticks_drift: True if the common rate of all ticks differs from seed to seed.
     """
 
     together: int
@@ -62,7 +62,7 @@ class Step:
     processing: str
     tick: str
     ties_drawn: bool
-    ticks_shifted: bool = False
+    ticks_drift: bool = False
 
     def starves(self, least_mbps: float, timeouts: float) -> bool:
         """Returns whether a flow starves in a run, given the smallest goodput of a flow and the number of timeouts."""
@@ -88,7 +88,7 @@ class LockStepWarning:
     def __str__(self) -> str:
         step = self.step
         runs = f"{self.starved} of {self.seeds} seeds" if self.seeds > 1 else "its one seed"
-        changed = ["the order of ties"] * step.ties_drawn + ["the common shift of all ticks"] * step.ticks_shifted
+        changed = ["the order of ties"] * step.ties_drawn + ["the common rate of all ticks"] * step.ticks_drift
         differ = f"different seeds change only {' and '.join(changed)}" if changed else "seeds do not differ"
         return (
             f"in {runs} a flow starves ({self.least_mbps:.3g} of a fair {step.fair_mbps:.3g} Mb/s), and {differ}: "
@@ -149,7 +149,7 @@ def in_step(scenario: Mapping[str, Any]) -> Step | None:
         fair_segments=fair * 1e6 / 8 * length / segment,
         processing=f"{round(cells * 424e3 / network.links[network.bottleneck].rate_mbps)}ns",
         ties_drawn=full["switch"]["tie_order"] == "random",
-        ticks_shifted=any(tcp["tick_phase"] == "shifted" for tcp in tcps),
+        ticks_drift=any(tcp["tick_phase"] == "drifting" for tcp in tcps),
         tick=max((tcp["timer_granularity"] for tcp in tcps), key=seconds),
     )
 

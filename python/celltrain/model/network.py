@@ -162,7 +162,7 @@ MSS, MTU, WINDOW = "512B", "1500B", "65535B"
 #: Profiles of behaviours other than the default, in words.
 RULES = {"paper": "rules of the papers"}
 #: Phases of timer ticks that are not the default.
-PHASES = {"random": "random phases", "shifted": "shifted ticks"}
+PHASES = {"random": "random phases", "drifting": "drifting ticks"}
 #: Default congestion control of stacks.
 CONGESTION = {"smoltcp": "reno", "quic": "cubic"}
 #: Maximum length of the description of a TCP with its sizes, for a line of 80 characters.

@@ -79,8 +79,8 @@ pub(super) struct GroupClocks {
     receivers: TiVec<NodeIndex, u32>,
 }
 
-/// The largest shift of ticks: a few cell times of a 155 Mb/s link.
-const MOST_SHIFT: Duration = Duration::from_microseconds(10);
+/// The largest drift is one part in this number, as of a real clock.
+const DRIFT: u64 = 10_000;
 
 /// Placeholder for a host without a clock.
 const NONE: u32 = u32::MAX;
@@ -100,9 +100,9 @@ impl HostClocks {
         for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.uses_tcp()) {
             let options = flow.tcp.options();
             let sender = rate_of(network, network.source(flow.data_vc), clock);
-            let period = sender.takes_for(clock.span(options.resolution()));
+            let period = sender.takes_for(tick(options, network.seed, clock));
             let phase = match options.tick_phase {
-                TickPhase::Common | TickPhase::Shifted => common_phase(options, network.seed, period, clock),
+                TickPhase::Common | TickPhase::Drifting => Span(0),
                 TickPhase::Random => {
                     let name = format!("flow/{}/tick_phase", flow.name);
                     Span(Stream::new(network.seed, &name).next_u64() % period.0)
@@ -128,19 +128,15 @@ impl HostClocks {
         };
         for pair in group.pairs() {
             let Pair { from, to, .. } = network.requests.pairs[pair];
+            let tick = tick(options, network.seed, clock);
             let ends = [
-                (ClockKind::Retransmission, Some(&mut clocks.senders[from]), from, options.resolution()),
-                (ClockKind::DelayedAck, clocks.receivers.get_mut(to), to, delayed_ack_tick(options)),
+                (ClockKind::Retransmission, Some(&mut clocks.senders[from]), from, tick),
+                (ClockKind::DelayedAck, clocks.receivers.get_mut(to), to, clock.span(delayed_ack_tick(options))),
             ];
             for (kind, place, host, period) in ends {
                 let Some(place) = place.filter(|place| **place == NONE) else { continue };
                 let rate = rate_of(network, host, clock);
-                let period = rate.takes_for(clock.span(period));
-                let phase = match kind {
-                    ClockKind::Retransmission => common_phase(options, network.seed, period, clock),
-                    ClockKind::DelayedAck => Span(0),
-                };
-                let number = self.place(kind, ticks(period, phase + rate.offset));
+                let number = self.place(kind, ticks(rate.takes_for(period), rate.offset));
                 *place = u32::try_from(number).expect("the number of clocks fits 32 bits");
             }
         }
@@ -170,15 +166,17 @@ fn delayed_ack_tick(options: &TcpOptions) -> Duration {
     }
 }
 
-/// Returns the phase that all retransmission clocks of this period share in a run.
+/// Returns the time from one tick of a retransmission clock to the next.
 ///
-/// A shifted tick is early, not late: a late one would add a tick just after the start.
-fn common_phase(options: &TcpOptions, seed: u64, period: Span, clock: Clock) -> Span {
+/// A common shift of all ticks would only move a run in time: whatever the ticks start keeps its distance to later
+/// ticks.
+fn tick(options: &TcpOptions, seed: u64, clock: Clock) -> Span {
+    let period = clock.span(options.resolution());
     match options.tick_phase {
-        TickPhase::Common | TickPhase::Random => Span(0),
-        TickPhase::Shifted => {
-            let early = up_to(clock.span(MOST_SHIFT), &mut Stream::new(seed, "tick_shift"));
-            Span(period.0 - early.0 % period.0)
+        TickPhase::Common | TickPhase::Random => period,
+        TickPhase::Drifting => {
+            let early = up_to(Span(period.0 / DRIFT), &mut Stream::new(seed, "tick_drift"));
+            Span(period.0 - early.0)
         }
     }
 }

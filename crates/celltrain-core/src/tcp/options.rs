@@ -274,8 +274,8 @@ pub enum TickPhase {
     /// All ticks are at whole multiples of the granularity.
     #[default]
     Common,
-    /// All ticks are early by the same time of up to 10 us, drawn from the seed.
-    Shifted,
+    /// All connections tick together, up to 100 millionths faster: one share for a run, drawn from the seed.
+    Drifting,
     /// Each connection's ticks have a random phase, drawn from the seed.
     Random,
 }
