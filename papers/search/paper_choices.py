@@ -33,7 +33,9 @@ def main() -> int:
     common = paper.overrides
     settings = [Choice(id="", text="**the defaults**", overrides={})]
     if common:
-        settings.append(Choice(id="", text=f"**the defaults**, with {' and '.join(arguments.common)}", overrides=common))
+        settings.append(
+            Choice(id="", text=f"**the defaults**, with {' and '.join(arguments.common)}", overrides=common)
+        )
     settings += [
         choice.model_copy(update={"overrides": {**common, **choice.overrides}})
         for choice in paper.choices

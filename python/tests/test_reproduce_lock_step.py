@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,9 +113,7 @@ def changed_paper(old: str, new: str) -> Callable[[str], str | None]:
         ("most_seeds = 1\n", "most_seed = 1\n", "most_seed = 1: Extra inputs are not permitted"),
     ],
 )
-def test_a_fault_in_the_description_of_a_paper_is_reported_with_file_and_line(
-    old: str, new: str, problem: str
-) -> None:
+def test_a_fault_in_the_description_of_a_paper_is_reported_with_file_and_line(old: str, new: str, problem: str) -> None:
     read = changed_paper(old, new)
     text = read(f"papers/{AF_96_1269}/paper.toml")
     assert text is not None
@@ -128,21 +126,44 @@ def test_a_fault_in_the_description_of_a_paper_is_reported_with_file_and_line(
     assert named == ("[[tables.rules]]" if "point" in new else new.strip()), told
 
 
-def synthetic_share(order: str, rows: list[str], duration: str) -> float:
-    """Returns the share of numbers inside, over papers drawn from a model and scored by other seeds of this model."""
+def seeds_of(order: str, rows: list[str], seeds: int, changes: Mapping[str, str]) -> list[Scored]:
+    """Returns numbers of Table 5 in an order of ties, with ticks that drift, so that seeds differ in every order."""
     answers = [] if order == "random" else [f"A-03={order}"]
-    reproduction = ct.reproduce(
-        AF_96_1269,
-        tables=[5],
-        rows=rows,
-        seeds=ENSEMBLE + DRAWN,
-        choices=[*answers, "A-20=drifting"],
-        overrides={"duration": duration},
-    )
+    choices = [*answers, "A-20=drifting"]
+    return ct.reproduce(AF_96_1269, tables=[5], rows=rows, seeds=seeds, choices=choices, overrides=changes).numbers
+
+
+def share_inside(numbers: list[Scored], drawn: Sequence[int], known: Callable[[int], Sequence[int]]) -> float:
+    """Returns the share of numbers that are inside, if each of the `drawn` runs is printed and the `known` ones judge."""
     verdicts = []
-    for scored in reproduction.numbers:
-        for drawn in scored.values[ENSEMBLE:]:
-            printed = replace(scored.number, published=round(drawn, 2))
-            known = {"values": scored.values[:ENSEMBLE], "seeds": scored.seeds[:ENSEMBLE], "requested": ENSEMBLE}
-            verdicts.append(Scored(number=printed, **known).inside)  # type: ignore[arg-type]
+    for number in numbers:
+        for paper in drawn:
+            printed = replace(number.number, published=round(number.values[paper], 2))
+            seeds = tuple(known(paper))
+            values = tuple(number.values[seed] for seed in seeds)
+            verdicts.append(Scored(number=printed, values=values, seeds=seeds, requested=len(seeds)).inside)
     return sum(map(bool, verdicts)) / len(verdicts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])
+def test_a_run_printed_as_a_paper_is_inside_other_runs_of_its_model_as_often_in_any_order_of_ties(order: str) -> None:
+    numbers = seeds_of(order, ["5,0.8,0.9,2000", "15,0.8,0.9,1000"], 20, {"duration": "5s"})
+    share = share_inside(numbers, range(20), lambda paper: [seed for seed in range(20) if seed != paper])
+    assert 0.90 <= share <= 0.99, share
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("order", ORDERS)
+def test_five_papers_drawn_from_a_model_have_90_to_99_per_cent_of_numbers_inside_its_ensemble(order: str) -> None:
+    numbers = seeds_of(order, ["0.8,0.9", "0.5,0.9"], ENSEMBLE + DRAWN, {})
+    share = share_inside(numbers, range(ENSEMBLE, ENSEMBLE + DRAWN), lambda _: range(ENSEMBLE))
+    assert 0.90 <= share <= 0.99, share
+
+
+def test_without_drifting_ticks_runs_of_an_order_without_random_ties_are_all_equal() -> None:
+    rows = {"tables": [5], "rows": ["5,0.8,0.9,1000"], "overrides": {"duration": "1s"}}
+    for more, differ in (([], False), (["A-20=drifting"], True)):
+        run = ct.reproduce(AF_96_1269, seeds=3, choices=["A-03=rotating", *more], **rows)  # type: ignore[arg-type]
+        assert (len(set(run.fingerprints.values())) > 1) is differ

@@ -65,9 +65,7 @@ def errors(
     settings = {ANSWERS[name][0]: value for name, value in combination.items()}
     if duration is not None:
         settings["duration"] = duration
-    ran = reproduce(
-        PAPER, tables=list(TABLES), rows=[ROW], overrides=settings, seeds=seeds, seed=first, jobs=jobs
-    )
+    ran = reproduce(PAPER, tables=list(TABLES), rows=[ROW], overrides=settings, seeds=seeds, seed=first, jobs=jobs)
     line: dict[str, Any] = {}
     for quantity, digits, short in (("goodput_mbps", 1, "goodput"), ("delay_ms", 0, "delay")):
         of = [number for number in ran.numbers if number.number.quantity.name == quantity]

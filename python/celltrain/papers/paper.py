@@ -479,7 +479,9 @@ class _Expansion:
         except ValidationError as error:
             raise self.invalid(error) from None
         self.chosen = tuple(self.choice(name) for name in choices)
-        self.overrides = {path: value for choice in self.chosen for path, value in choice.overrides.items()} | {**overrides}
+        self.overrides = {path: value for choice in self.chosen for path, value in choice.overrides.items()} | {
+            **overrides
+        }
         self.configurations: dict[str, Configuration] = {}
         self.bases: dict[str, dict[str, Any]] = {}
 
