@@ -60,8 +60,8 @@ class Claim:
         holds: None if the seeds do not decide, and if the claim is open.
         open: True if a row has too few finished seeds.
         reason: Theory from which a study derives the claim; empty for a paper.
-        depends_on: What decides the verdict, in the words of the paper's file: a published or an unpublished setting, or
-            a threshold chosen for a word; empty if the file does not say.
+        depends_on: Reason for the verdict, in the words of the paper's file: a published or an unpublished setting, or a
+            threshold chosen for a word; empty if the file does not say.
         neighbour_holds: Verdict with neighbouring thresholds; None if the claim has none, or is open.
         published_holds: Verdict on the printed numbers; None if the paper prints none.
         seeds_share: Share of single seeds for which the claim holds; None if its rows have no seed in common.
