@@ -137,6 +137,8 @@ def share_inside(numbers: list[Scored], drawn: Sequence[int], known: Callable[[i
     """Returns the share of numbers that are inside, if each of the `drawn` runs is printed and the `known` ones judge."""
     verdicts = []
     for number in numbers:
+        if len({round(value, 2) for value in number.values}) == 1:
+            continue  # A lock-step row is not a draw.
         for paper in drawn:
             printed = replace(number.number, published=round(number.values[paper], 2))
             seeds = tuple(known(paper))
