@@ -122,7 +122,7 @@ fn the_reported_final_window_is_the_congestion_window_of_the_sender() {
 
 #[test]
 fn with_a_fixed_order_of_simultaneous_cells_one_source_takes_the_whole_link() {
-    let mut network = lan(5, Some(1000), "3s");
+    let mut network = lan(5, Some(1000), "2s");
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
     assert!(result.efficiency > 0.995, "{}", result.efficiency);
@@ -675,7 +675,7 @@ fn the_port_plan_lists_the_implementation_of_each_port_and_its_next_hops() {
     assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind the port");
     assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
     let codes = |code| ports.iter().filter(|port| port.code == code).count();
-    assert_eq!(codes("host"), 6, "a port for each end of a flow");
+    assert_eq!(codes("host"), 6, "each end of a flow has a port");
     assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
 }
 
