@@ -364,7 +364,9 @@ def _sizes(group: dict[str, Any]) -> Grid:
 
     for kind, heading in (("completion_ms", "completion time, ms"), ("slowdown", "slowdown")):
         known = {
-            name: row for name, row in occurring.items() if any(row.get(f"{kind}_{one}") is not None for one in STATISTICS)
+            name: row
+            for name, row in occurring.items()
+            if any(row.get(f"{kind}_{one}") is not None for one in STATISTICS)
         }
         if known:
             grid.add_group(heading)
