@@ -73,7 +73,7 @@ def short(web):
 
 
 def reason(opened):
-    return f"'{P999}' needs 1,000 requests of a run, and this one has {opened}"
+    return f"'{P999}' needs 1,000 requests of a run, but this run has only {opened}"
 
 
 def bound(requests):
@@ -111,7 +111,7 @@ def test_a_comparison_shows_measures_of_requests_like_single_runs_and_null_if_re
     [difference] = answer.json["differences"]
     assert difference[P95]["mean"] == pytest.approx(means[300] - means[60])
     assert difference[P999]["mean"] is None
-    assert f"{reason(short(60, 1)['opened'])}; it has no value in 4 runs of 4" in answer.json["warnings"]
+    assert f"{reason(short(60, 1)['opened'])}; the measure has no value in 4 runs of 4" in answer.json["warnings"]
 
 
 def test_if_requests_are_too_few_for_a_percentile_a_sweep_stores_null_and_the_reason(swept, short):
@@ -133,13 +133,13 @@ def test_a_sweep_states_how_many_requests_a_percentile_needs(celltrain, short, t
     (tmp_path / "plan.toml").write_text(SWEEP)
     answer = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
     assert answer.code == 0
-    assert answer.err.count(f"{reason(short(60, 1)['opened'])}; it has no value in 4 runs of 4") == 1
+    assert answer.err.count(f"{reason(short(60, 1)['opened'])}; the measure has no value in 4 runs of 4") == 1
 
 
 def test_a_report_states_how_many_requests_a_percentile_needs(celltrain, swept, short, tmp_path):
     report = celltrain("report", swept, "--out", tmp_path / "report", "--json")
     assert report.code == 0
-    assert f"{reason(short(60, 1)['opened'])}; it has no value in 4 runs of 4" in report.json["warnings"]
+    assert f"{reason(short(60, 1)['opened'])}; the measure has no value in 4 runs of 4" in report.json["warnings"]
     means = {(row["value"], row["measure"]): row["mean"] for row in report.json["effects"]}
     assert means["60", P95] == pytest.approx(by_hand.fmean(short(60, seed)["slowdown_p95"] for seed in (1, 2)))
     assert means["60", P999] is None
@@ -234,7 +234,7 @@ def test_a_search_states_how_many_requests_its_objective_needs(tmp_path):
     tuned = searched(tmp_path / "search", P95, P999)
     trials = tuned.searches[0].trials
     assert [trial.means for trial in trials] == [None] * 3
-    assert all("needs 1,000 requests of a run, and this one has" in trial.error for trial in trials)
+    assert all("needs 1,000 requests of a run, but this run has only" in trial.error for trial in trials)
     of_p95, of_p999 = tuned.facts["warnings"]
     assert of_p95.startswith(f"'{P95}' is a lower bound in ")
     assert of_p999 == f"{trials[0].error}; 3 of 3 trials have no value, and cannot be chosen"

@@ -316,7 +316,7 @@ impl EndSystems {
                     }
                 }
                 let has_ended = connection.sender.has_ended();
-                self.emit_acknowledged((flow, number), (ack, reported, echoes), before, now, observer);
+                self.emit_acknowledged((flow, number), (ack, reported), (echoes, marked), before, now, observer);
                 let mut closes = false;
                 if has_ended {
                     let connection = &mut self.connections[flow];
@@ -340,12 +340,12 @@ impl EndSystems {
                     self.close(flow, now, observer);
                 }
             }
-            Body::Syn { flow } => self.deliver_syn(flow, number, now, observer, out),
-            Body::SynAck { flow } => self.deliver_syn_ack(flow, number, now, observer, out),
+            Body::Syn { flow } => self.deliver_syn((flow, number, marked), now, observer, out),
+            Body::SynAck { flow } => self.deliver_syn_ack((flow, number, marked), now, observer, out),
             Body::Packet { flow, number: packet, sent } => {
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Packet, now, packet);
-                let packets = connection.packets.as_mut().expect("a sender of packets counts them");
+                let packets = connection.packets.as_mut().expect("a flow without TCP counts its packets");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
                 if let Some(delays) = &mut self.delays {
@@ -359,7 +359,7 @@ impl EndSystems {
             }
             Body::Outside { tag } => {
                 let cells = self.vcs.get(sender).log.frame(number).cells;
-                let outside = self.outside.as_mut().expect("frames of external end systems were injected before");
+                let outside = self.outside.as_mut().expect("only injected frames belong to external end systems");
                 outside.receive(Delivered { time: now, vc: sender, tag }, cells);
             }
         }

@@ -206,7 +206,7 @@ def _import_sonic(
 
     switch = read_sonic(folder, generation, cable)
     text = switch.to_toml(
-        head=f"Made by celltrain import sonic {shown(folder.name)}; docs/shared-memory.md explains it."
+        head=f"Made by celltrain import sonic {shown(folder.name)}; docs/shared-memory.md explains this file."
     )
     if out is not None:
         with shell.writing(out):
@@ -237,7 +237,9 @@ def check(
     settings: options.Settings = None,
     plot: Path | None = None,
 ) -> int:
-    """Find everything that is wrong with scenario and policy files, without a run; exit with 2 if anything is.
+    """Find everything that is wrong with scenario and policy files; exit with 2 if anything is.
+
+    Only stacks in Python run, twice for at least 100 ms, to compare their results.
 
     Argument:
         files (FILE...): Scenarios or policies: TOML files, or names of shipped scenarios.
@@ -253,7 +255,7 @@ def check(
     if plot is not None:
         # Refused before any file is read.
         if len(files) != 1:
-            raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")
+            raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name only one")
         refuse_other(plot, "--plot")
         require_matplotlib()
     changed = single(settings)

@@ -17,6 +17,7 @@ from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
+from celltrain.model.network import Network
 from celltrain.running.events import Capture, Events
 from celltrain.running.results import CLASSES, RunResult, balance, share
 from celltrain.running.results import run as simulate
@@ -126,7 +127,7 @@ def run(
     series = listed(trace) or []
     _refuse({"--fingerprints": fingerprints}, "needs --seeds N; a single run prints its fingerprint anyway")
     if not (out or plot):
-        where = "name a folder for them with --out DIR, or a picture with --plot PICTURE"
+        where = "name a folder for the series with --out DIR, or a picture with --plot PICTURE"
         _refuse({"--trace": series}, f"records series; {where}")
     if not (series or plot or events or pcap):
         problem = "selects where queues, events and cells are recorded: add --trace, --events or --pcap"
@@ -134,19 +135,20 @@ def run(
     if not plot:
         _refuse(
             {"--log": logarithmic, "--style": style, "--labels": labels},
-            "changes the figure; draw it with --plot PICTURE",
+            "changes the figure; draw the figure with --plot PICTURE",
         )
-    of_events = "selects events; name a folder for them with --events DIR"
+    of_events = "selects events; name a folder for the events with --events DIR"
     if not events:
         _refuse({"--kinds": kinds}, of_events)
-        _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
+        _refuse({} if pcap else chosen, f"{of_events}, or a file for the packets with --pcap FILE")
     if not pcap:
-        _refuse(of_capture, "selects packets or cells; name a file for them with --pcap FILE")
+        _refuse(of_capture, "selects packets or cells; name a file for the capture with --pcap FILE")
     if threads is not None and threads > 1:
         problem = f"needs a single thread; leave out --threads {threads}"
         _refuse({"--plot": plot, "--warm-up": warm_up, "--delays": delays}, problem)
+    scenario = shell.scenario(file, settings)
     if plot is not None:
-        series = series or ["queue", "cwnd"]
+        series = series or ["queue", *([] if _hides_windows(scenario) else ["cwnd"])]
         if wrong := [name for name in named_by if name not in series]:
             raise InputError.of_option("--labels", wrong[0], f"is not drawn; {among(wrong[0], series)}")
         _refuse({"--log": logarithmic and "cwnd" not in series}, "draws congestion windows; add cwnd to --trace")
@@ -163,7 +165,6 @@ def run(
         # selects series.
         at_ports = port if kind.endswith("cells") else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
-    scenario = shell.scenario(file, settings)
     with shell.making(out), shell.waiting(f"simulating {shown(file)}") as tell:
         result = simulate(
             scenario,
@@ -197,11 +198,20 @@ def run(
     for kind, path in zip(log.chosen, log.paths, strict=True) if log is not None else ():
         where = "in the run" if window is None else "in the window"
         output.note(f"wrote {shown(path)}{'' if log is not None and log.rows.get(kind) else f': no {kind} {where}'}")
+    if plot is not None and trace is None and "cwnd" not in series:
+        output.note("The figure has no congestion windows: the stacks of all flows hide them.")
     for path, packets in capture.packets.items() if capture is not None else ():
         where = "in the run" if window is None else "in the window"
         what = "cells" if capture is not None and capture.of_cells else "packets"
         output.note(f"wrote {shown(path)}{'' if packets else f': no {what} {where}'}")
     return shell.DONE
+
+
+def _hides_windows(scenario: Path | Scenario) -> bool:
+    """Returns whether no flow shows a congestion window. Of the real stacks, only QUIC does."""
+    reading = scenarios.read(scenario)
+    flows = [] if reading.faults else Network.of_core(reading.accepted()).flows
+    return bool(flows) and all(flow.stack not in ("", "quic") for flow in flows)
 
 
 def _refuse(given: Mapping[str, object], problem: str) -> None:
@@ -258,7 +268,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     answer = result.to_dict()
     begin, end = answer["measured_from_s"], answer["measured_to_s"]
     is_part = begin > 0 or end < result.duration_s
-    part = f", measured from {begin:g} s to {end:g} s; largest queues are of the whole run" if is_part else ""
+    part = f", measured from {begin:g} s to {end:g} s; largest queues refer to the whole run" if is_part else ""
     ports = _telling(answer)
     at = f" at {answer['bottleneck']}" if len(ports) > 1 else ""
     yield Line(text=shortened(result.scenario or "scenario"), style="bold")
@@ -280,7 +290,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     shown, half = answer["flows"], MOST_FLOWS // 2
     if len(shown) > MOST_FLOWS:
         yield Line(text="")
-        yield Line(text=f"{len(shown)} flows; the {half} fastest and the {half} slowest")
+        yield Line(text=f"{len(shown)} flows, of which the {half} fastest and the {half} slowest are shown")
         shown = sorted(shown, key=lambda flow: -flow["goodput_mbps"])
         shown = [*shown[:half], *shown[-half:]]
     if shown:
@@ -303,7 +313,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("link", LINKS, answer["links"], answer["links"])
     for what, measures, vcs in (
         ("contracts", CONTRACTS, answer["contracts"]),
-        ("VCs whose rate is controlled", ABR, answer["abr"]),
+        ("VCs with a controlled rate", ABR, answer["abr"]),
     ):
         if len(vcs) > MOST_FLOWS:
             yield Line(text=f"{len(vcs)} {what}; the first {MOST_FLOWS}")
@@ -317,7 +327,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("queue", QUEUES, sorted(counted, key=lambda queue: -queue["max_cells"])[:MOST_FLOWS], counted)
     if (deadlock := answer["deadlock_s"]) is not None:
         yield Line(
-            text=f"deadlock    links were deadlocked by pauses at {deadlock:.6g} s: celltrain why names the cycle"
+            text=f"deadlock    pauses blocked a cycle of links at {deadlock:.6g} s: celltrain why names the cycle"
         )
     yield Line(text=f"cells: {balance(answer)}")
     yield Line(

@@ -93,7 +93,8 @@ impl EndSystems {
     pub(super) fn emit_acknowledged(
         &self,
         (flow, frame): FrameOf,
-        (ack, blocks, echo): (Ack, SackBlocks, bool),
+        (ack, blocks): (Ack, SackBlocks),
+        (echo, marked): (bool, bool),
         before: Option<Before>,
         now: Time,
         observer: &mut impl Observer,
@@ -106,7 +107,8 @@ impl EndSystems {
             std::cmp::Ordering::Less => AckKind::Old,
         };
         let step = SegmentStep::Acknowledged { ack, blocks, kind };
-        let ecn = EcnBits { capable: sender.acknowledges_capable(), echo, ..EcnBits::default() };
+        let capable = sender.acknowledges_capable();
+        let ecn = EcnBits { capable, marked: marked && capable, echo, ..EcnBits::default() };
         let event = SegmentEvent { flow, vc: *ack_vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }
@@ -117,13 +119,14 @@ impl EndSystems {
         &self,
         (flow, frame): FrameOf,
         vc: VcIndex,
-        step: HandshakeStep,
+        (step, marked): (HandshakeStep, bool),
         now: Time,
         observer: &mut P,
     ) {
         if P::OBSERVES {
             let sender = &self.connections[flow].sender;
-            let ecn = EcnBits { capable: sender.opens_capable(), ..EcnBits::default() };
+            let capable = sender.opens_capable();
+            let ecn = EcnBits { capable, marked: marked && capable, ..EcnBits::default() };
             let (sender, step) = (Some(sender.state()), SegmentStep::Handshake(step));
             let event = SegmentEvent { flow, vc, frame, step, sender, ecn };
             observer.on_event(now, Event::Segment(event));
@@ -287,6 +290,6 @@ pub(super) fn ack_sent<P: Observer>(
 
 /// Returns the position of a packet's payload among all bytes sent.
 pub(super) fn place_of(packet: u64, bytes: u64) -> Segment {
-    let len = u32::try_from(bytes).expect("scenario checks bound the size of packets");
+    let len = u32::try_from(bytes).expect("scenario checks limit the size of packets");
     Segment { seq: packet.saturating_mul(bytes), len }
 }

@@ -181,7 +181,7 @@ fn a_stack_that_sends_a_flood_of_packets_in_one_poll_ends_the_run() {
     });
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.poll for the sender of flow1, now 7000 ns: it sends 50001 packets at once; send at most 50000"
+        "Script.poll for the sender of flow1, now 7000 ns: the stack sends 50001 packets at once; send at most 50000"
     );
 }
 
@@ -192,8 +192,8 @@ fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
     });
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.poll for the sender of flow1, now 7000 ns: it sends a packet of 1501 bytes but an mss of 1460 bytes \
-         allows at most 1500; set the mss of the flow to 1461 bytes"
+        "Script.poll for the sender of flow1, now 7000 ns: the stack sends a packet of 1501 bytes: an mss of 1460 \
+         bytes allows at most 1500 bytes; send less, or allow it: mss = 1461 in a Python class, .mss(1461) in a trial"
     );
 }
 
@@ -208,7 +208,7 @@ fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
         });
         let message = result.unwrap_err().to_string();
         assert!(message.starts_with("Script.next_timeout for the sender of flow1, now 10"), "{message}");
-        assert!(message.contains("it returned 0 ns after 100000 polls within 10 ms"), "{message}");
+        assert!(message.contains("the stack returned 0 ns after 100000 polls within 10 ms"), "{message}");
     }
     // A poll in each microsecond is allowed.
     let (log, result) = run(&trial().network(), |_, log| {
@@ -268,7 +268,7 @@ fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does
         for unit in [Duration::from_nanos(1), US, 100 * US, 1_000 * US, 10_000 * US, 100_000 * US] {
             let error = ended(rate, unit, None).unwrap_err();
             assert!(
-                error.contains("it returned 0 ns after") && error.contains("without a packet"),
+                error.contains("the stack returned 0 ns after") && error.contains("without a packet"),
                 "{rate} {unit:?} {error}"
             );
             // A stack that is slow, and one that is polled often.
@@ -280,11 +280,35 @@ fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does
 }
 
 #[test]
+fn a_stack_that_sends_faster_than_its_host_for_too_long_ends_the_run() {
+    // With segments of 60 kB, 16,655 packets have a gigabyte.
+    let network = trial().mss(60_000).buffer(2000).network();
+    let sends = |packets: usize| {
+        move |_: usize, log: &Log| {
+            // A hundred packets each microsecond.
+            let sends =
+                (0..packets).map(|packet| (u32::try_from(packet / 100).expect("it is small") * US, 60)).collect();
+            [Script { sends, log: log.clone(), ..Script::default() }, Script::default()]
+        }
+    };
+    let (_, result) = run(&network, sends(20_000));
+    let error = result.unwrap_err().to_string();
+    let words = "Script.poll for the sender of flow1, now 166000 ns: it has sent 16700 packets with 668000 bytes; 16674 of \
+                 them have not arrived, and ";
+    assert!(error.starts_with(words), "{error}");
+    assert!(
+        error.ends_with(" cells wait at the port of its host; send only what a window or a rate allows"),
+        "{error}"
+    );
+    assert!(run(&network, sends(16_600)).1.is_ok());
+}
+
+#[test]
 fn a_stack_cannot_report_more_bytes_than_its_packets_delivered() {
     let (_, result) = run(&trial().network(), |_, _| [Script::default(), Script { received: 1, ..Script::default() }]);
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.received for the receiver of flow1, now 0 ns: it is 1, but only 0 bytes have arrived after IP headers"
+        "Script.received for the receiver of flow1, now 0 ns: received is 1, but only 0 bytes of data have arrived after IP headers"
     );
 }
 

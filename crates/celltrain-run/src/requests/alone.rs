@@ -54,7 +54,7 @@ impl<'a> Paths<'a> {
         let kind = *places.entry((group, vcs)).or_insert_with(|| {
             *kinds.entry(describer.describe(own, vcs)).or_insert_with(|| {
                 needed.push((group, vcs, 0));
-                u32::try_from(needed.len() - 1).expect("the number of kinds of paths fits 32 bits")
+                u32::try_from(needed.len() - 1).expect("the number of kinds of paths fits in 32 bits")
             })
         });
         let segments = segments(own, record.bytes);

@@ -141,7 +141,7 @@ impl Wires {
             let arrival = self.on_the_way.front().map(|&(time, _)| time).filter(|&time| time <= tick);
             self.now = arrival.unwrap_or(tick);
             if arrival.is_some() {
-                let (_, departure) = self.on_the_way.pop_front().expect("every packet on the way has a departure time");
+                let (_, departure) = self.on_the_way.pop_front().expect("every packet in flight has a departure time");
                 self.deliver(departure, observer, &mut out);
             } else {
                 self.ends.on_tick(tick, observer, &mut out);
@@ -434,6 +434,20 @@ fn all_packets_of_dctcp_under_the_papers_rules_are_ecn_capable_and_otherwise_onl
         }
         for ((kind, seen), capable) in kinds.iter().zip(&seen).zip(capable) {
             assert!(!seen.is_empty() && seen.iter().all(|&seen| seen == capable), "{kind}, {congestion:?}, {rules:?}");
+        }
+    }
+}
+
+#[test]
+fn events_of_arriving_packets_show_the_marks_of_switches_on_each_kind_that_is_ecn_capable() {
+    let options = TcpOptions { ecn: Ecn::On, congestion: Congestion::Dctcp, ..fast_timer() };
+    for rules in [Rules::Rfc, Rules::Paper] {
+        let options = TcpOptions { rules, ..options.clone() };
+        let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(1000)));
+        wires.marked = (0..100).collect();
+        for line in wires.run(1) {
+            let is_capable = rules == Rules::Paper || !line.contains("ACK arrived");
+            assert_eq!(line.contains(" ECT CE"), line.contains("rrived") && is_capable, "{rules:?}: {line}");
         }
     }
 }
