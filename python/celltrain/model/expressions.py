@@ -113,8 +113,9 @@ def is_monotone(text: str) -> bool:
     >>> [is_monotone(text) for text in ("a.b_p99", "a.mean(*).b_p99", "a.fairness(*).b_p99", "a.b_p99 - 1")]
     [True, True, False, False]
     """
-    steps = _parsed(text)
-    return len(steps) == 1 and not any(str(step).startswith(("variation(", "fairness(")) for step in steps[0])
+    path, *others = _parsed(text)
+    combined = ("variation(", "fairness(")
+    return isinstance(path, list) and not others and not any(step.startswith(combined) for step in path)
 
 
 def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, Any]:
