@@ -20,12 +20,12 @@ use std::collections::BinaryHeap;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
-use crate::cell::{FrameNumber, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::coverage::reached;
 use crate::delay::{FlowDelayTimes, FlowDelays};
 use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
-use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::timeouts::Timeouts;
@@ -48,16 +48,10 @@ pub struct Departure {
     pub vc: VcIndex,
     /// The link on which the host sends.
     pub link: LinkIndex,
-    /// The VC's label on that link.
-    pub label: Label,
-    /// The frame's number within its VC.
-    pub frame: FrameNumber,
+    /// The frame's last cell on that link. The other cells differ from it only in that they do not end the frame.
+    pub last: Cell,
     /// The frame's length in cells.
     pub cells: u32,
-    /// True if all its cells are tagged (CLP = 1).
-    pub tagged: bool,
-    /// False if ports that mark packets drop the frame instead.
-    pub capable: bool,
 }
 
 /// The ends of all connections.
@@ -152,7 +146,7 @@ pub(crate) enum Body {
 impl Departure {
     /// Returns the same departure, of a frame that is ECN-capable or not.
     fn with_capable(self, capable: bool) -> Self {
-        Self { capable, ..self }
+        Self { last: self.last.with_capable(capable), ..self }
     }
 }
 

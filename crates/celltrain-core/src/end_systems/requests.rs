@@ -210,7 +210,7 @@ impl EndSystems {
         let departure = self.vcs.put(data_vc, Frame::new(ack_cells, Body::Syn { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
         self.emit_handshake(
-            (flow, departure.frame),
+            (flow, departure.last.frame),
             data_vc,
             (HandshakeStep::SynSent { is_repeated }, false),
             now,
@@ -249,7 +249,7 @@ impl EndSystems {
         self.emit_handshake((flow, number), data_vc, (HandshakeStep::SynArrived, marked), now, observer);
         let departure = self.vcs.put(ack_vc, Frame::new(ack_cells, Body::SynAck { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
-        self.emit_handshake((flow, departure.frame), ack_vc, (HandshakeStep::SynAckSent, false), now, observer);
+        self.emit_handshake((flow, departure.last.frame), ack_vc, (HandshakeStep::SynAckSent, false), now, observer);
     }
 
     /// Delivers a SYN-ACK. The first one opens the connection at the sender, whose data then carries the ACK.

@@ -79,7 +79,7 @@ fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
     // The receiver has the first segment, and its application has not taken it.
     let closed = Body::Ack { flow, ack: Ack { ack: 512, window: 0 }, echoes: false };
     let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, closed), None);
-    ends.deliver(departure.vc, departure.frame, Time::default(), &mut Nothing, &mut out);
+    ends.deliver(departure.vc, departure.last.frame, Time::default(), &mut Nothing, &mut out);
     assert_eq!(out, []);
     let wait = ends.connections[flow].sender.timers()[1];
     let mut now = Time::default();
@@ -137,7 +137,7 @@ fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
         let ack = Body::Ack { flow, ack: Ack { ack: 512 * round, window: 65535 }, echoes: false };
         let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, ack), None);
         out.clear();
-        ends.deliver(departure.vc, departure.frame, now, &mut Nothing, &mut out);
+        ends.deliver(departure.vc, departure.last.frame, now, &mut Nothing, &mut out);
         assert!(!out.is_empty(), "the window is open");
     }
     out.clear();
