@@ -281,7 +281,7 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
 def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | None) -> tuple[float | None, str | None]:
     """Returns the value of a measure, and a note if it depends on a lower bound; or None and the reason.
 
-    There is no reason if the measure is just undefined in this run.
+    The reason is None if the measure is just undefined in this run.
     """
     try:
         return measure(text, answer, series), lower_bound(text, answer)

@@ -96,14 +96,18 @@ function Statistics(props: {
 function Cells(props: { readonly runs: readonly Done[]; readonly part: Part; readonly of: string }): JSX.Element {
   const { runs, part, of } = props;
   const all = STATISTICS.map((s) => ({ ...s, values: valuesOf(runs, part, `${of}_${s.key}`) }));
-  const missing = all.filter((s) => s.values.includes(null));
+  // If no request is complete, there is no mean, but there may be lower bounds of percentiles.
+  const known = all.some((s) => !s.values.includes(null));
+  const missing = all.filter((s) => s.values.includes(null) && (s.key !== "mean" || !known));
   return (
     <>
       {all
         .filter((s) => !missing.includes(s))
         .map((s) => (
           <td key={s.key}>
-            {`${isBound(runs, part, s.key) ? "≥ " : ""}${digits(mean(s.values.map(Number)))}`}
+            {s.values.includes(null)
+              ? "–"
+              : `${isBound(runs, part, s.key) ? "≥ " : ""}${digits(mean(s.values.map(Number)))}`}
           </td>
         ))}
       {missing.length > 0 && (
