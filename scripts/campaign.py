@@ -213,6 +213,11 @@ CAMPAIGNS = {
         "10 min",
         "python papers/search/paper_choices.py",
     ),
+    "efci-search": Campaign(
+        "the control of EFCI in draft-jagan: every combination of five settings",
+        "10 min",
+        "python papers/draft-jagan/search/efci_search.py",
+    ),
     "formula-search": Campaign(
         "searches for the best one-line policy for the configurations of 96-1269",
         "6 min",

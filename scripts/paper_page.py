@@ -130,6 +130,10 @@ def claim_row(claim: dict[str, Any]) -> dict[str, Any]:
         row["seeds"] = f"{round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']}"
     if claim.get("published_holds") is not None:
         row |= {"printed": words[claim["published_holds"]], "printed_evidence": claim["published_evidence"] or ""}
+    if claim.get("depends_on"):
+        row["depends_on"] = claim["depends_on"]
+    if claim.get("neighbour_evidence"):
+        row |= {"neighbour": words[claim["neighbour_holds"]], "neighbour_evidence": claim["neighbour_evidence"]}
     return row
 
 
@@ -368,6 +372,9 @@ def claim_text(claim: Mapping[str, Any], row: Row, paper: Paper) -> str:
     verdicts = [verdict("Holds", row["holds"], row["evidence"])]
     verdicts += [f"Single seeds: {row['seeds']}."] if row.get("seeds") else []
     verdicts += [verdict("In print", row["printed"], row["printed_evidence"])] if row.get("printed", "-") != "-" else []
+    if row.get("neighbour"):
+        verdicts.append(verdict("With neighbouring thresholds", row["neighbour"], row["neighbour_evidence"]))
+    verdicts += [f"Depends on {row['depends_on']}."] if row.get("depends_on") else []
     return f"* `{claim['id']}`: {claim['text']}{reason}{quoted}\n  {' '.join(verdicts)}"
 
 

@@ -67,6 +67,17 @@ const CONGESTED: u32 = 1 << 26;
 const RM: u32 = 1 << 27;
 const NOT_CAPABLE: u32 = 1 << 28;
 
+/// A set of header bits that selects cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellBits(u32);
+
+impl CellBits {
+    /// Selects RM cells.
+    pub const RM: Self = Self(RM);
+    /// Selects RM cells and last cells of frames.
+    pub const RM_OR_LAST: Self = Self(RM | LAST_CELL);
+}
+
 impl Cell {
     /// Largest number of VCs on one link.
     pub const MAX_LABELS: u32 = LABEL_MASK + 1;
@@ -129,6 +140,12 @@ impl Cell {
     #[inline]
     pub fn is_rm(self) -> bool {
         self.label_and_bits & RM != 0
+    }
+
+    /// Returns whether a set of header bits selects this cell.
+    #[inline]
+    pub fn is_selected(self, bits: CellBits) -> bool {
+        self.label_and_bits & bits.0 != 0
     }
 
     /// Returns whether a switch has marked the cell (EFCI, the congestion bit of PTI).

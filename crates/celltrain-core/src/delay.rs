@@ -296,10 +296,10 @@ impl DelayTracker {
         DelayTimes::of(counts, clock)
     }
 
-    /// Counts packets that were not delayed.
-    pub(crate) fn add_without_delay(&mut self, packets: u64) {
+    /// Counts a number of packets with the same delay.
+    pub(crate) fn count_equal(&mut self, delay: Span, packets: u64) {
         if packets > 0 {
-            self.add(Span(0), packets);
+            self.add(delay, packets);
         }
     }
 }
@@ -371,26 +371,22 @@ impl Waiting {
     /// Records the arrival of a packet's last cell, even if it is lost.
     #[inline]
     pub(crate) fn arrive(&mut self, frame: FrameNumber, now: Time) {
-        if self.is_full() {
-            self.grow();
+        if self.come - self.gone == self.ring.len() {
+            return self.grow_and_arrive(frame, now);
         }
         let place = self.come & (self.ring.len() - 1);
         self.ring[place] = (frame, now);
         self.come += 1;
     }
 
-    /// Returns whether recording the next arrival must allocate memory.
-    #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.come - self.gone == self.ring.len()
-    }
-
+    /// Takes more memory. This is a tail call, so that [`Waiting::arrive`] saves no registers.
     #[cold]
-    fn grow(&mut self) {
+    fn grow_and_arrive(&mut self, frame: FrameNumber, now: Time) {
         let size = self.ring.len();
         self.ring.rotate_left(self.gone & size.saturating_sub(1));
         (self.gone, self.come) = (0, size);
         self.ring.resize((2 * size).max(4), Default::default());
+        self.arrive(frame, now);
     }
 
     /// Undoes the latest arrival.

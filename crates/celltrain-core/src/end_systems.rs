@@ -21,12 +21,12 @@ use std::collections::BinaryHeap;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
-use crate::cell::{FrameNumber, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::coverage::reached;
 use crate::delay::{FlowDelayTimes, FlowDelays};
 use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
-use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::timeouts::Timeouts;
@@ -49,16 +49,10 @@ pub struct Departure {
     pub vc: VcIndex,
     /// The host's link on which the frame leaves.
     pub link: LinkIndex,
-    /// Label of the VC on this link.
-    pub label: Label,
-    /// The frame's number within its VC.
-    pub frame: FrameNumber,
+    /// The frame's last cell on that link. The other cells differ from it only in that they do not end the frame.
+    pub last: Cell,
     /// The frame's length in cells.
     pub cells: u32,
-    /// True if all its cells are tagged (CLP = 1).
-    pub tagged: bool,
-    /// False if ports that mark packets must drop the frame instead.
-    pub capable: bool,
 }
 
 /// The ends of all connections.
@@ -153,7 +147,7 @@ pub(crate) enum Body {
 impl Departure {
     /// Returns the same departure, with or without ECN capability.
     fn with_capable(self, capable: bool) -> Self {
-        Self { capable, ..self }
+        Self { last: self.last.with_capable(capable), ..self }
     }
 }
 

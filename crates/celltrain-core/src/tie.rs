@@ -85,18 +85,22 @@ impl TieBreaker {
     }
 
     /// Orders cells that arrived at `now`. `cells` must be sorted by input link; each input has at most one.
+    #[inline]
     pub fn order<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
-        if let Self::EventList(list) = self {
-            list.order(now, cells, input);
-        } else if cells.len() > 1 {
-            match self {
-                Self::Random(rng) => rng.shuffle(cells),
-                Self::Rotating { inputs, first } => {
-                    cells.sort_by_key(|cell| (input(cell) + *inputs - *first) % *inputs);
-                    *first = (*first + 1) % *inputs;
-                }
-                Self::Fixed | Self::EventList(_) => {}
+        match self {
+            Self::Random(rng) => rng.shuffle(cells),
+            others => others.order_by_input(now, cells, input),
+        }
+    }
+
+    fn order_by_input<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
+        match self {
+            Self::EventList(list) => list.order(now, cells, input),
+            Self::Rotating { inputs, first } if cells.len() > 1 => {
+                cells.sort_by_key(|cell| (input(cell) + *inputs - *first) % *inputs);
+                *first = (*first + 1) % *inputs;
             }
+            Self::Rotating { .. } | Self::Fixed | Self::Random(_) => {}
         }
     }
 
@@ -104,20 +108,26 @@ impl TieBreaker {
     ///
     /// # Panics
     /// Panics if the order depends on which links had a cell before.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call takes 1 % of a run with WFQ: the function is called for each tie")]
     pub fn pass_over(&mut self, cells: u32) {
-        if cells < 2 {
-            return;
-        }
         match self {
             Self::Random(rng) => {
                 for bound in (2..=cells).rev() {
                     rng.below(bound);
                 }
             }
-            Self::Rotating { inputs, first } => *first = (*first + 1) % *inputs,
-            Self::Fixed => {}
-            Self::EventList(_) => unreachable!("ports with the tie order of an event list handle single cells"),
+            others => others.pass_over_without_draws(cells),
+        }
+    }
+
+    fn pass_over_without_draws(&mut self, cells: u32) {
+        match self {
+            Self::Rotating { inputs, first } if cells > 1 => *first = (*first + 1) % *inputs,
+            Self::Rotating { .. } | Self::Fixed | Self::Random(_) => {}
+            Self::EventList(_) => {
+                assert!(cells < 2, "ports with the tie order of an event list handle single cells");
+            }
         }
     }
 }

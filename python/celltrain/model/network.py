@@ -161,6 +161,8 @@ WITHOUT_TCP = ("constant_rate", "on_off")
 MSS, MTU, WINDOW = "512B", "1500B", "65535B"
 #: Profiles of behaviours other than the default, in words.
 RULES = {"paper": "rules of the papers"}
+#: Phases of timer ticks that are not the default.
+PHASES = {"random": "random phases", "drifting": "drifting ticks"}
 #: Default congestion control of stacks.
 CONGESTION = {"smoltcp": "reno", "quic": "cubic"}
 #: Maximum length of the description of a TCP with its sizes, for a line of 80 characters.
@@ -289,8 +291,8 @@ def _variant(tcp: Mapping[str, Any]) -> str:
         *sizes,
         f"{_spaced(options.get('timer_granularity', '100ms'))} ticks",
     ]
-    if options.get("tick_phase") == "random":
-        details.append("random phases")
+    if phase := PHASES.get(options.get("tick_phase", "")):
+        details.append(phase)
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")
     words = f"{name}{by} ({', '.join(details)})"

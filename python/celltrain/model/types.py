@@ -541,7 +541,7 @@ SsthreshRule: TypeAlias = Literal[
 ]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
-TickPhase: TypeAlias = Literal["common", "random"]
+TickPhase: TypeAlias = Literal["common", "drifting", "random"]
 """Phases of the timer ticks of all connections (A-20)."""
 
 TimerExpiry: TypeAlias = Literal["at_tick", "after_rto"]

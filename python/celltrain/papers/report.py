@@ -528,7 +528,8 @@ def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
         if not (brief and claim.holds):
             share = "" if claim.seeds_share is None else f"{round(claim.seeds_share * claim.seeds)}/{claim.seeds}"
             printed = "" if claim.published_holds is None else _yes(claim.published_holds)
-            text = f"{claim.text} ({claim.id}: {claim.evidence})"
+            near = f"; with neighbouring thresholds: {_yes(claim.neighbour_holds)}" if claim.neighbour_evidence else ""
+            text = f"{claim.text} ({claim.id}: {claim.evidence}{near})"
             grid.add_row("open" if claim.open else _yes(claim.holds), share, *(printed for _ in in_print), text)
     if grid.rows:
         yield grid

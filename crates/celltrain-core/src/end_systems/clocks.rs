@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::connections::Connections;
-use crate::host::Rate;
+use crate::host::{Rate, up_to};
 use crate::index::{FlowIndex, NodeIndex};
 use crate::network::Network;
 use crate::requests::{Pair, RequestGroup};
@@ -78,6 +78,9 @@ pub(super) struct GroupClocks {
     receivers: TiVec<NodeIndex, u32>,
 }
 
+/// The largest drift is one part in this number, as of a real clock.
+const DRIFT: u64 = 10_000;
+
 /// Placeholder for a host without a clock.
 const NONE: u32 = u32::MAX;
 
@@ -96,9 +99,9 @@ impl HostClocks {
         for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.uses_tcp()) {
             let options = flow.tcp.options();
             let sender = rate_of(network, network.source(flow.data_vc), clock);
-            let period = sender.takes_for(clock.span(options.resolution()));
+            let period = sender.takes_for(tick(options, network.seed, clock));
             let phase = match options.tick_phase {
-                TickPhase::Common => Span(0),
+                TickPhase::Common | TickPhase::Drifting => Span(0),
                 TickPhase::Random => {
                     let name = format!("flow/{}/tick_phase", flow.name);
                     Span(Stream::new(network.seed, &name).next_u64() % period.0)
@@ -124,14 +127,15 @@ impl HostClocks {
         };
         for pair in group.pairs() {
             let Pair { from, to, .. } = network.requests.pairs[pair];
+            let tick = tick(options, network.seed, clock);
             let ends = [
-                (ClockKind::Retransmission, Some(&mut clocks.senders[from]), from, options.resolution()),
-                (ClockKind::DelayedAck, clocks.receivers.get_mut(to), to, delayed_ack_tick(options)),
+                (ClockKind::Retransmission, Some(&mut clocks.senders[from]), from, tick),
+                (ClockKind::DelayedAck, clocks.receivers.get_mut(to), to, clock.span(delayed_ack_tick(options))),
             ];
             for (kind, place, host, period) in ends {
                 let Some(place) = place.filter(|place| **place == NONE) else { continue };
                 let rate = rate_of(network, host, clock);
-                let number = self.place(kind, ticks(rate.takes_for(clock.span(period)), rate.offset));
+                let number = self.place(kind, ticks(rate.takes_for(period), rate.offset));
                 *place = u32::try_from(number).expect("the number of clocks fits in 32 bits");
             }
         }
@@ -158,6 +162,21 @@ fn delayed_ack_tick(options: &TcpOptions) -> Duration {
     match options.delayed_acks {
         DelayedAcks::Timer => options.resolution(),
         DelayedAcks::On | DelayedAcks::Off => DELAYED_ACK_TICK,
+    }
+}
+
+/// Returns the time from one tick of a retransmission clock to the next.
+///
+/// A common shift of all ticks would only move a run in time: whatever the ticks start keeps its distance to later
+/// ticks.
+fn tick(options: &TcpOptions, seed: u64, clock: Clock) -> Span {
+    let period = clock.span(options.resolution());
+    match options.tick_phase {
+        TickPhase::Common | TickPhase::Random => period,
+        TickPhase::Drifting => {
+            let early = up_to(Span(period.0 / DRIFT), &mut Stream::new(seed, "tick_drift"));
+            Span(period.0 - early.0)
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::connection::Packets;
 use super::connections::Connections;
 use super::{Body, Connection, Departure, EndSystems};
-use crate::cell::FrameNumber;
+use crate::cell::{Cell, FrameNumber};
 use crate::events::{
     AckKind, ArrivalKind, EcnBits, Event, Failure, FrameEvent, FrameStep, HandshakeStep, Observer, RequestEvent,
     RequestStep, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
@@ -233,7 +233,7 @@ pub(super) fn ended<P: Observer>(vc: VcIndex, frame: FrameNumber, body: &Body, n
 #[inline]
 pub(super) fn sent<P: Observer>(
     connection: &Connection,
-    Departure { vc, frame, .. }: Departure,
+    Departure { vc, last: Cell { frame, .. }, .. }: Departure,
     (flow, segment, is_damaged): (FlowIndex, Segment, bool),
     resent: &mut u64,
     now: Time,
@@ -258,7 +258,7 @@ pub(super) fn sent<P: Observer>(
 #[inline]
 pub(super) fn packet_sent<P: Observer>(
     packets: &Packets,
-    Departure { vc, frame, .. }: Departure,
+    Departure { vc, last: Cell { frame, .. }, .. }: Departure,
     (flow, number): (FlowIndex, u64),
     now: Time,
     observer: &mut P,
@@ -274,7 +274,7 @@ pub(super) fn packet_sent<P: Observer>(
 #[inline]
 pub(super) fn ack_sent<P: Observer>(
     Connection { sender, receiver, .. }: &Connection,
-    Departure { vc, frame, .. }: Departure,
+    Departure { vc, last: Cell { frame, .. }, .. }: Departure,
     (flow, ack, blocks): (FlowIndex, Ack, Option<SackBlocks>),
     now: Time,
     observer: &mut P,

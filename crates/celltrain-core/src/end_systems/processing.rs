@@ -110,8 +110,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cell::FrameNumber;
+    use crate::cell::{Cell, FrameNumber};
     use crate::host::HostOptions;
+    use crate::index::{Label, LinkIndex};
     use crate::network::tests::simple_network;
     use crate::units::Duration;
 
@@ -128,16 +129,8 @@ mod tests {
     }
 
     fn packet(vc: u32, number: u32) -> Departure {
-        let (link, label) = Default::default();
-        Departure {
-            vc: VcIndex::from(vc as usize),
-            link,
-            label,
-            frame: FrameNumber::new(number),
-            cells: 12,
-            tagged: false,
-            capable: true,
-        }
+        let last = Cell::new(Label::default(), FrameNumber::new(number), true);
+        Departure { vc: VcIndex::from(vc as usize), link: LinkIndex::default(), last, cells: 12 }
     }
 
     #[test]
@@ -157,7 +150,7 @@ mod tests {
         while let Some(now) = processing.next() {
             let mut out = Vec::new();
             processing.leave(now, &mut out);
-            left.extend(out.iter().map(|packet| (now.0, packet.vc.number(), packet.frame)));
+            left.extend(out.iter().map(|packet| (now.0, packet.vc.number(), packet.last.frame)));
         }
         let number = FrameNumber::new;
         assert_eq!(left, [(15, 0, number(0)), (25, 0, number(1)), (25, 2, number(0))]);

@@ -66,6 +66,32 @@ fn a_connection_with_a_random_clock_phase_needs_a_clock_of_its_own() {
 }
 
 #[test]
+fn drifting_ticks_are_faster_by_the_same_small_share_in_all_connections_of_a_run() {
+    let drifting = |granularity| TcpOptions { tick_phase: TickPhase::Drifting, ..ticking(granularity) };
+    let mut network = network(&[drifting(100), drifting(50), drifting(100), ticking(100)]);
+    let clock = network.clock();
+    let tick = |milliseconds| clock.span(Duration::from_milliseconds(milliseconds));
+    let mut seen = Vec::new();
+    for seed in 1..=20 {
+        network.seed = seed;
+        let clocks = HostClocks::of_flows(&network, clock).all;
+        let flows: Vec<_> = clocks.iter().map(|host| host.flows.len()).collect();
+        assert_eq!(flows, [2, 1, 1], "connections that drift share a clock");
+        let early = |host: usize, period, ticks: u64| {
+            (ticks + 1) * tick(period).0 - (clocks[host].ticks.after(ticks) - Time::default()).0
+        };
+        let drift = early(0, 100, 0);
+        assert!(drift <= tick(100).0 / 10_000, "{drift}");
+        assert_eq!((early(0, 100, 9), early(2, 100, 9)), (10 * drift, 0), "each tick is earlier");
+        assert!(early(1, 50, 0).abs_diff(drift / 2) <= 1, "the drift is a share");
+        seen.push(drift);
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    assert!(seen.len() > 10, "{seen:?}");
+}
+
+#[test]
 fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
     let network = network(&[ticking(100)]);
     let clock = network.clock();
@@ -79,7 +105,7 @@ fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
     // The receiver has the first segment, but its application has not read it.
     let closed = Body::Ack { flow, ack: Ack { ack: 512, window: 0 }, echoes: false };
     let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, closed), None);
-    ends.deliver(departure.vc, departure.frame, Time::default(), &mut Nothing, &mut out);
+    ends.deliver(departure.vc, departure.last.frame, Time::default(), &mut Nothing, &mut out);
     assert_eq!(out, []);
     let wait = ends.connections[flow].sender.timers()[1];
     let mut now = Time::default();
@@ -137,7 +163,7 @@ fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
         let ack = Body::Ack { flow, ack: Ack { ack: 512 * round, window: 65535 }, echoes: false };
         let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, ack), None);
         out.clear();
-        ends.deliver(departure.vc, departure.frame, now, &mut Nothing, &mut out);
+        ends.deliver(departure.vc, departure.last.frame, now, &mut Nothing, &mut out);
         assert!(!out.is_empty(), "the window is open");
     }
     out.clear();

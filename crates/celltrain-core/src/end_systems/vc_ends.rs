@@ -4,7 +4,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::{Body, Departure};
 use crate::aal5::{Frame, FrameLog};
-use crate::cell::FrameNumber;
+use crate::cell::{Cell, FrameNumber};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
 use crate::tcp::SackBlocks;
@@ -33,10 +33,10 @@ struct DelayedFrame {
 #[repr(align(64))]
 pub(super) struct VcEnds {
     link: LinkIndex,
-    label: Label,
+    /// A last cell on that link, with any frame number.
+    last: Cell,
     /// The VC's branch number in a merge.
     branch: u8,
-    tagged: bool,
     pub(super) log: FrameLog<Body>,
     pub(super) offered: u64,
 }
@@ -60,7 +60,8 @@ impl Vcs {
                 siblings.push(number);
             }
             let log = FrameLog::with_numbers_of(number_bits(vc.merge.is_some()));
-            VcEnds { link: vc.path[0], label: first_label[number], branch, tagged: vc.tagged, log, offered: 0 }
+            let last = Cell::new(first_label[number], FrameNumber::default(), true).with_tag(vc.tagged);
+            VcEnds { link: vc.path[0], last, branch, log, offered: 0 }
         };
         let ends = network.vcs.iter_enumerated().map(ends).collect();
         let mut blocks = TiVec::new();
@@ -102,10 +103,10 @@ impl Vcs {
         if let Some(log) = self.blocks(vc) {
             log.push(Frame::new(frame.cells, blocks.unwrap_or(SackBlocks::NONE)));
         }
-        let VcEnds { link, label, branch, tagged, ref mut log, ref mut offered } = self.ends[vc];
+        let VcEnds { link, mut last, branch, ref mut log, ref mut offered } = self.ends[vc];
         *offered += u64::from(frame.cells);
-        let number = log.push(frame).on_branch(branch);
-        Departure { vc, link, label, frame: number, cells: frame.cells, tagged, capable: true }
+        last.frame = log.push(frame).on_branch(branch);
+        Departure { vc, link, last, cells: frame.cells }
     }
 
     /// Returns the number, with its branch, of the next frame that is sent on a VC.

@@ -449,14 +449,14 @@ impl<'a> Engine<'a> {
     /// Passes the end systems' frames to their hosts' ports.
     fn depart(&mut self, now: Time, probe: &mut impl Probe) {
         let mut departures = std::mem::take(&mut self.now.departures);
-        for Departure { link, label, frame, cells, tagged, capable, .. } in departures.drain(..) {
+        for Departure { link, last, cells, .. } in departures.drain(..) {
             self.now.to_serve.push(link);
-            let cell = |number| Cell::new(label, frame, number == cells).with_tag(tagged).with_capable(capable);
+            let cell = |number| if number == cells { last } else { last.not_last() };
             if let Some(delays) = &mut self.delays {
                 delays.on_arrival(link, cell(cells), now);
             }
             if let Some(port) = self.rate_control.port_mut(link) {
-                port.on_packet(label, Packet { frame, cells, tagged });
+                port.on_packet(last.label(), Packet { frame: last.frame, cells, tagged: last.tagged() });
                 (1..=cells).for_each(|number| self.event_sink(now, probe).cell(link, cell(number), CellStep::Arrived));
                 self.emit_packet_outcomes(link, now, probe);
                 continue;

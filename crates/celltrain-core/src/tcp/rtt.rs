@@ -27,6 +27,8 @@ pub struct RttEstimator {
     forgotten: EstimateForgotten,
     /// True if the next sample counts as the first.
     afresh: bool,
+    /// The timeout in ticks, including backoff. It is read for every acknowledgement and changes rarely.
+    rto: u32,
 }
 
 /// Bounds and initial value of the retransmission timeout, in clock ticks.
@@ -48,7 +50,7 @@ const TIMEOUTS_KEPT: u32 = 3;
 impl RttEstimator {
     /// Creates an estimator without a sample.
     pub fn new(limits: RtoLimits, arithmetic: RttArithmetic) -> Self {
-        Self {
+        let mut estimator = Self {
             srtt: 0,
             rttvar: 0,
             backoff: 0,
@@ -58,7 +60,10 @@ impl RttEstimator {
             timeouts: 0,
             forgotten: EstimateForgotten::Never,
             afresh: false,
-        }
+            rto: 0,
+        };
+        estimator.rto = estimator.rto_after(0);
+        estimator
     }
 
     /// Sets the rule by which timeouts discard the estimate.
@@ -75,6 +80,11 @@ impl RttEstimator {
             reached!(EstimateForgottenAfterFour);
             self.forget();
         }
+        self.average(m);
+        self.rto = self.rto_after(0);
+    }
+
+    fn average(&mut self, m: u32) {
         if self.arithmetic == RttArithmetic::Fractions {
             self.fractions = Some(smoothed(self.fractions, f64::from(m - 1)));
             return;
@@ -106,22 +116,26 @@ impl RttEstimator {
             EstimateForgotten::AtFourthTimeout => self.afresh = self.timeouts > TIMEOUTS_KEPT,
             EstimateForgotten::AtEachTimeout => self.forget(),
         }
+        self.rto = self.rto_after(0);
     }
 
     /// Doubles the timeout, up to 64 times the original.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_DOUBLINGS);
+        self.rto = self.rto_after(0);
     }
 
     /// Sets the timeout until the first sample, and ends any backoff.
     pub fn begin_at(&mut self, ticks: u32) {
         self.limits.initial = ticks;
         self.backoff = 0;
+        self.rto = self.rto_after(0);
     }
 
     /// Returns the retransmission timeout in ticks, including backoff.
+    #[inline]
     pub fn rto(&self) -> u32 {
-        self.rto_after(0)
+        self.rto
     }
 
     /// Returns the retransmission timeout in ticks after further `doublings`.

@@ -152,10 +152,10 @@ impl Wires {
 
     fn deliver<P: Observer>(&mut self, departure: Departure, observer: &mut P, out: &mut Vec<Departure>) {
         if self.marked.contains(&self.delivered) {
-            self.ends.mark(departure.vc, departure.frame);
+            self.ends.mark(departure.vc, departure.last.frame);
         }
         self.delivered += 1;
-        self.ends.deliver(departure.vc, departure.frame, self.now, observer, out);
+        self.ends.deliver(departure.vc, departure.last.frame, self.now, observer, out);
     }
 
     fn leave(&mut self, out: &mut Vec<Departure>) {
@@ -331,7 +331,7 @@ fn both_ends_of_a_request_ignore_frames_that_arrive_after_its_end() {
     for (vc, body) in late {
         let departure = wires.ends.vcs.put(vc, Frame::new(2, body), None);
         let delivered = wires.ends.vc_counters(vc);
-        wires.ends.deliver(vc, departure.frame, wires.now, &mut Nothing, &mut out);
+        wires.ends.deliver(vc, departure.last.frame, wires.now, &mut Nothing, &mut out);
         assert_eq!(wires.ends.vc_counters(vc), delivered);
     }
     assert_eq!((out.len(), wires.on_the_way.len()), (0, 0));

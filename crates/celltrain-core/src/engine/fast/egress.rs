@@ -12,7 +12,7 @@ use super::links::{Ingress, Links, StreamIndex};
 use super::output::{Depart, Timing};
 use super::plan::AtOnceIndex;
 use super::train::Train;
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, CellBits, Run};
 use crate::index::{Label, LinkIndex};
 use crate::link_loss::LossyIndex;
 use crate::units::{Span, Time};
@@ -239,6 +239,8 @@ impl Downstream<'_> {
 /// The egress of a port that sends each cell to a stream of the next port or to a host.
 pub(super) struct Egress {
     pub(super) hops: TiVec<Label, Hop>,
+    /// Selects the cells that are watched on every hop: RM cells and, if delays are measured, last cells.
+    pub(super) watched: CellBits,
     pub(super) to_hosts: ToHosts,
 }
 
@@ -265,7 +267,7 @@ impl Egress {
     #[inline(always)]
     pub(super) fn send(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
         let hop = self.hops[cell.label()];
-        if start <= self.to_hosts.latest_start && !cell.is_rm() {
+        if start <= self.to_hosts.latest_start && !cell.is_selected(self.watched) {
             let (arrival, there) = (start + hop.lead, cell.relabelled(hop.label));
             match hop.to {
                 HopEnd::Stream(stream) => return downstream.push(stream, arrival, there),
@@ -300,8 +302,29 @@ impl Egress {
         if to == HopEnd::Host {
             self.to_hosts.send(cell, start, downstream.fabric);
         } else {
-            let ToHosts { link, cell_time, .. } = self.to_hosts;
-            downstream.go(link, Run { last: cell, cells: 1 }, start, cell_time);
+            self.send_watched(cell, start, downstream);
+        }
+    }
+
+    /// Sends a cell that is watched or may be too late for the end of the run to the next port.
+    #[inline(never)]
+    fn send_watched(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
+        let Hop { lead, to, label } = self.hops[cell.label()];
+        let is_in_time = start <= self.to_hosts.latest_start && !cell.is_rm();
+        let (arrival, there) = (start + lead, cell.relabelled(label));
+        match to {
+            HopEnd::Stream(stream) if is_in_time => {
+                downstream.fabric.record_delay(self.to_hosts.link, cell, arrival);
+                downstream.push(stream, arrival, there);
+            }
+            HopEnd::AtOnce(port) if is_in_time => {
+                downstream.fabric.record_delay(self.to_hosts.link, cell, arrival);
+                downstream.take_at_once(port, arrival, there);
+            }
+            HopEnd::Fabric | HopEnd::Host | HopEnd::Stream(_) | HopEnd::AtOnce(_) => {
+                let ToHosts { link, cell_time, .. } = self.to_hosts;
+                downstream.go(link, Run { last: cell, cells: 1 }, start, cell_time);
+            }
         }
     }
 }

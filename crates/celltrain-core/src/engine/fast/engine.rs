@@ -22,7 +22,7 @@ use super::port_builder::{Exit, PortBuilder, PortSet};
 use super::port_plan::PortMode;
 use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted};
-use crate::cell::{Cell, Run};
+use crate::cell::Run;
 use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
@@ -180,16 +180,18 @@ impl<'a> Engine<'a> {
             delays.now = now;
         }
         for i in 0..self.departures.len() {
-            let Departure { vc, link, label, frame, cells, tagged, capable } = self.departures[i];
+            let Departure { vc, link, last, cells } = self.departures[i];
+            let label = last.label();
             let Some(exit) = self.exits[vc] else {
                 if let Some(delays) = &mut self.fabric.delays {
-                    delays.on_packet(self.fabric.plan.stages[link][label].number, frame);
+                    delays.on_packet(self.fabric.plan.stages[link][label].number, last.frame);
                 }
-                self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
+                let packet = Packet { frame: last.frame, cells, tagged: last.tagged() };
+                self.put_in(Place { link, label }, packet, now, phase);
                 continue;
             };
             let first_start = self.nics[exit.nic].join(now, phase, label, cells);
-            let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged).with_capable(capable), cells };
+            let mut run = Run { last, cells };
             if exit.is_policed {
                 run = self.police(link, run, first_start, exit.cell_time, Time::default());
             }
@@ -220,6 +222,11 @@ impl<'a> Engine<'a> {
     }
 
     /// Sends cells from a host's or a shaped port.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a call takes 1 % of a run on a LAN: the function is called for each frame"
+    )]
     fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         self.downstream().0.go(link, run, first_start, period);
     }

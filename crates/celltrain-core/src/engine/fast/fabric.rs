@@ -95,15 +95,12 @@ impl Fabric {
         let arrival = first_start + stage.lead;
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
-            if let Some(delays) = &mut self.delays {
-                delays.on_held_back(stage.number, run);
-            }
-            run = self.late.hold_back(HeldBack { link, run, first_start, period }, &self.plan, self.horizon)?;
+            run = self.hold_back(HeldBack { link, run, first_start, period })?;
         }
         if let Some(delays) = &mut self.delays
             && run.last.last_cell()
         {
-            delays.on_run(&self.plan, stage.number, run.last.frame, Time(last.0 - stage.lead.0));
+            delays.on_run(stage.number, run.last.frame, last);
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
@@ -129,7 +126,24 @@ impl Fabric {
         }
     }
 
-    /// Takes a cell that reaches the end of a link with losses. Returns the cell, possibly tagged, unless it is lost.
+    /// Records a last cell that leaves the port of a link and reaches the end of its stage at `arrival`, by the horizon.
+    #[inline]
+    pub(super) fn record_delay(&mut self, link: LinkIndex, cell: Cell, arrival: Time) {
+        if let Some(delays) = &mut self.delays {
+            delays.on_run(self.plan.stages[link][cell.label()].number, cell.frame, arrival);
+        }
+    }
+
+    /// Holds back the cells that reach the end of their stage after the horizon. Returns the others.
+    #[cold]
+    fn hold_back(&mut self, held: HeldBack) -> Option<Run> {
+        if let Some(delays) = &mut self.delays {
+            delays.on_held_back(self.plan.stages[held.link][held.run.last.label()].number, held.run);
+        }
+        self.late.hold_back(held, &self.plan, self.horizon)
+    }
+
+    /// Takes a cell that reaches the end of a link with losses. Returns it, perhaps tagged, unless it is lost.
     pub(super) fn keep(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Option<Cell> {
         match self.take(number, cell) {
             Fate::Lost(_) => None,

@@ -104,18 +104,24 @@ impl CellIngress {
         let base = batch.base;
         let Batch { keys, cells, firsts, .. } = batch;
         let mut keys = &mut keys[..];
-        let mut before = None;
-        // The sentinel at the end has an impossible time.
+        let follows_bursts = self.ties.follows_bursts();
+        if follows_bursts {
+            order_all(&mut self.ties, base, firsts, &self.at_node, keys);
+        }
+        let (mut before, mut tied) = (Span(u64::MAX), Span(u64::MAX));
+        // The sentinel at the end has a time that no cell has.
         while let [first, next, ..] = keys {
             let now = since(*first);
             let is_last = now != since(*next);
-            let is_first = before != Some(now);
-            if is_first && (!is_last || self.ties.follows_bursts()) {
-                tie(&mut self.ties, base + now, firsts, &self.at_node, keys);
+            if !is_last && tied != now {
+                tied = now;
+                if !follows_bursts {
+                    tie(&mut self.ties, base, firsts, &self.at_node, keys);
+                }
             }
             let key = keys[0];
-            arrive(base + now, cells[place(key)], Among { is_first, is_last });
-            before = Some(now);
+            arrive(base + now, cells[place(key)], Among { is_first: before != now, is_last });
+            before = now;
             keys = &mut keys[1..];
         }
         batch.clear();
@@ -129,13 +135,25 @@ pub(super) struct Among {
     pub(super) is_last: bool,
 }
 
-/// Orders the cells that arrive at the instant `at`. `keys` begins with these cells, followed by later ones.
+/// Orders cells that arrive in the same instant. `keys`, relative to `base`, begins with these cells, and others follow.
+/// Returns their number.
 #[cold]
-fn tie(ties: &mut TieBreaker, at: Time, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
+fn tie(ties: &mut TieBreaker, base: Time, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) -> usize {
     let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
     let now = since(keys[0]);
     let together = keys.iter().take_while(|&&key| since(key) == now).count();
-    ties.order(at, &mut keys[..together], input);
+    ties.order(base + now, &mut keys[..together], input);
+    together
+}
+
+/// Orders all cells of a batch, for a tie breaker that must see all arrivals.
+#[cold]
+fn order_all(ties: &mut TieBreaker, base: Time, firsts: &[u32], at_node: &[u32], mut keys: &mut [u64]) {
+    // The last key is a sentinel.
+    while keys.len() > 1 {
+        let together = tie(ties, base, firsts, at_node, keys);
+        keys = &mut keys[together..];
+    }
 }
 
 /// Cells sorted by arrival, or in the order in which they were added if they tie. One batch is shared by all ports, in

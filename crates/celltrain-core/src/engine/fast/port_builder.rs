@@ -16,6 +16,7 @@ use super::port_plan::{PortMode, PortPlan, PortProperties};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted, all};
+use crate::cell::CellBits;
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
@@ -197,7 +198,7 @@ impl PortBuilder<'_> {
             buffer.merging(&routing.merging[link]).scheduled(queues)
         };
         let to_hosts = || ToHosts::new(link, &timing, vcs);
-        let egress = || Egress { hops: TiVec::new(), to_hosts: to_hosts() };
+        let egress = || Egress { hops: TiVec::new(), watched: self.watched(), to_hosts: to_hosts() };
         let (ingress, port) = match plan {
             PortPlan::Trains => {
                 let buffer = buffer(policy, queues);
@@ -258,7 +259,7 @@ impl PortBuilder<'_> {
                 (policy, self.draws("port", &network.links[link].name, "policy")),
                 queues,
                 self.marker(link),
-                Egress { hops: TiVec::new(), to_hosts },
+                Egress { hops: TiVec::new(), watched: self.watched(), to_hosts },
             ));
         }
         let first = ports[MemoryPlace::default()];
@@ -359,11 +360,15 @@ impl PortBuilder<'_> {
         hops.map(|(label, stage)| self.hop(links, link, label, stage)).collect()
     }
 
+    /// Returns which cells are watched on every hop.
+    fn watched(&self) -> CellBits {
+        if self.network.delays.at_ports() { CellBits::RM_OR_LAST } else { CellBits::RM }
+    }
+
     /// Returns the next hop of a VC's cells after a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = &self.plan;
-        let of_rates = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
-        let is_watched = of_rates || self.network.delays.at_ports();
+        let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
         let (to, label) = match stage.end {
             StageEnd::Port { port, input, label } => match &links.ingress[port] {
                 Ingress::Streams(first) if !is_watched => (HopEnd::Stream(first.input(input)), label),

@@ -244,10 +244,12 @@ impl Windows {
 
     /// Returns min(cwnd, rwnd) in whole segments, with the segments allowed beyond cwnd.
     pub fn usable(&self) -> u64 {
-        // Both numbers are positive and far below 2^53.
+        // Both are positive, and rwnd is below 2^30. The comparison and the cast take a third of the instructions of `min` and
+        // a cast to 64 bits.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let whole = (self.cwnd + self.beyond_cwnd).min(self.rwnd) as u64;
-        whole
+        let whole =
+            if self.cwnd + self.beyond_cwnd < self.rwnd { self.cwnd + self.beyond_cwnd } else { self.rwnd } as u32;
+        whole.into()
     }
 
     /// Returns min(cwnd, rwnd) without the segments by which fast recovery has inflated cwnd.
@@ -270,6 +272,20 @@ impl Windows {
     //= rfc9438#5.8 "cwnd does not grow while the sender has less to send than cwnd allows"
     #[inline]
     pub fn on_new_ack(&mut self, now: Time, acked: f64, used: bool) {
+        if self.ruled {
+            return self.on_new_ack_of_formulas(now, acked, used);
+        }
+        if used {
+            let grown = self.grown(now, acked);
+            self.grow_to(grown);
+        } else {
+            self.control.on_pause();
+        }
+    }
+
+    /// Does the same as [`Windows::on_new_ack`], for a control that sets the windows itself.
+    #[cold]
+    fn on_new_ack_of_formulas(&mut self, now: Time, acked: f64, used: bool) {
         let set = self.asked(Event::NewAck, acked);
         let grown = match set.cwnd {
             Some(cwnd) => cwnd,
@@ -282,11 +298,17 @@ impl Windows {
         if let Some(ssthresh) = set.ssthresh {
             self.ssthresh = ssthresh.max(MIN_SSTHRESH);
         }
+        if used || grown < self.cwnd {
+            self.grow_to(grown);
+        }
+    }
+
+    #[inline]
+    fn grow_to(&mut self, grown: f64) {
         reached!(CwndCappedByReceiver if self.growth == WindowGrowth::Capped && grown > self.rwnd.max(self.cwnd));
         self.cwnd = match self.growth {
             // The limit applies only to growth: a control can always reduce cwnd.
             _ if grown < self.cwnd => grown.max(MIN_CWND),
-            _ if !used => self.cwnd,
             WindowGrowth::Uncapped => grown,
             // If the receiver shrinks its window, cwnd does not shrink.
             WindowGrowth::Capped => self.cwnd.max(grown.min(self.rwnd)),
