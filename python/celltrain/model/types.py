@@ -252,25 +252,21 @@ class AdaptiveDiscard(Model):
         validation_alias="low_threshold",
         serialization_alias="low_threshold",
         ge=1,
-        description=(
-            'LT: number of packets below which the queue is low. The source says only "a few", far from the '
-            "largest queue (A-36)."
-        ),
+        description='LT: number of packets below which the queue counts as low. The source says only "a few" (A-36).',
     )
     reduction_factor: float = Field(
         default=0.5,
         le=1.0,
         ge=0.0,
         description=(
-            "f: ACR has fallen considerably if it is below this share of `LD_ACR`, 0 to 1. The source gives no "
-            "value (A-35)."
+            "f: ACR has fallen considerably if it is below f times `LD_ACR`, 0 to 1. The source gives no value (A-35)."
         ),
     )
 
 
 class SharedAdaptiveDiscard(Model):
-    """Adaptive Discard Algorithm for VCs that share one memory. When the memory is full, the VC that most exceeds its
-    share loses its front packet. Shares are proportional to ACR.
+    """Adaptive Discard Algorithm for VCs that share one memory. When the memory is full, the VC that most exceeds
+    its share loses its front packet. Shares are proportional to ACR.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, extended by celltrain.
     """
@@ -280,7 +276,7 @@ class SharedAdaptiveDiscard(Model):
         validation_alias="low_threshold",
         serialization_alias="low_threshold",
         ge=1,
-        description="LT: number of packets below which a VC's queue is low.",
+        description="LT: number of packets below which a VC's queue counts as low.",
     )
     reduction_factor: float = Field(
         default=0.5,
@@ -1140,8 +1136,8 @@ class Efci(Model):
 
 
 class EqualShare(Model):
-    """Equal share: a source may use the link's rate divided by the number of active VCs. A VC is active until its timer
-    expires; each of its cells restarts the timer.
+    """Equal share: a source may use the link's rate divided by the number of active VCs. A VC is active until its
+    timer expires; each of its cells restarts the timer.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 3.
     """
@@ -1188,8 +1184,9 @@ class Erica(Model):
 
 
 class EricaPlus(Model):
-    """ERICA+: computes rates like ERICA, with a target load that depends on the queue. The target exceeds the available
-    capacity while the queue would drain in less than `t0`, and is lower while draining would take longer.
+    """ERICA+: computes rates like ERICA, with a target load that depends on the queue. The target exceeds the
+    available capacity while the queue would drain in less than `t0`, and is lower while draining would take
+    longer.
 
     Source: ATM Forum 96-1172; Kalyanaraman 1997.
     """
@@ -1228,7 +1225,7 @@ class EricaPlus(Model):
         le=1.0,
         ge=0.1,
         description=(
-            "QDLF: queue drain limit factor, the lowest target load as a fraction of the available capacity, 0.1 to 1."
+            "QDLF (queue drain limit factor): the lowest target load as a fraction of the available capacity, 0.1 to 1."
         ),
     )
     t0: str = Field(
@@ -2044,8 +2041,8 @@ class Occamy(Model):
 
 
 class Credence(Model):
-    """Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm would
-    lose.
+    """Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm
+    would lose.
 
     Source: Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1.
     """
@@ -2568,7 +2565,7 @@ class Abr(Model):
     )
     mcr: str = Field(
         default="0bps",
-        description="MCR: the guaranteed rate; the source never has to send more slowly.",
+        description="MCR: the guaranteed rate. The source may always send at this rate.",
         examples=["155.52Mbps"],
     )
     mrm_cells: int = Field(
