@@ -19,7 +19,7 @@ use std::collections::BinaryHeap;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
+use crate::aal5::{Aal5Options, Frame, Framing, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::coverage::reached;
 use crate::delay::{FlowDelayTimes, FlowDelays};
@@ -223,17 +223,34 @@ impl EndSystems {
 
     /// Collects cells of `vc` at the host where it ends. Returns the frame's number if they complete a frame. Cells of
     /// a VC must be passed in order. They may be passed before they arrive, because they have no effect until
-    /// [`EndSystems::deliver`] is called. If a last cell does not complete a frame, calls `report` with the reason.
+    /// [`EndSystems::deliver`] is called. Calls `report` with the number of each frame that has failed, and the reason: if
+    /// a last cell does not complete a frame, or if a frame has lost its last cell and delimits itself.
     #[inline]
-    pub fn collect(&mut self, vc: VcIndex, run: Run, report: impl FnOnce(Failure)) -> Option<FrameNumber> {
+    pub fn collect(
+        &mut self,
+        vc: VcIndex,
+        run: Run,
+        mut report: impl FnMut(FrameNumber, Failure),
+    ) -> Option<FrameNumber> {
         let Collection { reassembler, delivered, damaged } = &mut self.collections[vc];
         *delivered += u64::from(run.cells);
+        if self.aal5.framing == Framing::Packets {
+            let cells_of = |frame| self.vcs.cells_of(vc, frame);
+            let (whole, discarded) =
+                reassembler.on_packet_run(run, cells_of, |frame| report(frame, Failure::Incomplete));
+            *damaged += u64::from(discarded);
+            if whole.is_some() && run.last.efci() {
+                self.vcs.mark(vc, run.last.frame);
+            }
+            return whole;
+        }
         match reassembler.on_run(run, self.max_cells, |frame| self.vcs.cells_of(vc, frame)) {
             Reassembled::Incomplete => None,
             Reassembled::Damaged { cells } => {
                 *damaged += u64::from(cells);
                 if run.last.last_cell() {
-                    report(if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete });
+                    let why = if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete };
+                    report(run.last.frame, why);
                 }
                 None
             }

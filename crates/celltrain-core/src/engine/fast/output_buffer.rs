@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use typed_index_collections::TiSlice;
 
 use super::run_queues::RunQueues;
+use crate::aal5::Framing;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, CellFollower, View};
@@ -100,6 +101,13 @@ impl OutputBuffer {
         self
     }
 
+    /// Makes packets delimit themselves, like [`Port::framed`](crate::port::Port::framed).
+    #[must_use]
+    pub(super) fn framed(mut self, framing: Framing) -> Self {
+        self.admission = self.admission.framed(framing);
+        self
+    }
+
     /// Omits the queue of a port that no probe looks at before the end of the run. If nothing depends on which cells
     /// wait (the port is first in, first out, and its policy does not read counts), the port only tracks their number.
     /// The caller knows when each cell starts, and counts those that would start after the end.
@@ -180,13 +188,14 @@ impl OutputBuffer {
         has_room
     }
 
-    /// Returns whether a VC's next cells are admitted without asking the policy while there is room for them.
+    /// Returns whether a VC's next cells, starting with this one, are admitted without asking the policy while there is
+    /// room for them.
     #[inline]
-    pub(super) fn admits_unasked(&self, label: Label) -> bool {
-        if self.admission.starts_frame(label) {
+    pub(super) fn admits_unasked(&self, cell: Cell) -> bool {
+        if self.admission.starts_frame(cell) {
             !self.admission.may_refuse_frames()
         } else {
-            self.admission.is_passing(label)
+            self.admission.is_passing(cell.label())
         }
     }
 
@@ -197,15 +206,15 @@ impl OutputBuffer {
         self.queues.as_ref().map(|queues| (queues.backlog_sensitivity(), queues.one_a_vc()))
     }
 
-    /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before the VC's next cell is
-    /// offered to a port with deferred order. They must be if the policy decides, if a cell may be pushed out, or if
+    /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before this cell is offered to a
+    /// port with deferred order. They must be if the policy decides, if a cell may be pushed out, or if
     /// the VC's queue may be empty.
     #[inline]
-    pub(super) fn must_report_before(&self, label: Label) -> bool {
+    pub(super) fn must_report_before(&self, cell: Cell) -> bool {
         self.deferred_dequeues > 0
-            && ((!self.admits_all() && self.admission.starts_frame(label))
+            && ((!self.admits_all() && self.admission.starts_frame(cell))
                 || self.occupancy >= self.capacity
-                || self.ahead(label) <= self.deferred_dequeues)
+                || self.ahead(cell.label()) <= self.deferred_dequeues)
     }
 
     /// Returns the number of cells in a VC's queue, including departures not yet reported.
@@ -392,7 +401,7 @@ impl OutputBuffer {
     /// starts, asks the policy, as the arrival of its first cell would. The caller must then offer that cell.
     #[inline]
     pub(super) fn fate(&mut self, cell: Cell) -> FrameOutcome {
-        if self.admission.take_start(cell.label()) {
+        if self.admission.take_start(cell) {
             if self.admits_all() {
                 self.admission.pass_frame(cell.label());
             } else {

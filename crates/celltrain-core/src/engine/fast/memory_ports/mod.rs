@@ -140,9 +140,19 @@ impl MemoryPorts {
         }
     }
 
-    /// Settles everything before `until`.
+    /// Returns whether packets delimit themselves.
+    pub(super) fn delimits(&self) -> bool {
+        self.switch.ports.first().is_some_and(|port| port.admission.delimits())
+    }
+
+    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves.
     #[inline(never)]
-    pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
+    pub(super) fn work<const DELIMITS: bool>(
+        &mut self,
+        until: Time,
+        batch: &mut Batch,
+        downstream: &mut Downstream<'_>,
+    ) {
         let Self { ingress, switch, .. } = self;
         ingress.take_batch(until, downstream.links, batch);
         ingress.hand_over(batch, |now, cell, Among { is_first, is_last }| {
@@ -152,7 +162,7 @@ impl MemoryPorts {
                     switch.serve(now, downstream);
                 }
             }
-            switch.arrive(now, cell);
+            switch.arrive::<DELIMITS>(now, cell);
             if is_last {
                 switch.end_instant(now, downstream);
             }
@@ -267,7 +277,7 @@ impl Switch {
     }
 
     #[inline]
-    fn arrive(&mut self, now: Time, cell: Cell) {
+    fn arrive<const DELIMITS: bool>(&mut self, now: Time, cell: Cell) {
         let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
         let mut cell = cell.relabelled(label);
         if is_noted {
@@ -279,11 +289,14 @@ impl Switch {
             return;
         }
         let port = &mut self.ports[place];
+        if DELIMITS {
+            port.admission.delimit(cell);
+        }
         if let Some(marker) = &mut port.marker {
             let waiting = self.memory.counted(marker.of, class, port.occupancy);
             cell = marker.on_arrival(cell, waiting);
         }
-        let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
+        let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(cell);
         let admits_all = if self.rules.policies_see_memory {
             // X counts only the cells of one pool, so a VC may have more than X cells.
             !port.admission.may_refuse_frames()

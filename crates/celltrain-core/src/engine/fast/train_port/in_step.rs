@@ -59,7 +59,7 @@ impl TrainPort {
         let (mut rounds, mut cells) = (u32::MAX, 0);
         for arrival in self.ingress.next.iter().take(tied) {
             let train = &self.ingress.inputs[arrival.input() as usize].train;
-            let may_ask = self.plan.interleaves && !buffer.admits_unasked(train.cell.label());
+            let may_ask = self.plan.interleaves && !buffer.admits_unasked(train.cell);
             if train.cells == 1 || train.period != period || may_ask {
                 return 0;
             }
@@ -158,7 +158,7 @@ impl TrainPort {
                 && !train.cell.is_rm()
                 && first <= busy_until
                 && (!self.plan.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
-                && self.output.buffer.admits_unasked(train.cell.label());
+                && self.output.buffer.admits_unasked(train.cell);
             if !is_known {
                 until = first;
                 break;
@@ -213,7 +213,7 @@ impl TrainPort {
                 self.ingress.next.put(InputArrival::new(next, input));
             }
             self.output.catch_up(first);
-            if self.output.buffer.must_report_before(run.last.label()) {
+            if self.output.buffer.must_report_before(run.last) {
                 self.output.report_departures(depart);
             }
             let fate = self.output.buffer.fate(run.last);

@@ -231,7 +231,7 @@ impl TrainPort {
     #[inline]
     fn is_welcome(&self, input: u32) -> bool {
         let Input { train, interleaved, .. } = &self.ingress.inputs[input as usize];
-        *interleaved > 0 || train.cell.is_rm() || self.output.buffer.admits_unasked(train.cell.label())
+        *interleaved > 0 || train.cell.is_rm() || self.output.buffer.admits_unasked(train.cell)
     }
 
     /// Does all the work for the interleaved cells of one train except reporting their departure.

@@ -149,6 +149,9 @@ impl TrainPort {
 
     #[inline]
     pub(super) fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
+        if self.output.buffer.admission.delimits() {
+            self.output.buffer.admission.delimit(cell);
+        }
         let cell = self.output.mark_arrival(cell);
         if let Some(start) = self.output.offer(now, cell, depart) {
             self.depart_one(cell, start, depart);
@@ -187,7 +190,7 @@ impl TrainPort {
             self.arrive(now, run.last, depart);
             return;
         }
-        if self.output.defers_order && self.output.buffer.must_report_before(run.last.label()) {
+        if self.output.defers_order && self.output.buffer.must_report_before(run.last) {
             self.output.report_departures(depart);
         }
         self.output.buffer.now = now;
