@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use celltrain_core::aal5::Framing;
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{
@@ -130,6 +131,8 @@ pub(super) struct ReportedEvents {
     step: Span,
     next: Time,
     end: Time,
+    /// True if packets delimit themselves, so that none is joined with another.
+    delimits: bool,
     wrong: Option<String>,
 }
 
@@ -260,6 +263,7 @@ impl ReportedEvents {
             step: Span(((end - Time::default()).0 / 23).max(1)),
             next: Time::default(),
             end,
+            delimits: network.aal5.framing == Framing::Packets,
             wrong: None,
         }
     }
@@ -379,7 +383,12 @@ impl ReportedEvents {
             }
             FrameStep::Failed(why) => {
                 fate.failed = Some(why);
-                let fits = !already && (why != Failure::Incomplete || was.lost);
+                let is_explained = match why {
+                    Failure::Incomplete => was.lost,
+                    Failure::Joined => !self.delimits,
+                    Failure::Damaged => true,
+                };
+                let fits = !already && is_explained;
                 self.must(fits, || format!("{frame:?} of {vc:?} fails, {why:?}, after {was:?}"));
             }
         }
