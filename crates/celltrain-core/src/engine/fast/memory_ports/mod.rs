@@ -296,7 +296,7 @@ impl Switch {
             let waiting = self.memory.counted(marker.of, class, port.occupancy);
             cell = marker.on_arrival(cell, waiting);
         }
-        let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(cell);
+        let starts = (DELIMITS || self.rules.refuses_whole_frames) && port.admission.starts_frame(cell);
         let admits_all = if self.rules.policies_see_memory {
             // X counts only the cells of one pool, so a VC may have more than X cells.
             !port.admission.may_refuse_frames()
@@ -309,7 +309,12 @@ impl Switch {
             self.arrive_unwelcome(now, place, cell, class);
             return;
         }
-        match self.make_room(now, place, cell, class) {
+        let room = if DELIMITS && !starts {
+            self.make_room::<true>(now, place, cell, class)
+        } else {
+            self.make_room::<false>(now, place, cell, class)
+        };
+        match room {
             Room::Found => self.enqueue(place, cell),
             Room::NotFound if starts => {
                 self.ports[place].admission.refuse_frame(label);
@@ -335,7 +340,7 @@ impl Switch {
     #[cold]
     fn arrive_rm(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         self.ports[place].admission.on_cells_between(cell.label(), 1);
-        match self.make_room(now, place, cell, class) {
+        match self.make_room::<false>(now, place, cell, class) {
             Room::Found => self.enqueue(place, cell),
             Room::NotFound => self.ports[place].admission.lose_rm(cell.label()),
             Room::FrameCut => unreachable!("a resource management cell belongs to no frame"),
@@ -362,34 +367,47 @@ impl Switch {
 
     /// Finds room for a cell that has just arrived, as [`Switch::find_place`] does.
     #[inline(always)]
-    fn make_room(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+    fn make_room<const REST: bool>(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         self.memory.arrive(class, now);
-        let room = self.find_place(now, place, cell, class);
+        let room = self.find_place::<REST>(now, place, cell, class);
         if let Some(recorder) = &mut self.recorder {
             recorder.arrive(class.egress, room == Room::Found);
         }
         room
     }
 
-    /// Finds room for a cell, and removes other cells if the memory's policy decides to.
+    /// Finds room for a cell, and removes other cells if the memory's policy decides to. `REST` says whether the memory has
+    /// admitted the cell's packet, which delimits itself.
     #[inline(always)]
-    fn find_place(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
-        match self.memory.try_enter(class, now) {
+    fn find_place<const REST: bool>(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+        match self.try_enter::<REST>(class, now) {
             Attempt::Entered => Room::Found,
             Attempt::Refused(..) => Room::NotFound,
-            Attempt::PushOut(removal) => self.push_out(removal, now, place, cell, class),
+            Attempt::PushOut(removal) => self.push_out::<REST>(removal, now, place, cell, class),
         }
+    }
+
+    #[inline(always)]
+    fn try_enter<const REST: bool>(&mut self, class: CellClass, now: Time) -> Attempt {
+        if REST { self.memory.try_enter_rest(class, now) } else { self.memory.try_enter(class, now) }
     }
 
     /// Removes waiting cells until there is room for an arriving cell, or no cell can be removed.
     #[inline(never)]
-    fn push_out(&mut self, mut removal: Removal, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+    fn push_out<const REST: bool>(
+        &mut self,
+        mut removal: Removal,
+        now: Time,
+        place: MemoryPlace,
+        cell: Cell,
+        class: CellClass,
+    ) -> Room {
         loop {
             self.remove(removal, Some((place, cell)), now);
             if !cell.is_rm() && !self.wants(place, cell) {
                 return Room::FrameCut;
             }
-            removal = match self.memory.try_enter(class, now) {
+            removal = match self.try_enter::<REST>(class, now) {
                 Attempt::Entered => return Room::Found,
                 Attempt::Refused(..) => return Room::NotFound,
                 Attempt::PushOut(next) => next,
@@ -418,7 +436,8 @@ impl Switch {
     /// Offers a cell of a frame that its port refuses or has cut. The last cell may still enter.
     #[cold]
     fn arrive_unwelcome(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
-        let room = if self.wants(place, cell) { self.make_room(now, place, cell, class) } else { Room::FrameCut };
+        let room =
+            if self.wants(place, cell) { self.make_room::<false>(now, place, cell, class) } else { Room::FrameCut };
         self.refuse(now, place, cell, class, room == Room::NotFound);
     }
 
@@ -429,7 +448,7 @@ impl Switch {
         let mut verdict = port.admission.verdict(cell, is_full, false);
         if verdict == Verdict::PushOut {
             port.push_out_front(cell, |class| self.memory.push_out(class, now));
-            let is_full = self.wants(place, cell) && self.find_place(now, place, cell, class) != Room::Found;
+            let is_full = self.wants(place, cell) && self.find_place::<false>(now, place, cell, class) != Room::Found;
             verdict = self.ports[place].admission.final_verdict(cell, is_full);
         }
         match verdict {
