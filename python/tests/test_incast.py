@@ -16,7 +16,7 @@ import celltrain as ct
 
 PAGE = ROOT / "docs" / "incast.md"
 #: In the plan: cells of a packet, bytes of a packet, and payload of a segment.
-CELLS, BYTES, MSS = 16, 4096, 4048
+CELLS, BYTES, MSS = 16, 4096, 4056
 WINDOW, K = 10, 64
 #: Packets in a round trip: four propagation delays, the transmission of a packet on the host's link, and of three cells
 #: on other links.
