@@ -55,7 +55,7 @@ test: test-rust test-python ## Rust and Python tests; NIGHTLY=1 adds the longest
 # Its output comes at the end, and not between that of the Python tests.
 test-rust: | .make/tools
 	@mkdir -p out
-	@$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500) cargo test --workspace --quiet \
+	@$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500 PROPTEST_CASES=1000) cargo test --workspace --quiet \
 	    $(if $(NIGHTLY),-- --include-ignored --skip differential::campaign::campaign) > out/rust-tests.txt 2>&1; passed=$$?; cat out/rust-tests.txt; \
 	    test $$passed = 0 || $(PYTHON) scripts/page_lines.py out/rust-tests.txt; exit $$passed
 

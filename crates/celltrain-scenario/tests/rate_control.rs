@@ -254,7 +254,7 @@ fn the_rate_of_vbr_is_subtracted_from_the_rate_for_abr() {
 fn four_vcs(rest: &str) -> Network {
     network(&format!(
         r#"
-        duration = "1s"
+        duration = "300ms"
         topology.n_source = {{ sources = 4, link_delay = "1ms" }}
         tcp.newreno = {{ mss = "512B", receive_window = "655360B" }}
         port.bottleneck = {{ buffer = 4000, policy.tail_drop = {{}}, allocator.max_min = {{}} }}

@@ -122,7 +122,7 @@ fn the_reported_final_window_is_the_congestion_window_of_the_sender() {
 
 #[test]
 fn with_a_fixed_order_of_simultaneous_cells_one_source_takes_the_whole_link() {
-    let mut network = lan(5, Some(1000), "3s");
+    let mut network = lan(5, Some(1000), "2s");
     network.tie_order = TieOrder::Fixed;
     let result = run(&network);
     assert!(result.efficiency > 0.995, "{}", result.efficiency);
