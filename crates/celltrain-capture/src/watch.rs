@@ -78,7 +78,9 @@ impl<'a> Watch<'a> {
             return Err(format!("cells of {size} bytes cannot be captured; leave [cell] out, or capture packets"));
         }
         if *kind != CaptureKind::Ip && network.aal5.framing == Framing::Packets {
-            return Err("packets that delimit themselves have neither AAL5 frames nor cells of ATM; capture ip".to_owned());
+            return Err(
+                "packets that delimit themselves have neither AAL5 frames nor cells of ATM; capture ip".to_owned()
+            );
         }
         let routing = network.routing();
         let circuits = circuits(network, &routing, *kind)?;

@@ -142,8 +142,9 @@ impl Aal5Options {
     /// Returns the length of the longest packet that fits in a frame of at most `cells` cells and that a receiver
     /// accepts.
     pub fn longest_packet(&self, cells: Option<u32>) -> u64 {
-        let in_cells = cells
-            .map_or(u64::MAX, |cells| u64::from(cells).saturating_mul(self.cell.payload).saturating_sub(self.trailer()));
+        let in_cells = cells.map_or(u64::MAX, |cells| {
+            u64::from(cells).saturating_mul(self.cell.payload).saturating_sub(self.trailer())
+        });
         self.max_sdu.bytes.min(MAX_SDU).min(in_cells).saturating_sub(self.llc())
     }
 

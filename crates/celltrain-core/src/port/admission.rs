@@ -97,8 +97,8 @@ impl Admission {
         }
     }
 
-    /// Makes frames delimit themselves if the network's framing says so. The rest of a packet that loses a cell is then
-    /// refused, whatever the policy does with cells that find no room.
+    /// With [`Framing::Packets`], makes packets delimit themselves. The rest of a packet that loses a cell is then refused,
+    /// whatever the policy does with cells that find no room.
     #[must_use]
     pub(crate) fn framed(mut self, framing: Framing) -> Self {
         self.delimits = framing == Framing::Packets;

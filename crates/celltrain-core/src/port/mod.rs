@@ -189,8 +189,8 @@ impl Port {
         self
     }
 
-    /// Makes packets delimit themselves at this port if the network's framing says so. The policy must not push out
-    /// cells from the front, and no VCs may merge.
+    /// With [`Framing::Packets`], makes packets delimit themselves at this port. The policy must not push out cells from
+    /// the front, and no VCs may merge.
     #[must_use]
     pub fn framed(mut self, framing: Framing) -> Self {
         let merges = self.held.iter().any(Option::is_some);

@@ -40,7 +40,11 @@ fn rules_of_aal5_are_refused_if_packets_delimit_themselves() {
             "2: aal5.encapsulation has no effect on packets that delimit themselves; leave [aal5] out, or set framing = \
              \"aal5\"",
         ),
-        ("framing = \"packets\"\naal5.max_sdu = \"9180B\"\n", PORT, "2: aal5.max_sdu = \"9.18kB\" has no effect on packets"),
+        (
+            "framing = \"packets\"\naal5.max_sdu = \"9180B\"\n",
+            PORT,
+            "2: aal5.max_sdu = \"9.18kB\" has no effect on packets",
+        ),
         ("cell.size = \"250B\"\n", &ppd, "8: port.bottleneck.policy.ppd is a rule for AAL5: if packets delimit"),
         ("cell.size = \"250B\"\n", &from_front, "8: port.bottleneck.policy.drop_from_front pushes out cells but keeps"),
         (
