@@ -391,8 +391,11 @@ def test_a_setting_of_a_python_stack_can_be_an_axis_of_a_sweep():
     [
         (Raises(), r"Raises\.on_packet for the receiver of tcp\d, now \d+ ns: OSError: no route"),
         (LooksBack(), r"LooksBack\.next_timeout for the sender .* it returned -\d+|a time in the past"),
-        (Wordy(), r"Wordy\.poll for the sender of .* it returned str, but must return a list of bytes"),
-        (Soon(), r"Soon\.next_timeout .* it returned float, but must return whole nanoseconds"),
+        (
+            Wordy(),
+            r"Wordy\.poll for the sender of .* item 0 of the packets that it returned is the str 'a text', but must be bytes",
+        ),
+        (Soon(), r"Soon\.next_timeout .* it returned the float 0\.5, but must return whole nanoseconds"),
         (Jumbo(), r"65600 bytes whose IP version is 0; it must be 4"),
         (Tiny(), r"a packet of 1 bytes that is shorter than an IP header \(20 bytes\)"),
         (Elsewhere(change=0), r"whose IP version is 11; it must be 4"),
@@ -404,9 +407,12 @@ def test_a_setting_of_a_python_stack_can_be_an_axis_of_a_sweep():
             CountsHeaders(),
             r"CountsHeaders\.received for the receiver of tcp\d, now \d+ ns: it is 532, but only 512 bytes",
         ),
-        (Long(), r"a packet of 1500 bytes but an mss of 512 bytes allows at most 552; set the mss .* to 1460 bytes"),
+        (
+            Long(),
+            r"a packet of 1500 bytes but an mss of 512 bytes allows at most 552; send less, or allow it: mss = 1460",
+        ),
         (Endless(), r"returned more than 50000 packets at once"),
-        (Halved(), r"its received must be a number of bytes"),
+        (Halved(), r"its received is the str 'half', but must be a number of bytes"),
         (NoPoll(), r"has no poll\(self, now\); add it to return the packets to send"),
     ],
 )
@@ -415,6 +421,126 @@ def test_an_exception_in_a_python_stack_ends_the_run_and_names_the_call(stack, w
         ct.run(hosting(stack))
     assert ct.run(hosting(Windowed())).efficiency > 0
     assert ct.run(hosting(CountsHeaders(header=0))).efficiency > 0
+
+
+#: By method or attribute: a wrong value, and a part of the message.
+OTHER = {
+    "poll": {
+        "None": (None, "None, but must return a list of bytes; return [] to send nothing"),
+        "number": (7, "7, but must return a list of bytes"),
+        "bytes": (b"E", "the bytes b'E', but must return a list of bytes; put a packet into a list, as in [packet]"),
+        "text": ("E", "the str 'E', but must return a list of bytes; put a packet into a list"),
+        "array": (bytearray(2), "the bytearray bytearray(b'\\x00\\x00'), but must return a list of bytes; put"),
+        "item": ([None], "item 0 of the packets that it returned is None, but must be bytes"),
+        "view": (
+            [memoryview(b"E")],
+            "item 0 of the packets that it returned is a memoryview, but must be bytes; convert",
+        ),
+        "items": ((one for one in (bytearray(1),)), "item 0 of the packets that it returned is the bytearray"),
+    },
+    "next_timeout": {
+        "text": ("soon", "it returned the str 'soon', but must return whole nanoseconds"),
+        "float": (1e9, "it returned the float 1000000000.0, but must return whole nanoseconds"),
+        "list": ([], "it returned the list [], but must return whole nanoseconds"),
+        "negative": (-(10**30), "whole nanoseconds"),
+        "past": (-1, "it returned -1, a time in the past"),
+        "generator": ((one for one in ()), "it returned a generator, but must return whole nanoseconds"),
+    },
+    "on_packet": {
+        "packets": ([b"E"], "it returned the list [b'E'], but must return None; poll returns packets to send"),
+        "generator": ((one for one in ()), "it returned a generator, but must return None"),
+    },
+    "start": {"generator": ((one for one in ()), "start() returned a generator, but must return None")},
+    "received": {
+        "float": (1.0, "its received is the float 1.0, but must be a number of bytes"),
+        "None": (None, "its received is None, but must be a number of bytes"),
+        "negative": (-1, "its received is -1, but must be a number of bytes, as an int from 0 on"),
+    },
+    "completed": {"text": ("yes", "its completed is the str 'yes', but must be True or False")},
+}
+WRONG = [(place, kind) for place, kinds in OTHER.items() for kind in kinds]
+
+
+@pytest.mark.parametrize(("place", "kind"), WRONG)
+def test_a_value_of_the_wrong_type_from_any_method_of_a_stack_is_refused_with_the_correct_type(place, kind):
+    value, words = OTHER[place][kind]
+    attribute = value if place in ("received", "completed") else lambda self, *given: value
+    wrong = type("Wrong", (Windowed,), {place: attribute})
+    with pytest.raises(ct.ScenarioError, match=re.escape(words)) as raised:
+        ct.run(hosting(wrong()))
+    method = {"received": "received and completed", "completed": "received and completed"}.get(place, place)
+    assert f"Wrong.{method} for the " in str(raised.value) or place == "start"
+
+
+class Never(Windowed):
+    def next_timeout(self, now):
+        return super().next_timeout(now) or 10**30
+
+
+def test_a_timeout_after_the_end_of_time_is_never():
+    assert ct.run(hosting(Never())).fingerprint == ct.run(hosting(Windowed())).fingerprint
+
+
+class Floods(Windowed):
+    """Sends a hundred packets every microsecond. Some 16,000 packets with a full `mss` would have a gigabyte."""
+
+    mss = 60_000
+
+    def poll(self, now):
+        self.timeout = now + 1000
+        return [self.packet(0, 16)] * 100 if self.end.side == "sender" else []
+
+
+def test_a_stack_that_floods_its_host_over_time_ends_the_run_with_the_number_of_its_packets():
+    words = (
+        r"Floods\.poll for the sender of tcp1, now \d+ ns: it has sent 16\d00 packets with \d{6} bytes; 16\d+ of them have "
+        r"not arrived, and \d+ cells wait at the port of its host; send only what a window or a rate allows"
+    )
+    with pytest.raises(ct.ScenarioError, match=words):
+        ct.run(hosting(Floods(), port={"bottleneck": {"buffer": 2000, "policy": ct.Epd()}}))
+
+
+def test_losses_of_a_python_stack_are_chosen_by_one_rule_or_a_list_of_rules():
+    loss = ct.Loss(flow="tcp1", packets=[3])
+    without = ct.run(hosting(Windowed())).fingerprint
+    found = set()
+    for rules in (loss, [loss], [{"flow": "tcp1", "packets": [3]}]):
+        run = ct.run(hosting(Windowed(), link={"source1->sw1": ct.LinkOptions(lose=rules)}))
+        assert [row["cut_frames"] for row in run.to_dict()["links"]] == [1]
+        found.add(run.fingerprint)
+    assert len(found) == 1 and without not in found
+    with pytest.raises(ct.ScenarioError, match=re.escape('"lose": ...}}, which replaces the whole table')):
+        hosting(Windowed(), **{"link.source1->sw1.lose": [loss]})
+    with pytest.raises(ct.ScenarioError, match=r"is not a list; put it into brackets, as in \[\.\.\.\]"):
+        hosting(Windowed(), link={"source1->sw1": {"lose": {"flow": "tcp1"}}})
+
+
+def test_a_figure_of_flows_that_hide_their_windows_has_queues_only(tmp_path, celltrain):
+    figure = tmp_path / "x.png"
+    arguments = ("run", "lan-smoltcp", "--set", "duration=20ms", "--plot", figure)
+    answer = celltrain(*arguments)
+    assert (answer.code, figure.exists()) == (0, True)
+    assert "The figure has no congestion windows: the stacks of all flows hide them." in answer.err + answer.out
+    is_refused(celltrain(*arguments, "--trace", "cwnd"), ["cwnd cannot be recorded"])
+
+
+def test_a_missing_file_of_a_stack_or_policy_is_named_before_the_variable(tmp_path, celltrain, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for setting in ("stack=min.py:Mine", "port.bottleneck.policy=min.py:Mine"):
+        answer = celltrain("run", "lan-epd", "--set", setting)
+        is_refused(answer, ["min.py: there is no such file"])
+        assert "CELLTRAIN_POLICIES" not in answer.err
+
+
+def test_explaining_a_name_of_several_models_shows_all_of_them_with_headings(celltrain):
+    answer = celltrain("explain", "python")
+    assert answer.code == 0
+    for words in (
+        "python as a policy (policies/python):",
+        "python as a transport stack (stacks/python):",
+        "real-stacks",
+    ):
+        assert words in answer.out
 
 
 def test_the_attribute_mss_of_a_python_stack_is_the_payload_of_its_packets(tmp_path, monkeypatch):

@@ -128,7 +128,7 @@ impl Names {
         }
         let mut text = format!("lost at {}: {how}{reason}", self.ports[link]);
         if let Some(occupancy) = event.step.occupancy() {
-            write!(text, " (X = {occupancy} cells").expect("writing to a string cannot fail");
+            write!(text, " (X = {occupancy} cells waiting").expect("writing to a string cannot fail");
         }
         if let FrameStep::Refused(judged) = event.step {
             write_numbers(&mut text, &judged);
@@ -149,10 +149,11 @@ impl Names {
 fn write_numbers(text: &mut String, judged: &Judged) {
     let Judged { vc_cells, active_vcs, decision, .. } = judged;
     let of_vc = decision.share.is_some();
+    let threshold = if decision.rule.starts_with("X is above R") { "threshold R = " } else { "threshold " };
     let counts = [
         ("Y_i = ", of_vc.then_some(f64::from(*vc_cells)), " cells"),
         ("N_a = ", of_vc.then_some(f64::from(*active_vcs)), ""),
-        ("threshold ", decision.threshold, " cells"),
+        (threshold, decision.threshold, " cells"),
         ("share ", decision.share, " cells"),
         ("held ", decision.held, " cells"),
         ("probability ", decision.probability, ""),

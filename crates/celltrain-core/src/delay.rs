@@ -5,7 +5,7 @@
 //! sent once (Karn's algorithm, RFC 6298 section 3). Jitter follows RFC 3550 section 6.4.1 without its smoothing. Every
 //! distribution is exact: it counts each delay that occurred, in units of the clock.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::OnceLock;
 
 use typed_index_collections::{TiVec, ti_vec};
@@ -16,7 +16,7 @@ pub use crate::delay_choice::DelayChoice;
 use crate::index::{FlowIndex, Label, LinkIndex};
 use crate::network::{Link, Network, Routing};
 use crate::rate_control::RateControl;
-use crate::scheduler::VcKind;
+use crate::scheduler::{Service, VcKind};
 use crate::tcp::Segment;
 use crate::units::{Clock, Span, Time};
 
@@ -135,21 +135,17 @@ impl PortQueues {
                 queues.of_vc = (0..kinds.len()).collect();
             } else if let Some(service) = service {
                 let by_class = scheduler.config().by_class();
-                queues.names =
-                    (0..service.queues).map(|queue| name(&kinds, &service.queue_of, queue, by_class)).collect();
+                queues.names = names(&kinds, &service, by_class);
                 queues.of_vc = service.queue_of;
             } else {
                 queues.of_vc = ti_vec![0; kinds.len()];
             }
             let of_memory = network.memories.iter().zip(&classes).find(|(memory, _)| memory.ports.contains(&link));
             let egress = |label| of_memory.and_then(|(_, classes)| classes.get(link, label).egress);
-            let mut parts = Vec::new();
+            let mut parts = BTreeMap::new();
             let part = |label: Label| {
-                let part = (queues.of_vc[label], egress(label));
-                parts.iter().position(|&other| other == part).unwrap_or_else(|| {
-                    parts.push(part);
-                    parts.len() - 1
-                })
+                let next = parts.len();
+                *parts.entry((queues.of_vc[label], egress(label))).or_insert(next)
             };
             queues.part_of = vcs.map(part).collect();
             queues.parts = parts.len();
@@ -182,13 +178,13 @@ pub fn queue_names(network: &Network) -> Vec<String> {
     network.links.iter().zip(&ports).flat_map(of_port).collect()
 }
 
-/// Returns the name of a scheduler's queue: its classes or VCs.
-fn name(kinds: &[VcKind<'_>], queue_of: &TiVec<Label, usize>, queue: usize, by_class: bool) -> String {
-    let in_queue = kinds.iter().zip(queue_of).filter(|&(_, &other)| other == queue);
-    let mut names: Vec<&str> = in_queue.map(|(kind, _)| if by_class { kind.class.name() } else { kind.name }).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.join("+")
+/// Returns the name of each of a scheduler's queues: its classes or VCs.
+fn names(kinds: &[VcKind<'_>], service: &Service, by_class: bool) -> Vec<String> {
+    let mut names = vec![BTreeSet::new(); service.queues];
+    for (kind, &queue) in kinds.iter().zip(&service.queue_of) {
+        names[queue].insert(if by_class { kind.class.name() } else { kind.name });
+    }
+    names.into_iter().map(|of_queue| of_queue.into_iter().collect::<Vec<_>>().join("+")).collect()
 }
 
 /// Delays of the packets at a port.
@@ -220,8 +216,17 @@ impl PortDelayTimes {
 
     /// Returns the names of the port's queues and their distributions; nothing if there is one queue.
     pub(crate) fn queues(&self, clock: Clock) -> impl Iterator<Item = (&str, DelayTimes)> {
-        let of_vc = &self.queues.of_vc;
-        self.queues.used().map(move |(queue, name)| (name, self.of_vcs(clock, |label| of_vc[label] == queue)))
+        let PortQueues { names, of_vc, part_of, .. } = &self.queues;
+        // A part belongs to one queue.
+        let mut parts = vec![BTreeSet::new(); names.len()];
+        if !names.is_empty() {
+            for (&queue, &part) in of_vc.iter().zip(part_of) {
+                parts[queue].insert(part);
+            }
+        }
+        self.queues.used().map(move |(queue, name)| {
+            (name, DelayTimes::merged(parts[queue].iter().map(|&part| &self.parts[part]), clock))
+        })
     }
 }
 
@@ -564,6 +569,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::scheduler::{Class, SchedulerConfig};
 
     const CLOCK: Clock = Clock::exact(1000);
 
@@ -580,6 +586,20 @@ mod tests {
         let rtt = &delays.times()[flow].rtt;
         assert_eq!(rtt.up_to(), [(Span(4), 1), (Span(10), 2), (Span(13), 3)]);
         assert_eq!((rtt.mean_ms(), rtt.percentile_ms(990)), (Some(9.0), Some(13.0)));
+    }
+
+    #[test]
+    fn the_names_of_the_queues_of_many_vcs_take_time_in_proportion_to_their_number() {
+        let vcs: Vec<String> = (0..200_000).map(|vc| format!("vc{vc}")).collect();
+        let kinds: Vec<_> = vcs.iter().map(|name| VcKind { name, class: Class::default() }).collect();
+        let scheduler = SchedulerConfig::samples().iter().find_map(|config| config.build(&kinds));
+        let Service { scheduler, .. } = scheduler.expect("a scheduler has queues");
+        // With one queue for each VC, the product of their numbers is 40 billion.
+        let service = Service { queues: vcs.len(), queue_of: (0..vcs.len()).rev().collect(), scheduler };
+        let names = names(&kinds, &service, false);
+        assert!(names.iter().eq(vcs.iter().rev()));
+        let service = Service { queues: 1, queue_of: vec![0; vcs.len()].into(), ..service };
+        assert_eq!(super::names(&kinds, &service, true), [Class::default().name()]);
     }
 
     #[test]

@@ -333,7 +333,7 @@ impl EndSystems {
                     }
                 }
                 let has_ended = connection.sender.has_ended();
-                self.emit_acknowledged((flow, number), (ack, reported, echoes), before, now, observer);
+                self.emit_acknowledged((flow, number), (ack, reported), (echoes, marked), before, now, observer);
                 let mut closes = false;
                 if has_ended {
                     let connection = &mut self.connections[flow];
@@ -357,8 +357,8 @@ impl EndSystems {
                     self.close(flow, now, observer);
                 }
             }
-            Body::Syn { flow } => self.deliver_syn(flow, number, now, observer, out),
-            Body::SynAck { flow } => self.deliver_syn_ack(flow, number, now, observer, out),
+            Body::Syn { flow } => self.deliver_syn((flow, number, marked), now, observer, out),
+            Body::SynAck { flow } => self.deliver_syn_ack((flow, number, marked), now, observer, out),
             Body::Packet { flow, number: packet, sent } => {
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Packet, now, packet);

@@ -170,7 +170,8 @@ impl LossPattern {
                 Some(format!("byte {offset} of {of} was never sent over this link; {of} sent {reached} bytes"))
             }
             LossPattern::Byte { offset, times, .. } if selected < times => {
-                Some(format!("byte {offset} of {of} was sent over this link {selected} times, not {times}"))
+                let sent = if selected == 1 { "once".to_owned() } else { format!("{selected} times") };
+                Some(format!("byte {offset} of {of} was sent over this link {sent}, not {times} times"))
             }
             LossPattern::Byte { .. } | LossPattern::Probability(_) | LossPattern::GilbertElliott(_) => None,
         }

@@ -80,7 +80,7 @@ pub(crate) fn write(path: &Path, comment: &str, network: &Network, window: Windo
                 })
             },
         );
-        if let Err(error @ (HostsError::Refused(_) | HostsError::Wrong(_))) = run {
+        if let Err(error @ HostsError::Wrong(_)) = run {
             panic!("{error}");
         }
     }));

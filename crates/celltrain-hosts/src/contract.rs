@@ -12,6 +12,9 @@ use crate::stack::{Endpoint, HEADER, Report, Side};
 /// Largest number of packets of one call of `poll`. A gigabit link takes half a second for as many full packets.
 pub const MOST_PACKETS: usize = 50_000;
 
+/// Most packets of an end on their way while as many cells wait at its host's port, and most bytes of such packets.
+const MOST_ON_THE_WAY: (u64, u64) = (1_000_000, 1_000_000_000);
+
 /// The packets of an end so far, which bound what its stack can send and report.
 pub(crate) struct Contract {
     local: Ipv4Addr,
@@ -20,6 +23,8 @@ pub(crate) struct Contract {
     side: Side,
     /// Bytes of the file that the flow sends; `None` for other data.
     file: Option<u64>,
+    /// Packets sent.
+    packets: u64,
     /// Bytes sent after IP headers.
     sent: u64,
     /// Bytes that have arrived after IP headers.
@@ -36,7 +41,7 @@ impl Contract {
             Load::Stream(Some(file)) => Some(file.bytes),
             _ => None,
         };
-        Self { local, remote, mss, side, file, sent: 0, arrived: 0, received: 0 }
+        Self { local, remote, mss, side, file, packets: 0, sent: 0, arrived: 0, received: 0 }
     }
 
     /// Counts a packet that has arrived.
@@ -46,6 +51,7 @@ impl Contract {
 
     /// Counts a packet that leaves the end. Returns what is wrong with it, if anything is (RFC 791, 3.1).
     pub(crate) fn packet_problem(&mut self, packet: &[u8]) -> Option<String> {
+        self.packets += 1;
         self.sent += payload(packet);
         let bytes = packet.len();
         let of = |problem: String| Some(format!("it sends a packet of {bytes} bytes {problem}"));
@@ -70,12 +76,32 @@ impl Contract {
         } else if bytes as u64 > longest {
             let needed = bytes as u64 - TCP_IP_HEADERS;
             of(format!(
-                "but an mss of {} bytes allows at most {longest}; set the mss of the flow to {needed} bytes",
+                "but an mss of {} bytes allows at most {longest}; send less, or allow it: mss = {needed} in a Python \
+                 class, .mss({needed}) in a trial",
                 self.mss
             ))
         } else {
             None
         }
+    }
+
+    /// Returns what is wrong if the end sends faster than its host's port can for too long. `waiting` returns the number
+    /// of cells that wait at that port.
+    pub(crate) fn flood_problem(&self, on_the_way: usize, waiting: impl FnOnce() -> u32) -> Option<String> {
+        let (packets, bytes) = MOST_ON_THE_WAY;
+        let most = packets.min(bytes / (self.mss + TCP_IP_HEADERS));
+        if (on_the_way as u64) <= most {
+            return None;
+        }
+        // Without a queue at the port, they are on a link that is long and fast.
+        let waiting = waiting();
+        (u64::from(waiting) > most).then(|| {
+            let Self { packets, sent, .. } = self;
+            format!(
+                "it has sent {packets} packets with {sent} bytes; {on_the_way} of them have not arrived, and {waiting} \
+                 cells wait at the port of its host; send only what a window or a rate allows"
+            )
+        })
     }
 
     /// Returns the part of a report that is wrong, if any is, and the problem.
@@ -141,7 +167,8 @@ mod tests {
             (changed(19, 9), "552 bytes to 10.0.0.9; it must be to the remote address of its end (10.0.0.2)"),
             (
                 sender.packet(253, &[7; 1480]),
-                "1500 bytes but an mss of 512 bytes allows at most 552; set the mss of the flow to 1460 bytes",
+                "1500 bytes but an mss of 512 bytes allows at most 552; send less, or allow it: mss = 1460 in a Python \
+                 class, .mss(1460) in a trial",
             ),
         ];
         for (packet, words) in cases {

@@ -178,8 +178,8 @@ impl Hosts {
     /// end.
     ///
     /// # Errors
-    /// If the run is interrupted, or a stack sends a packet with a wrong IP header or beyond its MTU, reports more bytes
-    /// than have arrived, or is polled again and again for nothing.
+    /// If the run is interrupted, or a stack sends a packet with a wrong IP header or beyond its MTU, floods its host's
+    /// port, reports more bytes than have arrived, or is polled again and again for nothing.
     pub fn run<P: Probe>(
         mut self,
         simulation: &mut HostedSimulation<'_, '_, P>,
@@ -262,12 +262,13 @@ impl Hosts {
         *timeout = next.map(|timeout| clock.first(timeout, now));
         self.timeouts.extend(timeout.map(|time| (time, end)));
         let report = stack.report();
+        let network = simulation.network();
         let wrong = |call: &str, problem: String| {
             let side = match side {
                 Side::Sender => "sender",
                 Side::Receiver => "receiver",
             };
-            let (stack, flow, now) = (stack.name(), &simulation.network().flows[flow].name, told.as_nanos());
+            let (stack, flow, now) = (stack.name(), &network.flows[flow].name, told.as_nanos());
             HostsError::Wrong(format!("{stack}.{call} for the {side} of {flow}, now {now} ns: {problem}"))
         };
         if out.len() > MOST_PACKETS {
@@ -275,6 +276,11 @@ impl Hosts {
             return Err(wrong("poll", problem));
         }
         if let Some(problem) = out.iter().find_map(|packet| contract.packet_problem(packet)) {
+            return Err(wrong("poll", problem));
+        }
+        let port = network.vcs[vc].path[0];
+        let on_the_way = self.on_the_way[vc].len() + out.len();
+        if let Some(problem) = contract.flood_problem(on_the_way, || simulation.waiting(port)) {
             return Err(wrong("poll", problem));
         }
         if let Some(polls) = idle.stuck(told, next, !out.is_empty(), report) {
@@ -349,10 +355,8 @@ fn fold(fingerprint: &mut Fingerprint, now: Time, bytes: &[u8]) {
 pub enum HostsError {
     /// The run was interrupted.
     Interrupted,
-    /// A stack sent a packet that its VC cannot carry.
-    Refused(SimulationError),
-    /// A stack sends a packet with a wrong header, reports more than has arrived, or is polled again and again for
-    /// nothing.
+    /// A stack sends a packet with a wrong header or beyond its MTU, floods its host's port, reports more than has
+    /// arrived, or is polled again and again for nothing.
     Wrong(String),
 }
 
@@ -366,7 +370,8 @@ impl From<SimulationError> for HostsError {
     fn from(error: SimulationError) -> Self {
         match error {
             SimulationError::Interrupted => Self::Interrupted,
-            error => Self::Refused(error),
+            // A packet that its VC cannot carry.
+            error => Self::Wrong(error.to_string()),
         }
     }
 }
@@ -375,7 +380,6 @@ impl fmt::Display for HostsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interrupted => SimulationError::Interrupted.fmt(f),
-            Self::Refused(error) => error.fmt(f),
             Self::Wrong(problem) => problem.fmt(f),
         }
     }

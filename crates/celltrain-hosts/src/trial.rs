@@ -199,8 +199,8 @@ impl Trial {
     /// Runs the trial. `make` creates the stacks at both ends of each flow, the sender first.
     ///
     /// # Panics
-    /// If a stack panics, sends a packet with a wrong IP header or beyond its MTU, reports more bytes than have arrived,
-    /// or is polled again and again for nothing.
+    /// If a stack panics, sends a packet with a wrong IP header or beyond its MTU, floods its host's port, reports more
+    /// bytes than have arrived, or is polled again and again for nothing.
     pub fn run(&self, mut make: impl FnMut([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Outcome {
         let network = self.network();
         let run = observed(&network, &mut make, |_| {});
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!(["source1", "destination2"].map(|host| count(&receivers, host.as_bytes())), [0, 1]);
         assert!(count(&senders, &[1; 1480]) > 1000, "the capture has the packets");
         let reason = b"lost at switch1->switch2: refused: X is above R (X = ";
-        assert!(count(&senders, reason) > 100 && count(&senders, b"threshold 800 cells)") > 100);
+        assert!(count(&senders, reason) > 100 && count(&senders, b"threshold R = 800 cells)") > 100);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use celltrain_run::hosting::python::FlowEnd;
 use celltrain_scenario::stack::python::Config;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
 
 use crate::interpreter;
 use crate::policy::{failed, settings};
@@ -105,7 +105,15 @@ impl Class {
 impl Stack for Class {
     fn on_packet(&mut self, now: Duration, packet: &[u8]) {
         self.call(now, "on_packet", |object, now| {
-            object.call_method1("on_packet", (now, PyBytes::new(object.py(), packet))).map(drop)
+            let answer = object.call_method1("on_packet", (now, PyBytes::new(object.py(), packet)))?;
+            if answer.is_none() {
+                return Ok(());
+            }
+            // Packets would not be sent, and the code of a generator would not run.
+            let found = described(&answer);
+            Err(PyTypeError::new_err(format!(
+                "it returned {found}, but must return None; poll returns packets to send"
+            )))
         });
     }
 
@@ -132,21 +140,36 @@ impl Stack for Class {
 }
 
 fn packets(answer: &Bound<'_, PyAny>) -> PyResult<Vec<Packet>> {
-    let wrong = |found: &Bound<'_, PyAny>| {
-        PyTypeError::new_err(format!("it returned {}, but must return a list of bytes", kind(found)))
+    let wrong = |hint: &str| {
+        let found = described(answer);
+        PyTypeError::new_err(format!("it returned {found}, but must return a list of bytes; {hint}"))
     };
+    if is_one_packet(answer) || answer.is_instance_of::<PyString>() {
+        return Err(wrong("put a packet into a list, as in [packet]"));
+    }
     let mut packets = Vec::new();
-    for packet in answer.try_iter().map_err(|_| wrong(answer))? {
+    for (number, packet) in answer.try_iter().map_err(|_| wrong("return [] to send nothing"))?.enumerate() {
         let packet = packet?;
-        let bytes = packet.cast::<PyBytes>().map_err(|_| wrong(&packet))?.as_bytes();
+        let Ok(bytes) = packet.cast::<PyBytes>() else {
+            let hint = if is_one_packet(&packet) { "; convert it with bytes(...)" } else { "" };
+            let found = described(&packet);
+            return Err(PyTypeError::new_err(format!(
+                "item {number} of the packets that it returned is {found}, but must be bytes{hint}"
+            )));
+        };
         if packets.len() == MOST_PACKETS {
             return Err(PyValueError::new_err(format!(
                 "it returned more than {MOST_PACKETS} packets at once; return fewer, and the others in later calls"
             )));
         }
-        packets.push(bytes.to_vec());
+        packets.push(bytes.as_bytes().to_vec());
     }
     Ok(packets)
+}
+
+/// Returns whether a value has bytes as a packet has.
+fn is_one_packet(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>()
 }
 
 fn timeout(object: &Bound<'_, PyAny>, now: u64) -> PyResult<Option<Duration>> {
@@ -154,29 +177,48 @@ fn timeout(object: &Bound<'_, PyAny>, now: u64) -> PyResult<Option<Duration>> {
     if answer.is_none() {
         return Ok(None);
     }
-    match answer.extract::<i64>().map(u64::try_from) {
+    // A time after all others is never.
+    let time = if answer.is_instance_of::<PyInt>() && answer.gt(i64::MAX)? {
+        Ok(Ok(i64::MAX.unsigned_abs()))
+    } else {
+        answer.extract::<i64>().map(u64::try_from)
+    };
+    match time {
         Ok(Ok(timeout)) if timeout >= now => Ok(Some(Duration::from_nanos(timeout))),
         Ok(_) => Err(PyValueError::new_err(format!(
             "it returned {answer}, a time in the past; it must return the time of the next poll, or None"
         ))),
         Err(_) => Err(PyTypeError::new_err(format!(
-            "it returned {}, but must return whole nanoseconds since the start of the run, or None",
-            kind(&answer)
+            "it returned {}, but must return whole nanoseconds since the start of the run, as an int, or None",
+            described(&answer)
         ))),
     }
 }
 
 fn report(object: &Bound<'_, PyAny>) -> PyResult<Report> {
-    let wrong = |name, must| move |_| PyTypeError::new_err(format!("its {name} must be {must}"));
-    let received = object.getattr("received")?.extract().map_err(wrong("received", "a number of bytes"))?;
-    let completed = object.getattr("completed")?.extract().map_err(wrong("completed", "True or False"))?;
+    let wrong = |name, must| {
+        let found = object.getattr(name).map_or_else(|error| error.to_string(), |value| described(&value));
+        PyTypeError::new_err(format!("its {name} is {found}, but must be {must}"))
+    };
+    let received = object.getattr("received")?.extract();
+    let received = received.map_err(|_| wrong("received", "a number of bytes, as an int from 0 on"))?;
+    let completed = object.getattr("completed")?.extract();
+    let completed = completed.map_err(|_| wrong("completed", "True or False"))?;
     Ok(Report { received, completed, ..Report::default() })
 }
 
-/// Returns the name of a value's type, and the value of a number.
-fn kind(value: &Bound<'_, PyAny>) -> String {
-    if value.is_instance_of::<pyo3::types::PyInt>() {
-        return value.to_string();
+/// Returns a value's type and its beginning; for `None` and whole numbers, only the value.
+fn described(value: &Bound<'_, PyAny>) -> String {
+    const MOST: usize = 30;
+    let text = value.repr().map_or_else(|_| "...".to_owned(), |text| text.to_string());
+    if value.is_none() || value.is_instance_of::<PyInt>() {
+        return text;
     }
-    value.get_type().name().map_or_else(|_| "something".to_owned(), |name| name.to_string())
+    let kind = value.get_type().name().map_or_else(|_| "value".to_owned(), |name| name.to_string());
+    match text.char_indices().nth(MOST) {
+        // Other texts, such as that of a generator, only repeat the type.
+        _ if text.starts_with('<') => format!("a {kind}"),
+        Some((end, _)) => format!("the {kind} {}...", &text[..end]),
+        None => format!("the {kind} {text}"),
+    }
 }

@@ -107,7 +107,6 @@ pub(crate) fn observe<P: Probe + Tap>(
 fn unfinished(error: HostsError) -> Unfinished {
     match error {
         HostsError::Interrupted => Interrupted.into(),
-        HostsError::Refused(problem) => Unfinished::Refused(problem.to_string()),
         HostsError::Wrong(problem) => Unfinished::Refused(problem),
     }
 }

@@ -157,7 +157,7 @@ export interface RunOptions extends Asked {
   series?: SeriesChoice;
   /** True to return {@link Run.requests}. */
   requests?: boolean;
-  /** True to measure the delays of packets, which makes a run about half as fast. */
+  /** True to measure the delays of packets. docs/measures.md states the cost. */
   delays?: boolean;
   /** Engine to use, `fast` by default. Both produce the same fingerprint. */
   engine?: "fast" | "reference";

@@ -34,6 +34,14 @@ test("the tables show the delays at ports and of connections, with the numbers o
   assert.match(runsCsv([run], "ports"), /delay_ms_p99/);
 });
 
+test("the table lists the bottleneck even if its buffer has no limit", async () => {
+  const policy = /^\[port\.bottleneck\.policy\.epd\]\nthreshold.*$/m;
+  const text = toml.replace(/^buffer = .*$/m, 'buffer = "infinite"').replace(policy, "[port.bottleneck.policy.tail_drop]");
+  const run = await answered(text, true);
+  assert.equal(run.answer.ports.find((one) => one.name === run.answer.bottleneck)?.["buffer_cells"], null);
+  assert.ok(rows(Delays({ runs: [run] })).some(([name]) => name === run.answer.bottleneck));
+});
+
 test("a run without delays has no tables of delays and the same fingerprint", async () => {
   const [without, measured] = [await answered(toml, false), await answered(toml, true)];
   assert.equal(Delays({ runs: [without] }), null);

@@ -18,6 +18,8 @@ test("a rule that a link never met is named once for each scenario, with the num
     "A loss on source1->sw1 did not happen: packet 90000 of tcp1 was never sent over this link; tcp1 sent ....",
     "A delay on source1->sw1 did not happen: packet 90001 of tcp1 was never sent over this link; tcp1 sent ....",
   ]);
+  const twice = await of(`${lan}${rule("lose", 90_000)}${rule("lose", 90_000)}`, [1]);
+  assert.equal(unmetIn([{ name: "", runs: twice }]).length, 1, "equal rules have one warning");
   const two = unmetIn([
     { name: "lossy", runs: both },
     { name: "lan", runs: met },

@@ -180,9 +180,14 @@ def explain(
     elif entry.kind in ("plans", "scenarios"):
         typer.echo(entry.page, nl=False)
     else:
-        _show(entry, whole=page)
-        for other in others:
-            shell.say(f"\nThere is another of this name: celltrain explain {other.kind}/{other.name}")
+        for one in named:
+            if others:
+                shell.say(
+                    f"{'' if one is entry else chr(10)}{one.name} as a {SINGULAR[one.kind]} ({one.kind}/{one.name}):\n"
+                )
+            _show(one, whole=page)
+            if one.kind == "stacks":
+                shell.say("\nHow to use or write a stack: docs/real-stacks.md")
 
 
 def _term(wanted: str) -> tuple[str, str] | None:

@@ -237,7 +237,9 @@ def check(
     settings: options.Settings = None,
     plot: Path | None = None,
 ) -> int:
-    """Find everything that is wrong with scenario and policy files, without a run; exit with 2 if anything is.
+    """Find everything that is wrong with scenario and policy files; exit with 2 if anything is.
+
+    Only stacks in Python run, twice for at least 100 ms, to compare their results.
 
     Argument:
         files (FILE...): Scenarios or policies: TOML files, or names of shipped scenarios.

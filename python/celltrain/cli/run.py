@@ -16,6 +16,7 @@ from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
+from celltrain.model.network import Network
 from celltrain.running.events import Capture, Events
 from celltrain.running.results import RunResult, balance, share
 from celltrain.running.results import run as simulate
@@ -144,8 +145,9 @@ def run(
     if threads is not None and threads > 1:
         problem = f"needs a single thread; leave out --threads {threads}"
         _refuse({"--plot": plot, "--warm-up": warm_up, "--delays": delays}, problem)
+    scenario = shell.scenario(file, settings)
     if plot is not None:
-        series = series or ["queue", "cwnd"]
+        series = series or ["queue", *([] if _hides_windows(scenario) else ["cwnd"])]
         if wrong := [name for name in named_by if name not in series]:
             raise InputError.of_option("--labels", wrong[0], f"is not drawn; {among(wrong[0], series)}")
         _refuse({"--log": logarithmic and "cwnd" not in series}, "draws congestion windows; add cwnd to --trace")
@@ -162,7 +164,6 @@ def run(
         # selects series.
         at_ports = port if kind.endswith("cells") else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
-    scenario = shell.scenario(file, settings)
     with shell.making(out), shell.waiting(f"simulating {shown(file)}") as tell:
         result = simulate(
             scenario,
@@ -196,11 +197,20 @@ def run(
     for kind, path in zip(log.chosen, log.paths, strict=True) if log is not None else ():
         where = "in the run" if window is None else "in the window"
         output.note(f"wrote {shown(path)}{'' if log is not None and log.rows.get(kind) else f': no {kind} {where}'}")
+    if plot is not None and trace is None and "cwnd" not in series:
+        output.note("The figure has no congestion windows: the stacks of all flows hide them.")
     for path, packets in capture.packets.items() if capture is not None else ():
         where = "in the run" if window is None else "in the window"
         what = "cells" if capture is not None and capture.of_cells else "packets"
         output.note(f"wrote {shown(path)}{'' if packets else f': no {what} {where}'}")
     return shell.DONE
+
+
+def _hides_windows(scenario: Path | Scenario) -> bool:
+    """Returns whether no flow shows a congestion window. Of the real stacks, only QUIC does."""
+    reading = scenarios.read(scenario)
+    flows = [] if reading.faults else Network.of_core(reading.accepted()).flows
+    return bool(flows) and all(flow.stack not in ("", "quic") for flow in flows)
 
 
 def _refuse(given: Mapping[str, object], problem: str) -> None:

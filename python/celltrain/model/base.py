@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticSerializationError, core_schema
@@ -50,6 +50,11 @@ class Model(BaseModel):
         former = [name for name in settings if cls._former_names.get(name, name) not in settings]
         for name in former:
             cls._warn_of(name)
+        for name, value in settings.items():
+            # A list of one table may be written as the table. As a list, pydantic would take the table's settings.
+            field = cls.model_fields.get(name)
+            if isinstance(value, Model) and field is not None and get_origin(field.annotation) is tuple:
+                settings = settings | {name: (value,)}
         return {cls._former_names[name] if name in former else name: value for name, value in settings.items()}
 
     @classmethod
@@ -245,6 +250,8 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
         value, problem = described(part["input"]), f"is refused: {message[:1].lower()}{message[1:]}"
         if part["type"] == "missing":
             value, problem = "", "is missing"
+        elif part["type"] == "tuple_type":
+            problem = "is not a list; put it into brackets, as in [...]"
         elif part["type"] in ("threshold", "text"):
             problem = message
         elif reason := _reason(model, part["loc"], part["input"]):
@@ -253,13 +260,23 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
             problem = f'is not a text with a unit, such as "{example}"'
         elif part["type"] == "extra_forbidden":
             problem = "is unknown"
-            if not inner:
+            if not inner and (tables := _as_tables(str(first), model)):
+                problem += f"; write {tables}, which replaces the whole table"
+            elif not inner:
                 known = ", ".join(model.model_fields)
                 problem += f"; known are {known}" if known else "; nothing is to be set"
         if key in faults:
             problem = f"{faults[key].problem} or {problem.removeprefix('is refused: ')}"
         faults[key] = Fault.of(problem, file=model.__name__, key=key, value=value)
     return list(faults.values())
+
+
+def _as_tables(path: str, model: type[Model]) -> str:
+    """Returns how to write a path such as `link."sw1->sw2".lose` as tables; empty for other names."""
+    head, *rest = (part.strip('"') for part in re.findall(r'"[^"]*"|[^."]+', path) or [""])
+    if head not in model.model_fields or not rest:
+        return ""
+    return f"{head}={''.join(f'{{{json.dumps(key)}: ' for key in rest)}...{'}' * len(rest)}"
 
 
 def _reason(model: type[Model], loc: tuple[int | str, ...], value: object) -> str:

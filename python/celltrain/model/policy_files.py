@@ -287,6 +287,8 @@ def _class_table(
     file, cls = match["file"], match["cls"] or match["name"]
     module = match["module"] if file is None else Path(file).stem
     variable = python_policy.VARIABLE
+    if file is not None and module not in sys.modules:
+        _existing(file, folder)
     loaded = module in sys.modules or module in python_policy.named_modules()
     if not loaded or cls is None:
         problem = (
@@ -304,14 +306,20 @@ def _class_table(
     return cls.rpartition(".")[2], {"python": {"class": f"{module}:{cls}"}}
 
 
+def _existing(file: str, folder: Path | None) -> Path:
+    """Returns the path of a file; raises `InputError` if it is not a file, or outside of the plan's folder."""
+    path = _path(file, folder)
+    if not path.is_file():
+        raise InputError.of_file(shown(file), "there is no such file")
+    return path
+
+
 def _load(file: str, module: str, folder: Path | None, text: str) -> None:
     """Imports a policy module from a file; raises `InputError`."""
     if module in sys.modules:
         return
-    path = _path(file, folder)
-    spec = importlib.util.spec_from_file_location(module, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise InputError.of_file(text, "there is no such file")
+    spec = importlib.util.spec_from_file_location(module, _existing(file, folder))
+    assert spec is not None and spec.loader is not None, "the name of the file ends in .py"
     made = importlib.util.module_from_spec(spec)
     sys.modules[module] = made
     try:

@@ -142,5 +142,6 @@ def made(called: str, settings: dict[str, Any], end: tuple[Any, ...]) -> Stack:
     """Called by the core: returns the stack at an end of a flow."""
     stack = class_of(called, Stack)(**settings)
     stack.end = StackEnd(*end)
-    stack.start()
+    if (answer := stack.start()) is not None:  # type: ignore[func-returns-value]
+        raise TypeError(f"start() returned a {type(answer).__name__}, but must return None")
     return stack

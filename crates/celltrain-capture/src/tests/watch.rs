@@ -197,10 +197,12 @@ fn captured_packets_are_in_time_order_and_a_comment_on_a_lost_packet_names_the_p
             Event::Frame(of) => match of.step {
                 FrameStep::Refused(judged) => {
                     let x = judged.occupancy;
-                    Some(format!("lost at sw1->sw2: refused: X is above R (X = {x} cells, threshold 40 cells)"))
+                    Some(format!(
+                        "lost at sw1->sw2: refused: X is above R (X = {x} cells waiting, threshold R = 40 cells)"
+                    ))
                 }
                 FrameStep::Cut { occupancy, .. } => {
-                    Some(format!("lost at sw1->sw2: cut: no room (X = {occupancy} cells)"))
+                    Some(format!("lost at sw1->sw2: cut: no room (X = {occupancy} cells waiting)"))
                 }
                 _ => None,
             },
@@ -421,7 +423,7 @@ fn the_captured_packets_of_each_request_are_one_connection_with_the_simulated_ha
             assert!(comment.starts_with(&format!("opens q{number}")) || at == "receiver", "{comment}");
         }
         let lost = file.packets.iter().filter_map(|packet| packet.comment.as_deref());
-        let lost = lost.filter(|text| text.contains("lost at sw->host1: cut: no room (X = 60 cells)")).count();
+        let lost = lost.filter(|text| text.contains("lost at sw->host1: cut: no room (X = 60 cells waiting)")).count();
         assert!(if at == "sender" { lost > 10 } else { lost == 0 }, "{lost}");
     }
 }

@@ -93,7 +93,8 @@ impl EndSystems {
     pub(super) fn emit_acknowledged(
         &self,
         (flow, frame): FrameOf,
-        (ack, blocks, echo): (Ack, SackBlocks, bool),
+        (ack, blocks): (Ack, SackBlocks),
+        (echo, marked): (bool, bool),
         before: Option<Before>,
         now: Time,
         observer: &mut impl Observer,
@@ -106,7 +107,8 @@ impl EndSystems {
             std::cmp::Ordering::Less => AckKind::Old,
         };
         let step = SegmentStep::Acknowledged { ack, blocks, kind };
-        let ecn = EcnBits { capable: sender.acknowledges_capable(), echo, ..EcnBits::default() };
+        let capable = sender.acknowledges_capable();
+        let ecn = EcnBits { capable, marked: marked && capable, echo, ..EcnBits::default() };
         let event = SegmentEvent { flow, vc: *ack_vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }
@@ -117,13 +119,14 @@ impl EndSystems {
         &self,
         (flow, frame): FrameOf,
         vc: VcIndex,
-        step: HandshakeStep,
+        (step, marked): (HandshakeStep, bool),
         now: Time,
         observer: &mut P,
     ) {
         if P::OBSERVES {
             let sender = &self.connections[flow].sender;
-            let ecn = EcnBits { capable: sender.opens_capable(), ..EcnBits::default() };
+            let capable = sender.opens_capable();
+            let ecn = EcnBits { capable, marked: marked && capable, ..EcnBits::default() };
             let (sender, step) = (Some(sender.state()), SegmentStep::Handshake(step));
             let event = SegmentEvent { flow, vc, frame, step, sender, ecn };
             observer.on_event(now, Event::Segment(event));

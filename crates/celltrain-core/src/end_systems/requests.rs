@@ -209,7 +209,13 @@ impl EndSystems {
         let capable = sender.opens_capable();
         let departure = self.vcs.put(data_vc, Frame::new(ack_cells, Body::Syn { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
-        self.emit_handshake((flow, departure.frame), data_vc, HandshakeStep::SynSent { is_repeated }, now, observer);
+        self.emit_handshake(
+            (flow, departure.frame),
+            data_vc,
+            (HandshakeStep::SynSent { is_repeated }, false),
+            now,
+            observer,
+        );
     }
 
     /// Returns whether a frame that arrives has an effect; it has none if its connection has closed. Discards the SACK
@@ -231,8 +237,7 @@ impl EndSystems {
     /// Delivers a SYN. The receiver answers every SYN.
     pub(super) fn deliver_syn(
         &mut self,
-        flow: FlowIndex,
-        number: FrameNumber,
+        (flow, number, marked): (FlowIndex, FrameNumber, bool),
         now: Time,
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
@@ -241,17 +246,16 @@ impl EndSystems {
         connection.sees(Seen::Syn, now, 0);
         let Connection { data_vc, ack_vc, ack_cells, .. } = *connection;
         let capable = connection.sender.opens_capable();
-        self.emit_handshake((flow, number), data_vc, HandshakeStep::SynArrived, now, observer);
+        self.emit_handshake((flow, number), data_vc, (HandshakeStep::SynArrived, marked), now, observer);
         let departure = self.vcs.put(ack_vc, Frame::new(ack_cells, Body::SynAck { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
-        self.emit_handshake((flow, departure.frame), ack_vc, HandshakeStep::SynAckSent, now, observer);
+        self.emit_handshake((flow, departure.frame), ack_vc, (HandshakeStep::SynAckSent, false), now, observer);
     }
 
     /// Delivers a SYN-ACK. The first one opens the connection at the sender, whose data then carries the ACK.
     pub(super) fn deliver_syn_ack(
         &mut self,
-        flow: FlowIndex,
-        number: FrameNumber,
+        (flow, number, marked): (FlowIndex, FrameNumber, bool),
         now: Time,
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
@@ -265,7 +269,7 @@ impl EndSystems {
         }
         reached!(SynAckRepeated if !opens);
         let ack_vc = connection.ack_vc;
-        self.emit_handshake((flow, number), ack_vc, HandshakeStep::SynAckArrived, now, observer);
+        self.emit_handshake((flow, number), ack_vc, (HandshakeStep::SynAckArrived, marked), now, observer);
         if opens {
             self.send(flow, now, observer, out);
         }

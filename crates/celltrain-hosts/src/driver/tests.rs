@@ -193,7 +193,8 @@ fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
     assert_eq!(
         result.unwrap_err().to_string(),
         "Script.poll for the sender of flow1, now 7000 ns: it sends a packet of 1501 bytes but an mss of 1460 bytes \
-         allows at most 1500; set the mss of the flow to 1461 bytes"
+         allows at most 1500; send less, or allow it: mss = 1461 in a Python \
+             class, .mss(1461) in a trial"
     );
 }
 
@@ -277,6 +278,30 @@ fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does
             }
         }
     }
+}
+
+#[test]
+fn a_stack_that_sends_faster_than_its_host_for_too_long_ends_the_run() {
+    // With segments of 60 kB, 16,655 packets have a gigabyte.
+    let network = trial().mss(60_000).buffer(2000).network();
+    let sends = |packets: usize| {
+        move |_: usize, log: &Log| {
+            // A hundred packets each microsecond.
+            let sends =
+                (0..packets).map(|packet| (u32::try_from(packet / 100).expect("it is small") * US, 60)).collect();
+            [Script { sends, log: log.clone(), ..Script::default() }, Script::default()]
+        }
+    };
+    let (_, result) = run(&network, sends(20_000));
+    let error = result.unwrap_err().to_string();
+    let words = "Script.poll for the sender of flow1, now 166000 ns: it has sent 16700 packets with 668000 bytes; 16674 of \
+                 them have not arrived, and ";
+    assert!(error.starts_with(words), "{error}");
+    assert!(
+        error.ends_with(" cells wait at the port of its host; send only what a window or a rate allows"),
+        "{error}"
+    );
+    assert!(run(&network, sends(16_600)).1.is_ok());
 }
 
 #[test]

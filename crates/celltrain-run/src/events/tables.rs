@@ -92,6 +92,7 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
         "",
         "congestion bits in the packet's headers: marked (CE), echo (ECE) or reduced (CWR)",
         Word(|row| match row.event.ecn {
+            EcnBits { marked: true, echo: true, .. } => "marked and echo",
             EcnBits { marked: true, .. } => "marked",
             EcnBits { echo: true, .. } => "echo",
             EcnBits { reduced: true, .. } => "reduced",

@@ -10,9 +10,9 @@ export interface Ran {
   readonly runs: readonly { readonly seed: number; readonly unmet: readonly UnmetRule[] }[];
 }
 
-/** Returns a warning for each rule of each scenario. Its numbers are those of the first run that did not meet it. */
+/** Returns a warning for each rule of each scenario, equal ones once. Its numbers are of the first run that missed it. */
 export function unmetIn(scenarios: readonly Ran[]): string[] {
-  return scenarios.flatMap(({ name, runs }) => {
+  const warnings = scenarios.flatMap(({ name, runs }) => {
     const first = new Map<number, { readonly text: string; readonly seed: number; readonly runs: number }>();
     for (const { seed, unmet } of runs) {
       for (const { rule, text } of unmet) {
@@ -26,6 +26,7 @@ export function unmetIn(scenarios: readonly Ran[]): string[] {
       return `${text}${runs.length === 1 ? "" : ` (${share})`}.`;
     });
   });
+  return [...new Set(warnings)];
 }
 
 export function Unmet(props: { readonly scenarios: readonly Ran[] }): JSX.Element | null {

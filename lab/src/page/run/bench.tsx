@@ -78,7 +78,7 @@ function Running(): JSX.Element {
       >
         {seedCount.value === 1 ? "Run" : `Run ${String(seedCount.value)} seeds`}
       </RunOrStop>
-      <label class="row" title="Measure queueing delays and round-trip times. Runs take about twice as long.">
+      <label class="row" title="Measure queueing delays and round-trip times. Runs take longer.">
         <input
           type="checkbox"
           checked={delays.value}

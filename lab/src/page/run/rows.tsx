@@ -23,12 +23,13 @@ export function over(runs: readonly Done[], of: List, i: number, measure: string
   return mean(runs.map((r) => Number(row(r, of, i)?.[measure] ?? NaN)));
 }
 
-/** Returns the ports with a finite buffer or with losses. Others, such as host ports, rarely matter. */
+/** Returns the bottleneck, and ports with a finite buffer or losses. Others, such as host ports, rarely matter. */
 export function busyPorts(runs: readonly Done[]): { readonly name: string; readonly i: number }[] {
   return rowNames(runs, "ports")
     .map((name, i) => ({ name, i }))
     .filter(
-      ({ i }) =>
+      ({ name, i }) =>
+        name === runs[0]?.answer.bottleneck ||
         row(runs[0], "ports", i)?.["buffer_cells"] != null ||
         over(runs, "ports", i, "lost_cells") + over(runs, "ports", i, "discarded_cells") > 0,
     );

@@ -439,6 +439,20 @@ fn all_packets_of_dctcp_under_the_papers_rules_are_ecn_capable_and_otherwise_onl
 }
 
 #[test]
+fn events_of_arriving_packets_show_the_marks_of_switches_on_each_kind_that_is_ecn_capable() {
+    let options = TcpOptions { ecn: Ecn::On, congestion: Congestion::Dctcp, ..fast_timer() };
+    for rules in [Rules::Rfc, Rules::Paper] {
+        let options = TcpOptions { rules, ..options.clone() };
+        let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(1000)));
+        wires.marked = (0..100).collect();
+        for line in wires.run(1) {
+            let is_capable = rules == Rules::Paper || !line.contains("ACK arrived");
+            assert_eq!(line.contains(" ECT CE"), line.contains("rrived") && is_capable, "{rules:?}: {line}");
+        }
+    }
+}
+
+#[test]
 fn congestion_marks_on_pure_acknowledgements_are_ignored() {
     let run = |marked: Vec<u32>| {
         let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };

@@ -129,7 +129,7 @@ fn a_loss_rule_that_lists_packets_that_were_never_sent_is_reported() {
         (packets, every(100), "packet 100 of vc0 was never sent over this link; vc0 sent 100 packets, numbers 0 to 99"),
         (packets, byte(51_199, 1), ""),
         (packets, byte(51_200, 1), "byte 51200 of vc0 was never sent over this link; vc0 sent 51200 bytes"),
-        (packets, byte(51_199, 100), "byte 51199 of vc0 was sent over this link 1 times, not 100"),
+        (packets, byte(51_199, 100), "byte 51199 of vc0 was sent over this link once, not 100 times"),
         (packets, LossPattern::Probability(1e-9), ""),
     ];
     for (unit, pattern, expected) in cases {
