@@ -116,7 +116,8 @@ impl Admission {
     }
 
     /// Prepares for a cell of a packet that delimits itself: if the cell belongs to another packet than the previous cell
-    /// of its VC, it starts that packet. Must be called before any other method for this cell.
+    /// of its VC, it starts that packet. Must be called before any other method for this cell, and after those for all
+    /// earlier cells of its VC.
     #[inline]
     pub(crate) fn delimit(&mut self, cell: Cell) {
         let vc = &mut self.vcs[cell.label()];
@@ -235,19 +236,15 @@ impl Admission {
     }
 
     #[inline]
-    pub(crate) fn starts_frame(&self, cell: Cell) -> bool {
-        let vc = &self.vcs[cell.label()];
-        vc.under_way.is_at_start() || (self.delimits && vc.current != cell.frame)
+    pub(crate) fn starts_frame(&self, label: Label) -> bool {
+        self.vcs[label].under_way.is_at_start()
     }
 
     /// Returns whether a VC's next cell starts a frame, and clears that state, because the caller asks the policy
     /// before the cell arrives.
     #[inline]
-    pub(crate) fn take_start(&mut self, cell: Cell) -> bool {
-        if self.delimits {
-            self.delimit(cell);
-        }
-        let under_way = &mut self.vcs[cell.label()].under_way;
+    pub(crate) fn take_start(&mut self, label: Label) -> bool {
+        let under_way = &mut self.vcs[label].under_way;
         let is_at_start = under_way.is_at_start();
         under_way.set_at_start(false);
         is_at_start

@@ -257,7 +257,7 @@ impl Output {
         self.start_anew_if_idle(now, depart);
         self.buffer.now = now;
         if self.defers_order {
-            if self.buffer.must_report_before(cell) {
+            if self.buffer.must_report_before(cell.label()) {
                 self.report_departures(depart);
             }
             self.buffer.offer(cell);

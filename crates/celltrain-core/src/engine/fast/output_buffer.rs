@@ -188,14 +188,13 @@ impl OutputBuffer {
         has_room
     }
 
-    /// Returns whether a VC's next cells, starting with this one, are admitted without asking the policy while there is
-    /// room for them.
+    /// Returns whether a VC's next cells are admitted without asking the policy while there is room for them.
     #[inline]
-    pub(super) fn admits_unasked(&self, cell: Cell) -> bool {
-        if self.admission.starts_frame(cell) {
+    pub(super) fn admits_unasked(&self, label: Label) -> bool {
+        if self.admission.starts_frame(label) {
             !self.admission.may_refuse_frames()
         } else {
-            self.admission.is_passing(cell.label())
+            self.admission.is_passing(label)
         }
     }
 
@@ -206,15 +205,15 @@ impl OutputBuffer {
         self.queues.as_ref().map(|queues| (queues.backlog_sensitivity(), queues.one_a_vc()))
     }
 
-    /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before this cell is offered to a
-    /// port with deferred order. They must be if the policy decides, if a cell may be pushed out, or if
+    /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before the VC's next cell is
+    /// offered to a port with deferred order. They must be if the policy decides, if a cell may be pushed out, or if
     /// the VC's queue may be empty.
     #[inline]
-    pub(super) fn must_report_before(&self, cell: Cell) -> bool {
+    pub(super) fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
-            && ((!self.admits_all() && self.admission.starts_frame(cell))
+            && ((!self.admits_all() && self.admission.starts_frame(label))
                 || self.occupancy >= self.capacity
-                || self.ahead(cell.label()) <= self.deferred_dequeues)
+                || self.ahead(label) <= self.deferred_dequeues)
     }
 
     /// Returns the number of cells in a VC's queue, including departures not yet reported.
@@ -401,7 +400,7 @@ impl OutputBuffer {
     /// starts, asks the policy, as the arrival of its first cell would. The caller must then offer that cell.
     #[inline]
     pub(super) fn fate(&mut self, cell: Cell) -> FrameOutcome {
-        if self.admission.take_start(cell) {
+        if self.admission.take_start(cell.label()) {
             if self.admits_all() {
                 self.admission.pass_frame(cell.label());
             } else {

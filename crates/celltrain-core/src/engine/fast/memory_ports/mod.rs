@@ -296,7 +296,7 @@ impl Switch {
             let waiting = self.memory.counted(marker.of, class, port.occupancy);
             cell = marker.on_arrival(cell, waiting);
         }
-        let starts = (DELIMITS || self.rules.refuses_whole_frames) && port.admission.starts_frame(cell);
+        let starts = (DELIMITS || self.rules.refuses_whole_frames) && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
             // X counts only the cells of one pool, so a VC may have more than X cells.
             !port.admission.may_refuse_frames()

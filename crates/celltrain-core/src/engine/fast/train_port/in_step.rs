@@ -14,10 +14,13 @@ use crate::units::{Span, Time};
 impl TrainPort {
     /// Handles cells that arrive in the same instant, `now`. Also handles the following rounds of the same inputs, as
     /// long as no other cell arrives and `until` is not reached.
-    pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl Depart) {
+    pub(super) fn tie<const DELIMITS: bool>(&mut self, now: Time, until: Time, depart: &mut impl Depart) {
         // Departures make room, which affects the number of rounds.
         self.output.catch_up(now);
         let (tied, other) = self.ingress.next.tied();
+        if DELIMITS {
+            self.delimit(tied);
+        }
         let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
         reached!(TrainSplitByTie if self.ingress.inputs[self.ingress.next.first().input() as usize].train.cells > 1);
         let rounds = self.rounds_in_step(now, tied, period, other.min(until));
@@ -59,7 +62,7 @@ impl TrainPort {
         let (mut rounds, mut cells) = (u32::MAX, 0);
         for arrival in self.ingress.next.iter().take(tied) {
             let train = &self.ingress.inputs[arrival.input() as usize].train;
-            let may_ask = self.plan.interleaves && !buffer.admits_unasked(train.cell);
+            let may_ask = self.plan.interleaves && !buffer.admits_unasked(train.cell.label());
             if train.cells == 1 || train.period != period || may_ask {
                 return 0;
             }
@@ -142,7 +145,15 @@ impl TrainPort {
     /// train's cells early changes nothing ([`TrainPort::admit_deferred`]), whatever cells of other VCs arrive in the
     /// meantime.
     #[inline(never)]
-    pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl Depart) -> bool {
+    pub(super) fn admit_stretch<const DELIMITS: bool>(
+        &mut self,
+        now: Time,
+        until: Time,
+        depart: &mut impl Depart,
+    ) -> bool {
+        if DELIMITS {
+            self.delimit(self.ingress.next.len());
+        }
         let cell_time = self.output.timing.cell_time;
         let (mut until, mut busy_until, mut period) = (until, now, None);
         let mut trains = 0;
@@ -158,7 +169,7 @@ impl TrainPort {
                 && !train.cell.is_rm()
                 && first <= busy_until
                 && (!self.plan.fills_in_order || trains == 0 || self.has_cells_until(first, train.cell.label()))
-                && self.output.buffer.admits_unasked(train.cell);
+                && self.output.buffer.admits_unasked(train.cell.label());
             if !is_known {
                 until = first;
                 break;
@@ -213,7 +224,7 @@ impl TrainPort {
                 self.ingress.next.put(InputArrival::new(next, input));
             }
             self.output.catch_up(first);
-            if self.output.buffer.must_report_before(run.last) {
+            if self.output.buffer.must_report_before(run.last.label()) {
                 self.output.report_departures(depart);
             }
             let fate = self.output.buffer.fate(run.last);

@@ -60,7 +60,7 @@ impl TrainPort {
     /// Each cell only updates the queue's length and the order of arrivals. All other work for a train is done at once,
     /// at the end of the train or of the stretch.
     #[inline(never)]
-    pub(super) fn interleave(&mut self, until: Time, depart: &mut impl Depart) -> bool {
+    pub(super) fn interleave<const DELIMITS: bool>(&mut self, until: Time, depart: &mut impl Depart) -> bool {
         let waiting = self.output.buffer.occupancy;
         let range = QueueRange { least: waiting, largest: waiting };
         let mut queue = InterleavedQueue { waiting, next_start: self.output.next_start, range, gone: 0, came: 0 };
@@ -73,13 +73,16 @@ impl TrainPort {
             }
             self.count_departures(&mut queue, now);
             if second.time() == now {
-                if !self.interleave_tied(&mut queue, until, depart) {
+                if !self.interleave_tied::<DELIMITS>(&mut queue, until, depart) {
                     break;
                 }
                 continue;
             }
             let start = self.start(&queue);
             let input = first.input();
+            if DELIMITS && self.ingress.inputs[input as usize].interleaved == 0 {
+                self.delimit(1);
+            }
             if queue.waiting >= capacity
                 || start > self.output.timing.latest_start
                 || (self.ingress.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
@@ -119,9 +122,17 @@ impl TrainPort {
     /// Interleaves the cells that tie for the first arrival. Returns false without doing anything if one of them finds
     /// no room or ends the stretch for another reason ([`TrainPort::interleave`]).
     #[inline(never)]
-    fn interleave_tied(&mut self, queue: &mut InterleavedQueue, until: Time, depart: &mut impl Depart) -> bool {
+    fn interleave_tied<const DELIMITS: bool>(
+        &mut self,
+        queue: &mut InterleavedQueue,
+        until: Time,
+        depart: &mut impl Depart,
+    ) -> bool {
         let now = self.ingress.next.first().time();
         let tied = self.ingress.next.tied().0;
+        if DELIMITS {
+            self.delimit(tied);
+        }
         let behind = number(tied) - 1;
         let last_start = self.start(queue) + self.output.timing.cell_time * u64::from(behind);
         if !self.is_interleaved(until)
@@ -231,7 +242,7 @@ impl TrainPort {
     #[inline]
     fn is_welcome(&self, input: u32) -> bool {
         let Input { train, interleaved, .. } = &self.ingress.inputs[input as usize];
-        *interleaved > 0 || train.cell.is_rm() || self.output.buffer.admits_unasked(train.cell)
+        *interleaved > 0 || train.cell.is_rm() || self.output.buffer.admits_unasked(train.cell.label())
     }
 
     /// Does all the work for the interleaved cells of one train except reporting their departure.

@@ -5,7 +5,7 @@ use crate::coverage::reached;
 use crate::engine::fast::egress::PartialFrames;
 use crate::engine::fast::output::{Depart, Output, Timing};
 use crate::engine::fast::output_buffer::OutputBuffer;
-use crate::engine::fast::train::TrainIngress;
+use crate::engine::fast::train::{Input, TrainIngress};
 use crate::marking::{MarkedAt, Marker};
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
@@ -147,11 +147,19 @@ impl TrainPort {
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
     }
 
+    /// Starts the packets of the first `inputs` trains to arrive, if they are not the packets of the VCs' previous cells.
+    /// All cells of earlier trains of these inputs must have been counted, except those of a train that is interleaved.
+    pub(super) fn delimit(&mut self, inputs: usize) {
+        for arrival in self.ingress.next.iter().take(inputs) {
+            let Input { train, interleaved, .. } = &self.ingress.inputs[arrival.input() as usize];
+            if *interleaved == 0 {
+                self.output.buffer.admission.delimit(train.cell);
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
-        if self.output.buffer.admission.delimits() {
-            self.output.buffer.admission.delimit(cell);
-        }
         let cell = self.output.mark_arrival(cell);
         if let Some(start) = self.output.offer(now, cell, depart) {
             self.depart_one(cell, start, depart);
@@ -190,7 +198,7 @@ impl TrainPort {
             self.arrive(now, run.last, depart);
             return;
         }
-        if self.output.defers_order && self.output.buffer.must_report_before(run.last) {
+        if self.output.defers_order && self.output.buffer.must_report_before(run.last.label()) {
             self.output.report_departures(depart);
         }
         self.output.buffer.now = now;
