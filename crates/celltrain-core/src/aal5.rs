@@ -448,8 +448,8 @@ mod tests {
             // The end of a last packet without its last cell is unknown.
             let cells = |frame: usize| arrived.iter().filter(|&&cell| cell == frame).count();
             let open = receiver.cells as usize;
-            for frame in 0..lengths.len() {
-                let is_whole = cells(frame) == lengths[frame] as usize;
+            for (frame, &length) in lengths.iter().enumerate() {
+                let is_whole = cells(frame) == length as usize;
                 prop_assert_eq!(whole.contains(&frame), is_whole);
                 let is_open = open > 0 && frame == *arrived.last().unwrap();
                 prop_assert_eq!(failed.contains(&frame), !is_whole && cells(frame) > 0 && !is_open);

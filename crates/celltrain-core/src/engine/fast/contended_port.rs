@@ -53,12 +53,7 @@ impl ContendedPort {
             ContendedPort::Trains(port) => {
                 downstream.links.swap_trains(number, &mut port.ingress);
                 let until = port.reach(since, until);
-                let depart = |run, first_start, period| downstream.go(link, run, first_start, period);
-                if port.output.buffer.admission.delimits() {
-                    port.work::<true>(until, depart);
-                } else {
-                    port.work::<false>(until, depart);
-                }
+                port.work(until, |run, first_start, period| downstream.go(link, run, first_start, period));
                 let next_arrival = port.next_to_matter();
                 downstream.links.swap_trains(number, &mut port.ingress);
                 (until, port.output.free_at(), next_arrival, port.output.effect_of_waiting())

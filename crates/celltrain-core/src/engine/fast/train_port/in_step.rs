@@ -14,11 +14,11 @@ use crate::units::{Span, Time};
 impl TrainPort {
     /// Handles cells that arrive in the same instant, `now`. Also handles the following rounds of the same inputs, as
     /// long as no other cell arrives and `until` is not reached.
-    pub(super) fn tie<const DELIMITS: bool>(&mut self, now: Time, until: Time, depart: &mut impl Depart) {
+    pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl Depart) {
         // Departures make room, which affects the number of rounds.
         self.output.catch_up(now);
         let (tied, other) = self.ingress.next.tied();
-        if DELIMITS {
+        if self.plan.delimits {
             self.delimit(tied);
         }
         let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
@@ -145,13 +145,8 @@ impl TrainPort {
     /// train's cells early changes nothing ([`TrainPort::admit_deferred`]), whatever cells of other VCs arrive in the
     /// meantime.
     #[inline(never)]
-    pub(super) fn admit_stretch<const DELIMITS: bool>(
-        &mut self,
-        now: Time,
-        until: Time,
-        depart: &mut impl Depart,
-    ) -> bool {
-        if DELIMITS {
+    pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl Depart) -> bool {
+        if self.plan.delimits {
             self.delimit(self.ingress.next.len());
         }
         let cell_time = self.output.timing.cell_time;

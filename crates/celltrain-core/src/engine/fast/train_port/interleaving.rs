@@ -60,7 +60,10 @@ impl TrainPort {
     /// Each cell only updates the queue's length and the order of arrivals. All other work for a train is done at once,
     /// at the end of the train or of the stretch.
     #[inline(never)]
-    pub(super) fn interleave<const DELIMITS: bool>(&mut self, until: Time, depart: &mut impl Depart) -> bool {
+    pub(super) fn interleave(&mut self, until: Time, depart: &mut impl Depart) -> bool {
+        if self.plan.delimits {
+            self.delimit(self.ingress.next.len());
+        }
         let waiting = self.output.buffer.occupancy;
         let range = QueueRange { least: waiting, largest: waiting };
         let mut queue = InterleavedQueue { waiting, next_start: self.output.next_start, range, gone: 0, came: 0 };
@@ -73,16 +76,13 @@ impl TrainPort {
             }
             self.count_departures(&mut queue, now);
             if second.time() == now {
-                if !self.interleave_tied::<DELIMITS>(&mut queue, until, depart) {
+                if !self.interleave_tied(&mut queue, until, depart) {
                     break;
                 }
                 continue;
             }
             let start = self.start(&queue);
             let input = first.input();
-            if DELIMITS && self.ingress.inputs[input as usize].interleaved == 0 {
-                self.delimit(1);
-            }
             if queue.waiting >= capacity
                 || start > self.output.timing.latest_start
                 || (self.ingress.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
@@ -122,17 +122,9 @@ impl TrainPort {
     /// Interleaves the cells that tie for the first arrival. Returns false without doing anything if one of them finds
     /// no room or ends the stretch for another reason ([`TrainPort::interleave`]).
     #[inline(never)]
-    fn interleave_tied<const DELIMITS: bool>(
-        &mut self,
-        queue: &mut InterleavedQueue,
-        until: Time,
-        depart: &mut impl Depart,
-    ) -> bool {
+    fn interleave_tied(&mut self, queue: &mut InterleavedQueue, until: Time, depart: &mut impl Depart) -> bool {
         let now = self.ingress.next.first().time();
         let tied = self.ingress.next.tied().0;
-        if DELIMITS {
-            self.delimit(tied);
-        }
         let behind = number(tied) - 1;
         let last_start = self.start(queue) + self.output.timing.cell_time * u64::from(behind);
         if !self.is_interleaved(until)
@@ -202,6 +194,9 @@ impl TrainPort {
             next.next
         });
         self.finish_interleaved(run, first, period);
+        if self.plan.delimits && next.is_some() {
+            self.output.buffer.admission.delimit(self.ingress.inputs[input as usize].train.cell);
+        }
         if last.is_rm() || last.last_cell() {
             // Cells of the frame that were collected earlier are reported with the last one.
             let cells = self.partial_frames.take_before(run);

@@ -19,9 +19,9 @@ use crate::units::Time;
 
 impl TrainPort {
     /// Settles everything before `until`. `depart` receives the cells whose departure has become known: a run, the
-    /// start of its first cell, and the period. `DELIMITS` says whether packets delimit themselves.
+    /// start of its first cell, and the period.
     #[inline]
-    pub(super) fn work<const DELIMITS: bool>(&mut self, until: Time, mut depart: impl Depart) {
+    pub(super) fn work(&mut self, until: Time, mut depart: impl Depart) {
         loop {
             let first = self.ingress.next.first();
             let (now, input) = (first.time(), first.input());
@@ -31,19 +31,19 @@ impl TrainPort {
             let other = self.ingress.next.at(1).time().min(until);
             let overlap = other < until && other <= self.ingress.inputs[input as usize].train.last();
             if overlap
-                && ((self.plan.any_order && self.admit_stretch::<DELIMITS>(now, until, &mut depart))
+                && ((self.plan.any_order && self.admit_stretch(now, until, &mut depart))
                     || (self.plan.interleaves
                         && self.interleaving_pays()
                         && self.is_interleaved(until)
-                        && self.interleave::<DELIMITS>(until, &mut depart)))
+                        && self.interleave(until, &mut depart)))
             {
                 continue;
             }
             if other == now {
-                self.tie::<DELIMITS>(now, until, &mut depart);
+                self.tie(now, until, &mut depart);
             } else {
                 reached!(TrainSplitByOther if other < until && self.ingress.inputs[input as usize].train.last() > other);
-                if DELIMITS {
+                if self.plan.delimits {
                     self.delimit(1);
                 }
                 let (run, period) = self.ingress.take_first(input, other);

@@ -31,6 +31,8 @@ pub(in crate::engine::fast) struct TrainPlan {
     /// Cells of trains in step may be lost in rounds. This requires that the port tracks only the number of waiting
     /// cells, and that losing a cell does not affect others.
     pub(in crate::engine::fast) loses_in_rounds: bool,
+    /// Packets delimit themselves.
+    pub(super) delimits: bool,
 }
 
 impl TrainPlan {
@@ -48,6 +50,7 @@ impl TrainPlan {
             fills_exactly,
             interleaves: !buffer.keeps_queue && !timing.every_cell_matters,
             loses_in_rounds: buffer.admission.loses_single_cells() && !buffer.keeps_queue,
+            delimits: buffer.admission.delimits(),
         }
     }
 }
