@@ -287,7 +287,9 @@ pub struct Reassembler {
     frame: FrameNumber,
     cells: u32,
     mixed: bool,
-    overlong: bool,
+    /// True if the next cells take the slow path: their frame is too long, or packets delimit themselves.
+    slow: bool,
+    delimits: bool,
 }
 
 /// The result of a cell's arrival.
@@ -297,6 +299,8 @@ pub enum Reassembled {
     Incomplete,
     /// A whole frame, with its number.
     Whole(FrameNumber),
+    /// Packets delimit themselves: call [`Reassembler::on_packet_run`] instead.
+    Packet,
     /// Cells that do not form a frame; they are discarded.
     Damaged {
         /// Number of cells discarded.
@@ -306,17 +310,26 @@ pub enum Reassembled {
 
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
 impl Reassembler {
+    /// Creates the reassembler of a VC.
+    pub fn new(framing: Framing) -> Self {
+        let delimits = framing == Framing::Packets;
+        Self { slow: delimits, delimits, ..Self::default() }
+    }
+
     /// Returns whether the latest frame was damaged because it contained cells of several frames or was too long.
     pub fn is_mixed(&self) -> bool {
-        self.mixed || self.overlong
+        self.mixed || self.slow
     }
 
     /// Processes a cell. `cells_of` returns the number of cells in a frame; `max_cells` is the maximum number of cells
     /// in a frame.
     #[inline]
     pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(FrameNumber) -> u32) -> Reassembled {
-        if self.overlong {
-            self.overlong = !cell.last_cell();
+        if self.slow {
+            if self.delimits {
+                return Reassembled::Packet;
+            }
+            self.slow = !cell.last_cell();
             return Reassembled::Damaged { cells: 1 };
         }
         if self.cells == 0 {
@@ -338,7 +351,7 @@ impl Reassembler {
         if self.cells >= max_cells {
             reached!(FrameTooLong);
             // Even if the next cell is the last, the frame is too long.
-            self.overlong = true;
+            self.slow = true;
             return Reassembled::Damaged { cells: std::mem::take(&mut self.cells) };
         }
         Reassembled::Incomplete
@@ -350,7 +363,7 @@ impl Reassembler {
     /// Processes the cells of a run in order. If several cells are discarded, the result gives their total.
     #[inline]
     pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
-        if run.cells > 1 && !self.overlong && self.cells + run.cells < max_cells {
+        if run.cells > 1 && !self.slow && self.cells + run.cells < max_cells {
             // All cells but the last only need to be counted.
             self.mixed = self.cells > 0 && (self.mixed || self.frame != run.last.frame);
             self.frame = if self.cells == 0 { run.last.frame } else { self.frame };
@@ -362,7 +375,7 @@ impl Reassembler {
             match self.on_cell(cell, max_cells, &cells_of) {
                 Reassembled::Incomplete => {}
                 Reassembled::Damaged { cells } => damaged += cells,
-                Reassembled::Whole(frame) => return Reassembled::Whole(frame),
+                other @ (Reassembled::Whole(_) | Reassembled::Packet) => return other,
             }
         }
         if damaged > 0 { Reassembled::Damaged { cells: damaged } } else { Reassembled::Incomplete }

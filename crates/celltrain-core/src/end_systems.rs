@@ -19,7 +19,7 @@ use std::collections::BinaryHeap;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use crate::aal5::{Aal5Options, Frame, Framing, Reassembled, Reassembler};
+use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
 use crate::cell::{FrameNumber, Run};
 use crate::coverage::reached;
 use crate::delay::{FlowDelayTimes, FlowDelays};
@@ -168,12 +168,13 @@ impl EndSystems {
             exchanges_blocks[flow.ack_vc] = true;
         }
         requests::exchange_blocks(network, &mut exchanges_blocks);
+        let collection = Collection { reassembler: Reassembler::new(network.aal5.framing), ..Collection::default() };
         Self {
             max_cells: network.aal5.max_cells(),
             connections,
             requests,
             vcs: Vcs::new(network, &routing.first_label, &exchanges_blocks),
-            collections: ti_vec![Collection::default(); network.vcs.len()],
+            collections: ti_vec![collection; network.vcs.len()],
             clocks: clocks.all,
             asleep: Vec::new(),
             woken: false,
@@ -234,18 +235,9 @@ impl EndSystems {
     ) -> Option<FrameNumber> {
         let Collection { reassembler, delivered, damaged } = &mut self.collections[vc];
         *delivered += u64::from(run.cells);
-        if self.aal5.framing == Framing::Packets {
-            let cells_of = |frame| self.vcs.cells_of(vc, frame);
-            let (whole, discarded) =
-                reassembler.on_packet_run(run, cells_of, |frame| report(frame, Failure::Incomplete));
-            *damaged += u64::from(discarded);
-            if whole.is_some() && run.last.efci() {
-                self.vcs.mark(vc, run.last.frame);
-            }
-            return whole;
-        }
         match reassembler.on_run(run, self.max_cells, |frame| self.vcs.cells_of(vc, frame)) {
             Reassembled::Incomplete => None,
+            Reassembled::Packet => self.collect_packet(vc, run, |frame| report(frame, Failure::Incomplete)),
             Reassembled::Damaged { cells } => {
                 *damaged += u64::from(cells);
                 if run.last.last_cell() {
@@ -261,6 +253,18 @@ impl EndSystems {
                 Some(frame)
             }
         }
+    }
+
+    /// Collects cells of a packet that delimits itself. Calls `failed` with the number of each packet that has failed.
+    #[inline(never)]
+    fn collect_packet(&mut self, vc: VcIndex, run: Run, failed: impl FnMut(FrameNumber)) -> Option<FrameNumber> {
+        let Collection { reassembler, damaged, .. } = &mut self.collections[vc];
+        let (whole, discarded) = reassembler.on_packet_run(run, |frame| self.vcs.cells_of(vc, frame), failed);
+        *damaged += u64::from(discarded);
+        if whole.is_some() && run.last.efci() {
+            self.vcs.mark(vc, run.last.frame);
+        }
+        whole
     }
 
     /// Marks a frame of `vc` in transit, because a switch has marked its last cell and an edge device takes over the
