@@ -105,7 +105,7 @@ CLAIMS = [
     ),
     *(
         Claim(
-            text=f"LAN: {NAMES[one]} fills at least 0.9 with tail drop",
+            text=f"LAN: {NAMES[one]} reaches an efficiency of at least 0.9 with tail drop",
             network="lan",
             congestion=one,
             policy="tail drop",
@@ -135,7 +135,7 @@ CLAIMS = [
 
 def main() -> int:
     """Makes the missing runs and fills the page."""
-    parser = argparse.ArgumentParser(description="Runs Linux's TCPs over cells.")
+    parser = argparse.ArgumentParser(description="Run the TCPs of Linux over cells.")
     parser.add_argument("--count", type=int, default=10, help="repetitions")
     parser.add_argument("--runs", type=Path, default=RUNS)
     parser.add_argument("--page", type=Path, default=PAGE)

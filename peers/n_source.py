@@ -197,7 +197,7 @@ def page_text(rows: Sequence[Row], seconds: float, rounds: int, version: str) ->
         f"{s.buffer_packets} packets ({s.name}, {delay} per link)" for s, delay in zip(SETTINGS, delays, strict=True)
     )
     text = f"""
-`make peers` runs these networks by turns in celltrain {ct.__version__} and ns-2 {version}: {seconds:g} s of NewReno over
+`make peers` runs these networks alternately in celltrain {ct.__version__} and ns-2 {version}: {seconds:g} s of NewReno over
 links of 155.52 Mb/s, with a buffer of {buffers}. Packets of {CELLS} cells are lost whole. The initial ssthresh
 is {SSTHRESH_PACKETS} packets, the tick {TICK_MS} ms and the minimum RTO {MINIMUM_RTO_MS} ms. CPU seconds are
 medians of {rounds} whole processes in user mode. htsim and YATS have no packages, so they are left out."""
@@ -218,7 +218,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare celltrain with ns-2 on N-source networks.")
     parser.add_argument("--sources", type=int, nargs="+", default=SOURCES, help="numbers of sources")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"simulated time; {SECONDS:g} by default")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"runs of each program; {ROUNDS} by default")
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help=f"number of runs of each program (default: {ROUNDS})"
+    )
     parser.add_argument("--page", action="store_true", help="also write the table into docs/performance.md")
     arguments = parser.parse_args()
     version = ns2_version()

@@ -525,7 +525,9 @@ def main() -> int:
     parser.add_argument("--load", type=float, metavar="MS", help=f"also simulate this many ms at a load of {LOAD}")
     parser.add_argument("--seed", type=int, default=SEED, help=f"seed of the flows; {SEED} by default")
     parser.add_argument("--flows", type=Path, metavar="FILE", help="take the flows from a CSV file")
-    parser.add_argument("--tcp", choices=VARIANTS, action="append", help="under --load, both if absent")
+    parser.add_argument(
+        "--tcp", choices=VARIANTS, action="append", help="simulator to run under --load; by default, both"
+    )
     parser.add_argument("--page", action="store_true", help="write the table of --load into docs/performance.md")
     arguments = parser.parse_args()
     if (arguments.page or arguments.flows) and not arguments.load:

@@ -101,7 +101,7 @@ RUN_TESTS = "cargo test --profile adversary --package celltrain-run"
 CAMPAIGNS = {
     # Checks.
     "adversary": Campaign(
-        "random scenarios at the limits of valid values, on a build that checks overflow",
+        "runs random scenarios at the limits of valid values, on a build that checks overflow",
         "20 min",
         f"CELLTRAIN_ADVERSARY={{count}} CELLTRAIN_ADVERSARY_SEED={{seed}} {RUN_TESTS} --test adversary -- --nocapture",
         count=20_000,
@@ -113,25 +113,25 @@ CAMPAIGNS = {
         count=200,
     ),
     "differential": Campaign(
-        "both engines on random networks of all kinds, which must reach all rare situations",
+        "runs both engines on random networks of all kinds, which must reach all rare situations",
         "30 min",
         f"CELLTRAIN_CAMPAIGN={{count}} CELLTRAIN_CAMPAIGN_SEED={{seed}} {SCENARIO_TESTS} --test integration "
         "-- --ignored --exact differential::campaign::campaign --nocapture",
         count=60_000,
     ),
     "exits": Campaign(
-        "processes that use stores or end during a run: none may end abnormally",
+        "tests processes that use stores or end during a run: none may end abnormally",
         "30 min",
         "python scripts/exits.py --count {count} --seed {seed}",
         count=2000,
     ),
     "faults": Campaign(
-        "faults planted in the core, each found by the differential campaign, with its event, or by a law",
+        "plants faults in the core; the differential campaign or a law must find each of them",
         "1 h",
         "python scripts/faults.py --seed {seed}",
     ),
     "formulas": Campaign(
-        "random formulas through the checker, and a tenth as many short runs on both engines",
+        "checks random formulas, and runs a tenth of them on both engines",
         "3 h",
         formulas,
         10_000_000,
@@ -140,63 +140,69 @@ CAMPAIGNS = {
         "fuzzes the readers of files for COUNT seconds each (cargo-fuzz, nightly Rust)", "1 h", fuzz, count=600
     ),
     "hosted": Campaign(
-        "both engines on random networks of real stacks, which must repeat themselves",
+        "runs both engines on random networks of real stacks, whose runs must be repeatable",
         "2 min",
         "CELLTRAIN_HOSTED={count} CELLTRAIN_HOSTED_SEED={seed} cargo test --release --package celltrain-hosts "
         "--all-features --test hosted",
         count=1000,
     ),
     "kills": Campaign(
-        "kills of drivers and workers, at random and at chosen system calls: nothing lost, nothing twice",
+        "kills drivers and workers, at random and at chosen system calls: no run may be lost or stored twice",
         "30 min",
         "python scripts/kills.py --kills {count} --seed {seed}",
         count=200,
     ),
     "emulate-kills": Campaign(
-        "kills of emulations at random moments: no process, namespace or device is left (needs root)",
+        "kills emulations at random moments: no process, namespace or device may be left (needs root)",
         "30 min",
         "python scripts/emulate_kills.py --count {count} --seed {seed}",
         count=500,
     ),
     "memory": Campaign(
-        "random large networks with little memory: no process dies, and no network is refused wrongly",
+        "random large networks with little memory: no process dies, and no valid network is refused",
         "15 min",
         "python scripts/memory_campaign.py --networks {count} --seed {seed}",
         count=50,
     ),
     "mutants": Campaign(
-        "random changes of the core against its tests (cargo-mutants), into out/mutants.out", "4 h", mutants, count=100
+        "tests random changes of the core (cargo-mutants), into out/mutants.out", "4 h", mutants, count=100
     ),
     "mutated-files": Campaign(
-        "changed files given to the command line: an answer in words, and nothing lost",
+        "gives changed files to the command line, which must answer in words and lose nothing",
         "30 min",
         "python scripts/mutated_files.py --count {count} --seed {seed}",
         count=5000,
     ),
     "times": Campaign(
-        "every parameter that is a time from 1 ps to the length of the run: every run can be stopped within 0.1 s",
+        "every time parameter from 1 ps to the length of the run: every run can be stopped within 0.1 s",
         "10 min",
         f"CELLTRAIN_TIMES={{count}} CELLTRAIN_TIMES_SEED={{seed}} CELLTRAIN_TIMES_FOLDER={ROOT}/out/times {RUN_TESTS} "
         "--test adversary times -- --nocapture",
         count=10_000,
     ),
     "planted": Campaign(
-        "faults planted in the core's ports, each found by a unit test; a part of make test",
+        "plants faults in the ports of the core; a unit test must find each of them; a part of make test",
         "1 min",
         "python -m pytest python/tests/test_planted.py",
     ),
     # Results.
-    "paper": Campaign("every table and experiment of every paper with COUNT seeds, and their pages", "1 h", papers, 30),
-    "studies": Campaign("every study with COUNT seeds, their pages and figures", "35 min", studies, count=10),
+    "paper": Campaign(
+        "runs every table and experiment of every paper with COUNT seeds, and writes their pages", "1 h", papers, 30
+    ),
+    "studies": Campaign(
+        "runs every study with COUNT seeds, and writes the pages and figures", "35 min", studies, count=10
+    ),
     "linux-cells": Campaign(
         "Linux's TCPs over cells in real time with COUNT repetitions, and their page (needs root and an idle machine)",
         "50 min",
         "python peers/linux_cells.py --count {count}",
         count=10,
     ),
-    "tune-study": Campaign("the best R and Z for each configuration of 96-1269, and its page", "45 min", tune_study),
+    "tune-study": Campaign(
+        "searches for the best R and Z of each configuration of 96-1269, and writes the page", "45 min", tune_study
+    ),
     "competitive-ratios": Campaign(
-        "exact ratios of memory policies with two ports, and bad arrivals for more, found in COUNT tries each",
+        "calculates exact ratios of memory policies with two ports, and searches bad arrivals for more ports in COUNT tries",
         "5 min",
         "cargo run --release --package celltrain-core --example competitive_ratios -- {count} {seed}",
         count=500,
@@ -208,12 +214,12 @@ CAMPAIGNS = {
         "python papers/search/paper_choices.py",
     ),
     "formula-search": Campaign(
-        "the best policy of one line for the configurations of 96-1269",
+        "searches for the best one-line policy for the configurations of 96-1269",
         "6 min",
         "python papers/af-96-1269/search/formula_search.py --seed {seed}",
     ),
     "internetwork-search": Campaign(
-        "the open choices of draft-jagan, one after the other",
+        "searches for the open choices of draft-jagan one after the other",
         "1 h",
         "python papers/draft-jagan/search/internetwork_search.py",
     ),
@@ -223,23 +229,23 @@ CAMPAIGNS = {
         "python papers/search/joint_search.py --seed {seed}",
     ),
     "littles-law": Campaign(
-        "the bytes that a connection of draft-jagan has outstanding, after its joint search",
+        "applies Little's law to the results of the joint search of draft-jagan",
         "10 min",
         "python papers/draft-jagan/search/littles_law.py",
     ),
     "wan-search": Campaign(
-        "the open choices of 96-1269 on its WAN, one after the other",
+        "searches for the open choices of 96-1269 on its WAN one after the other",
         "2 h",
         "python papers/af-96-1269/search/wan_search.py",
     ),
     # Measurements.
     "bench-cluster": Campaign(
-        "one sweep on one and on two Dask workers, and on the threads of this machine",
+        "runs a sweep on one and on two Dask workers, and on the threads of this machine",
         "10 min",
         "python python/benchmarks/cluster.py",
     ),
     "counts": Campaign(
-        "instructions, mispredicted branches and cache misses of a cell-hop (valgrind)",
+        "counts instructions, mispredicted branches and cache misses of a cell-hop (valgrind)",
         "5 min",
         "python scripts/count_events.py --page",
     ),

@@ -51,11 +51,11 @@ RUNS = {
     "run, progress": "ct.run(lan(seconds, ct.Ppd()), progress=lambda share: sum(range(1000)))",
     "run, Python policy": "ct.run(lan(seconds, Half()))",
     "runs, Python policy": "ct.compare(lan(seconds, Half()), lan(seconds, ct.Ppd()), seeds=4)",
-    "run, segments and timers": "ct.run(lan(seconds, ct.Ppd()), events=ct.Events(folder, kinds=['segments', 'timers']))",
+    "a run with segments and timers": "ct.run(lan(seconds, ct.Ppd()), events=ct.Events(folder, kinds=['segments', 'timers']))",
     "run, all events": "ct.run(lan(seconds, ct.Ppd()), events=ct.Events(folder))",
     "run, packets": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/packets.pcapng'))",
     "run, cells": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/cells.pcapng', kind='cells'))",
-    "run, Python policy and events": "ct.run(lan(seconds, Half()), events=ct.Events(folder, kinds=['segments']))",
+    "a run with a Python policy and events": "ct.run(lan(seconds, Half()), events=ct.Events(folder, kinds=['segments']))",
 }
 #: A short first run makes sure that everything is imported.
 RUN = """
@@ -92,7 +92,7 @@ except KeyboardInterrupt:
     print("interrupted", time.monotonic())
 """
 CONTROLS = {
-    "pyarrow, its pool of threads": "pq.ParquetFile(pa.BufferReader(open(path, 'rb').read())).read()",
+    "pyarrow with its pool of threads": "pq.ParquetFile(pa.BufferReader(open(path, 'rb').read())).read()",
     "pyarrow, this thread, own memory": (
         "pq.ParquetFile(pa.BufferReader(pa.OSFile(path).read_buffer()), pre_buffer=False).read(use_threads=False)"
     ),
@@ -146,7 +146,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=2000, help="processes")
     parser.add_argument("--seed", type=int, default=1, help="seed for the order of the processes' actions")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    parser.add_argument("--only", default="", help="test only exits with this text in their name, such as run")
+    parser.add_argument("--only", default="", help="test only the exits whose name contains this text, such as run")
     parser.add_argument("--interrupts", type=Path, help="interrupt runs of the scenarios in this folder instead")
     parser.add_argument("--control", action="store_true", help="pyarrow alone")
     return parser.parse_args()

@@ -49,7 +49,7 @@ def plant(files: dict[str, str], faults: Iterable[Mapping[str, str]]) -> None:
     for number, fault in enumerate(faults):
         name, statement = f"{CORE}/{fault['file']}", fault["statement"]
         before, function, rest = files[name].partition(f"fn {fault['function']}(")
-        assert statement in rest, f"{fault}: put the statement into the table that took the place of this one"
+        assert statement in rest, f"{fault}: the function no longer contains this statement"
         instead = f'if crate::planted::is_on("{number}") {{ {fault.get("instead", "")} }} else {{ {statement} }}'
         files[name] = before + function + rest.replace(statement, instead, 1)
     files[f"{CORE}/lib.rs"] += SWITCH

@@ -166,7 +166,7 @@ class Writer:
             # The core leaves such a table out if it is empty, and then its schema has no default.
             return "default_factory=dict"
         if "default" not in schema and not is_nullable(schema):
-            raise SystemExit(f"{key} is neither required nor has it a default")
+            raise SystemExit(f"{key} is not required and has no default")
         value = schema.get("default")
         if isinstance(value, list):
             return f"default={tuple(value)!r}"

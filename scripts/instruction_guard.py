@@ -45,7 +45,7 @@ def main() -> int:
     all_budgets = read()
     budgets = {} if arguments.bless else all_budgets.get(key, {})
     if not budgets and not arguments.bless:
-        print(f"instruction guard skipped: no budgets for rustc {key}. Write them down with: {sys.argv[0]} --bless")
+        print(f"instruction guard skipped: no budgets for rustc {key}. Save budgets with: {sys.argv[0]} --bless")
         return 0
     program = build()
     started = time.monotonic()
@@ -75,7 +75,9 @@ def main() -> int:
     for failure in failures:
         print(f"failed: {failure}", file=sys.stderr)
     if failures:
-        print(f"Make it cheaper, or say in the commit why not and run: {sys.argv[0]} --bless", file=sys.stderr)
+        print(
+            f"Make the code cheaper, or give the reason in the commit and run: {sys.argv[0]} --bless", file=sys.stderr
+        )
     return 1 if failures else 0
 
 

@@ -151,7 +151,7 @@ class Campaign:
         if faults := opened.verify():
             raise WrongError(f"{store.name}: {faults[0].message}")
         if not opened.table().equals(self.undisturbed):
-            raise WrongError(f"{store.name}: its rows are not those of an undisturbed sweep")
+            raise WrongError(f"{store.name}: the rows differ from the rows of an undisturbed sweep")
         if len(opened.wide()) != self.runs:
             raise WrongError(f"{store.name}: has {len(opened.wide())} runs of {self.runs}")
         if left := [path.name for path in store.rglob("*.tmp")]:
@@ -182,7 +182,7 @@ def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | No
             done["driver"] += 1
             process = campaign.driver(store, *where)
         campaign.finish(store, process)
-        print(f"{store.name}: killed after {places} writes, all {campaign.runs:,} rows are there", flush=True)
+        print(f"{store.name}: after kills at {places} writes, all {campaign.runs:,} rows are complete", flush=True)
     return done
 
 
@@ -308,7 +308,7 @@ def _wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> N
         if process.poll() is not None:
             raise WrongError(f"{store.name}: the driver ended before run {count}: {process.communicate()[1]}")
         if time.monotonic() > deadline:
-            raise WrongError(f"{store.name}: does not get to run {count}")
+            raise WrongError(f"{store.name}: does not reach run {count}")
         time.sleep(0.002)
 
 
@@ -316,9 +316,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the campaign. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Kills sweeps, resumes them, and compares the results.")
     parser.add_argument(
-        "--kills", type=int, default=200, help="kills at random times, half on threads, half on a cluster"
+        "--kills",
+        type=int,
+        default=200,
+        help="number of kills at random times, half of them on threads and half on a cluster",
     )
-    parser.add_argument("--forced", type=int, help="kills at system calls; a fifth of --kills if absent")
+    parser.add_argument("--forced", type=int, help="number of kills at system calls (default: a fifth of --kills)")
     parser.add_argument("--each", type=int, default=8, help="kills of a sweep")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -349,7 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
     for what, count in sorted(done.items()):
         print(f"{what}: {count} kills")
-    print(f"in all: {sum(done.values())} kills, nothing lost and nothing twice (seed {options.seed})")
+    print(f"{sum(done.values())} kills in all: no run was lost or stored twice (seed {options.seed})")
     return 0
 
 

@@ -63,7 +63,7 @@ def main() -> int:
             size, unit = REFUSED.findall(found["words"])[0]
             said = float(size) * {"M": 1 << 20, "G": 1 << 30}[unit] / 1e6
             taken = run_apart(text, engine, 0.0)["peak_mb"]
-            line += f"; said to take more than {said:.0f} MB, took {taken:.0f}"
+            line += f". The estimate was more than {said:.0f} MB, but the process took {taken:.0f} MB"
             if taken < said:
                 found["end"] = "refused wrongly"
         ends[found["end"]] += 1

@@ -194,7 +194,7 @@ class Bench:
             found = Store.open(self.case / "store").table()
         except StoreError:
             return ""
-        return "" if found.equals(Store.open(self.whole / "store").table()) else "has other rows than were written"
+        return "" if found.equals(Store.open(self.whole / "store").table()) else "has other rows than the sweep wrote"
 
     def do(self, seed: int, number: int) -> tuple[Case, int, str]:
         """Runs a case. Returns the case, its exit code, and a description of the failure, if any."""
@@ -361,7 +361,7 @@ HOW: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "a piece put in": _inserted,
     "a key twice": _twice,
     "another value": _swapped,
-    "another value and bytes flipped": lambda content, chance: _flipped(_swapped(content, chance), chance),
+    "another value and flipped bytes": lambda content, chance: _flipped(_swapped(content, chance), chance),
     "nested": _nested,
     "emptied": _emptied,
     "nothing": lambda content, _: content,

@@ -41,7 +41,7 @@ SERIES = {
     "hops": ("contended ports in a row", False),
     "seconds": ("simulated time (s)", True),
     "switches": ("switches of a mesh", True),
-    "degree": ("trunks of a switch of a mesh", True),
+    "degree": ("trunks per switch of a mesh", True),
     "vcs": ("VCs of a mesh", True),
 }
 # The LAN for 10 s, the scenario timed in other simulators. Without loss, a segment of 512 bytes is 12 cells and its

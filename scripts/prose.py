@@ -65,6 +65,7 @@ SKIPPED = {"CHANGELOG.md", "scripts/prose.py", "python/tests/test_prose.py"}
 SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]+ [a-z]+")
 
 RUST_STRING = re.compile(r'''//[^\n]*|'\\?"'|r#"(.*?)"#|"((?:[^"\\]|\\.)*)"''', re.DOTALL)
+LITERAL = re.compile(r"""^[rbfuRBFU]*('{3}|"{3}|'|")(.*)\1$""", re.DOTALL)
 TEST_NAME = re.compile(r"#\[(?:test|rstest)\][^{;]*?fn (\w+)|^ *(?:async )?def test_(\w+)", re.MULTILINE)
 
 #: The text on a line, with the line's number.
@@ -104,11 +105,25 @@ def python(text: str) -> Passages:
 
 
 def python_strings(text: str) -> Passages:
-    """Yields the strings of a module that are not docstrings."""
+    """Yields the strings of a module that are not docstrings. Adjacent literals are one string."""
+    lines = text.split("\n")
+    joined, number = "", 0
+    begun, depth = (0, 0), 0
     for token, documents in tokens(text):
+        kind = tokenize.tok_name[token.type]
+        if depth == 0:
+            begun = token.start
         # Python 3.12 splits f-strings into parts.
-        if not documents and tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
-            yield token.start[0], re.sub(r"^[rbfu]*[\"']+|[\"']+$", "", token.string)
+        depth += {"FSTRING_START": 1, "FSTRING_END": -1}.get(kind, 0)
+        if depth == 0 and not documents and kind in ("STRING", "FSTRING_END"):
+            number = number or begun[0]
+            literal = lines[begun[0] - 1 : token.end[0]]
+            literal[-1] = literal[-1][: token.end[1]]
+            literal[0] = literal[0][begun[1] :]
+            joined += LITERAL.sub(r"\2", "\n".join(literal))
+        elif depth == 0 and number and kind not in ("NL", "COMMENT"):
+            yield number, joined
+            joined, number = "", 0
 
 
 def tokens(text: str) -> Iterator[tuple[tokenize.TokenInfo, bool]]:

@@ -26,10 +26,10 @@ FIGURES = DOCS / "images" / "gallery"
 KINDS = {
     "policies": "Buffer policies: which frames a port admits",
     "memory_policies": "Memory policies: which cells enter a memory that ports share",
-    "schedulers": "Schedulers: what leaves a port next",
+    "schedulers": "Schedulers: which cell leaves a port next",
     "allocators": "Allocators: the rates a switch gives ABR sources",
     "discards": "Discard in edge devices",
-    "tcp": "TCP: what loss makes a sender do",
+    "tcp": "TCP: how a sender reacts to loss",
     "congestion": "Congestion control: how a window grows and shrinks",
     "traffic": "Traffic: what a flow sends, and when",
     "topologies": "Topologies",

@@ -72,7 +72,7 @@ def page(path: Path) -> str:
     counts = {key: sum(state(rule) == key for rule in rules) for key in ("tested", "differs", "not modelled")}
     lines = [
         f"{document['about']}\n",
-        f"{len(rules)} rules: {', '.join(f'{n} {WORDS[key]}' for key, n in counts.items())}. The words are ours. "
+        f"{len(rules)} rules: {', '.join(f'{n} {WORDS[key]}' for key, n in counts.items())}. The wording is ours. "
         f"{compared(document)}\n",
         "| section | level | rule | tests |",
         "|---|---|---|---|",

@@ -40,7 +40,10 @@ def main() -> int:
     parser.add_argument("--with-lab", action="store_true", help="fail if the page of the lab has not been built")
     with_lab: bool = parser.parse_args().with_lab
     if not PAGE.is_file():
-        print(f"{PAGE} is not there, so a wheel has nothing for celltrain lab: make lab builds it", file=sys.stderr)
+        print(
+            f"{PAGE} is missing, but a wheel needs this page for celltrain lab: build the page with make lab",
+            file=sys.stderr,
+        )
         if with_lab:
             return 1
     for old in built():

@@ -236,7 +236,7 @@ class Runs:
             if begin is None:
                 found[runs[index]] = {name: measure(result, answer) for name, result in rows[row].items()}
             else:
-                assert series is not None, "a run that is traced has a trace"
+                assert series is not None, "the run has recorded a trace"
                 late = after(answer, series, begin)
                 found[runs[index]] = {name: late[name] for name in rows[row]}
 
@@ -296,7 +296,7 @@ class Scores:
         found = {}
         for number in self.space.stages[-1].numbers:
             values = self.runs.values(self.space.default, number, self.reference)
-            assert values is not None, "the defaults were run with the seeds of reference"
+            assert values is not None, "the defaults were run with the reference seeds"
             found[number] = float(np.std(values, ddof=1))
         return found
 

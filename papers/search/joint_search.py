@@ -143,7 +143,7 @@ class Search:
         unknown = set(names) - {question.name for question in self.space.questions}
         if unknown:
             known = ", ".join(question.name for question in self.space.questions)
-            sys.exit(f"no question is called {', '.join(sorted(unknown))}; choose from {known}")
+            sys.exit(f"there is no question named {', '.join(sorted(unknown))}; choose from {known}")
         found = [self.space.default]
         for place in places:
             answers = range(len(self.space.questions[place].answers))
@@ -222,19 +222,31 @@ def main() -> int:
     """Searches, confirms or reports."""
     parser = argparse.ArgumentParser(description="Search all open choices of a paper jointly.")
     parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
-    parser.add_argument("--configurations", type=int, default=1500, help="number of configurations in the store (1500)")
-    parser.add_argument("--focus", default="all", help="a network or quantity alone, such as WAN (all)")
+    parser.add_argument(
+        "--configurations", type=int, default=1500, help="number of configurations in the store (default: 1500)"
+    )
+    parser.add_argument("--focus", default="all", help="a single network or quantity, such as WAN (default: all)")
     parser.add_argument(
         "--cross", action="append", default=[], metavar="QUESTION", help="first try all combinations of these choices"
     )
     parser.add_argument("--minutes", type=float, default=1e6, help="time after which the search ends")
-    parser.add_argument("--jobs", type=int, help="threads; if absent one, or two while the machine is idle")
+    parser.add_argument("--jobs", type=int, help="number of threads; by default one, or two while the machine is idle")
     parser.add_argument("--seed", type=int, default=1, help="of the sampler (1)")
     parser.add_argument("--confirm", action="store_true", help="run the best configurations again with other seeds")
-    parser.add_argument("--selected", type=int, default=SELECTED, help=f"chosen among by other seeds ({SELECTED})")
-    parser.add_argument("--confirmed", type=int, default=CONFIRMED, help=f"confirmed on all rows ({CONFIRMED})")
+    parser.add_argument(
+        "--selected",
+        type=int,
+        default=SELECTED,
+        help=f"number of configurations to compare with other seeds (default: {SELECTED})",
+    )
+    parser.add_argument(
+        "--confirmed",
+        type=int,
+        default=CONFIRMED,
+        help=f"number of configurations to confirm on all rows (default: {CONFIRMED})",
+    )
     parser.add_argument("--report", action="store_true", help="run nothing; write the table and the page")
-    parser.add_argument("--store", type=Path, help="the SQLite file; out/joint/<paper>.sqlite when absent")
+    parser.add_argument("--store", type=Path, help="the SQLite file (default: out/joint/<paper>.sqlite)")
     arguments = parser.parse_args()
     space = Space(arguments.paper)
     if arguments.report:

@@ -20,10 +20,10 @@ from paper_page import ROOT, figure, fill, grid
 
 def main() -> int:
     """Runs each alternative and fills the page."""
-    parser = argparse.ArgumentParser(description="Run tables of a paper with each alternative to its open choices.")
+    parser = argparse.ArgumentParser(description="Run tables of a paper with each alternative for its open choices.")
     parser.add_argument("paper", help="such as af-96-1269")
-    parser.add_argument("--table", action="append", required=True, help="a table to run; may be repeated")
-    parser.add_argument("--seeds", type=int, default=10, help="seeds of every scenario (10)")
+    parser.add_argument("--table", action="append", required=True, help="a table to run; the option may be repeated")
+    parser.add_argument("--seeds", type=int, default=10, help="number of seeds for each scenario (default: 10)")
     parser.add_argument("--jobs", type=int, help="threads; one for each core when absent")
     arguments = parser.parse_args()
     defaults = Choice(id="", text="**the defaults**", overrides={})

@@ -44,12 +44,13 @@ def main() -> None:
             seconds = measured(plan)
             own = time.process_time() - before
             print(
-                f"{name:28} {seconds:6.1f} s {plan.runs / seconds:7.0f} runs a second, {own:5.1f} CPU s here",
+                f"{name:28} {seconds:6.1f} s {plan.runs / seconds:7.0f} runs per second, {own:5.1f} CPU s in this "
+                "process",
                 flush=True,
             )
             best[name] = min(seconds, best.get(name, seconds))
     one, two, alone, both = best.values()
-    print(f"two workers are {one / two:.2f} times one, two threads {alone / both:.2f} times one")
+    print(f"two workers are {one / two:.2f} times as fast as one, two threads {alone / both:.2f} times as fast as one")
     print(f"a cluster takes {one / alone:.2f} times as long as one thread, {two / both:.2f} times as long as two")
     print(f"load {busy()}")
     sys.exit(one / two < LEAST)

@@ -43,9 +43,9 @@ def seconds(work: Callable[[], object]) -> float:
 
 def main() -> None:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(description="Measure what vetting a formula and running a policy costs.")
-    parser.add_argument("--count", type=int, default=30, help="formulas that are vetted (default: 30)")
-    parser.add_argument("--times", type=int, default=5, help="runs of each policy (default: 5)")
+    parser = argparse.ArgumentParser(description="Measure the costs of vetting a formula and of running a policy.")
+    parser.add_argument("--count", type=int, default=30, help="number of formulas to vet (default: 30)")
+    parser.add_argument("--times", type=int, default=5, help="number of runs of each policy (default: 5)")
     arguments = parser.parse_args()
     vetted(arguments.count)
     compared(arguments.times)
@@ -67,7 +67,7 @@ def vetted(count: int) -> None:
 
     taken = seconds(all_of_them) / count
     print(
-        f"vetting a formula in lan-5, one seed: {taken:.3f} CPU seconds; {2 * HOUR / taken:,.0f} an hour on two cores"
+        f"vetting a formula in lan-5, one seed: {taken:.3f} CPU seconds; {2 * HOUR / taken:,.0f} per hour on two cores"
     )
 
 

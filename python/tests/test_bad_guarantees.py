@@ -77,7 +77,7 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
         ),
         (
             guaranteed(contract("tcp1", mcr="20Mbps", mfs=22)),
-            ["vc.tcp1.gfr.mfs = 22", "the VC's longest frame has, 23"],
+            ["vc.tcp1.gfr.mfs = 22", "fewer than the 23 cells of the VC's longest frame"],
         ),
         (
             guaranteed(port="[port.bottleneck.policy.dfba]\nthresholds = { tcp1-2 = 400, tcp3 = 200 }"),
@@ -89,7 +89,7 @@ def merged(*sources: str, port: str = "[port.default.policy.tail_drop]") -> str:
         ),
         (
             guaranteed(port=EPD + "\n[port.bottleneck.scheduler.wfq]\nweights = { tcp1-2 = 1 }"),
-            ["scheduler.wfq.weights", '"tcp3"', "write default"],
+            ["scheduler.wfq.weights", '"tcp3"', "add the key default"],
         ),
         (merged("a", "b", "c"), ["merges at s1->s2 and again at s2->z", "interleaved", "a VC merges at one port"]),
         (

@@ -254,29 +254,29 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "nrm = 32",
             'rif = "1/32"',
             22,
-            'vc.tcp1-3.abr.rif = "1/32" is text; write a number without quotes, such as 0.03125',
+            'vc.tcp1-3.abr.rif = "1/32" is a text; write a number without quotes, such as 0.03125',
         ),
         (
             INTERNETWORK,
             "nrm = 32",
             'nrm = "32"',
             22,
-            'vc.tcp1-3.abr.nrm = "32" is text; write a number without quotes, such as 32',
+            'vc.tcp1-3.abr.nrm = "32" is a text; write a number without quotes, such as 32',
         ),
         (
             INTERNETWORK,
             "nrm = 32",
             'pcr = "1kbps"',
             21,
-            'vc.tcp1-3.abr.tcr = "4.24kbps" is the default, but is not a positive rate up to pcr = "1kbps"',
+            'vc.tcp1-3.abr.tcr = "4.24kbps" must be a positive rate of at most pcr = "1kbps", so the default of tcr is too high',
         ),
         (
             INTERNETWORK,
             "nrm = 32",
             'nrm = 32\n\n[vc.tcp1]\nclass = "vbr"',
             24,
-            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: a VC uses one table, that of its name or of the first range; write "
-            "[vc.tcp1.abr] too, or leave tcp1 out of the range",
+            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: a VC uses only one table, that with its name or else that of the "
+            "first matching range; write [vc.tcp1.abr] too, or leave tcp1 out of the range",
         ),
         (
             INTERNETWORK,
@@ -291,8 +291,9 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "sources = 3",
             "sources = 3\nbidirectional = true",
             14,
-            'port."sw2->sw1" has no table and no allocator, but carries the ABR VC tcp1-acks: up to 466.56Mbps can arrive for its '
-            f"155.52Mbps; write its table, or [port.default] for all others, with an allocator ({ALLOCATORS})",
+            'port."sw2->sw1" has no table and no allocator, but carries the ABR VC tcp1-acks: cells can arrive at up to '
+            "466.56Mbps, but leave at 155.52Mbps; write a table for this port, or [port.default] for all other ports, "
+            f"with an allocator ({ALLOCATORS})",
         ),
         (
             ONE_PORT,
@@ -307,8 +308,8 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "buffer = 500",
             "buffer = 60",
             11,
-            'edge."*".discard.adaptive_discard.low_threshold = 6 is the default, but is more packets than the buffer holds (5 of '
-            "the longest)",
+            'edge."*".discard.adaptive_discard.low_threshold = 6 must be at most 5, the number of full '
+            "packets that fit into the buffer, so the default of low_threshold is too high",
         ),
         (INTERNETWORK, "nrm = 32", "nrm = 512", 22, "vc.tcp1-3.abr.nrm = 512 is not a power of two (2 to 256)"),
         (
@@ -316,8 +317,8 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             '[port."sw*->sw*".allocator.efci]\nthreshold = 250\n',
             "",
             13,
-            'port."sw*->sw*".allocator is missing, but sw1->sw2 carries the ABR VC tcp1; choose which allocator tells its '
-            f"source the rate: {ALLOCATORS}",
+            'port."sw*->sw*".allocator is missing, but sw1->sw2 carries the ABR VC tcp1; choose the allocator that sets '
+            f"the rate of its source: {ALLOCATORS}",
         ),
         (
             INTERNETWORK,
@@ -347,7 +348,8 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "adaptive_discard]",
             "adaptive_discard]\nlow_threshold = 900",
             12,
-            'edge."*".discard.adaptive_discard.low_threshold = 900 is more packets than the buffer holds (41 of the longest)',
+            'edge."*".discard.adaptive_discard.low_threshold = 900 must be at most 41, the number of full '
+            "packets that fit into the buffer",
         ),
         (
             INTERNETWORK,
@@ -369,22 +371,22 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "[vc.tcp1-3.abr]",
             "[vc.tcp1-acks.abr]",
             21,
-            "vc.tcp1-acks.abr controls both directions: write the table for the VC of the data, [vc.tcp1.abr]",
+            "vc.tcp1-acks.abr is not necessary: the table of the VC of the data controls both directions; write [vc.tcp1.abr]",
         ),
         (
             INTERNETWORK,
             "nrm = 32",
             '\n[vc.tcp1-3.gfr]\nmcr = "10Mbps"\nmfs = 12\nmbs = 24',
             23,
-            "vc.tcp1-3.gfr cannot be combined with [vc.tcp1-3.abr]; a VC has one service, a guaranteed frame rate or ABR",
+            "vc.tcp1-3.gfr cannot be combined with [vc.tcp1-3.abr]; a VC has only one service: a guaranteed frame rate or ABR",
         ),
         (
             INTERNETWORK,
             "nrm = 32",
             'nrm = 32\nout_of_rate = true\nmcr = "1Mbps"',
             23,
-            'vc.tcp1-3.abr.out_of_rate = true does not go with mcr = "1Mbps": ACR never is below tcr = "4.24kbps", and none '
-            "goes out of rate; leave it out, or lower mcr below tcr",
+            'vc.tcp1-3.abr.out_of_rate = true has no effect with mcr = "1Mbps": ACR is never below tcr = "4.24kbps", so '
+            "no cell is sent out of rate; leave it out, or lower mcr below tcr",
         ),
         (
             INTERNETWORK,
@@ -399,7 +401,7 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             "vc.tcp1-4.tagged = true",
             "vc.tcp1.abr = {}",
             4,
-            "vc.tcp1.abr controls the rate of a VC that merges with others; a loop has one source",
+            "vc.tcp1.abr controls the rate of a VC that merges with other VCs; a control loop has only one source",
         ),
         (
             NETWORK,
@@ -414,7 +416,7 @@ def test_the_rate_control_scenarios_that_the_tests_damage_are_valid_before(cellt
             '    { between = ["s", "t"], delay = "5us" },\n',
             "",
             None,
-            'topology.network.flows[0].to = "b" cannot be reached from "a": no links lead there through switches; an edge '
+            'topology.network.flows[0].to = "b" cannot be reached from "a": no links lead there through switches. An edge '
             "device must be next to a host, not in the middle of a path",
         ),
     ],
@@ -495,7 +497,7 @@ def test_an_option_for_traces_without_an_output_folder_is_refused_with_the_missi
     [fault] = answer.json["faults"]
     assert (
         fault["message"]
-        == "--trace = queue,cwnd records series; name a folder for them with --out DIR, or a picture with --plot PICTURE"
+        == "--trace = queue,cwnd records series; name a folder for the series with --out DIR, or a picture with --plot PICTURE"
     )
 
 

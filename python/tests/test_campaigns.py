@@ -114,7 +114,7 @@ def test_the_campaign_that_kills_processes_notices_missing_rows(scripts, tmp_pat
     store = tmp_path / "s"
     campaign.driver(store).communicate()
     campaign.undisturbed = campaign.undisturbed.slice(1)
-    with pytest.raises(kills.WrongError, match="its rows are not those of an undisturbed sweep"):
+    with pytest.raises(kills.WrongError, match="the rows differ from the rows of an undisturbed sweep"):
         campaign.finish(store, campaign.driver(store))
 
 

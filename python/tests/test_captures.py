@@ -518,7 +518,7 @@ def test_the_capture_option_for_a_port_captures_cells(celltrain: Command, small:
         (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
         (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
-        (["--kinds", "segments"], "name a folder for them with --events DIR"),
+        (["--kinds", "segments"], "name a folder for the events with --events DIR"),
         (
             ["--pcap-kind", "cells", "--flow", "tcp1", "--port", "sw2->destination2"],
             "the capture would be empty: no chosen cells cross sw2->destination2; choose from sw1->sw2, sw2->sw1,",

@@ -229,7 +229,7 @@ def test_a_run_that_kills_its_cluster_worker_is_a_failed_row_and_other_runs_cont
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
     assert (end.done, end.failed) == (9, 1)
     [row] = Store.open(tmp_path / "s").failures().to_pylist()
-    assert (row["seed"], row["error"]) == (5, "its worker died in every attempt")
+    assert (row["seed"], row["error"]) == (5, "the worker died in every attempt")
     assert Store.open(tmp_path / "s").verify() == []
 
 

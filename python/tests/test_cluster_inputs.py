@@ -80,7 +80,7 @@ def test_naming_two_cluster_schedulers_is_refused(tmp_path, celltrain):
     for wait in ("soon", "0s", "86401s", "18446744073709551615s"):
         told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://h:1", "--dask-timeout", wait)
         assert told.code == 2
-        assert f"--dask-timeout = {wait} is not a time above 0 and up to 86400s (one day)" in told.err
+        assert f"--dask-timeout = {wait} must be a time above 0 and at most 86400s (one day)" in told.err
 
 
 def test_if_dask_is_not_installed_the_error_names_the_package_to_install(tmp_path, celltrain, monkeypatch):

@@ -56,7 +56,7 @@ def test_the_means_and_differences_in_a_comparison_match_those_of_single_runs(la
 
 def test_differences_are_paired_over_the_seeds_that_both_compared_scenarios_have(lan):
     """Two identical sets of runs have no difference, however wide their spread."""
-    with pytest.warns(ct.CelltrainWarning, match="again and lan are the same runs under every seed"):
+    with pytest.warns(ct.CelltrainWarning, match="again and lan give the same runs with every seed"):
         twice = ct.compare(lan, lan.replace(name="again"), seeds=4)
     [more] = [row for row in twice.table.to_pylist() if row["name"] == "again" and row["measure"] == "efficiency"]
     assert more["high"] > more["mean"]
@@ -119,7 +119,7 @@ def test_user_defined_names_appear_in_the_table_and_the_figure_of_a_comparison(l
     two = ct.compare(lan, lan.replace(seed=2), names=["first", "second"], seeds=1, vary={"duration": ["5ms"]})
     assert two.names == ("first", "second")
     for names, problem in (
-        ("one", "must be one name for each of the 2 values of port.bottleneck.policy"),
+        ("one", "must contain one name for each of the 2 values of port.bottleneck.policy"),
         ("a,a", "twice"),
     ):
         refused = celltrain("compare", small, *policies, *options, "--names", names)
@@ -312,7 +312,10 @@ def test_options_for_single_runs_are_refused_if_several_seeds_are_run(celltrain,
             ["lan-epd", "--measures", "throughput"],
             'Unknown measure "throughput". Did you mean goodput_mbps or flows.sum(*)',
         ),
-        (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, which another one also sets"),
+        (
+            ["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"],
+            "sets duration, which another setting also sets",
+        ),
         (["lan-epd", "--vary", "topology.n_source.link_delay=5"], 'is not a time such as "5us"'),
         (
             ["lan-epd", "--measures", "efficency"],
@@ -321,7 +324,7 @@ def test_options_for_single_runs_are_refused_if_several_seeds_are_run(celltrain,
         (["lan-epd", "--measures", "ports.nowhere.lost_cells"], "is not a measure of these runs"),
         (
             ["lan-epd", "lan-fba", "--names", "A"],
-            "--names = A is 1 name for 2 scenarios; give one name for each scenario; commas separate names",
+            "--names = A gives 1 name for 2 scenarios; give one name for each scenario; commas separate names",
         ),
         (["lan-epd", "--plot", "figure.jpg"], "Cannot draw figure.jpg: use .svg, .pdf or .png."),
         (
@@ -346,14 +349,16 @@ def test_a_comparison_refuses_measures_whose_meanings_differ_between_scenarios(l
     """Covers counts and rates over different times, and delays of files of different sizes."""
     policy = ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())
     longer = lan.replace(name="longer", duration="60ms", port={"bottleneck": policy})
-    with pytest.raises(ct.InputError, match="longer lasts 60ms, but lan 50ms: rates and counts would cover different"):
+    with pytest.raises(
+        ct.InputError, match="longer lasts 60ms, but lan lasts 50ms: rates and counts would cover different"
+    ):
         ct.compare(lan, longer, seeds=1)
     assert ct.compare(lan, longer, seeds=1, vary={"duration": ["20ms"]}).names == ("lan", "longer")
     small, large = (
         lan.replace(name=size, measure=ct.MeasureOptions(file_size=size), duration="200ms") for size in ("1kB", "100kB")
     )
     # The file size affects no run, and no measure except the delays.
-    with pytest.warns(ct.CelltrainWarning, match="100kB and 1kB are the same runs"):
+    with pytest.warns(ct.CelltrainWarning, match="100kB and 1kB give the same runs"):
         assert ct.compare(small, large, seeds=1, measures=["efficiency"]).names == ("1kB", "100kB")
     with pytest.raises(
         ct.InputError, match=r"100kB has measure.file_size = .*file_delay_ms.mean would not mean the same"
@@ -366,7 +371,7 @@ def test_a_comparison_names_the_most_important_difference_first(lan):
     wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
     with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
         ct.compare(lan, wan, seeds=1)
-    with pytest.warns(ct.CelltrainWarning, match="10 kB and 65.53. kB are the same runs under every seed"):
+    with pytest.warns(ct.CelltrainWarning, match="10 kB and 65.53. kB give the same runs with every seed"):
         ct.compare(lan, vary={"aal5.max_sdu": ["65535B", "10000B"]}, seeds=2)
     epd = ct.n_source(sources=3, link_delay="5us", buffer_cells=400, policy=ct.Epd(threshold=60), duration="50ms")
     with pytest.warns(ct.CelltrainWarning) as said:
@@ -644,7 +649,7 @@ def test_the_figure_of_a_comparison_names_the_settings_that_are_compared(celltra
 
 def test_the_output_of_a_comparison_names_the_measuring_window(celltrain):
     options = ("--seeds", 2, "--set", "duration=200ms", "--set", "measure.from=50ms")
-    assert "from 50ms to the end; largest queues are of the whole run" in celltrain("run", "lan-epd", *options).out
+    assert "from 50ms to the end; largest queues refer to the whole run" in celltrain("run", "lan-epd", *options).out
     assert "largest queues" not in celltrain("run", "lan-epd", *options[:4]).out
 
 

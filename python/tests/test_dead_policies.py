@@ -355,8 +355,8 @@ def test_a_report_begins_with_the_points_that_delivered_no_data(tmp_path):
         store = ct.sweep(base, over=over, seeds=2, measures=["efficiency", "fairness"], store=tmp_path / "store")
     report = ct.report(store)
     assert report.warnings[0] == (
-        "2 runs of 4 carried nothing, and fairness is undefined there; 1 point delivers no data with any seed, the first "
-        "R = -0.1: ignore their other measures"
+        "2 runs of 4 carried nothing, and fairness is undefined there. 1 point delivers no data with any seed, "
+        "R = -0.1: ignore its other measures"
     )
     fairness = store.summary(["fairness"]).to_pylist()
     assert [(row["n"], row["mean"] is None) for row in fairness] == [(0, True), (2, False)]
@@ -401,7 +401,9 @@ def test_a_search_warns_if_its_best_policies_have_less_than_half_the_goodput_of_
 
 def test_a_reproduction_excludes_runs_in_which_a_number_is_undefined():
     """Nothing arrives within 20 us, so fairness is undefined; only the efficiency has values."""
-    with pytest.warns(ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; they do not count for it"):
+    with pytest.warns(
+        ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; these runs are not counted"
+    ):
         found = ct.reproduce("af-96-1269", tables=[2, 3], networks=["LAN"], seeds=2, overrides={"duration": "20us"})
     assert {one.number.quantity.name for one in found.scored} == {"efficiency"}
 

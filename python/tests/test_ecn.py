@@ -115,11 +115,11 @@ def test_events_show_congestion_marks_their_echoes_and_window_reductions(tmp_pat
     ("changes", "words"),
     [
         ({"k": "4001 cells"}, "k_min"),
-        ({"marking": {"k_min": "80 cells", "k_max": "79 cells"}}, "is below k_min, 80 cells"),
+        ({"marking": {"k_min": "80 cells", "k_max": "79 cells"}}, "is below k_min, which is 80 cells"),
         ({"marking": {"k_min": "80 cells", "p_max": 1.5}}, "p_max = 1.5"),
         ({"marking": {"k_min": "80 cells", "weight": 0.0}}, "is not above 0 and at most 1"),
         ({"marking": {"k_min": "80 cells", "of": "memory"}}, "counts cells of a memory"),
-        ({"allocator": {"efci": {"threshold": "80 cells"}}}, "leave one of them out"),
+        ({"allocator": {"efci": {"threshold": "80 cells"}}}, "leave out one of the two"),
         ({"tcp": {"ecn": "off"}}, 'write ecn = "on" for congestion = "dctcp"'),
         ({"tcp": {"initial_window": 0}}, "initial_window"),
         ({"tcp": {"dctcp_gain": 0.0}}, "tcp.newreno.dctcp_gain = 0.0"),

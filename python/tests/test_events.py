@@ -179,7 +179,7 @@ def abr(folder: Path) -> Path:
     ("options", "words"),
     [
         (["--kinds", ""], "is not a kind of event (choose from segments"),
-        (["--window", "5ms:5ms"], "is empty: it ends where it begins"),
+        (["--window", "5ms:5ms"], "is empty: its start and its end are equal"),
         (
             ["--kinds", "segment"],
             "is not a kind of event; did you mean segments? (choose from segments, timers, frames",
@@ -222,7 +222,7 @@ def test_selecting_events_by_a_flow_and_a_vc_that_does_not_carry_it_is_refused(
     for file in (["--events", tmp_path / "events"], ["--pcap", tmp_path / "run.pcapng"]):
         answer = celltrain("run", small, *file, "--flow", "tcp1", "--vc", "tcp2")
         assert answer.code == 2
-        problem = 'vcs = "tcp2" excludes every VC that flows selects: tcp1, tcp1-acks'
+        problem = 'vcs = "tcp2" excludes every VC that the option flows selects: tcp1, tcp1-acks'
         assert problem in " ".join(answer.err.split())
 
 
@@ -338,7 +338,7 @@ def test_recording_events_does_not_overwrite_an_existing_file(celltrain: Command
 def test_an_event_option_without_an_output_folder_is_refused(celltrain: Command, small: Path) -> None:
     answer = celltrain("run", small, "--window", "1ms:2ms")
     assert answer.code == 2
-    assert "name a folder for them with --events DIR" in answer.err
+    assert "name a folder for the events with --events DIR" in answer.err
 
 
 def test_an_interrupted_run_keeps_its_incomplete_event_files(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_the_joint_search_starts_with_the_defaults_never_repeats_a_run_and_stops
 
 def test_an_unknown_modelling_choice_is_named_in_the_message(wan: Space, tmp_path: Path) -> None:
     runs = Runs(wan, tmp_path / "store.sqlite")
-    with pytest.raises(SystemExit, match="no question is called weather; choose from ties, service"):
+    with pytest.raises(SystemExit, match="there is no question named weather; choose from ties, service"):
         Search(runs, "all", 1, 1).go(1, float("inf"), ["weather"])
     runs.close()
 

@@ -64,7 +64,7 @@ def test_a_release_wheel_cannot_be_built_without_the_lab_page(tmp_path, monkeypa
     monkeypatch.setattr(wheels, "built", lambda: pytest.fail("nothing is removed"))
     monkeypatch.setattr("sys.argv", ["wheels.py", "--with-lab"])
     assert wheels.main() == 1
-    assert "make lab builds it" in capsys.readouterr().err
+    assert "build the page with make lab" in capsys.readouterr().err
     release = (ROOT / ".github" / "workflows" / "release.yml").read_text()
     assert release.index("make lab-test") < release.index("wheels.py --with-lab")
 

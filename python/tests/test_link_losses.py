@@ -80,11 +80,11 @@ def test_a_comparison_names_a_loss_that_never_happened_once_for_each_scenario(ce
     policies = celltrain("compare", one, "--vary", "port.bottleneck.policy=epd,tail_drop", *seeds, "--json").json
     [warning] = [text for text in policies["warnings"] if "did not happen" in text]
     assert warning.startswith(NEVER)
-    assert warning.endswith(" (in 4 of 4 runs; the numbers are those of epd, seed 1)")
+    assert warning.endswith(" (in 4 of 4 runs; the numbers are from epd, seed 1)")
     both = " ".join(celltrain("compare", one, two, met, *seeds).err.split())
     assert both.count(NEVER) == 2
     assert f"one: {NEVER}" in both and f"two: {NEVER}" in both
-    assert "(in 2 of 2 runs; the numbers are those of seed 1)" in both
+    assert "(in 2 of 2 runs; the numbers are from seed 1)" in both
     # Several seeds of one scenario give the same warning, and a single run another.
     several = " ".join(celltrain("run", one, *seeds).err.split())
     assert several.count(NEVER) == 1 and "(in 2 of 2 runs" in several
@@ -121,7 +121,7 @@ count = 2
     answer = celltrain("sweep", plan, "--store", store, "--json")
     for number in (900_000, 800_000):
         [one] = [warning for warning in answer.json["warnings"] if words.format(number) in warning]
-        assert one.endswith(" (in 4 of 4 runs; the numbers are those of rate = 100 Mbit/s, seed 1)")
+        assert one.endswith(" (in 4 of 4 runs; the numbers are from rate = 100 Mbit/s, seed 1)")
     # The store keeps the warnings, but they are neither failures nor errors of runs.
     again = celltrain("sweep", plan, "--store", store, "--resume")
     assert (again.code, " ".join(again.err.split()).count("did not happen")) == (0, 2)

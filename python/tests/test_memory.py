@@ -152,7 +152,7 @@ def test_runs_in_separate_processes_give_the_results_of_runs_in_one_process(
     [
         (
             "os.kill(os.getpid(), signal.SIGKILL)",
-            "was killed by SIGKILL, possibly because the system ran out of memory",
+            "was killed by SIGKILL, possibly for lack of memory",
         ),
         ("os.abort()", "was killed by SIGABRT"),
         ("raise SystemExit('no room')", "ended without a result, with exit code 1: no room"),

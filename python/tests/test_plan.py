@@ -209,7 +209,7 @@ def test_a_plan_with_ten_million_points_is_not_expanded_in_memory():
         ),
         (
             '[axes]\nb = { path = "port.bottleneck.buffer", from = 1, to = 3, count = 30 }',
-            ["plan.toml:4: axes.b gives 1 twice, with no value in between; use fewer values"],
+            ["plan.toml:4: axes.b gives the value 1 twice, because of rounding; use fewer values"],
         ),
         (
             '[axes]\nb = { path = "port.bottleneck.buffer", from = 0, to = 3, count = 3, scale = "log" }',
@@ -270,7 +270,9 @@ def test_a_plan_with_ten_million_points_is_not_expanded_in_memory():
         ),
         (
             '[axes]\nt = { path = "port.bottleneck.policy.epd.threshold", values = [800] }',
-            ["plan.toml:4: port.bottleneck.policy names 2 (epd, selective_drop); it must be one; at point 0 (t = 800)"],
+            [
+                "plan.toml:4: port.bottleneck.policy names 2 (epd, selective_drop); choose exactly one; at point 0 (t = 800)"
+            ],
         ),
         ('[sample]\nmethod = "random"\npoints = 0', ['plan.toml:4: sample.method = "random" must be one of "sobol"']),
         (
@@ -285,7 +287,7 @@ def test_a_plan_with_ten_million_points_is_not_expanded_in_memory():
         ),
         (
             '[series]\nrecord = ["queue", "acr"]\nstep = "1ms"',
-            ['plan.toml:4: series.record = "acr" has nothing to record: no connection\'s data is an ABR VC'],
+            ['plan.toml:4: series.record = "acr" has nothing to record: no connection sends its data on an ABR VC'],
         ),
         (
             '[series]\nrecord = ["queue"]\nports = ["sw9->sw1"]\nstep = "1ms"',

@@ -42,7 +42,7 @@ def test_an_axis_without_effect_is_reported_in_the_dry_run_the_summary_and_the_r
     assert ended.code == 0
     report = celltrain("report", store)
     for answer in (ended, report):
-        assert "warning: buffer changes nothing: all 4 pairs of runs that differ in it alone" in answer.err
+        assert "warning: buffer changes nothing: all 4 pairs of runs that differ in this setting alone" in answer.err
         assert "ticks changes" not in answer.err
     for answer in (foretold, ended, report):
         assert stays in answer.err
@@ -95,8 +95,8 @@ def test_averaging_a_measure_over_different_networks_gives_a_warning(celltrain, 
         planned(tmp_path, f'[axes]\n{sources}tcp = ["vanilla", "sack"]\n"switch.tie_order" = ["random", "fixed"]\n')
     )
     assert (
-        "averaging over topology.n_source.sources and tcp mixes different networks and TCPs: the best on average may be best "
-        "in none. Look at each network and TCP separately"
+        "averaging over topology.n_source.sources and tcp mixes different networks and TCPs: the best value on average may be "
+        "the best in no case. Look at each network and TCP separately"
     ) in plan_warnings.of_plan(tcps)
     alone = Plan.load(planned(tmp_path, f"[axes]\n{sources}"))
     assert plan_warnings.of_plan(alone) == []
@@ -173,7 +173,7 @@ duration = ["100ms", "200ms"]
 
 def test_an_axis_for_a_policy_that_the_scenario_does_not_use_is_refused(tmp_path):
     """No setting selects Selective Drop, so a setting of its z is probably a mistake."""
-    with pytest.raises(ct.PlanError, match=r"names 2 \(epd, selective_drop\); it must be one"):
+    with pytest.raises(ct.PlanError, match=r"names 2 \(epd, selective_drop\); choose exactly one"):
         Plan.load(planned(tmp_path, '[axes]\n"port.bottleneck.policy.selective_drop.z" = [0.5, 0.8]\n'))
 
 
@@ -214,7 +214,7 @@ def test_a_warning_names_the_first_point_concerned_and_at_most_five_warnings_are
         "lan-epd", vary={"port.bottleneck.policy.epd.threshold": list(range(11, 18)), "duration": ["1ms"]}, seeds=1
     )
     assert len(thresholds.of_check) == 6
-    assert thresholds.of_check[-1] == "2 more warnings of this kind; celltrain check prints those of a scenario"
+    assert thresholds.of_check[-1] == "2 more warnings of this kind; celltrain check prints the warnings of a scenario"
 
 
 @pytest.mark.slow

@@ -232,9 +232,9 @@ def test_figure_widths_out_of_range_are_refused_before_the_run(celltrain, width)
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--log"], "changes the figure; draw it with --plot PICTURE"),
-        (["--style", "grayscale"], "changes the figure; draw it with --plot PICTURE"),
-        (["--labels", "queue=Q"], "changes the figure; draw it with --plot PICTURE"),
+        (["--log"], "changes the figure; draw the figure with --plot PICTURE"),
+        (["--style", "grayscale"], "changes the figure; draw the figure with --plot PICTURE"),
+        (["--labels", "queue=Q"], "changes the figure; draw the figure with --plot PICTURE"),
         (["--log", "--trace", "queue", "--plot", "a.svg"], "add cwnd to --trace"),
         (["--labels", "cwdn=W", "--plot", "a.svg"], "did you mean cwnd?"),
         (["--log", "--seeds", "2"], "--log applies to a single run"),

@@ -128,7 +128,7 @@ def test_settings_of_a_policy_class_can_be_axes_and_an_exception_fails_only_one_
     assert errors[1:] == [None, None]
 
 
-@pytest.mark.filterwarnings("ignore:.*are the same runs")
+@pytest.mark.filterwarnings("ignore:.*give the same runs")
 def test_python_functions_accept_a_policy_object_wherever_they_accept_a_policy_name(tmp_path):
     compared = ct.compare(lan(FBA), vary={"port.bottleneck.policy": [FBA, Fba(), Fba(z=0.5)]}, seeds=2)
     assert (compared.fingerprints[0] == compared.fingerprints[1]).all()

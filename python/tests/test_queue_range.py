@@ -88,7 +88,7 @@ def test_the_plot_of_a_queue_range_shows_the_band_the_threshold_and_the_buffer()
     assert heights.max() == port["max_queue_cells"] > max(result.series["queue"].to_pydict()["queue_cells"])
     assert axes.get_ylim()[1] > port["max_queue_cells"]
     assert labels(axes) == [
-        *("sw1->sw2", "least to largest in each 10 ms", "threshold of epd: 800 cells", "buffer: 1,000 cells"),
+        *("sw1->sw2", "smallest to largest value in each 10 ms", "threshold of epd: 800 cells", "buffer: 1,000 cells"),
     ]
     assert axes.get_title().splitlines()[2] == "TCP: vanilla (no fast retransmit, rules of the papers, 100 ms ticks)"
     late = [row for row in result.series["queue"].to_pylist() if row["time_s"] > 7]
@@ -98,4 +98,4 @@ def test_the_plot_of_a_queue_range_shows_the_band_the_threshold_and_the_buffer()
 def test_the_plot_of_a_port_without_a_threshold_shows_only_its_buffer() -> None:
     pytest.importorskip("matplotlib")
     axes = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms").plot.queue()
-    assert labels(axes) == ["sw1->sw2", "least to largest in each 1 ms", "buffer: 100 cells"]
+    assert labels(axes) == ["sw1->sw2", "smallest to largest value in each 1 ms", "buffer: 100 cells"]

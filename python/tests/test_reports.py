@@ -158,7 +158,7 @@ def test_a_report_states_which_part_of_the_plan_is_unfinished(tmp_path):
     begun = ct.report(tmp_path / "s")
     assert (begun.to_dict()["runs"], begun.to_dict()["missing"]) == (5, 7)
     page = begun.write(tmp_path / "r")[0].read_text()
-    assert "still to be run" in page
+    assert "runs are missing" in page
     run_plan(plan, tmp_path / "s", Local(1), resume=True)
     assert ct.report(tmp_path / "s").to_dict()["missing"] == 0
 

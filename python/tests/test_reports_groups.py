@@ -157,7 +157,7 @@ def test_the_table_of_points_of_a_report_is_printed_in_latex_and_markdown(celltr
     assert len(differences) == 16
     assert not any("textasteriskcentered" in row for row in means)
     assert all(row.split(" & ")[3].startswith("$+$") and "textasteriskcentered" in row for row in differences)
-    assert "First the means, then the differences from policy = tail" in latex.out
+    assert "The means come first, followed by the differences from policy = tail" in latex.out
     assert "excludes zero" in latex.out
     assert celltrain("report", store[0].path, "--tex", "--json").code == 2
 
@@ -201,7 +201,7 @@ def test_the_report_command_prints_the_number_of_points_that_differ(celltrain, s
         (["--baseline", "policy=epd"], "is not a value of policy; choose from tail, fba, ppd"),
         (["--lines", "bufer"], "is not an axis of a grid; did you mean buffer?"),
         (["--lines", "buffer,buffer"], "appears twice, or is paired with another of these axes; leave it out"),
-        (["--lines", "a,b,c,d"], "is not one to three axes"),
+        (["--lines", "a,b,c,d"], "is not a list of one to three axes"),
         (["--style", "grayscal"], "is neither a matplotlib style nor a file; did you mean grayscale?"),
     ],
 )

@@ -99,7 +99,10 @@ def test_reproduced_figures_have_three_formats_and_the_requested_width_and_style
 def test_style_options_of_reproduced_figures_are_checked_before_any_run(celltrain, tmp_path: Path) -> None:
     for command in (("reproduce", "af-96-1269"), ("study", "different-rtts")):
         wrong = celltrain(*command, "--width", "column")
-        assert (wrong.code, wrong.err) == (2, "--width = column changes the figures; write them with --out DIR\n")
+        assert (wrong.code, wrong.err) == (
+            2,
+            "--width = column changes the figures; write the figures with --out DIR\n",
+        )
         wrong = celltrain(*command, "--out", tmp_path / "new", "--width", "column", "--style", "greyscale")
         assert (wrong.code, "did you mean grayscale?" in wrong.err) == (2, True)
     assert not (tmp_path / "new").exists()

@@ -107,7 +107,7 @@ def test_with_few_seeds_the_rank_of_a_printed_number_among_the_seeds_is_not_used
     of_factor("af-97-0831", 1.03).compare(console=console)
     assert isinstance(console.file, StringIO)
     text = " ".join(console.file.getvalue().split())
-    assert ("PIT: too few seeds to test." in text) == (seeds < 10)
+    assert ("PIT: there are too few seeds for the test." in text) == (seeds < 10)
     for words in ("expected", "p by seeds", "middle PIT"):
         assert (words in text) == (seeds >= 10), words
 

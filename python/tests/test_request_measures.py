@@ -70,7 +70,7 @@ def short(web):
 
 
 def reason(completed):
-    return f"'{P999}' needs 1,000 complete requests of a run, and this one has {completed}"
+    return f"'{P999}' needs 1,000 complete requests of a run, but this run has only {completed}"
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_a_comparison_shows_measures_of_requests_like_single_runs_and_null_if_re
     [difference] = answer.json["differences"]
     assert difference[P95]["mean"] == pytest.approx(means[300] - means[60])
     assert difference[P999]["mean"] is None
-    assert f"{reason(short(60, 1)['completed'])}; it has no value in 4 runs of 4" in answer.json["warnings"]
+    assert f"{reason(short(60, 1)['completed'])}; the measure has no value in 4 runs of 4" in answer.json["warnings"]
 
 
 def test_if_requests_are_too_few_for_a_percentile_a_sweep_stores_null_and_the_reason(swept, short):
@@ -117,13 +117,13 @@ def test_a_sweep_states_how_many_requests_a_percentile_needs(celltrain, short, t
     (tmp_path / "plan.toml").write_text(SWEEP)
     answer = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
     assert answer.code == 0
-    assert answer.err.count(f"{reason(short(60, 1)['completed'])}; it has no value in 4 runs of 4") == 1
+    assert answer.err.count(f"{reason(short(60, 1)['completed'])}; the measure has no value in 4 runs of 4") == 1
 
 
 def test_a_report_states_how_many_requests_a_percentile_needs(celltrain, swept, short, tmp_path):
     report = celltrain("report", swept, "--out", tmp_path / "report", "--json")
     assert report.code == 0
-    assert f"{reason(short(60, 1)['completed'])}; it has no value in 4 runs of 4" in report.json["warnings"]
+    assert f"{reason(short(60, 1)['completed'])}; the measure has no value in 4 runs of 4" in report.json["warnings"]
     means = {(row["value"], row["measure"]): row["mean"] for row in report.json["effects"]}
     assert means["60", P95] == pytest.approx(by_hand.fmean(short(60, seed)["slowdown_p95"] for seed in (1, 2)))
     assert means["60", P999] is None
@@ -154,7 +154,7 @@ def test_a_search_states_how_many_requests_its_objective_needs(tmp_path):
     tuned = searched(tmp_path / "search", P95, P999)
     trials = tuned.searches[0].trials
     assert [trial.means for trial in trials] == [None] * 3
-    assert all("needs 1,000 complete requests of a run, and this one has" in trial.error for trial in trials)
+    assert all("needs 1,000 complete requests of a run, but this run has only" in trial.error for trial in trials)
     assert tuned.facts["warnings"] == [f"{trials[0].error}; 3 of 3 trials have no value, and cannot be chosen"]
     assert (tuned.facts["failed"], tuned.searches[0].left) == (0, ())
 

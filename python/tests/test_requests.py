@@ -56,9 +56,13 @@ def test_a_sweep_plan_can_compare_distributions_and_sizes_of_requests(tmp_path):
 @pytest.mark.parametrize(
     "cdf, line, words",
     [
-        ("10,0.5\n20,0.4\n30,1\n", 2, "falls: the row before has the probability 0.5; write 0.5 or more, up to 1"),
-        ("0,0\n20,1\n", 1, "has a size outside 1 to"),
-        ("bytes,probability\n10,0.5\n20,0.97\n", 3, "is the last row and ends at 0.97; a distribution ends at 1"),
+        ("10,0.5\n20,0.4\n30,1\n", 2, "has a lower probability than the row before; write 0.5 or more, up to 1"),
+        ("0,0\n20,1\n", 1, "has a size outside the range from 1 to"),
+        (
+            "bytes,probability\n10,0.5\n20,0.97\n",
+            3,
+            "is the last row and has the probability 0.97; the last probability must be 1",
+        ),
         ("10,0.5\n20\n", 2, "is not a size in bytes, a comma and the probability"),
         ("10,0.5\n20,one\n", 2, "is not a size in bytes, a comma and the probability"),
         ("10,0.5\n20,nan\n", 2, "is not a size in bytes, a comma and the probability"),
@@ -106,7 +110,9 @@ def test_scenarios_in_python_can_have_requests(tmp_path):
     )
     assert ct.check(made) == []
     assert isinstance(made.topology, ct.LeafSpine)
-    with pytest.raises(ct.ScenarioError, match="is more than the 3 other hosts; at most 3 can answer a host"):
+    with pytest.raises(
+        ct.ScenarioError, match="is more than the number of other hosts; at most 3 hosts can answer a query"
+    ):
         ct.run(made.replace(incast={"query": ct.Incast(senders=4, bytes="60kB", interval="1ms")}))
 
 
@@ -172,8 +178,11 @@ def test_a_percentile_of_too_few_requests_states_the_required_number_of_requests
     )
     compared = celltrain("compare", web, "--seeds", "2", "--measures", measures)
     assert compared.code == 0
-    assert "requests.web.short.slowdown_p999' needs 1,000 complete requests of a run, and this one has" in compared.err
-    assert "; it has no value in 2 runs of 2" in compared.err
+    assert (
+        "requests.web.short.slowdown_p999' needs 1,000 complete requests of a run, but this run has only"
+        in compared.err
+    )
+    assert "; the measure has no value in 2 runs of 2" in compared.err
     assert "requests.query.queries.completion_ms_p95' needs 20 complete queries" in compared.err
     assert "carried nothing" not in compared.err
 
@@ -240,7 +249,9 @@ def test_measures_of_requests_do_not_require_records_of_each_request(web, tmp_pa
     assert with_rows.fingerprint == without.fingerprint
     opened = sum(without.request_groups["opened"].to_pylist())
     assert len(with_rows.requests) == opened > 0
-    with pytest.raises(ct.NotTracedError, match=f"had {opened} requests and kept no row for each: use run"):
+    with pytest.raises(
+        ct.NotTracedError, match=f"had {opened} requests and did not keep a row for each of them: use run"
+    ):
         _ = without.requests
     written = {path.name for path in without.write(tmp_path)}
     assert "request_groups.csv" in written

@@ -135,7 +135,7 @@ def test_the_delay_of_files_is_undefined_if_no_file_was_completed():
 
 
 @pytest.mark.parametrize(
-    ("size", "problem"), [("0B", "outside one segment (512B)"), ("100", "no unit"), ("-1kB", "it is negative")]
+    ("size", "problem"), [("0B", "must be from one segment (512B)"), ("100", "no unit"), ("-1kB", "it is negative")]
 )
 def test_an_invalid_file_size_is_refused(size, problem):
     [fault] = ct.check(with_files(lan(), size))

@@ -289,7 +289,7 @@ def test_an_invalid_option_for_settings_is_refused_with_its_value() -> None:
     for text, words in {
         "port.bottleneck.buffer": "is not PATH=VALUE",
         "port.bottleneck.bufer=3": "did you mean buffer?",
-        "port.bottleneck.buffer=1,2": "has 2 values; give one, or compare them: celltrain compare FILE --vary",
+        "port.bottleneck.buffer=1,2": "has 2 values; give one value, or compare all values: celltrain compare FILE --vary",
         "port.bottleneck.policy=formula:admit=(X": "has no closing )",
     }.items():
         with pytest.raises(ct.InputError) as refused:
@@ -361,7 +361,7 @@ def test_every_command_calls_the_option_for_a_folder_of_runs_store(
     assert celltrain("report", "--store", "store").code == 0
     assert Path("store/report/report.html").is_file()
     is_refused(celltrain("report"), ["--store names the store of a sweep"])
-    is_refused(celltrain("report", "store", "--store", "store"), ["as the argument does: give only one"])
+    is_refused(celltrain("report", "store", "--store", "store"), ["but the argument does so, too: give only one"])
     is_refused(celltrain("tune", "tune-selective-drop", "--store", "a", "--out", "b"), ["--out is the former name"])
 
 
@@ -459,7 +459,7 @@ def test_networks_whose_measures_have_different_meanings_are_not_compared(celltr
     Path("wan.toml").write_text(WAN.replace("20ms", "30ms"))
     options = ("--vary", "port.bottleneck.policy=tail_drop,fba", "--seeds", 2)
     refused = celltrain("compare", "small.toml", "wan.toml", *options)
-    words = "wan lasts 30ms, but small 20ms: rates and counts would cover different times. Give all the same length, such as"
+    words = "wan lasts 30ms, but small lasts 20ms: rates and counts would cover different times. Give all scenarios the same length, such as"
     is_refused(refused, [f"{words} --vary duration=20ms"])
     answer = celltrain("compare", "small.toml", "wan.toml", *options, "--set", "duration=10ms", "--json").json
     assert answer["set"] == {"duration": 0.01}
@@ -535,7 +535,7 @@ def test_the_output_of_a_comparison_does_not_call_conditions_by_number(celltrain
         (["check", "small.toml", "--set", "port.bottleneck.policy=@sah"], "sah: there is no such file; did you mean"),
         (["check", "sah"], "sah: there is no such file; did you mean sah.toml?"),
         (["vet", "sah"], "sah: there is no such file; did you mean sah.toml?"),
-        (["vet", "lan-epdd"], "it is not a policy. Did you mean lan-epd?"),
+        (["vet", "lan-epdd"], "the text is not a policy. Did you mean lan-epd?"),
         (["vet", "two.toml"], "two.toml:1: policy has 2 policies (epd, fba); keep one, in a file of its own"),
         (["run", "sah.toml"], "sah.toml: is a policy, not a scenario; a scenario takes it with --set"),
         (["compare", "sah.toml", "small.toml"], "sah.toml: is a policy, not a scenario"),

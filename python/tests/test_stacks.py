@@ -138,14 +138,17 @@ def test_the_why_command_refuses_or_omits_flows_without_sequence_numbers(celltra
 @pytest.mark.parametrize(
     "setting, words",
     [
-        ('congestion = "bbr"', ["is refused: its random numbers have no seed", 'choose one of "new_reno", "cubic"']),
-        ('mtu = "1200B"', ['mtu = "1.2kB"', "is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"]),
-        ('mtu = "65528B"', ["to 65527B, the most that AAL5 carries with LLC/SNAP"]),
+        (
+            'congestion = "bbr"',
+            ["is refused: the random numbers of BBR have no seed", 'choose one of "new_reno", "cubic"'],
+        ),
+        ('mtu = "1200B"', ['mtu = "1.2kB"', "must be from 1228B (1200 bytes for QUIC and 28 bytes of headers)"]),
+        ('mtu = "65528B"', ["to 65527B (the maximum of AAL5 with LLC/SNAP)"]),
         (
             'congestion = "vegas"',
             ['"vegas" is not one of "new_reno", "cubic"\n'],
         ),
-        ('receive_window = "1kB"', ["receive_window", "is outside two packets (3000B)"]),
+        ('receive_window = "1kB"', ["receive_window", "must be from two packets (3000B)"]),
     ],
 )
 def test_impossible_settings_of_quic_are_refused_with_a_message(tmp_path, celltrain, setting, words):
@@ -157,8 +160,8 @@ def test_impossible_settings_of_quic_are_refused_with_a_message(tmp_path, celltr
 @pytest.mark.parametrize(
     "stack, words",
     [
-        ('receive_window = "1500MB"', ["receive_window", "the most that smoltcp can have"]),
-        ('mss = "65495B"', ["frames of 65543 bytes with headers, more than AAL5 can carry (65535)"]),
+        ('receive_window = "1500MB"', ["receive_window", "the maximum of smoltcp"]),
+        ('mss = "65495B"', ["frames of 65543 bytes with headers, but AAL5 can carry only 65535"]),
         ('congestion = "bbr"', ['is not one of "none", "reno", "cubic"']),
         ("[stack.quick]", ["stack.quick is unknown"]),
     ],
@@ -393,23 +396,26 @@ def test_a_setting_of_a_python_stack_can_be_an_axis_of_a_sweep():
         (LooksBack(), r"LooksBack\.next_timeout for the sender .* it returned -\d+|a time in the past"),
         (
             Wordy(),
-            r"Wordy\.poll for the sender of .* item 0 of the packets that it returned is the str 'a text', but must be bytes",
+            r"Wordy\.poll for the sender of .* item 0 of the returned packets is the str 'a text', but must be bytes",
         ),
-        (Soon(), r"Soon\.next_timeout .* it returned the float 0\.5, but must return whole nanoseconds"),
-        (Jumbo(), r"65600 bytes whose IP version is 0; it must be 4"),
-        (Tiny(), r"a packet of 1 bytes that is shorter than an IP header \(20 bytes\)"),
-        (Elsewhere(change=0), r"whose IP version is 11; it must be 4"),
-        (Elsewhere(change=3), r"whose IP header has the total length \d+"),
-        (Elsewhere(change=12), r"from [\d.]+; it must be from the local address of its end \([\d.]+\)"),
-        (Elsewhere(change=16), r"to [\d.]+; it must be to the remote address of its end \([\d.]+\)"),
-        (Generous(), r"it is 1000000000000, but only \d+ bytes have arrived after IP headers"),
+        (Soon(), r"Soon\.next_timeout .* the method returned the float 0\.5, but must return whole nanoseconds"),
+        (Jumbo(), r"65600 bytes: the IP version is 0, but must be 4"),
+        (Tiny(), r"a packet of 1 bytes: the packet is shorter than an IP header \(20 bytes\)"),
+        (Elsewhere(change=0), r"the IP version is 11, but must be 4"),
+        (Elsewhere(change=3), r"the IP header states a total length of \d+ bytes"),
+        (Elsewhere(change=12), r"the source address is [\d.]+, but must be the local address of its end \([\d.]+\)"),
+        (
+            Elsewhere(change=16),
+            r"the destination address is [\d.]+, but must be the remote address of its end \([\d.]+\)",
+        ),
+        (Generous(), r"received is 1000000000000, but only \d+ bytes of data have arrived after IP headers"),
         (
             CountsHeaders(),
-            r"CountsHeaders\.received for the receiver of tcp\d, now \d+ ns: it is 532, but only 512 bytes",
+            r"CountsHeaders\.received for the receiver of tcp\d, now \d+ ns: received is 532, but only 512 bytes",
         ),
         (
             Long(),
-            r"a packet of 1500 bytes but an mss of 512 bytes allows at most 552; send less, or allow it: mss = 1460",
+            r"a packet of 1500 bytes: an mss of 512 bytes allows at most 552 bytes; send less, or allow it: mss = 1460",
         ),
         (Endless(), r"returned more than 50000 packets at once"),
         (Halved(), r"its received is the str 'half', but must be a number of bytes"),
@@ -431,24 +437,24 @@ OTHER = {
         "bytes": (b"E", "the bytes b'E', but must return a list of bytes; put a packet into a list, as in [packet]"),
         "text": ("E", "the str 'E', but must return a list of bytes; put a packet into a list"),
         "array": (bytearray(2), "the bytearray bytearray(b'\\x00\\x00'), but must return a list of bytes; put"),
-        "item": ([None], "item 0 of the packets that it returned is None, but must be bytes"),
+        "item": ([None], "item 0 of the returned packets is None, but must be bytes"),
         "view": (
             [memoryview(b"E")],
-            "item 0 of the packets that it returned is a memoryview, but must be bytes; convert",
+            "item 0 of the returned packets is a memoryview, but must be bytes; convert",
         ),
-        "items": ((one for one in (bytearray(1),)), "item 0 of the packets that it returned is the bytearray"),
+        "items": ((one for one in (bytearray(1),)), "item 0 of the returned packets is the bytearray"),
     },
     "next_timeout": {
-        "text": ("soon", "it returned the str 'soon', but must return whole nanoseconds"),
-        "float": (1e9, "it returned the float 1000000000.0, but must return whole nanoseconds"),
-        "list": ([], "it returned the list [], but must return whole nanoseconds"),
+        "text": ("soon", "the method returned the str 'soon', but must return whole nanoseconds"),
+        "float": (1e9, "the method returned the float 1000000000.0, but must return whole nanoseconds"),
+        "list": ([], "the method returned the list [], but must return whole nanoseconds"),
         "negative": (-(10**30), "whole nanoseconds"),
-        "past": (-1, "it returned -1, a time in the past"),
-        "generator": ((one for one in ()), "it returned a generator, but must return whole nanoseconds"),
+        "past": (-1, "the method returned -1, a time in the past"),
+        "generator": ((one for one in ()), "the method returned a generator, but must return whole nanoseconds"),
     },
     "on_packet": {
-        "packets": ([b"E"], "it returned the list [b'E'], but must return None; poll returns packets to send"),
-        "generator": ((one for one in ()), "it returned a generator, but must return None"),
+        "packets": ([b"E"], "the method returned the list [b'E'], but must return None; poll returns packets to send"),
+        "generator": ((one for one in ()), "the method returned a generator, but must return None"),
     },
     "start": {"generator": ((one for one in ()), "start() returned a generator, but must return None")},
     "received": {
@@ -586,7 +592,9 @@ def test_a_python_stack_that_never_clears_its_expired_timer_ends_the_run():
 
 
 def test_a_python_stack_cannot_report_a_file_as_acknowledged_before_sending_the_file():
-    with pytest.raises(ct.ScenarioError, match=r"Finished\.completed .* it is true, but only 0 of the 3000 bytes"):
+    with pytest.raises(
+        ct.ScenarioError, match=r"Finished\.completed .* completed is true, but only 0 of the 3000 bytes"
+    ):
         ct.run(hosting(Finished(), flow={"tcp1": ct.FlowOptions(traffic=ct.File(bytes="3kB"))}))
 
 
@@ -708,7 +716,7 @@ def test_a_flow_without_tcp_has_no_measure_of_retransmissions():
 
 
 def test_a_python_stack_sends_no_bursts_and_accepts_only_its_own_settings():
-    with pytest.raises(ct.ScenarioError, match="needs an application that a Python stack lacks"):
+    with pytest.raises(ct.ScenarioError, match="is not possible with a Python stack"):
         ct.run(hosting(Windowed(), flow={"tcp1": ct.FlowOptions(traffic=ct.Bursts(bytes="3kB", pause="1ms"))}))
     with pytest.raises(ct.ScenarioError, match="size = 3 is not a setting"):
         Windowed(size=3)

@@ -41,7 +41,7 @@ def test_a_series_that_never_reaches_a_steady_state_is_reported():
     assert steady.mser(values) is None
     found = steady.steady(np.arange(1, 1001) / 100, values)
     assert found.from_s is None
-    assert "run it for longer" in str(found)
+    assert "use a longer run" in str(found)
 
 
 def test_if_a_series_is_constant_no_values_are_omitted():

@@ -168,7 +168,7 @@ def test_a_sweep_refuses_a_folder_that_is_not_a_store_and_a_store_that_already_e
     for name, words in (
         ("full", "is not a store: it has no store.sqlite"),
         ("nowhere", "is not there"),
-        ("old", "is a store of celltrain 0.2: make one of this version from it with celltrain store import"),
+        ("old", "is a store of celltrain 0.2: convert it with celltrain store import"),
     ):
         with pytest.raises(ct.StoreError) as refusal:
             Store.open(tmp_path / name)

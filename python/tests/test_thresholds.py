@@ -120,7 +120,7 @@ def test_vetting_uses_the_default_threshold_of_epd(celltrain, tmp_path):
     answer = celltrain("compare", path, "--seeds", 2, "--vary", vary)
     assert answer.code == 0
     for threshold in ("0.8", "80%", "64"):
-        assert f"epd:threshold={threshold} and epd are the same runs under every seed" in answer.err
+        assert f"epd:threshold={threshold} and epd give the same runs with every seed" in answer.err
 
 
 def test_with_an_infinite_buffer_thresholds_in_cells_work_and_shares_do_not():
@@ -157,11 +157,11 @@ def test_thresholds_given_as_text_in_python_are_written_with_the_same_text():
     ("policy", "value", "buffer", "said"),
     [
         ("epd", '"90 percent"', "80", "is not a threshold: a share of the buffer (0 to 1)"),
-        ("epd", '"60"', "80", 'lacks a unit; write "60 cells", or the number without quotes'),
+        ("epd", '"60"', "80", 'has no unit; write "60 cells", or the number without quotes'),
         ("epd", '"101%"', "80", 'is more than the buffer; a share is at most "100%"'),
         ("epd", '"81 cells"', "80", "is above the buffer of 80 cells; a threshold is at most the buffer"),
-        ("epd", '"buffer - 81 cells"', "80", "is below an empty buffer; the buffer has 80 cells"),
-        ("epd", '"90%"', '"infinite"', "counts from the size of the buffer, which must be a number of cells"),
+        ("epd", '"buffer - 81 cells"', "80", "is below zero, because the buffer has only 80 cells"),
+        ("epd", '"90%"', '"infinite"', "depends on the size of the buffer, which must be a number of cells"),
         ("epd", "-1", "80", "is not a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more)"),
         (
             "epd",
@@ -197,10 +197,10 @@ def test_an_invalid_threshold_number_in_python_is_reported_as_one_fault():
     "make, key, words",
     [
         (lambda: ct.Epd(threshold="nonsense"), "threshold", "is not a threshold: a share of the buffer (0 to 1)"),
-        (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "lacks a unit"),
+        (lambda: ct.SelectiveDrop(threshold="60"), "threshold", "has no unit"),
         (lambda: ct.Fba(threshold="101%"), "threshold", "is more than the buffer"),
         (lambda: ct.Dfba(thresholds=3, congestion_threshold="x"), "congestion_threshold", "is not a threshold"),
-        (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "lacks a unit"),
+        (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "has no unit"),
     ],
 )
 def test_an_invalid_threshold_text_is_refused_when_it_is_assigned(make, key, words):

@@ -162,7 +162,7 @@ def test_impossible_options_for_pictures_of_a_network_are_refused(celltrain, tmp
 
 def test_drawing_several_scenarios_into_one_picture_file_is_refused(celltrain, tmp_path):
     answer = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--plot", tmp_path / "two.png")
-    assert (answer.code, "draws one scenario, not 2: name one" in answer.err) == (2, True)
+    assert (answer.code, "draws one scenario, not 2: name only one" in answer.err) == (2, True)
 
 
 def test_no_picture_is_drawn_for_a_scenario_with_faults(celltrain, tmp_path):
@@ -243,16 +243,16 @@ def edges(*ends: str, **values: object) -> list[dict[str, object]]:
     "changes, words",
     [
         ({"links": edges("ab", "bc", "cc")}, "edge 'c' - 'c' is a loop"),
-        ({"links": edges("ab", "bc", "cb")}, "edge 'b' - 'c' joins two nodes that are joined already"),
+        ({"links": edges("ab", "bc", "cb")}, "edge 'b' - 'c' joins two nodes that are already joined"),
         ({"links": edges("ab")}, "has 2 parts that no edge joins: 'c' cannot be reached"),
-        ({"links": edges("ab", "bc", delay=None)}, "or one for all without (--delay)"),
-        ({"links": edges("ab", "bc", delay=5)}, "give the unit of all (--delay-unit)"),
-        ({"links": edges("ab", "bc", delay="5")}, "give the unit of all (--delay-unit)"),
+        ({"links": edges("ab", "bc", delay=None)}, "or use --delay for all edges without one"),
+        ({"links": edges("ab", "bc", delay=5)}, "give one unit for all edges with --delay-unit"),
+        ({"links": edges("ab", "bc", delay="5")}, "give one unit for all edges with --delay-unit"),
         ({"links": edges("ab", "bc", delay=-5)}, "it is negative"),
         ({"links": edges("ab", "bc", delay="-5ms")}, "edge 'a' - 'b', delay = \"-5ms\" is not a time (it is negative)"),
         ({"links": edges("ab", "bc", delay="5 miles")}, "is not a time"),
         ({"links": edges("ab", "bc", delay=[1])}, "is not a time"),
-        ({"links": edges("ab", "bc", delay="2000s")}, "is not a delay up to 1800s"),
+        ({"links": edges("ab", "bc", delay="2000s")}, "must be a delay of at most 1800s"),
         ({"links": edges("ab", "bc", rate="0bps")}, "is not a positive rate"),
         ({"links": edges("ab", "bx")}, "edge 'b' - 'x' joins 'x', which is not the id of a node"),
         ({"links": [*edges("ab", "bc"), "ab"]}, "is not a node-link graph"),
@@ -397,7 +397,7 @@ def _folder(path):
 
 
 def test_a_graph_without_flows_is_refused_and_the_message_names_the_option_for_flows(celltrain, line):
-    assert "ask for some (--flows N)" in celltrain("import", line()).err
+    assert "request some with --flows N" in celltrain("import", line()).err
 
 
 def test_without_networkx_the_error_names_the_extra_to_install(line, monkeypatch, celltrain):
@@ -535,7 +535,7 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
                 "links": [{"source": "a" * 900, "target": "b", "delay": "1ms"}],
             },
             {},
-            "characters in its links and flows",
+            "has links and flows with names of",
         ),
         pytest.param(
             {"nodes": [{"id": "a", "flow_to": "b," * 5_000_000}, {"id": "b"}], "links": edges("ab")},
@@ -554,7 +554,7 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
                 "links": [{"source": i, "target": i + 1, "delay": "1ms"} for i in range(len(MIDDLING) - 1)],
             },
             {"name_attribute": "label"},
-            "characters in its links and flows; a scenario can have at most 16,777,216: take shorter names",
+            "characters in all; use names of at most 16,777,216",
         ),
     ],
     ids=["links", "no delays", "targets", "empty targets", "many targets", "nested", "all names"],

@@ -329,7 +329,7 @@ def test_scenario_classes_can_be_used_in_a_search_in_python():
     assert (
         ct.tune(lan, parameters={"Z": z}, trials=1, seeds=seeds, over={"policy": policies}).searches[1].title == "again"
     )
-    with pytest.raises(PlanError, match="needs the folder of the search that is to be continued"):
+    with pytest.raises(PlanError, match="needs the folder of the search to continue"):
         ct.tune(plan(), resume=True)
 
 

@@ -65,7 +65,10 @@ def test_a_message_about_a_fault_in_a_file_names_its_line_even_if_an_option_chan
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("bbr", "is refused: its random numbers have no seed, so no run would repeat; input should be 'new_reno' or"),
+        (
+            "bbr",
+            "is refused: the random numbers of BBR have no seed, so runs would not be repeatable; input should be 'new_reno' or",
+        ),
         ("vegas", "is refused: input should be 'new_reno' or 'cubic'"),
     ],
 )
@@ -94,7 +97,7 @@ def test_a_congestion_control_that_quic_lacks_is_refused_with_the_reason(name: s
         ),
         (
             ["compare", "leaf-spine-web-search", "--measures", "requests.web.short.slowdown_p99.9"],
-            ["a percentile has no point in its name: p999 is the 99.9th"],
+            ["the names of percentiles have no decimal point: p999 is the 99.9th percentile"],
         ),
     ],
 )
@@ -191,10 +194,10 @@ def test_a_mean_over_some_of_the_runs_states_how_many_values_it_has() -> None:
     runs.gaps |= {(9, 0): "", (10, 0): "", (11, 0): ""}
     [warning] = plan_warnings.without_values(["p99"], runs)  # type: ignore[arg-type]
     assert warning == (
-        "too few; it has no value in 7 runs of 12. In 2 cases, the mean is of the runs with a value, in one of 2 of 4"
+        "too few; the measure has no value in 7 runs of 12. In 2 cases, the mean covers only the runs with a value, in one case 2 of 4"
     )
     [whole] = plan_warnings.without_values(["p99"], Runs(case=np.zeros(1, int), gaps={(0, 0): "too few"}))  # type: ignore[arg-type]
-    assert whole == "too few; it has no value in 1 run of 1"
+    assert whole == "too few; the measure has no value in 1 run of 1"
 
 
 def test_install_hints_in_a_checkout_name_the_package_of_the_checkout() -> None:

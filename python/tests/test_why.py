@@ -132,7 +132,7 @@ def test_an_explanation_states_each_action_of_the_sender_with_its_reason(tcp: ct
             r"the buffer of sw1->sw2 had no room for a cell of frame \d+ .*: 100 cells were waiting",
         ),
         (ct.DropFromFront(), "1ms", "dropped a waiting cell of frame .* to make room for another"),
-        (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and its share was"),
+        (ct.SelectiveDrop(), "2ms", "if X is above R, and Y_i above Z X / N_a: .* and the share of the VC was"),
     ],
 )
 def test_each_cause_of_a_lost_frame_has_its_own_sentence(policy: models.Policy, at: str, words: str) -> None:
@@ -155,7 +155,7 @@ def test_a_delayed_packet_that_causes_needless_retransmissions_is_named_with_its
 def test_an_explanation_says_if_the_outcome_of_a_loss_was_open_at_the_end_of_the_run() -> None:
     result = text_of(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
     assert "segments" in result.splitlines()[0]
-    assert result.splitlines()[0].endswith("; not all was acknowledged before the end of the run.")
+    assert result.splitlines()[0].endswith("; some data was not acknowledged before the end of the run.")
 
 
 @pytest.mark.slow
@@ -184,12 +184,12 @@ def test_if_no_loss_is_near_the_given_instant_the_explanation_names_the_nearest_
     assert answer.is_well and answer.from_s is None
     assert text_of(answer).splitlines() == [
         "tcp1 had no losses at 0.002 s: all sent data had arrived or was in flight.",
-        "None of its segments was lost or retransmitted before that, since the start of the run.",
-        "None of its segments was lost or retransmitted after that, until 0.005 s, the end of the run.",
+        "No segment of the flow was lost or retransmitted before that, since the start of the run.",
+        "No segment of the flow was lost or retransmitted after that, until the end of the run at 0.005 s.",
     ]
     busy = scenario(tcp=ct.Sack())
     episodes = ct.why(busy, flow="tcp1", at="0.00000s")
-    assert "Its nearest loss after that: " in text_of(episodes)
+    assert "The nearest loss of the flow after that time: " in text_of(episodes)
     later = re.search(r"sent from ([\d.]+) s on", text_of(episodes))
     assert later is not None
     assert not ct.why(busy, flow="tcp1", at=f"{later[1]}s").is_well

@@ -13,7 +13,7 @@ pub const LARGE: usize = 32 << 20;
 pub struct BySize<A>(pub A);
 
 // SAFETY: the layout of a block determines its allocator, and callers of the trait pass the same layout again.
-#[allow(unsafe_code, reason = "the trait's functions are unsafe")]
+#[allow(unsafe_code, reason = "the trait declares its functions as unsafe")]
 unsafe impl<A: GlobalAlloc> GlobalAlloc for BySize<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -65,7 +65,7 @@ mod tests {
     #[derive(Default)]
     struct Counting(AtomicUsize);
 
-    #[allow(unsafe_code, reason = "the trait's functions are unsafe")]
+    #[allow(unsafe_code, reason = "the trait declares its functions as unsafe")]
     // SAFETY: the system's allocator does all of the work.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    #[allow(unsafe_code, reason = "the trait's functions are unsafe")]
+    #[allow(unsafe_code, reason = "the trait declares its functions as unsafe")]
     fn a_block_that_changes_its_size_keeps_its_bytes_and_changes_its_allocator_at_the_limit() {
         let allocator = BySize(Counting::default());
         let of = |size| Layout::from_size_align(size, 8).expect("the size is valid");

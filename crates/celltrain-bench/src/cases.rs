@@ -154,9 +154,9 @@ impl Case {
         let title = match axis {
             Axis::Sources => format!("LAN, {value} sources, infinite buffer, 10 s"),
             Axis::Buffer => format!("WAN, 20 sources, windows of 4 MB, K = {value}, tail drop, 5 s"),
-            Axis::Hops => format!("chain, hops: {value}, cross traffic on each, Selective Drop, 2 s"),
+            Axis::Hops => format!("chain of {value} hops with cross traffic on each, Selective Drop, 2 s"),
             Axis::Seconds => format!("LAN, 5 sources, infinite buffer, {value} s"),
-            Axis::Switches => format!("random network of {value} switches, 10 VCs for each, EPD, 0.2 s"),
+            Axis::Switches => format!("random network of {value} switches with 10 VCs each, EPD, 0.2 s"),
             Axis::Degree => format!("random network of 100 switches with {value} trunks each, 1000 VCs, EPD, 0.2 s"),
             Axis::Vcs => format!("random network of 100 switches, {value} VCs, EPD, 0.2 s"),
         };
@@ -227,7 +227,7 @@ fn whole() -> Vec<Case> {
     let title = "random network of 100 switches, 1000 VCs, EPD, 1 s";
     cases.push(Case::whole("mesh", title, || Mesh::USUAL.toml("1s")));
     for (ports, name, title) in MESH_PORTS {
-        let title = format!("the random network under {title}, 0.2 s");
+        let title = format!("the random network with {title}, 0.2 s");
         let toml = || Mesh::USUAL.toml("200ms").replace(MESH_POLICY, ports);
         cases.push(Case::whole(format!("mesh-{name}"), title, toml));
     }
@@ -424,7 +424,7 @@ mod tests {
         for case in whole() {
             let result = run(&case);
             let stuck = result.flows.iter().filter(|flow| flow.delivered_bytes == 0).count();
-            assert_eq!(stuck, 0, "{}: sources that delivered nothing", case.name);
+            assert_eq!(stuck, 0, "{}: every source delivers data", case.name);
         }
     }
 

@@ -85,7 +85,7 @@ impl Asked {
                 "--scaling" => what = Some(What::Scaling),
                 "--json" => as_json = true,
                 "--delays" => {
-                    let name = words.next().ok_or("--delays needs all, ports or flows")?;
+                    let name = words.next().ok_or("--delays needs a value: all, ports or flows")?;
                     let known = DELAYS.iter().find(|delays| delays.0 == name);
                     delays = known.ok_or("valid values of --delays are all, ports and flows")?.1;
                 }
@@ -93,7 +93,7 @@ impl Asked {
                 "--engine" => engine = Some(words.next().ok_or("--engine needs a name")?),
                 "--duration" => duration = Some(words.next().ok_or("--duration needs a time such as 60ms")?),
                 "--port-mode" => {
-                    let name = words.next().ok_or("--port-mode needs a name")?;
+                    let name = words.next().ok_or("--port-mode needs the name of a mode")?;
                     let known = PORT_MODES.iter().find(|mode| mode.0 == name);
                     mode = known.ok_or("valid port modes are planned, trains and streams")?.1;
                 }

@@ -44,7 +44,7 @@ pub fn measure(case: &Case, engine: Engine, (mode, threads): (PortMode, usize), 
             1 => engine.run_by(mode, &network, &mut Nothing, |_| true),
             threads => engine.run_parallel(ParallelOptions::up_to(threads), &network, |_| true),
         };
-        let result = outcome.expect("a benchmark is not interrupted");
+        let result = outcome.expect("nothing interrupts a benchmark");
         (begun.elapsed().as_secs_f64(), result)
     };
     let (engine_seconds, result) =

@@ -50,7 +50,7 @@ impl CaptureChoice {
         };
         let looks_at = at.map_or(Ok(words[0].1), |at| of_word("at", at, problem, words))?;
         if let Some(ports) = ports.as_ref().filter(|_| !kind.of_cells()) {
-            let problem = "chooses cells, but packets are captured at hosts; choose flows".to_owned();
+            let problem = "selects cells, but packets are captured at hosts; choose flows".to_owned();
             return Err(Wrong { option: "ports", value: ports.join(", "), problem });
         }
         Ok(Self { kind, looks_at, of: Selection::new(duration, [ports, vcs, flows], window)? })

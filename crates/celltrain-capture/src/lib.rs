@@ -304,7 +304,7 @@ impl<W: Write> Capture<W> {
     pub fn frame(&mut self, seen: &SeenFrame<'_>) -> Result<(), CaptureError> {
         let SeenFrame { time_ns, at, frame, comment } = *seen;
         if self.kind.of_cells() {
-            return Err(CaptureError::Refused("a capture of cells has no place for whole frames".to_owned()));
+            return Err(CaptureError::Refused("a capture of cells cannot record whole frames".to_owned()));
         }
         let Some((interface, direction, circuit)) = self.place(at, &frame) else {
             return Ok(());
@@ -342,7 +342,7 @@ impl<W: Write> Capture<W> {
     pub fn packet(&mut self, seen: &SeenPacket<'_>) -> Result<(), CaptureError> {
         let &SeenPacket { time_ns, interface, direction, circuit, bytes, comment } = seen;
         if self.kind.of_cells() {
-            return Err(CaptureError::Refused("a capture of cells has no place for whole packets".to_owned()));
+            return Err(CaptureError::Refused("a capture of cells cannot record whole packets".to_owned()));
         }
         self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, bytes.to_vec())
     }
@@ -373,7 +373,7 @@ impl<W: Write> Capture<W> {
     pub fn cell(&mut self, seen: &SeenCell<'_>) -> Result<(), CaptureError> {
         let SeenCell { time_ns, interface, direction, circuit, cell, comment } = *seen;
         if !self.kind.of_cells() {
-            return Err(CaptureError::Refused("a capture of packets at hosts has no place for cells".to_owned()));
+            return Err(CaptureError::Refused("a capture of packets at hosts cannot record cells".to_owned()));
         }
         if interface as usize >= self.interfaces {
             return Err(CaptureError::Refused(format!("this capture has no interface {interface}")));
@@ -444,8 +444,8 @@ impl<W: Write> Capture<W> {
         let numbers: Vec<u32> = (0..).zip(&self.wire.connections).filter(tcp).map(|(number, _)| number).collect();
         let comment = |name: &str| {
             format!(
-                "made up: in the model the connection {name} is open from the start. This handshake tells a reader its \
-                 segment size, window scale and whether it has selective acknowledgements"
+                "made up: in the model the connection {name} is open from the start. This handshake shows its segment \
+                 size, its window scale and its use of selective acknowledgements"
             )
         };
         for (steps, time_ns) in [(0..2, SYN_NS), (2..3, OPEN_NS)] {
@@ -481,8 +481,8 @@ impl<W: Write> Capture<W> {
         }
         self.make_up(&wire::made_up(frame.connection), time_ns, |name| {
             format!(
-                "made up: {name} opened without a handshake, or before this capture. This handshake tells a reader its \
-                 segment size, window scale and whether it has selective acknowledgements"
+                "made up: {name} opened without a handshake, or before this capture. This handshake shows its segment \
+                 size, its window scale and its use of selective acknowledgements"
             )
         })
     }
@@ -544,7 +544,8 @@ impl<W: Write> Capture<W> {
         let (cells, _) = pdu.as_chunks::<PAYLOAD_BYTES>();
         let Some(payload) = cells.get(index as usize) else {
             let name = &self.wire.connection(frame).name;
-            let problem = format!("{name}: a frame of {} cells has no cell {index}, counted from 0", cells.len());
+            let problem =
+                format!("{name}: a frame of {} cells has no cell with the index {index} (counted from 0)", cells.len());
             return Err(CaptureError::Refused(problem));
         };
         Ok((*payload, index as usize + 1 == cells.len()))
@@ -564,15 +565,20 @@ fn link_type(kind: CaptureKind, framing: &Aal5Options, interfaces: usize) -> u16
 /// Builds the header of a record in Endace's Extensible Record Format: timestamp, type, flags, lengths.
 fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u8; ERF_HEADER_BYTES], CaptureError> {
     let too_long = |_| {
-        let problem =
-            format!("{wire_bytes} bytes do not fit an ERF record; a capture of IPv4 packets has room for them");
+        let problem = format!("{wire_bytes} bytes do not fit into an ERF record; capture IPv4 packets instead");
         CaptureError::Refused(problem)
     };
     let record = u16::try_from(ERF_HEADER_BYTES + wire_bytes).map_err(too_long)?;
     let wire = u16::try_from(wire_bytes).map_err(too_long)?;
     // Seconds, and a 32-bit fraction of a second.
     let stamp = (u128::from(time_ns) << 32) / u128::from(NS_PER_SECOND);
-    let stamp = u64::try_from(stamp).map_err(|_| CaptureError::Refused("the run is too long for ERF".to_owned()))?;
+    let stamp = u64::try_from(stamp).map_err(|_| {
+        CaptureError::Refused(
+            "the run is too long for the times of an ERF \
+        file"
+                .to_owned(),
+        )
+    })?;
     let mut header = [0; ERF_HEADER_BYTES];
     header[..8].copy_from_slice(&stamp.to_le_bytes());
     header[8] = kind;

@@ -67,7 +67,7 @@ impl<W: Write> Writer<W> {
 
     /// Adds a packet, untruncated.
     pub(crate) fn packet(&mut self, packet: PacketBlock<'_>, bytes: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(bytes.len()).expect("packets are at most some 65 kilobytes long");
+        let length = u32::try_from(bytes.len()).expect("a packet has at most about 65 kilobytes");
         let (high, low) = (packet.time_ns >> 32, packet.time_ns & u64::from(u32::MAX));
         self.begin(ENHANCED_PACKET);
         self.word(packet.interface);
@@ -111,7 +111,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn option(&mut self, code: u16, value: &[u8]) {
-        let length = u16::try_from(value.len()).expect("an option's text is shortened to its greatest length");
+        let length = u16::try_from(value.len()).expect("the text of an option is cut to the maximum length");
         self.block.extend_from_slice(&code.to_le_bytes());
         self.block.extend_from_slice(&length.to_le_bytes());
         self.block.extend_from_slice(value);
@@ -125,7 +125,7 @@ impl<W: Write> Writer<W> {
     /// Ends a block. Every block has options, so each needs an end-of-options option.
     fn end(&mut self) -> io::Result<()> {
         self.option(OPT_ENDOFOPT, &[]);
-        let length = u32::try_from(self.block.len() + WORD).expect("the length of a block fits 32 bits");
+        let length = u32::try_from(self.block.len() + WORD).expect("the length of a block fits in 32 bits");
         self.word(length);
         self.block[LENGTH_AT..LENGTH_AT + WORD].copy_from_slice(&length.to_le_bytes());
         self.out.write_all(&self.block)

@@ -89,7 +89,7 @@ impl Selection {
             if !own.iter().zip(&theirs).any(|(own, theirs)| *own && *theirs) {
                 let known: Vec<&str> =
                     vcs.iter().zip(&theirs).filter(|(_, has)| **has).map(|(name, _)| *name).collect();
-                let problem = format!("excludes every VC that flows selects: {}", listed(&known));
+                let problem = format!("excludes every VC that the option flows selects: {}", listed(&known));
                 return Err(Wrong { option: "vcs", value: names.join(", "), problem });
             }
         }
@@ -197,14 +197,14 @@ fn read_window(text: &str, duration: Duration) -> Result<[Duration; 2], Wrong> {
         if part.trim().is_empty() {
             return Ok(default);
         }
-        part.trim().parse::<Duration>().map_err(|error| wrong(format!("has an end, {part:?}, that is not {error}")))
+        part.trim().parse::<Duration>().map_err(|error| wrong(format!("has the end {part:?}, which is not {error}")))
     };
     let (from, to) = (end(from, Duration::default())?, end(to, duration)?);
     if from == to {
-        return Err(wrong("is empty: it ends where it begins".to_owned()));
+        return Err(wrong("is empty: its start and its end are equal".to_owned()));
     }
     if from > to {
-        return Err(wrong("ends before it begins; it is from the first time to the second".to_owned()));
+        return Err(wrong("ends before it begins; write the earlier time first".to_owned()));
     }
     if from >= duration || to > duration {
         return Err(wrong(format!("lies outside the run, which lasts {duration}")));

@@ -80,13 +80,13 @@ impl CellTracker {
                 (place, false)
             }
             CellStep::Admitted => {
-                let place = came.pop_front().expect("a cell arrives before it waits");
+                let place = came.pop_front().expect("a cell arrives before it is admitted");
                 waiting.push_back(place);
                 (place, false)
             }
             CellStep::Lost(_) => {
-                let place = came.pop_front().expect("a lost cell has arrived");
-                debug_assert_eq!(place.0, frame, "the policy decides about a cell when it arrives");
+                let place = came.pop_front().expect("a cell arrives before it is lost");
+                debug_assert_eq!(place.0, frame, "the policy decides about a cell on its arrival");
                 (place, true)
             }
             CellStep::PushedOut | CellStep::Dropped => {

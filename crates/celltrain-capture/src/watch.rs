@@ -320,7 +320,7 @@ pub fn nanoseconds(clock: Clock, time: Time) -> u64 {
     u64::try_from(nanoseconds).unwrap_or(u64::MAX)
 }
 
-const NO_PACKETS: &str = "the capture would be empty: the chosen VCs carry requests, whose packets are captured only if neither \
-                          vcs nor flows are chosen; leave these out, or capture cells";
+const NO_PACKETS: &str = "the capture would be empty: the chosen VCs carry requests, whose packets are captured only \
+                          without the options vcs and flows; leave both out, or capture cells";
 
 const NS_PER_SECOND: u128 = 1_000_000_000;

@@ -191,7 +191,11 @@ impl Wire {
     pub(crate) fn packet(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         let connection = self.connection(frame);
         if let Carries::Own { packet, .. } = frame.carries {
-            return Ok(self.own.get(&packet).expect("the bytes of a frame are kept until its last cell").clone());
+            return Ok(self
+                .own
+                .get(&packet)
+                .expect("the bytes of a frame are kept until its last cell is written")
+                .clone());
         }
         let Some(tcp) = connection.tcp else { return self.udp(frame, connection) };
         let Tcp { receive_window, .. } = tcp;
@@ -217,7 +221,7 @@ impl Wire {
             }
             Carries::Syn | Carries::SynAck => Ok(self.handshake(frame, tcp)),
             Carries::Packet { .. } | Carries::Own { .. } => Err(CaptureError::Refused(format!(
-                "{}: is a TCP flow, so it sends no packets without TCP",
+                "{}: this flow uses TCP, so it sends no packets without TCP",
                 connection.name
             ))),
         }
@@ -255,7 +259,7 @@ impl Wire {
         let (ip, [source_port, destination_port]) = self.ip(frame);
         let (ece, cwr) = (header.ece || frame.ecn.echo, header.cwr || frame.ecn.reduced);
         let mut header = TcpHeader { source_port, destination_port, ece, cwr, ..header };
-        header.set_options(options).expect("three blocks fit the options of a header");
+        header.set_options(options).expect("three SACK blocks fit into the options of a header");
         let mut packet = Vec::new();
         ip.tcp_header(header).write_to_vec(&mut packet, payload).expect("the length of the packet was checked before");
         packet
@@ -265,8 +269,10 @@ impl Wire {
     /// (`Aal5Options::packet_cells`).
     fn udp(&self, frame: &Frame, connection: &Connection) -> Result<Vec<u8>, CaptureError> {
         let Carries::Packet { number, bytes } = frame.carries else {
-            let problem =
-                format!("{}: sends packets without acknowledgements, so it has no TCP packets", connection.name);
+            let problem = format!(
+                "{}: this flow sends packets without acknowledgements, so it has no TCP packets",
+                connection.name
+            );
             return Err(CaptureError::Refused(problem));
         };
         self.fits(connection, bytes.saturating_add(UdpHeader::LEN as u64))?;
@@ -286,7 +292,13 @@ impl Wire {
         let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];
         let [from, to] = if frame.carries.is_forward() { ends } else { [ends[1], ends[0]] };
         let address = |(end, _): (&End, u32)| (NETWORK + 1 + end.host).to_be_bytes();
-        let port = |(_, number): (&End, u32)| FIRST_PORT + u16::try_from(number).expect("ports are counted to 16384");
+        let port = |(_, number): (&End, u32)| {
+            FIRST_PORT
+                + u16::try_from(number).expect(
+                    "ports are numbered up to \
+            16384",
+                )
+        };
         let header = Ipv4Header {
             identification: self.identification(frame),
             dont_fragment: true,
@@ -323,8 +335,10 @@ impl Wire {
         };
         usize::try_from(packet).ok().filter(|&packet| packet <= most).ok_or_else(|| {
             let name = &connection.name;
-            let problem =
-                format!("{name}: its packets of {packet} bytes do not fit an AAL5 frame, which holds at most {most}");
+            let problem = format!(
+                "{name}: its packets of {packet} bytes do not fit into an AAL5 frame, which holds at most \
+                         {most} bytes"
+            );
             CaptureError::Refused(problem)
         })
     }
@@ -386,7 +400,7 @@ fn window_field(bytes: u64) -> u16 {
 /// Returns the bytes of a stream from `start` on.
 fn payload(start: u64, bytes: u64) -> Vec<u8> {
     let bytes = usize::try_from(bytes).expect("a payload fits a frame");
-    let skipped = usize::try_from(start % LINE).expect("the remainder is shorter than a line");
+    let skipped = usize::try_from(start % LINE).expect("the remainder is shorter than a line of the payload");
     let mut text = Vec::with_capacity(skipped + bytes + LINE_BYTES);
     let mut line = start - start % LINE;
     while text.len() < skipped + bytes {

@@ -26,7 +26,7 @@ const AAL5_TRAILER: u64 = 8;
 /// The longest frame that the trailer's length field can express (ITU-T I.363.5).
 const MAX_SDU: u64 = 65_535;
 
-/// How IP datagrams are encapsulated in AAL5 (RFC 2684).
+/// Encapsulation of IP datagrams in AAL5 (RFC 2684).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encapsulation {
@@ -83,7 +83,7 @@ impl CellFormat {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Aal5Options {
-    /// How IP datagrams are encapsulated in AAL5 (RFC 2684).
+    /// Encapsulation of IP datagrams in AAL5 (RFC 2684).
     pub encapsulation: Encapsulation,
     /// Longest frame that a receiver accepts, without trailer and padding. A longer one is discarded without waiting
     /// for its last cell (ITU-T I.363.5: at most 65535 bytes).
@@ -227,8 +227,8 @@ impl<B> FrameLog<B> {
 impl<B: Copy> FrameLog<B> {
     /// Adds a frame that is being sent. Returns its number within the VC.
     pub fn push(&mut self, frame: Frame<B>) -> FrameNumber {
-        let ahead = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
-        assert!(ahead < self.mask, "two frames on the way have different numbers");
+        let ahead = u32::try_from(self.frames.len()).expect("the number of frames in flight fits in 32 bits");
+        assert!(ahead < self.mask, "two frames in flight have different numbers");
         self.frames.push_back(frame);
         self.first.later(ahead, self.mask)
     }
@@ -247,7 +247,7 @@ impl<B: Copy> FrameLog<B> {
 
     /// Returns the number of the next frame.
     pub fn next(&self) -> FrameNumber {
-        let kept = u32::try_from(self.frames.len()).expect("the number of frames on the way fits 32 bits");
+        let kept = u32::try_from(self.frames.len()).expect("the number of frames in flight fits in 32 bits");
         self.first.later(kept, self.mask)
     }
 
@@ -581,6 +581,7 @@ mod tests {
                         got.push(frame.number());
                     }
                     Reassembled::Damaged { cells } => prop_assert_eq!(std::mem::take(&mut collected), cells),
+                    Reassembled::Packet => unreachable!("AAL5 frames the packets"),
                 }
             }
             // A frame should be delivered if none of its cells is lost and no remains of earlier frames precede it.

@@ -69,7 +69,7 @@ impl Arbiter for RoundRobin {
 
     #[inline]
     fn join(&mut self, vc: usize) {
-        let own = u32::try_from(vc).expect("all labels of VCs fit 32 bits");
+        let own = u32::try_from(vc).expect("all labels of VCs fit in 32 bits");
         if self.members == 0 {
             self.head = own;
             self.next[vc] = own;
@@ -159,7 +159,11 @@ impl Arbiter for MinimumShares {
         self.promised += self.shares[vc];
         if self.steps[vc] > 0 {
             self.due[vc] = self.due[vc].max(self.now);
-            play(&mut self.tournament, vc, (self.due[vc], u32::try_from(vc).expect("all labels of VCs fit 32 bits")));
+            play(
+                &mut self.tournament,
+                vc,
+                (self.due[vc], u32::try_from(vc).expect("all labels of VCs fit in 32 bits")),
+            );
         }
     }
 
@@ -181,7 +185,7 @@ impl Arbiter for MinimumShares {
             self.promised -= self.shares[vc];
         }
         if self.steps[vc] > 0 && (is_due || !goes_on) {
-            let next = (self.due[vc], u32::try_from(vc).expect("all labels of VCs fit 32 bits"));
+            let next = (self.due[vc], u32::try_from(vc).expect("all labels of VCs fit in 32 bits"));
             play(&mut self.tournament, vc, if goes_on { next } else { NOBODY });
         }
     }
@@ -213,7 +217,7 @@ pub const ONE: u64 = 1_000_000_000;
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the product of a 30-bit number and a share up to 1 fits 32 bits"
+    reason = "the product of a 30-bit number and a share up to 1 fits in 32 bits"
 )]
 pub fn billionths(share: f64) -> u64 {
     (share * ONE as f64).round() as u64

@@ -114,7 +114,7 @@ mod tests {
         let expected: Vec<u32> = (0..31).map(|piece| 1 + piece / 10).collect();
         assert_eq!(questions, expected);
         token.tick(1_000_000).unwrap();
-        assert_eq!(asked.get(), 5, "heavy work calls the callback once before it starts");
+        assert_eq!(asked.get(), 5, "the callback is called once before heavy work starts");
         // After a check, nine units pass before the next one.
         token.tick(7).unwrap();
         token.tick(2).unwrap();
@@ -136,6 +136,6 @@ mod tests {
         assert_eq!(token.map(0..100, |i| i), Err(Interrupted), "the token stays cancelled");
         let all = CancellationToken::never().map(0..1025, |i| i).unwrap();
         assert!(all.iter().copied().eq(0..1025));
-        assert_eq!(all.capacity(), 1025, "the list has the same number of items");
+        assert_eq!(all.capacity(), 1025, "the capacity of the list equals the number of items");
     }
 }

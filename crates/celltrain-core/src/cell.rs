@@ -76,7 +76,7 @@ impl Cell {
     /// Creates a cell of frame `frame` on the VC labelled `label`.
     #[inline]
     pub const fn new(label: Label, frame: FrameNumber, last_cell: bool) -> Self {
-        debug_assert!(label.number() < Self::MAX_LABELS, "a label fits 24 bits");
+        debug_assert!(label.number() < Self::MAX_LABELS, "a label fits in 24 bits");
         Self { label_and_bits: label.number() | if last_cell { LAST_CELL } else { 0 }, frame }
     }
 
@@ -121,7 +121,7 @@ impl Cell {
     /// Creates a resource management cell (PTI 110), the `number`th sent by its VC's source.
     #[inline]
     pub fn rm(label: Label, number: FrameNumber) -> Self {
-        debug_assert!(label.number() < Self::MAX_LABELS, "a label fits 24 bits");
+        debug_assert!(label.number() < Self::MAX_LABELS, "a label fits in 24 bits");
         Self { label_and_bits: label.number() | RM, frame: number }
     }
 

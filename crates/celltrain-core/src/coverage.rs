@@ -291,7 +291,7 @@ situations! {
 }
 
 const SITUATIONS: usize = NAMES.len();
-const _: () = assert!(SITUATIONS <= u128::BITS as usize, "a set of situations is a number of 128 bits");
+const _: () = assert!(SITUATIONS <= u128::BITS as usize, "a set of situations is stored in 128 bits");
 
 static COUNTS: [AtomicU64; SITUATIONS] = [const { AtomicU64::new(0) }; SITUATIONS];
 
@@ -354,7 +354,7 @@ mod tests {
         reached!(PoolFull);
         reached!(PoolFull);
         assert_eq!(take_reached_here(), ["PoolFull"]);
-        assert!(take_reached_here().is_empty(), "taking the set of situations empties it");
+        assert!(take_reached_here().is_empty(), "the set of situations is empty after a call of take");
         assert!(count_of("PoolFull") >= before + 3);
     }
 }

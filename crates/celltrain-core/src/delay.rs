@@ -170,7 +170,7 @@ impl PortQueues {
 pub fn queue_names(network: &Network) -> Vec<String> {
     let routing = network.routing();
     let rate_control = RateControl::new(network, &routing, network.clock(), &CancellationToken::never())
-        .expect("nothing cancels the building");
+        .expect("nothing cancels the construction of the rules");
     let ports = PortQueues::find(network, &routing, &rate_control);
     let of_port = |(link, queues): (&Link, &PortQueues)| {
         queues.used().map(|(_, name)| format!("{}/{name}", link.name)).collect::<Vec<_>>()

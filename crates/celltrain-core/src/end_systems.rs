@@ -366,7 +366,7 @@ impl EndSystems {
             Body::Packet { flow, number: packet, sent } => {
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Packet, now, packet);
-                let packets = connection.packets.as_mut().expect("a sender of packets counts them");
+                let packets = connection.packets.as_mut().expect("a flow without TCP counts its packets");
                 packets.counters.delivered += 1;
                 packets.counters.delivered_bytes += packets.bytes;
                 if let Some(delays) = &mut self.delays {
@@ -380,7 +380,7 @@ impl EndSystems {
             }
             Body::Outside { tag } => {
                 let cells = self.vcs.get(sender).log.frame(number).cells;
-                let outside = self.outside.as_mut().expect("frames of external end systems were injected before");
+                let outside = self.outside.as_mut().expect("only injected frames belong to external end systems");
                 outside.receive(Delivered { time: now, vc: sender, tag }, cells);
             }
         }

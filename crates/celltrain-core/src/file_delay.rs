@@ -27,7 +27,7 @@ pub struct Files {
 impl Files {
     /// Creates the record of a connection that has sent nothing; `size` is the size of its files in bytes, above 0.
     pub fn of(size: u64) -> Self {
-        assert!(size > 0, "scenario checks refuse a file without a byte");
+        assert!(size > 0, "scenario checks refuse an empty file");
         Self { size, next: 0, until: size, began: VecDeque::new(), delays: Vec::new() }
     }
 
@@ -35,7 +35,7 @@ impl Files {
     /// once.
     pub fn on_progress(&mut self, acknowledged: u64, sent: u64, now: Time) {
         while self.until <= acknowledged {
-            let began = self.began.pop_front().expect("a file that is acknowledged has begun");
+            let began = self.began.pop_front().expect("an acknowledged file has been started before");
             self.delays.push(now - began);
             self.until += self.size;
         }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(
             found,
             [&[][..], &[], &[13], &[13], &[13, 90, 87]].map(spans),
-            "two files began with segments 2 and 4"
+            "the second and third file begin in segments 2 and 4"
         );
     }
 

@@ -55,7 +55,7 @@ impl Gfr {
             refuse("mcr", format!("\"{}\"", self.mcr), format!("is not a positive rate up to pcr = \"{pcr}\""));
         }
         if self.mfs < longest_frame {
-            let problem = format!("cells are fewer than the VC's longest frame has, {longest_frame}");
+            let problem = format!("cells are fewer than the {longest_frame} cells of the VC's longest frame");
             refuse("mfs", self.mfs.to_string(), problem);
         }
         if let Some(mbs) = self.mbs.filter(|&mbs| u64::from(mbs) < 2 * u64::from(self.mfs)) {
@@ -66,7 +66,7 @@ impl Gfr {
             refuse("mbs", mbs.to_string(), problem);
         }
         if self.cdvt > MAX_CDVT {
-            refuse("cdvt", format!("\"{}\"", self.cdvt), format!("is not a time up to {MAX_CDVT}"));
+            refuse("cdvt", format!("\"{}\"", self.cdvt), format!("must be a time of at most {MAX_CDVT}"));
         }
         faults
     }
@@ -75,7 +75,7 @@ impl Gfr {
 /// Checks the PCR of a VC of any class whose first link has this rate.
 pub(crate) fn check_pcr(pcr: BitRate, link_rate: BitRate) -> Option<Fault> {
     let is_wrong = pcr > link_rate || pcr.bits_per_second == 0;
-    let problem = || format!("is not a positive rate up to that of the VC's first link, {link_rate}");
+    let problem = || format!("must be a positive rate of at most {link_rate}, the rate of the VC's first link");
     is_wrong.then(|| Fault::new("pcr", format!("\"{pcr}\""), problem()))
 }
 
@@ -121,7 +121,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: 424 times a 64-bit number fits 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: 424 times a 64-bit number fits in 128 bits")]
     fn new(rate: BitRate, clock: Clock) -> Self {
         let cell = u128::from(CELL_BITS) * u128::from(clock.units_per_second);
         Self { rate: u128::from(rate.bits_per_second), cell, level: 0, at: Time::default() }
@@ -142,7 +142,7 @@ impl Bucket {
     }
 
     /// Converts a span of time to the bucket's unit.
-    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits in 128 bits")]
     fn of(&self, span: Span) -> u128 {
         u128::from(span.0) * self.rate
     }
@@ -151,7 +151,7 @@ impl Bucket {
 impl Policer {
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "products of MBS (33 bits), rates (64 bits) and times (62 bits) fit 128 bits"
+        reason = "products of MBS (33 bits), rates (64 bits) and times (62 bits) fit in 128 bits"
     )]
     pub(crate) fn new(contract: &Gfr, link_rate: BitRate, clock: Clock) -> Self {
         let pcr = contract.pcr.unwrap_or(link_rate);

@@ -58,7 +58,9 @@ impl HostOptions {
         ];
         let too_long = limits.into_iter().filter(|&(_, time, most)| time > most);
         let mut faults: Vec<_> = too_long
-            .map(|(key, time, most)| Fault::new(key, format!("\"{time}\""), format!("is not a time up to {most}")))
+            .map(|(key, time, most)| {
+                Fault::new(key, format!("\"{time}\""), format!("must be a time of at most {most}"))
+            })
             .collect();
         if !(0.0..=MAX_SKEW).contains(&self.clock_skew) {
             let problem = format!("is not a share from 0 to {MAX_SKEW}");
@@ -92,7 +94,7 @@ impl HostOptions {
 /// Draws a time uniformly from 0 to `most`, both included.
 pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     let units = (u128::from(rng.next_u64()) * (u128::from(most.0) + 1)) >> 64;
-    Span(u64::try_from(units).expect("a share of a 64-bit number fits 64 bits"))
+    Span(u64::try_from(units).expect("a share of a 64-bit number fits in 64 bits"))
 }
 
 /// The errors of a host's clock.

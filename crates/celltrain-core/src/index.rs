@@ -59,7 +59,7 @@ macro_rules! indices {
         impl From<usize> for $name {
             #[inline]
             fn from(place: usize) -> Self {
-                Self(u32::try_from(place).expect("all indices fit 32 bits"))
+                Self(u32::try_from(place).expect("all indices fit in 32 bits"))
             }
         }
 

@@ -25,7 +25,7 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Marking")]
 pub struct MarkingConfig {
-    /// No packet is marked while no more cells than this wait (K with a step).
+    /// No packet is marked while at most this number of cells wait (K with a step).
     pub k_min: Threshold,
     /// Every packet is marked while more cells than this wait; between `k_min` and `k_max`, the probability rises from
     /// 0 to `p_max`. Equal to `k_min` when absent.
@@ -39,10 +39,10 @@ pub struct MarkingConfig {
     #[serde(default = "one")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub weight: f64,
-    /// Whether packets are marked when they arrive or when they leave.
+    /// Selects the time at which packets are marked: on arrival or on departure.
     #[serde(default)]
     pub at: MarkedAt,
-    /// The cells whose number is compared with the limits.
+    /// Selects the cells whose number is compared with the limits.
     #[serde(default)]
     pub of: Counted,
 }
@@ -51,7 +51,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// Whether packets are marked when they arrive or when they leave.
+/// Selects the time at which packets are marked: on arrival or on departure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkedAt {
@@ -87,7 +87,7 @@ impl MarkingConfig {
         faults.extend(self.k_max.into_iter().flat_map(|k_max| k_max.check("k_max", capacity)));
         let cells = |threshold: Threshold| threshold.cells(capacity.unwrap_or(u32::MAX));
         if let Some(k_max) = self.k_max.filter(|&k_max| faults.is_empty() && cells(k_max) < cells(self.k_min)) {
-            let problem = format!("is below k_min, {} cells", cells(self.k_min));
+            let problem = format!("is below k_min, which is {} cells", cells(self.k_min));
             faults.push(Fault::new("k_max", k_max.written(), problem));
         }
         for (key, share, range, is_in_range) in [

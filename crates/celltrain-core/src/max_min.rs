@@ -48,7 +48,11 @@ fn filled(
             weight: weights.get(vc).copied().unwrap_or(1.0),
         })
         .collect();
-    assert!(vcs.iter().all(|vc| vc.weight > 0.0 && vc.minimum >= 0.0), "weights are above 0 and minimums not below");
+    assert!(
+        vcs.iter().all(|vc| vc.weight > 0.0 && vc.minimum >= 0.0),
+        "weights are above 0 and minimums are not \
+        negative"
+    );
     let mut crossing: TiVec<LinkIndex, Vec<usize>> = ti_vec![Vec::new(); capacities.len()];
     for (vc, path) in paths.iter().enumerate() {
         token.tick(path.len())?;

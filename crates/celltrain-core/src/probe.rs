@@ -81,7 +81,7 @@ impl Observer for Nothing {}
 impl Probe for Nothing {}
 
 /// Selection of series to record.
-#[expect(clippy::struct_excessive_bools, reason = "each flag says if one kind of event is recorded")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag shows if one kind of event is recorded")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeriesChoice {
     /// Waiting cells at the chosen ports.
@@ -120,9 +120,9 @@ pub struct Recorder {
     pub times: Vec<Time>,
     /// Waiting cells, one row per sample, one column per chosen port.
     pub queue_cells: Vec<u32>,
-    /// The fewest cells waiting since the previous sample, in the same layout.
+    /// The smallest number of cells waiting since the previous sample, in the same layout.
     pub queue_cells_least: Vec<u32>,
-    /// The most cells waiting since the previous sample, in the same layout.
+    /// The largest number of cells waiting since the previous sample, in the same layout.
     pub queue_cells_largest: Vec<u32>,
     /// Waiting cells by VC, one row per sample, one column per label at each chosen port.
     pub occupancy_cells: Vec<u32>,

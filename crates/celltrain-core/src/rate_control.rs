@@ -83,7 +83,7 @@ impl RateControl {
             .map(|((vc, part), place)| {
                 vc.abr.as_ref()?;
                 let home = place.expect("every ABR VC leaves its source through a shaped port");
-                let partner = vc.partner.expect("an ABR VC has one for the way back");
+                let partner = vc.partner.expect("an ABR VC has a VC for the opposite direction");
                 let end = vc.path[part.end - 1];
                 Some(Loop { home, end, partner, destination: Destination::new(), rms_ended: 0 })
             })

@@ -150,7 +150,11 @@ impl Sizes {
     /// # Panics
     /// If the list is empty, a size or probability falls, a size is below one byte, or the last probability is not 1.
     pub fn new(points: Vec<(f64, f64)>) -> Self {
-        assert!(points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1), "sizes and probabilities rise");
+        assert!(
+            points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1),
+            "sizes and probabilities increase from row to \
+            row"
+        );
         assert!(points.first().is_some_and(|&(bytes, share)| bytes >= 1.0 && share >= 0.0), "sizes are positive");
         assert!(points.last().is_some_and(|&(_, share)| share == 1.0), "a distribution ends at 1");
         Self { points }

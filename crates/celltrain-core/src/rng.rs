@@ -46,10 +46,10 @@ impl Stream {
     #[inline]
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "a product of two 32-bit numbers fits 64 bits, and the bound is positive"
+        reason = "a product of two 32-bit numbers fits in 64 bits, and the bound is positive"
     )]
     pub fn below(&mut self, bound: u32) -> u32 {
-        assert!(bound > 0, "a bound of a draw is positive");
+        assert!(bound > 0, "the bound of a random draw is positive");
         let draw = |stream: &mut Self| (stream.next_u64() >> 32) * u64::from(bound);
         let low = |product: u64| product & u64::from(u32::MAX);
         let mut product = draw(self);
@@ -60,7 +60,7 @@ impl Stream {
                 product = draw(self);
             }
         }
-        u32::try_from(product >> 32).expect("half of a product of two 32-bit numbers fits 63 bits")
+        u32::try_from(product >> 32).expect("half of a product of two 32-bit numbers fits in 63 bits")
     }
 
     /// Returns a number in [0, 1) with 53 random bits.
@@ -74,7 +74,7 @@ impl Stream {
     /// draw in ten million would be longer.
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "a product of 64-bit numbers fits 128 bits, and loops have a few dozen rounds"
+        reason = "a product of 64-bit numbers fits in 128 bits, and loops have a few dozen rounds"
     )]
     pub fn exponential(&mut self, mean: Span) -> Span {
         let mut rejected = 0u128;

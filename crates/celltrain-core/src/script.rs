@@ -56,7 +56,7 @@ pub(crate) fn play_all(folder: &str, least: usize, play: impl Fn(&str) -> Result
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert!(paths.len() >= least, "the scripts are found: {}", paths.len());
+    assert!(paths.len() >= least, "the folder contains test scripts: {}", paths.len());
     let mut failures = String::new();
     for path in paths {
         if let Err(why) = play(&std::fs::read_to_string(&path).unwrap()) {

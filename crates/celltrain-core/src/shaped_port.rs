@@ -68,7 +68,7 @@ impl Ahead {
             return 0;
         }
         let started = ((now - first).0).div_ceil(period.0);
-        cells - u32::try_from(started).expect("fewer cells have started than the train has")
+        cells - u32::try_from(started).expect("fewer cells have started than the train contains")
     }
 }
 
@@ -101,7 +101,7 @@ impl ShapedPort {
 
     /// Offers a complete packet to the buffer, which may drop it.
     pub fn on_packet(&mut self, label: Label, packet: Packet) {
-        debug_assert!(self.ahead.is_none(), "cells not started are taken back first");
+        debug_assert!(self.ahead.is_none(), "cells that have not started are taken back first");
         let acr = self.acr(label);
         self.buffer.offer(label, packet, acr);
     }
@@ -131,7 +131,11 @@ impl ShapedPort {
 
     /// Handles a backward RM cell that has returned to its source.
     pub fn on_backward_rm(&mut self, label: Label, rm: &RmCell, now: Time) {
-        debug_assert!(self.ahead.is_none() || self.keeps_rate(label, rm), "cells not started are taken back first");
+        debug_assert!(
+            self.ahead.is_none() || self.keeps_rate(label, rm),
+            "cells that have not started are taken back \
+            first"
+        );
         let source = self.source_mut(label);
         let before = source.acr();
         source.on_backward_rm(rm, now);
@@ -143,7 +147,7 @@ impl ShapedPort {
 
     /// Queues `rm`, a turned-around forward RM cell of the other direction, until this VC may send it.
     pub fn turn_around(&mut self, label: Label, rm: RmCell) {
-        debug_assert!(self.ahead.is_none(), "cells not started are taken back first");
+        debug_assert!(self.ahead.is_none(), "cells that have not started are taken back first");
         self.source_mut(label).turn_around(rm);
     }
 
@@ -194,7 +198,7 @@ impl ShapedPort {
     /// same packet that follow at equal intervals and start no later than `ahead`, assuming that nothing arrives in
     /// between. Returns the cells and the interval.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
-        debug_assert!(self.ahead.is_none(), "cells not started are taken back first");
+        debug_assert!(self.ahead.is_none(), "cells that have not started are taken back first");
         let (time, label) = self.first()?;
         if time.max(self.free) > now {
             return None;
@@ -302,7 +306,7 @@ impl ShapedPort {
     fn source_mut(&mut self, label: Label) -> &mut Source {
         match &mut self.vcs[label].pace {
             Pace::Controlled(source) => source,
-            Pace::Line(_) => panic!("RM cells are of VCs whose rate is controlled"),
+            Pace::Line(_) => panic!("RM cells belong to VCs with rate control"),
         }
     }
 
@@ -338,7 +342,7 @@ impl ShapedPort {
 
     /// Starts a new range of the queue at a sample.
     pub fn start_range(&mut self) {
-        debug_assert!(self.ahead.is_none(), "cells not started are taken back first");
+        debug_assert!(self.ahead.is_none(), "cells that have not started are taken back first");
         self.buffer.start_range();
     }
 

@@ -79,18 +79,18 @@ impl Threshold {
         match (self, capacity) {
             (Threshold::Whole(0) | Threshold::Share(0.0), None) => Vec::new(),
             (Threshold::Whole(1) | Threshold::Share(_), None) => fault(
-                "is a share of the buffer, so the buffer must be a number of cells, not \"infinite\"; or write cells, \
-                 such as \"800 cells\""
+                "is a share of the buffer, so the buffer must be a number of cells, not \"infinite\"; otherwise write \
+                 a number of cells, such as \"800 cells\""
                     .into(),
             ),
             (Threshold::Percent(_) | Threshold::Below(_), None) => {
-                fault("counts from the size of the buffer, which must be a number of cells, not \"infinite\"".into())
+                fault("depends on the size of the buffer, which must be a number of cells, not \"infinite\"".into())
             }
             (Threshold::Whole(cells @ 2..) | Threshold::Cells(cells), Some(k)) if cells > k => {
                 fault(format!("is above the buffer of {k} cells; a threshold is at most the buffer"))
             }
             (Threshold::Below(cells), Some(k)) if cells > k => {
-                fault(format!("is below an empty buffer; the buffer has {k} cells"))
+                fault(format!("is below zero, because the buffer has only {k} cells"))
             }
             _ => Vec::new(),
         }
@@ -139,7 +139,7 @@ impl FromStr for Threshold {
         match (below, bare) {
             (true, _) => Ok(Threshold::Below(cells)),
             (false, Some(_)) => Ok(Threshold::Cells(cells)),
-            (false, None) => Err(format!("lacks a unit; write \"{cells} cells\", or the number without quotes")),
+            (false, None) => Err(format!("has no unit; write \"{cells} cells\", or the number without quotes")),
         }
     }
 }
@@ -152,7 +152,7 @@ fn decimal(text: &str) -> Option<f64> {
 }
 
 fn more_than_any_buffer() -> String {
-    format!("exceeds the largest buffer, {} cells", u32::MAX)
+    format!("exceeds the largest possible buffer of {} cells", u32::MAX)
 }
 
 impl fmt::Display for Threshold {
@@ -206,7 +206,7 @@ impl Visitor<'_> for AsWritten {
         u64::try_from(number).map_or_else(|_| Err(refused()), |number| self.visit_u64(number))
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number is whole and above 1")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number is a whole number above 1")]
     fn visit_f64<E: Error>(self, number: f64) -> Result<Threshold, E> {
         match number {
             0.0..=1.0 => Ok(Threshold::Share(number)),
@@ -245,7 +245,8 @@ impl JsonSchema for Threshold {
                 {
                     "type": "string",
                     "pattern": PATTERN,
-                    "description": "A share of the buffer, cells, or cells below a full buffer.",
+                    "description": "A share of the buffer, a number of cells, or a number of cells below a full \
+                                    buffer.",
                 },
             ],
         })
@@ -338,8 +339,8 @@ mod tests {
         for number in each(json!([-1, -0.1, 1.9, 800.5, true])) {
             assert_eq!(read(number).unwrap_err(), format!("is not {EXPECTED}"));
         }
-        assert!(read(json!(4_294_967_296_u64)).unwrap_err().contains("exceeds the largest buffer"));
-        assert!(read(json!(1e300)).unwrap_err().contains("exceeds the largest buffer"));
+        assert!(read(json!(4_294_967_296_u64)).unwrap_err().contains("exceeds the largest possible buffer"));
+        assert!(read(json!(1e300)).unwrap_err().contains("exceeds the largest possible buffer"));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl TieBreaker {
             }
             Self::Rotating { inputs, first } => *first = (*first + 1) % *inputs,
             Self::Fixed => {}
-            Self::EventList(_) => unreachable!("ports with an event list's order take single cells"),
+            Self::EventList(_) => unreachable!("ports with the tie order of an event list handle single cells"),
         }
     }
 }
@@ -227,8 +227,8 @@ mod tests {
         assert_eq!(order(10, vec![1, 2, 3]), [2, 1, 3]);
         assert_eq!(order(20, vec![0, 1, 2, 3]), [0, 2, 1, 3]);
         assert_eq!(order(30, vec![0, 1, 3]), [0, 1, 3]);
-        assert_eq!(order(40, vec![0, 1, 2, 3]), [2, 0, 1, 3], "a link that paused starts again");
-        assert_eq!(order(45, vec![0, 1]), [0, 1], "cells that come early start again");
+        assert_eq!(order(40, vec![0, 1, 2, 3]), [2, 0, 1, 3], "a link without cells in the last round begins again");
+        assert_eq!(order(45, vec![0, 1]), [0, 1], "cells that arrive early begin a new round");
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(order(10, vec![1, 2, 3]), [2, 1, 3]);
         assert_eq!(order(20, vec![0, 1, 2, 3]), [0, 3, 1, 2]);
         assert_eq!(order(30, vec![0, 1, 2, 3]), [2, 1, 3, 0]);
-        assert_eq!(order(50, vec![2, 3]), [3, 2], "links that start together reverse their last order, too");
+        assert_eq!(order(50, vec![2, 3]), [3, 2], "links that start together reverse their previous order");
     }
 
     /// Returns the order by the rule's own words: a list of links, from which those with a cell move to the front.

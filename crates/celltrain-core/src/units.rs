@@ -95,7 +95,7 @@ impl Clock {
     /// rounds (`exact` is false).
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "divisors are positive, and a product of 41 and 64 bits fits 128 bits"
+        reason = "divisors are positive, and a product of 41 and 64 bits fits in 128 bits"
     )]
     pub fn covering(
         cell_bits: u64,
@@ -112,7 +112,7 @@ impl Clock {
                 return Clock { units_per_second: PS_PER_SECOND, exact: false, cell_bits };
             }
         }
-        let units_per_second = u64::try_from(units).expect("the loop ensures that the value fits 64 bits");
+        let units_per_second = u64::try_from(units).expect("the loop ensures that the value fits in 64 bits");
         Clock { units_per_second, exact: true, cell_bits }
     }
 
@@ -134,13 +134,13 @@ impl Clock {
     }
 
     /// Returns the transmission time of one cell on a link with this rate: its bits over the rate, at least one unit.
-    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits in 128 bits")]
     pub fn cell_time(&self, rate: BitRate) -> Span {
         Span(div_round(u128::from(self.cell_bits) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
     }
 
     /// Converts a duration to this clock.
-    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits 128 bits")]
+    #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits in 128 bits")]
     pub fn span(&self, duration: Duration) -> Span {
         Span(div_round(u128::from(duration.picoseconds) * u128::from(self.units_per_second), PS_PER_SECOND))
     }
@@ -163,7 +163,7 @@ impl Clock {
 
 #[expect(
     clippy::arithmetic_side_effects,
-    reason = "the sum of the product and half the divisor fits 128 bits, and the divisor is positive"
+    reason = "the sum of the product and half the divisor fits in 128 bits, and the divisor is positive"
 )]
 fn div_round(numerator: u128, denominator: u64) -> u64 {
     let denominator = u128::from(denominator);
@@ -260,7 +260,7 @@ impl Quantity {
     /// Parses a decimal number and a unit exactly, without floats.
     #[expect(
         clippy::arithmetic_side_effects,
-        reason = "a fraction has at most 18 digits and a scale 13, so products are below 2^128"
+        reason = "a fraction has at most 18 digits and a scale at most 13, so products are below 2^128"
     )]
     fn parse(&self, text: &str) -> Result<u64, String> {
         let text = text.trim();

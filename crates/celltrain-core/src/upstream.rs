@@ -56,7 +56,7 @@ impl UpstreamLinks {
 }
 
 fn index(i: usize) -> u32 {
-    u32::try_from(i).expect("all indices fit 32 bits")
+    u32::try_from(i).expect("all indices fit in 32 bits")
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ impl<'a> Emulation<'a> {
     ) {
         // Packets of a VC do not overtake each other: those before it are lost.
         let InFlight { peer, bytes, .. } = loop {
-            let kept = self.on_the_way[vc].pop_front().expect("a packet that arrives was sent");
+            let kept = self.on_the_way[vc].pop_front().expect("every arriving packet was sent before");
             if kept.number == tag {
                 break kept;
             }

@@ -44,7 +44,7 @@ fn bucket(ns: u64) -> usize {
     let bits = SUB_BUCKETS.ilog2();
     let power = ns.max(1).ilog2().max(bits) - bits;
     usize::try_from(u64::from(power * SUB_BUCKETS) + (ns >> power))
-        .expect("the index of a bucket fits the address space")
+        .expect("the index of a bucket fits in the address space")
 }
 
 /// Returns the largest number of a bucket.

@@ -63,9 +63,8 @@ impl Plan {
     /// If the network has no TCP flow, or cannot be emulated.
     pub fn new(network: &mut Network) -> Result<Self, String> {
         if !network.requests.groups.is_empty() {
-            return Err(
-                "requests open connections by themselves, which emulate does not support: remove them".to_owned()
-            );
+            return Err("emulate does not support requests, which open connections by themselves: remove the requests"
+                .to_owned());
         }
         let mut plan = Self { hosts: Vec::new(), unused: Vec::new(), shortest_round_trip: Span(u64::MAX) };
         let mut by_node = BTreeMap::new();
@@ -84,7 +83,8 @@ impl Plan {
             let mtu = mtu.into_iter().fold(mss + TCP_IP_HEADERS, u64::min).min(MOST_MTU);
             if mtu < LEAST_MTU {
                 return Err(format!(
-                    "flow {} carries packets of at most {mtu} bytes, and Linux needs {LEAST_MTU}: use a larger mss",
+                    "flow {} carries packets of at most {mtu} bytes, but Linux needs an MTU of {LEAST_MTU} bytes: use \
+                     a larger mss",
                     own.name
                 ));
             }
@@ -116,7 +116,10 @@ impl Plan {
             return Err("the scenario has no TCP flow, so no host can send to another: add a flow".to_owned());
         }
         if plan.hosts.len() > MOST_HOSTS {
-            return Err(format!("{} hosts are too many: emulate has {MOST_HOSTS} addresses", plan.hosts.len()));
+            return Err(format!(
+                "{} hosts are too many: emulate has addresses for only {MOST_HOSTS} hosts",
+                plan.hosts.len()
+            ));
         }
         Ok(plan)
     }

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(exponential(1000.0, &mut n), f64::MAX);
         assert_eq!(n, 11);
         assert_eq!(OfTwo::Quotient.of(3.0, 2.0, &mut n), 1.5);
-        assert_eq!(n, 11, "finite results are not counted");
+        assert_eq!(n, 11, "finite results are not counted as replaced");
     }
 
     #[test]

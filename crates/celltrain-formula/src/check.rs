@@ -37,7 +37,7 @@ impl Vocabulary {
                 Err(Fault::new(expression.at.clone(), problem))
             }
             (Kind::Truth, Kind::Number(_)) => {
-                let problem = format!("is a condition; {what} must be a number: if c then 1 else 0");
+                let problem = format!("is a condition; {what} must be a number, such as if c then 1 else 0");
                 Err(Fault::new(expression.at.clone(), problem))
             }
             (Kind::Number(given), Kind::Number(wanted)) => match (given, wanted) {
@@ -69,7 +69,7 @@ impl<'a> Checker<'a> {
                 }
                 match self.vocabulary.find(name) {
                     Some(Word { meaning: Meaning::NotHere(why), .. }) => {
-                        Err(Fault::new(at(), format!("has {name}, {why}")))
+                        Err(Fault::new(at(), format!("has {name}: {why}")))
                     }
                     Some(word) => Ok(word.kind),
                     None => Err(Fault::new(at(), self.vocabulary.unknown(name))),
@@ -84,10 +84,10 @@ impl<'a> Checker<'a> {
                 match (self.kind(&parts[1])?, self.kind(&parts[2])?) {
                     (Kind::Truth, Kind::Truth) => Ok(Kind::Truth),
                     (Kind::Number(a), Kind::Number(b)) => {
-                        Ok(Kind::Number(alike(a, b, &parts[2], "then and else give")?))
+                        Ok(Kind::Number(alike(a, b, &parts[2], "the two branches of if give")?))
                     }
                     (a, b) => {
-                        let problem = format!("is {b}, but the value after then is {a}; both must be alike");
+                        let problem = format!("is {b}, but the value after then is {a}; both must be of the same kind");
                         Err(Fault::new(parts[2].at.clone(), problem))
                     }
                 }
@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
                 if is_known {
                     return Err(Fault::new(
                         at(),
-                        format!("names a value {name}, which is already a name; choose another"),
+                        format!("names a value {name}, but this name already exists; choose another"),
                     ));
                 }
                 if let Err(problem) = crate::is_name(name) {
@@ -126,9 +126,13 @@ impl<'a> Checker<'a> {
     fn number(&mut self, of: &'a Expression, for_what: &str) -> Result<Option<Unit>, Fault> {
         match self.kind(of)? {
             Kind::Number(unit) => Ok(unit),
-            Kind::Truth => {
-                Err(Fault::new(of.at.clone(), format!("is a condition; {for_what} takes a number: if c then 1 else 0")))
-            }
+            Kind::Truth => Err(Fault::new(
+                of.at.clone(),
+                format!(
+                    "is a condition; {for_what} takes a number, such as if c then 1 \
+                                                       else 0"
+                ),
+            )),
         }
     }
 
@@ -154,7 +158,7 @@ impl<'a> Checker<'a> {
             return self.truth(right, sign);
         }
         let (a, b) = (self.number(left, sign)?, self.number(right, sign)?);
-        let too_high = || Fault::new(all.at.clone(), "has a unit of too high a power");
+        let too_high = || Fault::new(all.at.clone(), "has a unit with too high an exponent");
         match operator {
             Binary::Arithmetic(OfTwo::Sum | OfTwo::Difference) => {
                 self.hint((left, a), (right, b));
@@ -181,7 +185,7 @@ impl<'a> Checker<'a> {
     fn call(&mut self, function: Function, parts: &'a [Expression], all: &Expression) -> Result<Kind, Fault> {
         match function {
             Function::Random => match self.vocabulary.no_random {
-                Some(why) => Err(Fault::new(all.at.clone(), format!("has random(), {why}"))),
+                Some(why) => Err(Fault::new(all.at.clone(), format!("has random(): {why}"))),
                 None => Ok(Kind::Number(Some(Unit::NONE))),
             },
             Function::Sum => {
@@ -191,13 +195,13 @@ impl<'a> Checker<'a> {
                 };
                 if let Some(Word { meaning: Meaning::ByVc { sum, .. }, kind, .. }) = word {
                     if !sum.is_finite() {
-                        let problem = "is not a number: over the VCs of the port it exceeds 1.8e308";
+                        let problem = "is too large: the sum over the VCs of the port exceeds 1.8e308";
                         return Err(Fault::new(all.at.clone(), problem));
                     }
                     return Ok(*kind);
                 }
                 self.kind(&parts[0])?;
-                let problem = "is not a constant by VC, whose values sum() adds up";
+                let problem = "is not a constant by VC; sum() adds up only constants by VC";
                 Err(Fault::new(parts[0].at.clone(), problem))
             }
             Function::One(operation @ (OfOne::Absolute | OfOne::Floor | OfOne::Negative)) => {
@@ -207,7 +211,7 @@ impl<'a> Checker<'a> {
             Function::One(OfOne::Root) => match self.number(&parts[0], "sqrt")? {
                 None => Ok(Kind::Number(None)),
                 Some(unit) => unit.root().map(|unit| Kind::Number(Some(unit))).ok_or_else(|| {
-                    Fault::new(parts[0].at.clone(), format!("is in {unit}, which is not the square of a unit"))
+                    Fault::new(parts[0].at.clone(), format!("is in {unit}, but sqrt needs the square of a unit"))
                 }),
             },
             Function::One(operation @ (OfOne::Exponential | OfOne::Logarithm)) => {
@@ -239,7 +243,7 @@ fn alike(a: Option<Unit>, b: Option<Unit>, at: &Expression, what: &str) -> Resul
     match (a, b) {
         (Some(a), Some(b)) if a != b => {
             let (a, b) = (Kind::Number(Some(a)), Kind::Number(Some(b)));
-            let problem = format!("mixes units: {what} values in the same unit, but one is {a} and the other {b}");
+            let problem = format!("mixes units: {what} values in the same unit, but one is {a} and the other is {b}");
             Err(Fault::new(at.at.clone(), problem))
         }
         (None, unit) | (unit, _) => Ok(unit),

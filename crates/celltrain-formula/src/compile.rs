@@ -92,8 +92,8 @@ impl<'a> Writer<'a> {
     fn too_many(&self, at: &Expression) -> Fault {
         let (names, left) = (self.compiler.first, LEAST_TEMPORARY - usize::from(self.compiler.first));
         let problem = format!(
-            "has too many numbers: names take {names} of {LEAST_TEMPORARY} places, which leaves {left} for the different \
-             numbers of all formulas"
+            "has too many numbers: names use {names} of {LEAST_TEMPORARY} places, so only {left} are left for the \
+             different numbers of all formulas"
         );
         Fault::new(at.at.clone(), problem)
     }
@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
     /// Returns the fault for an expression that needs too many temporaries.
     fn too_large(at: &Expression) -> Fault {
         let most = REGISTERS - LEAST_TEMPORARY;
-        Fault::new(at.at.clone(), format!("keeps more than {most} values at once; nest fewer let and if in each other"))
+        Fault::new(at.at.clone(), format!("needs more than {most} values at once; reduce the nesting of let and if"))
     }
 
     fn constant(&mut self, value: f64, at: &Expression) -> Result<u8, Fault> {
@@ -143,7 +143,7 @@ impl<'a> Writer<'a> {
 
     fn operate(&mut self, instruction: Instruction, at: &Expression) -> Result<(), Fault> {
         if self.code.len() >= MOST_INSTRUCTIONS {
-            let problem = format!("takes more than {MOST_INSTRUCTIONS} operations; shorten it");
+            let problem = format!("needs more than {MOST_INSTRUCTIONS} operations; shorten the formula");
             return Err(Fault::new(at.at.clone(), problem));
         }
         self.code.push(instruction);

@@ -41,7 +41,7 @@ pub fn parse_measure(text: &str) -> Result<Vec<Step>, Fault> {
                 Step::Operator(operator.sign())
             }
             Node::Truth(_) | Node::Not(_) | Node::Call(..) | Node::If(_) | Node::Let(..) => {
-                unreachable!("no token of a measure is a word of formulas")
+                unreachable!("the tokens of measures contain no word of the formula language")
             }
         });
     }

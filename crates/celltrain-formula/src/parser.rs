@@ -15,7 +15,7 @@ use crate::tree::{Binary, Expression, MOST_DEPTH, Node};
 pub fn parse(text: &str) -> Result<Expression, Fault> {
     if text.len() > MOST_TEXT {
         let problem = format!(
-            "is {} bytes long; at most {MOST_TEXT} are possible, so move parts of it into constants",
+            "is {} bytes long, but a formula can have at most {MOST_TEXT}; move parts of the formula into constants",
             text.len()
         );
         return Err(Fault::new(0..0, problem));
@@ -82,11 +82,11 @@ impl<'a> Parser<'a> {
             _ if self.language == Language::Measure => {
                 Err(self.fault(format!("cannot be read: an operator is expected before {}", self.here())))
             }
-            Piece::Mark(")") => Err(self.fault("closes a parenthesis that is not open")),
+            Piece::Mark(")") => Err(self.fault("closes a parenthesis that was never opened")),
             Piece::Mark("=") => Err(self.fault("has =; write == to compare, or let v = a; b to name a value")),
             Piece::Mark(";") => Err(self.fault("has a ; that belongs to no let; write let v = a; b")),
             Piece::Mark(mark) if is_comparison(mark) => Err(self.fault("compares twice; write a < b and b < c")),
-            _ => Err(self.fault("continues where an operator or the end is expected")),
+            _ => Err(self.fault("continues where an operator or the end of the formula is expected")),
         }
     }
 
@@ -155,8 +155,8 @@ impl<'a> Parser<'a> {
         let [_, most] = self.language.most_depths();
         if depth > most {
             let problem = format!(
-                "is {depth} operations deep; at most {most} are possible. Put parentheses \
-                 around the parts of a long chain: (a + b) + (c + d)"
+                "is {depth} operations deep, but at most {most} are possible. Put parentheses around the parts of a \
+                 long chain: (a + b) + (c + d)"
             );
             return Err(Fault::new(at, problem));
         }
@@ -193,7 +193,9 @@ impl<'a> Parser<'a> {
             return Err(self.fault("needs a name after let: let v = a; b"));
         };
         if name.len() > MOST_NAME {
-            return Err(self.fault(format!("has a name of {} letters; at most {MOST_NAME} are possible", name.len())));
+            return Err(
+                self.fault(format!("has a name of {} letters; a name can have at most {MOST_NAME}", name.len()))
+            );
         }
         self.next += 1;
         self.needs("=", ": let v = a; b")?;
@@ -268,8 +270,10 @@ impl<'a> Parser<'a> {
                     unit.map_or(Node::Number(value, None), |&(_, unit, many)| Node::Number(value * many, Some(unit)));
                 if let (None, &Piece::Name(name)) = (unit, self.peek()) {
                     let words: Vec<&str> = UNITS.iter().map(|(word, ..)| *word).collect();
-                    let problem =
-                        format!("has {name} after a number; write * between them, or a unit ({})", words.join(", "));
+                    let problem = format!(
+                        "has {name} after a number; write * between the two, or use a unit ({})",
+                        words.join(", ")
+                    );
                     return Err(self.fault(problem));
                 }
                 self.node(start, number, 1)
@@ -300,7 +304,7 @@ impl<'a> Parser<'a> {
                 Err(self.fault(format!("lacks a path or a number before {}", self.here())))
             }
             Piece::Word(word @ ("if" | "let" | "not")) => {
-                Err(self.fault(format!("has {word} inside an operation; put it into parentheses")))
+                Err(self.fault(format!("has {word} inside an operation; put this part into parentheses")))
             }
             Piece::End => Err(self.fault("ends where a number, a name or ( is expected")),
             Piece::Word(word) | Piece::Mark(word) => {

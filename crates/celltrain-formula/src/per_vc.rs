@@ -12,7 +12,7 @@ use crate::names::{by_name, is_in_range};
 /// all names with numbers from the first to the last, and `default` all VCs that the table does not name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(extend("x-expect" = "a number, or a table of numbers by the VC's name"))]
+#[schemars(extend("x-expect" = "a number, or a table of numbers keyed by VC name"))]
 pub enum PerVc {
     /// One value for all.
     Same(f64),

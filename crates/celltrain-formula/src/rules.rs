@@ -15,7 +15,8 @@ use crate::{Kind, PerVc, Program, Registers, Unit, Word, parse};
 /// A constant: a number, a formula, or a table of numbers keyed by VC name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(rename = "FormulaConstant", extend("x-expect" = "a number, a formula, or a table of numbers by the VC's name"))]
+#[schemars(rename = "FormulaConstant", extend("x-expect" = "a number, a formula, or a table of numbers keyed by VC \
+                                                            name"))]
 pub enum Constant {
     /// A formula of other constants.
     Formula(String),

@@ -13,7 +13,7 @@ pub fn is_name(text: &str) -> Result<(), String> {
     let mut letters = text.chars();
     let starts = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if !starts || !letters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err("is not a name; a name is letters, digits and _, and begins with no digit".into());
+        return Err("is not a name; a name consists of letters, digits and _, and does not begin with a digit".into());
     }
     if text.len() > MOST_NAME {
         return Err(format!("has {} letters; a name can have at most {MOST_NAME}", text.len()));

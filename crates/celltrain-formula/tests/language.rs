@@ -21,7 +21,7 @@ fn vocabulary() -> Vocabulary {
     let cells = Kind::Number(Some(Unit::CELLS));
     words.push(Word { name: "R".into(), kind: cells, meaning: Meaning::Constant(900.0) });
     words.push(Word { name: "W".into(), kind: Kind::Number(None), meaning: Meaning::ByVc { register: 5, sum: 12.0 } });
-    words.push(Word { name: "Y".into(), kind: cells, meaning: Meaning::NotHere("which no departure knows") });
+    words.push(Word { name: "Y".into(), kind: cells, meaning: Meaning::NotHere("departures have no such value") });
     Vocabulary { words, no_random: None }
 }
 
@@ -103,7 +103,7 @@ fn a_let_binding_in_a_formula_is_visible_only_in_its_body() {
     assert_eq!(value("(let a = X; a - R) / (let a = K; a - R)"), 0.5);
     assert_eq!(value("if tagged then (let a = 1; a) else (let b = 2; b)"), 1.0);
     assert!(fault("(let a = 2; a) + a").contains("does not know a;"));
-    assert!(fault("let X = 2; X").contains("already a name"));
+    assert!(fault("let X = 2; X").contains("already exists"));
     assert!(fault("let min = 2; min").contains("a word of the language"));
 }
 
@@ -133,48 +133,51 @@ fn a_fault_in_a_formula_is_reported_with_its_place_and_a_correction() {
         ("X <= k", "does not know k; did you mean K?\n    X <= k\n         ^"),
         (
             "X <= N",
-            "mixes units: <= compares values in the same unit, but one is in cells and the other a number without unit",
+            "mixes units: <= compares values in the same unit, but one is in cells and the other is a number without unit",
         ),
         (
             "X + now < K",
-            "mixes units: + takes values in the same unit, but one is in cells and the other in s\n    X + now < K\n    ^^^^^^^",
+            "mixes units: + takes values in the same unit, but one is in cells and the other is in s\n    X + now < K\n    ^^^^^^^",
         ),
         ("X <", "ends where a number, a name or ( is expected\n    X <\n       ^"),
         ("(X < K", "ends where ) is expected for the ( at 1"),
-        ("X < K)", "closes a parenthesis that is not open"),
+        ("X < K)", "closes a parenthesis that was never opened"),
         ("0 < X < K", "compares twice; write a < b and b < c"),
         ("X = K", "has =; write == to compare"),
         ("X < K && tagged", "has &&, which is not part of the language; write and"),
         ("!tagged", "has !, which is not part of the language; write not"),
         ("X^2", "has ^, which is not part of the language; write x * x"),
         ("X < 90%", "has %, which is not part of the language; write 0.9 for 90 %"),
-        ("2X < K", "has X after a number; write * between them, or a unit (cells, cell, s, ms, us, bytes, byte)"),
+        (
+            "2X < K",
+            "has X after a number; write * between the two, or use a unit (cells, cell, s, ms, us, bytes, byte)",
+        ),
         ("X < 1e999", "has a number above the largest possible one"),
-        ("X < 1.2.3", "continues where an operator or the end is expected"),
+        ("X < 1.2.3", "continues where an operator or the end of the formula is expected"),
         ("X < 0,5 * K", "has a comma inside a number; write 0.5, not 0,5\n    X < 0,5 * K\n        ^^^"),
         ("(X < 12,25 * K) and tagged", "write 12.25, not 12,25"),
         ("X < 1,000 cells", "write 1000, not 1,000"),
         ("X < 0,125 * K", "write 0.125, not 0,125"),
-        ("X < 0, 5 * K", "continues where an operator or the end is expected"),
-        ("X < K,5", "continues where an operator or the end is expected"),
+        ("X < 0, 5 * K", "continues where an operator or the end of the formula is expected"),
+        ("X < K,5", "continues where an operator or the end of the formula is expected"),
         ("mim(X, K) < K", "does not know the function mim. Did you mean min? Choose from min, max,"),
         ("min(X) < K", "gives min 1 argument; write min(a, b, ...), 2 to 16 of them"),
         ("let s = 2; s < X", "names a value s, which is the unit of seconds, as in 3 s; choose another name"),
         ("random(1) < 1", "gives random 1 argument; write random()"),
-        ("X + 512 bytes < K", "one is in cells and the other in bytes"),
+        ("X + 512 bytes < K", "one is in cells and the other is in bytes"),
         ("exp(X) < 1", "is in cells; exp takes a number without unit, such as X / K"),
-        ("sqrt(X) < 1", "is in cells, which is not the square of a unit"),
+        ("sqrt(X) < 1", "is in cells, but sqrt needs the square of a unit"),
         ("sum(X) < 1", "is not a constant by VC"),
-        ("tagged + 1 < X", "is a condition; + takes a number: if c then 1 else 0"),
+        ("tagged + 1 < X", "is a condition; + takes a number, such as if c then 1 else 0"),
         ("X and tagged", "is in cells; and takes a condition, such as X > 0"),
-        ("if tagged then X else tagged", "both must be alike"),
-        ("if tagged then X else N", "then and else give values in the same unit"),
+        ("if tagged then X else tagged", "both must be of the same kind"),
+        ("if tagged then X else N", "the two branches of if give values in the same unit"),
         ("if X < K then 1", "ends where else is expected: if c then a else b"),
-        ("X < Y", "has Y, which no departure knows"),
+        ("X < Y", "has Y: departures have no such value"),
         ("", "ends where a number, a name or ( is expected"),
-        ("X < \u{e9}", "which is not part of the language"),
-        ("1 + let a = 2; a", "has let inside an operation; put it into parentheses"),
-        ("X; K", "has a ; that belongs to no let"),
+        ("X < \u{e9}", "is not part of the language"),
+        ("1 + let a = 2; a", "has let inside an operation; put this part into parentheses"),
+        ("X; K", "has a ; that belongs to no let; write let v = a; b"),
     ];
     for (text, expected) in faults {
         let found = fault(text);
@@ -188,19 +191,19 @@ fn formulas_longer_or_deeper_than_the_limits_are_refused() {
     // The message suggests parentheses for a long chain, but not for an expression that already has too many.
     let chain = fault(&format!("{sum} < K"));
     assert!(
-        chain.contains("is 101 operations deep; at most 100 are possible. Put parentheses around the parts"),
+        chain.contains("is 101 operations deep, but at most 100 are possible. Put parentheses around the parts"),
         "{chain}"
     );
     assert_eq!(value(&format!("({}) + ({})", vec!["1"; 90].join(" + "), vec!["1"; 90].join(" + "))), 180.0);
     let nested = fault(&format!("{}1{}", "(".repeat(1000), ")".repeat(1000)));
-    assert!(nested.contains("nested more than 100 deep; name parts of it"), "{nested}");
-    assert!(fault(&"-".repeat(1000)).contains("nested more than 100 deep"));
-    assert!(fault(&"not ".repeat(900)).contains("nested more than 100 deep"));
-    assert!(fault(&"x".repeat(1 << 20)).contains("is 1048576 bytes long; at most 4000 are possible"));
+    assert!(nested.contains("is nested more than 100 deep; name parts of it"), "{nested}");
+    assert!(fault(&"-".repeat(1000)).contains("is nested more than 100 deep"));
+    assert!(fault(&"not ".repeat(900)).contains("is nested more than 100 deep"));
+    assert!(fault(&"x".repeat(1 << 20)).contains("is 1048576 bytes long, but a formula can have at most 4000"));
     let many: Vec<String> = (0..200).map(|i| format!("X * {i}.5")).collect();
     let many = many.chunks(50).map(|part| format!("({})", part.join(" + "))).collect::<Vec<_>>().join(" + ");
     let many = fault(&many);
-    let places = "names take 6 of 128 places, which leaves 122 for the different numbers of all formulas";
+    let places = "names use 6 of 128 places, so only 122 are left for the different numbers of all formulas";
     assert!(many.contains(&format!("has too many numbers: {places}")), "{many}");
     assert_eq!(value(&format!("min({}) + X", ["X"; 16].join(", "))), 1900.0);
     assert!(
@@ -211,5 +214,5 @@ fn formulas_longer_or_deeper_than_the_limits_are_refused() {
 #[test]
 fn a_formula_that_multiplies_too_many_units_is_refused() {
     let power = vec!["X"; 20].join(" * ");
-    assert!(fault(&power).contains("a unit of too high a power"));
+    assert!(fault(&power).contains("has a unit with too high an exponent"));
 }

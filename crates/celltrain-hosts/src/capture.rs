@@ -60,11 +60,16 @@ pub(crate) fn write(path: &Path, comment: &str, network: &Network, window: Windo
     let [mut senders, mut receivers] = files.each_mut().map(|file| |bytes: &[u8]| file.take(bytes));
     let watch = |side, sink| {
         let choice = CaptureChoice::new(network.duration, ("ip", Some(side)), [None, None, None], Some(&text));
-        let choice = choice.unwrap_or_else(|wrong| panic!("the capture of a trial: {wrong}"));
+        let choice = choice.unwrap_or_else(|wrong| panic!("cannot capture the packets of a trial: {wrong}"));
         let application = format!("celltrain {}", env!("CARGO_PKG_VERSION"));
         let about = About { application, comment: comment.to_owned() };
         let into = Destination { sink, about, tells_fates: true, stopped: &stopped };
-        Watch::new(&choice, network, into).unwrap_or_else(|problem| panic!("the capture of a trial: {problem}"))
+        Watch::new(&choice, network, into).unwrap_or_else(|problem| {
+            panic!(
+                "cannot capture the packets of a trial: \
+            {problem}"
+            )
+        })
     };
     let mut ends = BothEnds([watch("sender", &mut senders), watch("receiver", &mut receivers)]);
     let run = catch_unwind(AssertUnwindSafe(|| {
@@ -85,7 +90,7 @@ pub(crate) fn write(path: &Path, comment: &str, network: &Network, window: Windo
         }
     }));
     for end in ends.0 {
-        end.finish().unwrap_or_else(|problem| panic!("the capture of a trial: {problem}"));
+        end.finish().unwrap_or_else(|problem| panic!("cannot capture the packets of a trial: {problem}"));
     }
     let end = match run {
         Err(_) => End::Panic,

@@ -54,9 +54,9 @@ impl Contract {
         self.packets += 1;
         self.sent += payload(packet);
         let bytes = packet.len();
-        let of = |problem: String| Some(format!("it sends a packet of {bytes} bytes {problem}"));
+        let of = |problem: String| Some(format!("the stack sends a packet of {bytes} bytes: {problem}"));
         let Some(header) = packet.first_chunk::<HEADER>() else {
-            return of(format!("that is shorter than an IP header ({HEADER} bytes)"));
+            return of(format!("the packet is shorter than an IP header ({HEADER} bytes)"));
         };
         let version = header[0] >> 4;
         let header_bytes = header_bytes(packet);
@@ -64,19 +64,21 @@ impl Contract {
         let [from, to] = [12, 16].map(|at| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]));
         let longest = self.mss + TCP_IP_HEADERS;
         if version != 4 {
-            of(format!("whose IP version is {version}; it must be 4"))
+            of(format!("the IP version is {version}, but must be 4"))
         } else if header_bytes < HEADER || header_bytes > bytes {
-            of(format!("whose IP header has {header_bytes} bytes; it must have {HEADER} or more, within the packet"))
+            of(format!(
+                "the IP header has {header_bytes} bytes, but must have at least {HEADER} and fit into the packet"
+            ))
         } else if length != bytes {
-            of(format!("whose IP header has the total length {length}"))
+            of(format!("the IP header states a total length of {length} bytes"))
         } else if from != self.local {
-            of(format!("from {from}; it must be from the local address of its end ({})", self.local))
+            of(format!("the source address is {from}, but must be the local address of its end ({})", self.local))
         } else if to != self.remote {
-            of(format!("to {to}; it must be to the remote address of its end ({})", self.remote))
+            of(format!("the destination address is {to}, but must be the remote address of its end ({})", self.remote))
         } else if bytes as u64 > longest {
             let needed = bytes as u64 - TCP_IP_HEADERS;
             of(format!(
-                "but an mss of {} bytes allows at most {longest}; send less, or allow it: mss = {needed} in a Python \
+                "an mss of {} bytes allows at most {longest} bytes; send less, or allow it: mss = {needed} in a Python \
                  class, .mss({needed}) in a trial",
                 self.mss
             ))
@@ -110,19 +112,24 @@ impl Contract {
         let (before, arrived, sent) = (self.received, self.arrived, self.sent);
         self.received = received;
         if received > arrived {
-            let problem = format!("it is {received}, but only {arrived} bytes have arrived after IP headers");
+            let problem =
+                format!("received is {received}, but only {arrived} bytes of data have arrived after IP headers");
             return Some(("received", problem));
         }
         if received < before {
-            return Some(("received", format!("it is {received}, but was {before} before; it must not fall")));
+            return Some((
+                "received",
+                format!("received is {received}, but was {before} before; this count must not fall"),
+            ));
         }
         let file = self.file?;
         match self.side {
-            Side::Sender if completed && sent < file => {
-                Some(("completed", format!("it is true, but only {sent} of the {file} bytes of the file were sent")))
-            }
+            Side::Sender if completed && sent < file => Some((
+                "completed",
+                format!("completed is true, but only {sent} of the {file} bytes of the file were sent"),
+            )),
             Side::Receiver if received > file => {
-                Some(("received", format!("it is {received}, but the file has only {file} bytes")))
+                Some(("received", format!("received is {received}, but the file has only {file} bytes")))
             }
             _ => None,
         }
@@ -159,20 +166,29 @@ mod tests {
             packet
         };
         let cases = [
-            (vec![1; 10], "10 bytes that is shorter than an IP header (20 bytes)"),
-            (changed(0, 0x65), "552 bytes whose IP version is 6; it must be 4"),
-            (changed(0, 0x44), "552 bytes whose IP header has 16 bytes; it must have 20 or more, within the packet"),
-            (changed(3, 1), "552 bytes whose IP header has the total length 513"),
-            (changed(12, 9), "552 bytes from 9.0.0.1; it must be from the local address of its end (10.0.0.1)"),
-            (changed(19, 9), "552 bytes to 10.0.0.9; it must be to the remote address of its end (10.0.0.2)"),
+            (vec![1; 10], "10 bytes: the packet is shorter than an IP header (20 bytes)"),
+            (changed(0, 0x65), "552 bytes: the IP version is 6, but must be 4"),
+            (
+                changed(0, 0x44),
+                "552 bytes: the IP header has 16 bytes, but must have at least 20 and fit into the packet",
+            ),
+            (changed(3, 1), "552 bytes: the IP header states a total length of 513 bytes"),
+            (
+                changed(12, 9),
+                "552 bytes: the source address is 9.0.0.1, but must be the local address of its end (10.0.0.1)",
+            ),
+            (
+                changed(19, 9),
+                "552 bytes: the destination address is 10.0.0.9, but must be the remote address of its end (10.0.0.2)",
+            ),
             (
                 sender.packet(253, &[7; 1480]),
-                "1500 bytes but an mss of 512 bytes allows at most 552; send less, or allow it: mss = 1460 in a Python \
+                "1500 bytes: an mss of 512 bytes allows at most 552 bytes; send less, or allow it: mss = 1460 in a Python \
                  class, .mss(1460) in a trial",
             ),
         ];
         for (packet, words) in cases {
-            assert_eq!(contract.packet_problem(&packet), Some(format!("it sends a packet of {words}")));
+            assert_eq!(contract.packet_problem(&packet), Some(format!("the stack sends a packet of {words}")));
         }
     }
 
@@ -184,9 +200,9 @@ mod tests {
         contract.on_arrived(&sender.packet(253, &[7; 100]));
         let mut problem = |received| contract.report_problem(Report { received, ..Report::default() });
         assert_eq!(problem(100), None);
-        let falls = "it is 99, but was 100 before; it must not fall";
+        let falls = "received is 99, but was 100 before; this count must not fall";
         assert_eq!(problem(99), Some(("received", falls.to_owned())));
-        let exceeds = "it is 101, but only 100 bytes have arrived after IP headers";
+        let exceeds = "received is 101, but only 100 bytes of data have arrived after IP headers";
         assert_eq!(problem(101), Some(("received", exceeds.to_owned())));
     }
 
@@ -199,7 +215,7 @@ mod tests {
         let mut contract = Contract::new(&network, sender.flow, Side::Sender);
         let completed = Report { completed: true, ..Report::default() };
         assert_eq!(contract.packet_problem(&sender.packet(253, &[7; 532])), None);
-        let early = "it is true, but only 532 of the 1000 bytes of the file were sent";
+        let early = "completed is true, but only 532 of the 1000 bytes of the file were sent";
         assert_eq!(contract.report_problem(completed), Some(("completed", early.to_owned())));
         assert_eq!(contract.packet_problem(&sender.packet(253, &[7; 468])), None);
         assert_eq!(contract.report_problem(completed), None);
@@ -208,7 +224,7 @@ mod tests {
         contract.on_arrived(&packet);
         let report = |received| Report { received, ..Report::default() };
         assert_eq!(contract.report_problem(report(1000)), None);
-        let beyond = "it is 1001, but the file has only 1000 bytes";
+        let beyond = "received is 1001, but the file has only 1000 bytes";
         assert_eq!(contract.report_problem(report(1001)), Some(("received", beyond.to_owned())));
     }
 }

@@ -220,7 +220,7 @@ impl Hosts {
     ) -> usize {
         let &Delivered { time, vc, tag } = delivered;
         let kept = loop {
-            let kept = self.on_the_way[vc].pop_front().expect("a packet that arrives was sent");
+            let kept = self.on_the_way[vc].pop_front().expect("every arriving packet was sent before");
             if kept.number == tag {
                 break kept;
             }
@@ -272,7 +272,7 @@ impl Hosts {
             HostsError::Wrong(format!("{stack}.{call} for the {side} of {flow}, now {now} ns: {problem}"))
         };
         if out.len() > MOST_PACKETS {
-            let problem = format!("it sends {} packets at once; send at most {MOST_PACKETS}", out.len());
+            let problem = format!("the stack sends {} packets at once; send at most {MOST_PACKETS}", out.len());
             return Err(wrong("poll", problem));
         }
         if let Some(problem) = out.iter().find_map(|packet| contract.packet_problem(packet)) {
@@ -286,7 +286,7 @@ impl Hosts {
         if let Some(polls) = idle.stuck(told, next, !out.is_empty(), report) {
             let next = next.map_or_else(|| "nothing".to_owned(), |next| format!("{} ns", next.as_nanos()));
             let problem = format!(
-                "it returned {next} after {polls} without a packet or progress; \
+                "the stack returned {next} after {polls} without a packet or progress; \
                  it must return a later time, or None if no timer runs"
             );
             return Err(wrong("next_timeout", problem));
@@ -297,7 +297,7 @@ impl Hosts {
         let most = if side == Side::Receiver { self.segments[end / 2].most_received() } else { None };
         if let Some(most) = most.filter(|&most| report.received > most) {
             let received = report.received;
-            let problem = format!("it is {received}, but only {most} bytes of data have arrived in TCP segments");
+            let problem = format!("received is {received}, but only {most} bytes of data have arrived in TCP segments");
             return Err(wrong("received", problem));
         }
         let counters = simulation.counters(flow);

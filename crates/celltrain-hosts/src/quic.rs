@@ -194,7 +194,7 @@ impl Quic {
         while let Some(event) = connection.poll() {
             match event {
                 Event::Stream(StreamEvent::Finished { .. }) => self.acknowledged = self.source.written(),
-                Event::ConnectionLost { reason } => panic!("a connection that never idles ended: {reason}"),
+                Event::ConnectionLost { reason } => panic!("a connection without an idle timeout has ended: {reason}"),
                 _ => {}
             }
         }
@@ -218,11 +218,11 @@ impl Quic {
             match connection.send_stream(stream).write(&self.unsent) {
                 Ok(written) => drop(self.unsent.drain(..written)),
                 Err(WriteError::Blocked) => return,
-                Err(error) => panic!("the receiver reads to the end: {error}"),
+                Err(error) => panic!("the receiver reads the stream to the end: {error}"),
             }
         }
         if let Some(stream) = self.stream.take() {
-            connection.send_stream(stream).finish().expect("the receiver reads to the end");
+            connection.send_stream(stream).finish().expect("the receiver reads the stream to the end");
         }
     }
 
@@ -244,7 +244,7 @@ impl Quic {
                     }
                     Ok(None) => break true,
                     Err(ReadError::Blocked) => break false,
-                    Err(error) => panic!("the sender resets no stream: {error}"),
+                    Err(error) => panic!("the sender does not reset the stream: {error}"),
                 }
             };
             // The same poll sends any new credit.
@@ -278,7 +278,7 @@ impl Quic {
 impl Stack for Quic {
     fn on_packet(&mut self, now: Duration, packet: &[u8]) {
         let now = self.start + now;
-        let packet = SlicedPacket::from_ip(packet).expect("the packet of the peer is valid IP");
+        let packet = SlicedPacket::from_ip(packet).expect("the packet of the peer is a valid IP packet");
         let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Udp(udp))) = (packet.net, packet.transport) else {
             panic!("the peer sends UDP over IPv4");
         };

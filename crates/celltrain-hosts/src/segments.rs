@@ -210,7 +210,7 @@ mod tests {
             segments.on_sent(&tcp(sequence, bytes), &mut counters);
             assert_eq!(counters.retransmitted_segments, retransmitted, "{sequence}");
         }
-        assert_eq!(counters.segments_sent, 6, "an acknowledgement is not a data segment");
+        assert_eq!(counters.segments_sent, 6, "an acknowledgement does not count as a data segment");
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         let headers = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(3, 2, 1000, 1000);
         headers.write_to_vec(&mut other, &[0; 512]).unwrap();
         segments.on_arrived(&other, &mut counters);
-        assert_eq!(segments.most_received(), None, "two connections have sequence numbers of their own");
+        assert_eq!(segments.most_received(), None, "two connections have separate sequence numbers");
     }
 
     #[test]

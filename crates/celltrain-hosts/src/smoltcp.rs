@@ -48,7 +48,7 @@ pub enum Congestion {
     Cubic,
 }
 
-/// When the receiving application reads what has arrived.
+/// Time at which the receiving application reads the data that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// Before smoltcp acknowledges it: each acknowledgement advertises an empty buffer.
@@ -114,7 +114,7 @@ impl Smoltcp {
         interface.update_ip_addrs(|addresses| {
             addresses
                 .push(IpCidr::new(IpAddress::Ipv4(endpoint.local), 8))
-                .expect("the list of addresses has room for one");
+                .expect("the list of addresses has room for one address");
         });
         let [receive, send] = match endpoint.side {
             Side::Sender => [config.mss, config.send_buffer],

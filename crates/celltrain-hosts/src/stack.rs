@@ -100,7 +100,8 @@ impl Endpoint {
     /// # Panics
     /// If the payload has more than 65,515 bytes.
     pub fn packet(&self, protocol: u8, payload: &[u8]) -> Packet {
-        let length = u16::try_from(HEADER + payload.len()).expect("the length of a packet fits 16 bits").to_be_bytes();
+        let length =
+            u16::try_from(HEADER + payload.len()).expect("the length of a packet fits in 16 bits").to_be_bytes();
         let start = [0x45, 0, length[0], length[1], 0, 0, 0x40, 0, 64, protocol, 0, 0];
         [&start, &self.local.octets()[..], &self.remote.octets(), payload].concat()
     }

@@ -135,11 +135,16 @@ impl Trial {
         assert!(*duration > Duration::ZERO, "a trial lasts 0 s; choose a positive duration");
         assert!(*mss > 0, "the packets of a trial carry 0 bytes; choose a positive mss");
         let longest = network.aal5.longest_packet(None).saturating_sub(HEADERS);
-        assert!(*mss <= longest, "an mss of {mss} bytes does not fit an AAL5 frame, which has room for {longest}");
+        assert!(
+            *mss <= longest,
+            "an mss of {mss} bytes does not fit into an AAL5 frame, which has room for {longest} \
+                                  bytes"
+        );
         let cells = network.aal5.segment_cells(*mss);
         assert!(
             *buffer >= cells,
-            "a buffer of {buffer} cells is smaller than a packet with {mss} bytes of payload; it needs at least {cells}"
+            "a buffer of {buffer} cells is smaller than a packet with {mss} bytes of payload; the buffer needs at \
+             least {cells} cells"
         );
         for (flow, _) in &self.losses {
             assert!(flow < senders, "flow {flow} cannot lose packets; the trial has flows 0 to {}", senders - 1);
@@ -187,8 +192,8 @@ impl Trial {
             });
         }
         for (flow, packets) in &self.losses {
-            let vc =
-                network.flows[FlowIndex::new(u32::try_from(*flow).expect("the number of flows fits 32 bits"))].data_vc;
+            let vc = network.flows[FlowIndex::new(u32::try_from(*flow).expect("the number of flows fits in 32 bits"))]
+                .data_vc;
             let access = network.vcs[vc].path[0];
             let pattern = LossPattern::Numbers(packets.clone());
             network.links[access].losses.push(LossRule { vc, unit: LossUnit::Packets, pattern });
@@ -269,10 +274,10 @@ impl Trial {
         let from = window.from.as_secs_f64();
         let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let until = window.to.map_or_else(
-            || format!("on (at most {} MB at each end)", MOST_BYTES / 1_000_000),
+            || format!("until its end (at most {} MB on each side)", MOST_BYTES / 1_000_000),
             |to| format!("to {} s", to.as_secs_f64()),
         );
-        eprintln!("the packets of this run from {from} s {until} are in {}", files.join(" and "));
+        eprintln!("the packets that this run sends from {from} s {until} are in {}", files.join(" and "));
         assert!(end != End::Complete || !failure.is_panic, "{DIFFERS}");
     }
 }
@@ -490,10 +495,15 @@ mod tests {
             (trial().link_rate(0), "the links of a trial have a rate of 0 bit/s; choose a positive rate"),
             (trial().duration(Duration::ZERO), "a trial lasts 0 s; choose a positive duration"),
             (trial().mss(0), "the packets of a trial carry 0 bytes; choose a positive mss"),
-            (trial().mss(70_000), "an mss of 70000 bytes does not fit an AAL5 frame, which has room for 65487"),
+            (
+                trial().mss(70_000),
+                "an mss of 70000 bytes does not fit into an AAL5 frame, which has room for 65487 \
+                                   bytes",
+            ),
             (
                 trial().buffer(3),
-                "a buffer of 3 cells is smaller than a packet with 1460 bytes of payload; it needs at least 32",
+                "a buffer of 3 cells is smaller than a packet with 1460 bytes of payload; the buffer needs at least 32 \
+                 cells",
             ),
             (trial().lose(2, [1]), "flow 2 cannot lose packets; the trial has flows 0 to 1"),
         ];

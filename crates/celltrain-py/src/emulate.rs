@@ -60,7 +60,9 @@ pub(crate) fn emulate(
         let answered = interpreter::attach(|py| {
             cancel::check(py, cancel.as_ref())?;
             match event {
-                Event::Done(_, ended) => *done.lock().expect("no thread has panicked with the lock") = Some(ended),
+                Event::Done(_, ended) => {
+                    *done.lock().expect("no thread has panicked while it held the lock") = Some(ended);
+                }
                 Event::Look if control.started.load(Ordering::Relaxed) => {
                     if !should_continue.call0(py)?.is_truthy(py)? {
                         control.over.store(true, Ordering::Relaxed);
@@ -77,7 +79,7 @@ pub(crate) fn emulate(
     };
     let work = |_, stopped: &AtomicBool| emulated(&scenario.handle, seed, &devices, &control, stopped);
     interpreter::detach(py, || threads::over((1, 1), work, on))?;
-    match done.into_inner().expect("no thread has panicked with the lock") {
+    match done.into_inner().expect("no thread has panicked while it held the lock") {
         Some(ended) => Ok(ended.map_err(Failure)?),
         None => Err(PyRuntimeError::new_err("the emulation was aborted without a signal; please report this")),
     }

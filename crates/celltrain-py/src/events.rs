@@ -49,7 +49,7 @@ impl<'a> Sink<'a> {
         match interpreter::attach_uninterrupted(|py| hand(py).map(drop)) {
             Ok(()) => true,
             Err(error) => {
-                self.raised.lock().expect("no holder of the lock panics").get_or_insert(error);
+                self.raised.lock().expect("no thread panics while it holds the lock").get_or_insert(error);
                 stopped.store(true, Ordering::Relaxed);
                 false
             }
@@ -58,7 +58,7 @@ impl<'a> Sink<'a> {
 
     /// Returns the exception that the function raised, if any.
     pub(crate) fn raised(self) -> Option<PyErr> {
-        self.raised.into_inner().expect("no holder of the lock panics")
+        self.raised.into_inner().expect("no thread panics while it holds the lock")
     }
 }
 

@@ -220,7 +220,7 @@ impl AwaitedAtExit {
         Self
     }
 
-    #[expect(clippy::unused_self, reason = "the signature is that of a context manager in Python")]
+    #[expect(clippy::unused_self, reason = "Python requires this signature for a context manager")]
     fn __enter__(&self, py: Python<'_>) {
         if !WORK.enter() {
             py.detach(|| park());
@@ -228,7 +228,7 @@ impl AwaitedAtExit {
     }
 
     #[pyo3(signature = (*_raised))]
-    #[expect(clippy::unused_self, reason = "the signature is that of a context manager in Python")]
+    #[expect(clippy::unused_self, reason = "Python requires this signature for a context manager")]
     fn __exit__(&self, _raised: &Bound<'_, pyo3::types::PyTuple>) {
         WORK.leave();
     }

@@ -49,7 +49,11 @@ pub(crate) fn run_many(
         interpreter::detach(py, || runner::read_all(&handles, threads, check))?.map_err(Failure)?;
     }
     if let Some((index, _)) = runs.iter().find(|(index, _)| *index >= handles.len()) {
-        return Err(PyValueError::new_err(format!("run of scenario {index}, but there are {}", handles.len())));
+        return Err(PyValueError::new_err(format!(
+            "a run refers to the scenario {index}, but there are only {} \
+                                                  scenarios",
+            handles.len()
+        )));
     }
     let limit = limit_s.map(Duration::try_from_secs_f64).transpose();
     let limit = limit.map_err(|error| PyValueError::new_err(format!("limit_s: {error}")))?;

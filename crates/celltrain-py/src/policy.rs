@@ -67,7 +67,7 @@ impl Interpreter for Classes {
                 has_failed: false,
             }),
             Err(error) => {
-                let call = format!("{} cannot be made for the port {}", config.class, port_info.name);
+                let call = format!("{} cannot be created for the port {}", config.class, port_info.name);
                 interpreter::attach(|py| failed(py, &call, &error));
                 Box::new(Nothing)
             }
@@ -193,7 +193,7 @@ pub(crate) struct View {
     /// K: places for waiting cells; None if the buffer is unlimited.
     #[pyo3(get, name = "K")]
     capacity: Option<u32>,
-    /// Y: waiting cells of this frame's VC.
+    /// Y: waiting cells of the frame's VC.
     #[pyo3(get, name = "Y")]
     of_vc: u32,
     /// N: number of VCs with at least one waiting cell.

@@ -55,7 +55,7 @@ pub(crate) fn make(config: &Config, end: FlowEnd<'_>) -> Box<dyn Stack> {
         match made {
             Ok(object) => Some(object.unbind()),
             Err(error) => {
-                failed(py, &format!("{} cannot be made for the {side} of {flow}", config.class), &error);
+                failed(py, &format!("{} cannot be created for the {side} of {flow}", config.class), &error);
                 None
             }
         }
@@ -112,7 +112,7 @@ impl Stack for Class {
             // Packets would not be sent, and the code of a generator would not run.
             let found = described(&answer);
             Err(PyTypeError::new_err(format!(
-                "it returned {found}, but must return None; poll returns packets to send"
+                "the method returned {found}, but must return None; poll returns packets to send"
             )))
         });
     }
@@ -142,7 +142,7 @@ impl Stack for Class {
 fn packets(answer: &Bound<'_, PyAny>) -> PyResult<Vec<Packet>> {
     let wrong = |hint: &str| {
         let found = described(answer);
-        PyTypeError::new_err(format!("it returned {found}, but must return a list of bytes; {hint}"))
+        PyTypeError::new_err(format!("the method returned {found}, but must return a list of bytes; {hint}"))
     };
     if is_one_packet(answer) || answer.is_instance_of::<PyString>() {
         return Err(wrong("put a packet into a list, as in [packet]"));
@@ -154,12 +154,13 @@ fn packets(answer: &Bound<'_, PyAny>) -> PyResult<Vec<Packet>> {
             let hint = if is_one_packet(&packet) { "; convert it with bytes(...)" } else { "" };
             let found = described(&packet);
             return Err(PyTypeError::new_err(format!(
-                "item {number} of the packets that it returned is {found}, but must be bytes{hint}"
+                "item {number} of the returned packets is {found}, but must be bytes{hint}"
             )));
         };
         if packets.len() == MOST_PACKETS {
             return Err(PyValueError::new_err(format!(
-                "it returned more than {MOST_PACKETS} packets at once; return fewer, and the others in later calls"
+                "the method returned more than {MOST_PACKETS} packets at once; return fewer, and return the others in \
+                 later calls"
             )));
         }
         packets.push(bytes.as_bytes().to_vec());
@@ -186,10 +187,10 @@ fn timeout(object: &Bound<'_, PyAny>, now: u64) -> PyResult<Option<Duration>> {
     match time {
         Ok(Ok(timeout)) if timeout >= now => Ok(Some(Duration::from_nanos(timeout))),
         Ok(_) => Err(PyValueError::new_err(format!(
-            "it returned {answer}, a time in the past; it must return the time of the next poll, or None"
+            "the method returned {answer}, a time in the past; it must return the time of the next poll, or None"
         ))),
         Err(_) => Err(PyTypeError::new_err(format!(
-            "it returned {}, but must return whole nanoseconds since the start of the run, as an int, or None",
+            "the method returned {}, but must return whole nanoseconds since the start of the run, as an int, or None",
             described(&answer)
         ))),
     }

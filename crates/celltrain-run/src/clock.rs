@@ -12,7 +12,7 @@ pub use provided::{Instant, provide};
 #[cfg(any(test, all(target_arch = "wasm32", target_os = "unknown")))]
 #[cfg_attr(
     not(target_arch = "wasm32"),
-    expect(unreachable_pub, reason = "on platforms with a clock only tests call this function")
+    expect(unreachable_pub, reason = "only tests call this function on platforms with a clock")
 )]
 mod provided {
     use std::ops::Add;

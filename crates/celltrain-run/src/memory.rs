@@ -181,12 +181,12 @@ mod tests {
         assert_eq!(
             reserve(&Watch::default(), memory / 2),
             Ok(false),
-            "two runs of half the memory exceed three quarters of it"
+            "two runs that need half the memory each exceed three quarters of the memory"
         );
         assert_eq!(reserve(&Watch::default(), memory / 8), Ok(true));
         drop(half);
         assert_eq!(reserve(&Watch::default(), memory / 2), Ok(true));
-        assert!(reservations().bytes < memory / 8, "other tests reserve little memory, and this test none");
+        assert!(reservations().bytes < memory / 8, "other tests reserve little memory, and this test reserves none");
     }
 
     #[test]

@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_panic_outside_a_run_ends_its_thread_as_usual() {
-        let thread = std::thread::spawn(|| assert_eq!(caught(|| 1), Ok(2), "outside the caught closure"));
+        let thread = std::thread::spawn(|| assert_eq!(caught(|| 1), Ok(2), "the closure that may panic has ended"));
         assert!(thread.join().is_err());
     }
 }

@@ -391,14 +391,11 @@ impl Run<'_> {
 /// Returns the description of the run to be written into a capture.
 fn about(scenario: &str, seed: u64, teller: Engine) -> About {
     let name = if scenario.is_empty() { "a scenario" } else { scenario };
-    let silent = match teller {
-        Engine::Reference => "",
-        Engine::Fast => "; of the fast engine, so packets do not show where they were lost",
+    let comment = match teller {
+        Engine::Reference => format!("{name}, seed {seed}"),
+        Engine::Fast => format!("{name}, seed {seed}; the fast engine does not report where packets were lost"),
     };
-    About {
-        application: format!("celltrain {}", crate::answer::Build::this().version),
-        comment: format!("{name}, seed {seed}{silent}"),
-    }
+    About { application: format!("celltrain {}", crate::answer::Build::this().version), comment }
 }
 
 /// All observers of a run with events. They form one type, because engines are compiled once for each observer type.

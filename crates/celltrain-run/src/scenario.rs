@@ -51,7 +51,7 @@ impl Handle {
     }
 
     fn read(&self, token: &CancellationToken<'_>) -> Result<Read, Interrupted> {
-        let text = self.text.as_deref().expect("a handle without a text was read before");
+        let text = self.text.as_deref().expect("a scenario without text has been read before");
         let (handle, reading) = Self::of_reading(read("scenario", machine(), token, |reader| reader.json(text))?);
         let read = handle.and_then(|handle| handle.read.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(read.unwrap_or_else(|| Err(describe::reading(&reading).to_string())))
@@ -69,7 +69,7 @@ impl Handle {
         }
         match &*locked(&self.read) {
             Some(Ok(checked)) => checked.json().to_string(),
-            _ => unreachable!("a handle without a text was accepted before"),
+            _ => unreachable!("a scenario without text has been accepted before"),
         }
     }
 }
@@ -91,7 +91,7 @@ impl Checked {
 
     /// Returns the canonical form: JSON with sorted keys and every default filled in.
     pub fn json(&self) -> Value {
-        serde_json::to_value(&self.scenario).expect("a scenario was read from such a value")
+        serde_json::to_value(&self.scenario).expect("the scenario was read from a value of this form")
     }
 
     /// Returns a network for a run with this seed. The first call returns the network built by the checks; later calls

@@ -85,9 +85,9 @@ impl Over {
     fn lacking(self) -> Option<&'static str> {
         match self {
             Over::Ports | Over::PortFlows | Over::Flows | Over::WindowFlows => None,
-            Over::RateFlows => Some("no connection's data is an ABR VC, as [vc.NAME.abr] makes it"),
-            Over::EdgeFlows => Some("no connection crosses an edge device or is an ABR VC"),
-            Over::Queues => Some("no ports share a memory, as [switch.NAME.memory] makes them"),
+            Over::RateFlows => Some("no connection sends its data on an ABR VC; add a table [vc.NAME.abr]"),
+            Over::EdgeFlows => Some("no connection crosses an edge device or uses an ABR VC"),
+            Over::Queues => Some("no ports share a memory; add a table [switch.NAME.memory]"),
         }
     }
 }
@@ -149,16 +149,16 @@ pub const SERIES: &[Series] = &[
         over: Over::Ports,
         columns: columns! {
             Counts queue_cells, "cells", "waiting cells, without the cell in service";
-            Counts queue_cells_least, "cells", "fewest cells waiting since the previous sample";
-            Counts queue_cells_largest, "cells", "most cells waiting since the previous sample";
+            Counts queue_cells_least, "cells", "smallest number of cells waiting since the previous sample";
+            Counts queue_cells_largest, "cells", "largest number of cells waiting since the previous sample";
         },
         choose: |choice| choice.queue = true,
     },
     Series {
         name: "occupancy",
-        meaning: "cells of each connection waiting at the chosen ports",
+        meaning: "number of waiting cells of each connection at the chosen ports",
         over: Over::PortFlows,
-        columns: columns! { Counts occupancy_cells, "cells", "the connection's cells waiting at the port"; },
+        columns: columns! { Counts occupancy_cells, "cells", "number of cells of the connection that wait at the port"; },
         choose: |choice| choice.occupancy = true,
     },
     Series {
@@ -176,7 +176,7 @@ pub const SERIES: &[Series] = &[
         meaning: "bytes of each connection delivered to its application since the start",
         over: Over::Flows,
         columns: columns! {
-            Bytes delivered_bytes, "bytes", "delivered to the application since the start, without duplicates";
+            Bytes delivered_bytes, "bytes", "bytes delivered to the application since the start, without duplicates";
         },
         choose: |choice| choice.delivered = true,
     },

@@ -121,7 +121,7 @@ pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations
                 let is_refused = refused(&bench.port) > before;
                 let holds = frames.offered(frame, is_refused, last) || overflow == Overflow::LoseCell;
                 outcome.check(Check::WholeFrames, holds, || {
-                    format!("frame {} of {} continues after one of its cells was refused", frame.1, VCS[vc as usize])
+                    format!("frame {} of {} continues after a refused cell", frame.1, VCS[vc as usize])
                 });
             }
         }
@@ -188,7 +188,10 @@ impl Frames {
     /// Checks that no frame was cut unnecessarily. Called when all cells have left.
     fn whole(&self, sent: &[Cell], counters: &PortCounters, overflow: Overflow) -> Result<(), String> {
         if overflow == Overflow::LoseCell && counters.discarded_remainder > 0 {
-            return Err(format!("{} cells follow a lost one that should be lost alone", counters.discarded_remainder));
+            return Err(format!(
+                "{} cells are discarded after a lost cell, although only single cells may be lost",
+                counters.discarded_remainder
+            ));
         }
         if counters.lost() > 0 {
             return Ok(());
@@ -205,7 +208,9 @@ impl Frames {
         }
         match served.iter().find(|(frame, cells)| self.offered[frame] != **cells) {
             None => Ok(()),
-            Some((frame, cells)) => Err(format!("{cells} of {} cells of a frame are sent", self.offered[frame])),
+            Some((frame, cells)) => {
+                Err(format!("only {cells} of the {} cells of a frame are sent", self.offered[frame]))
+            }
         }
     }
 }
@@ -227,17 +232,17 @@ fn recounted(port: &mut Port) -> Result<(), String> {
         return Err(format!("Y is {:?}, and {per_vc:?} cells wait", port.per_vc()));
     }
     if port.active_vcs() as usize != active {
-        return Err(format!("N is {}, and {active} VCs have cells waiting", port.active_vcs()));
+        return Err(format!("N is {}, but {active} VCs have waiting cells", port.active_vcs()));
     }
     if let Some(sum) = port.virtual_queues().map(|queues| queues.iter().sum::<u32>())
         && sum != port.occupancy()
     {
-        return Err(format!("the virtual queues hold {sum} cells, and {} wait", port.occupancy()));
+        return Err(format!("the virtual queues hold {sum} cells, but {} cells wait", port.occupancy()));
     }
     for (counters, &waiting) in port.vc_counters().zip(&per_vc) {
         let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(waiting);
         if counters.offered != accounted {
-            return Err(format!("{} cells arrived, but {accounted} are accounted for", counters.offered));
+            return Err(format!("{} cells arrived, but only {accounted} are accounted for", counters.offered));
         }
     }
     Ok(())
@@ -289,7 +294,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
         if sent == 0 && capacity == CAPACITY {
             broken.entry(Check::AdmitsWhenEmpty).or_insert_with(|| {
                 format!(
-                    "trial {number} delivers no frame, with {CAPACITY} places and {} cells",
+                    "trial {number} delivers no frame from a buffer of {CAPACITY} places, although {} cells arrive",
                     grouped(offered(&operations))
                 )
             });
@@ -299,7 +304,8 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
             broken.entry(Check::SameSeed).or_insert_with(|| {
                 let told = |outcome: &Outcome| PortCounters::sum(outcome.counters.iter().copied()).discarded_frames;
                 format!(
-                    "in trial {number} the policy refuses {} frames the first time and {} frames the second time, or different frames",
+                    "in trial {number} the policy refuses {} frames in the first run and {} in the second, or refuses \
+                     different frames",
                     told(&outcome),
                     told(&again)
                 )
@@ -333,7 +339,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
         Some(what) => Verdict { check, holds: false, evidence: what.clone() },
         None if trials == 0 => {
             let evidence = format!(
-                "no trial: the policy does not work with a buffer of {CAPACITY} cells that {} cross",
+                "no trial was possible: the policy does not work with {} and a buffer of {CAPACITY} cells",
                 VCS.join(", ")
             );
             Verdict { check, holds: false, evidence }

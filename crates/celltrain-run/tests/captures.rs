@@ -207,7 +207,7 @@ fn read(case: &Case, file: &[u8], count: u64) -> usize {
                 assert_eq!(cell.len(), CELL_BYTES);
                 let header = CellHeader::parse(&cell[..5]).unwrap_or_else(|error| panic!("{error}: {case:?}"));
                 if header.pti == 6 {
-                    RmCell::parse(&cell).expect("the payload is that of an RM cell");
+                    RmCell::parse(&cell).expect("the payload belongs to an RM cell");
                     continue;
                 }
                 let at = (packet.interface, packet.flags, header.vpi, header.vci);
@@ -219,7 +219,7 @@ fn read(case: &Case, file: &[u8], count: u64) -> usize {
         };
         if let Some(ip) = ip {
             let parsed = SlicedPacket::from_ip(&ip).unwrap_or_else(|error| panic!("{error}: {case:?}"));
-            let transport = parsed.transport.as_ref().expect("the packet is TCP or UDP");
+            let transport = parsed.transport.as_ref().expect("the packet is a TCP or UDP packet");
             assert!(matches!(transport, TransportSlice::Tcp(_) | TransportSlice::Udp(_)), "{case:?}");
             whole += 1;
         }

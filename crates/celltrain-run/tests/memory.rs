@@ -64,7 +64,7 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
             Engine::Fast.run(&network, &mut tally, |_| true).expect("nothing cancels this run");
         })
     });
-    assert!(long < 3 * short, "eight times the requests take {long} bytes instead of {short}");
+    assert!(long < 3 * short, "eight times as many requests take {long} bytes instead of {short}");
     // In the fast engine, an averaging interval of 1 ps used to take 10 GB: memory grew with time instead of cells.
     let short = "n_source = {sources = 2, link_delay = '5us'}";
     let network =
@@ -82,7 +82,7 @@ fn the_memory_that_a_run_uses_lies_between_the_lower_bound_and_the_likely_estima
         assert_eq!(faults.len(), 1_001);
         assert!(faults[1_000].message.contains("more faults, which are not shown"), "{}", faults[1_000].message);
     });
-    assert!(of_faults < of_text + (1 << 21), "{of_faults} bytes for a text that takes {of_text}");
+    assert!(of_faults < of_text + (1 << 21), "the faults take {of_faults} bytes, but the text itself only {of_text}");
 }
 
 /// Returns a network with many short requests.

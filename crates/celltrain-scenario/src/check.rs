@@ -60,7 +60,7 @@ pub fn check(
     let mut verdict = Verdict::default();
     let mut root = Scope::root(&mut verdict.faults, malformed, token);
     if scenario.duration == Duration::default() || scenario.duration > MAX_DURATION {
-        let problem = format!("is not a positive time up to {MAX_DURATION}");
+        let problem = format!("must be a positive time of at most {MAX_DURATION}");
         root.at("duration").refuse_text(scenario.duration, problem);
     }
     cells::check(scenario, &mut root);
@@ -132,7 +132,7 @@ pub fn check(
 fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mut Scope<'_>) -> bool {
     let Err(why) = fits else { return false };
     let (key, value) = topology.config().size().key;
-    let problem = format!("makes a network that does not fit: {why}");
+    let problem = format!("makes a network that is too large: {why}");
     root.at("topology").at(topology.name()).at(key).refuse_value(value, problem);
     true
 }
@@ -236,8 +236,8 @@ fn clock(network: &Network, warnings: &mut Vec<Warning>) {
         warnings.push(Warning {
             key: "topology".into(),
             message:
-                "its rates and delays share no unit of time down to a picosecond: times are rounded, and cells that \
-                      should tie may not. Use rates with a common divisor to be exact."
+                "its rates and delays have no common unit of time of a picosecond or more: times are rounded, so cells \
+                 that should arrive together may not. Use rates with a common divisor to avoid this."
                     .into(),
         });
     }

@@ -162,7 +162,8 @@ fn refuse_large(text: &str, most: usize) -> Result<(), Vec<SyntaxFault>> {
     if text.len() <= most {
         return Ok(());
     }
-    let problem = format!("is {:.1} MB of text; a scenario is at most {} MiB", text.len() as f64 / 1e6, most >> 20);
+    let problem =
+        format!("has {:.1} MB of text; a scenario can have at most {} MiB", text.len() as f64 / 1e6, most >> 20);
     Err(vec![SyntaxFault { line: None, problem }])
 }
 

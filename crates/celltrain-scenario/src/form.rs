@@ -83,7 +83,7 @@ impl<'a> Form<'a> {
                 self.refuse(value, problem, path)
             }
             Value::String(text) if is_text_for_a_number(text, schema) => {
-                let problem = format!("is text; write a number without quotes, such as {}", example(text, schema));
+                let problem = format!("is a text; write a number without quotes, such as {}", example(text, schema));
                 self.refuse(value, problem, path)
             }
             _ => self.refuse(value, format!("is not {}", self.expectation(schema)), path),
@@ -188,11 +188,11 @@ impl<'a> Form<'a> {
         let list = keys.join(", ");
         let Value::Object(map) = value else {
             let example = keys[0];
-            let hint = match value.as_str() {
-                Some(given) if keys.contains(&given) => format!("; write the table [{path}.{given}]"),
-                _ => format!("; write a table such as [{path}.{example}], one of {list}"),
+            let problem = match value.as_str() {
+                Some(given) if keys.contains(&given) => format!("is not a table; write the table [{path}.{given}]"),
+                _ => format!("is not a table; write a table such as [{path}.{example}], one of {list}"),
             };
-            return self.refuse(value, format!("is not a table{hint}"), path);
+            return self.refuse(value, problem, path);
         };
         let mut good = true;
         for (key, inner) in map.iter_mut() {
@@ -201,8 +201,11 @@ impl<'a> Form<'a> {
                 good &= self.value(inner, &choices[i]["properties"][key.as_str()], &path);
             } else {
                 let meant = nearest(key, keys.iter().copied());
-                let hint = meant.map_or("it".to_owned(), |name| format!("did you mean {name}? It"));
-                self.faults.push(KeyFault::of_key(path, format!("is unknown; {hint} must be one of {list}")));
+                let problem = match meant {
+                    Some(name) => format!("is unknown; did you mean {name}? It must be one of {list}"),
+                    None => format!("is unknown; it must be one of {list}"),
+                };
+                self.faults.push(KeyFault::of_key(path, problem));
                 good = false;
             }
         }
@@ -210,7 +213,7 @@ impl<'a> Form<'a> {
             let named: Vec<&str> = map.keys().map(String::as_str).collect();
             let problem = match named.as_slice() {
                 [] => format!("is empty; it must be one of {list}"),
-                named => format!("names {} ({}); it must be one", named.len(), named.join(", ")),
+                named => format!("names {} ({}); choose exactly one", named.len(), named.join(", ")),
             };
             self.faults.push(KeyFault::of_key(path, problem));
             good = false;
@@ -350,7 +353,10 @@ fn largest(schema: &Value) -> Option<String> {
 fn in_cells(text: &str, cell_bytes: u64) -> Option<String> {
     let size: Bytes = text.parse().ok()?;
     let cells = size.bytes.div_ceil(cell_bytes);
-    Some(format!("is a size, but cells are counted here: {size} are {cells} cells of {cell_bytes} B; write {cells}"))
+    Some(format!(
+        "is a size, but this key takes a number of cells: {size} are {cells} cells of {cell_bytes} B; write \
+                  {cells}"
+    ))
 }
 
 /// Returns whether the value is a text although a number is required. TOML's `nan`, `inf` and integers beyond 128 bits
@@ -396,12 +402,14 @@ fn only_key(schema: &Value) -> Option<&str> {
 }
 
 fn unknown_key(key: &str, known: &[&str]) -> String {
-    let meant = nearest(key, known.iter().copied());
-    let hint = meant.map_or("known".to_owned(), |name| format!("did you mean {name}? Known"));
     if known.is_empty() {
-        return "is unknown; there is nothing to set here".to_string();
+        return "is unknown; this table has no keys".to_string();
     }
-    format!("is unknown; {hint} keys: {}", known.join(", "))
+    let keys = known.join(", ");
+    match nearest(key, known.iter().copied()) {
+        Some(name) => format!("is unknown; did you mean {name}? Known keys: {keys}"),
+        None => format!("is unknown; known keys: {keys}"),
+    }
 }
 
 /// Formats a value for a message, as in TOML.

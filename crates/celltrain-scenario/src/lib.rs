@@ -145,7 +145,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     }
     // Searches for hints may have ended early because of a cancellation.
     token.check()?;
-    assert!(scenario.is_some() || !faults.is_empty(), "a document accepted by the schema deserializes");
+    assert!(scenario.is_some() || !faults.is_empty(), "a document that the schema accepts can be deserialized");
     let more = faults.more();
     let mut faults: Vec<Fault> = faults.iter().map(|fault| fault.reported(source, document.line(&fault.key))).collect();
     faults.sort_by_key(|fault| fault.line);

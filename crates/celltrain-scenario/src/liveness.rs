@@ -188,7 +188,7 @@ impl Tried {
         let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
         if stops && empty.admitted > 0 {
             return vec![empty.told(&format!(
-                "refuses every frame while the buffer is empty, after the first {} of {}",
+                "refuses every frame while the buffer is empty, after the first {} of {} frames",
                 empty.until_last, empty.offered
             ))];
         }

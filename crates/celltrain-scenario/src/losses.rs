@@ -129,7 +129,10 @@ fn selected(
                 let names = layout.flows.iter().map(|flow| flow.name.as_str());
                 let hint = hint(closest(name, names, scope.token()));
                 let problem = match Table::all(scenario).find(|(_, table, _)| table == name) {
-                    Some((kind, ..)) => format!("is a table of [{kind}], which no rule can name; name a flow or a VC"),
+                    Some((kind, ..)) => format!(
+                        "is a table of [{kind}], but a rule cannot name such a table; name a \
+                                                 flow or a VC"
+                    ),
                     None => format!("is not a flow{hint}; {}", flows(layout)),
                 };
                 scope.at("flow").refuse_text(name, problem);
@@ -148,7 +151,10 @@ fn selected(
         (None, Some(name)) => {
             let Some(vc) = channels.vcs.position(|vc| vc.name == *name) else {
                 let hint = hint(closest(name, channels.vcs.iter().map(|vc| vc.name.as_str()), scope.token()));
-                let problem = format!("is not a VC{hint}; a VC has the name of its flow, with -acks on the way back");
+                let problem = format!(
+                    "is not a VC{hint}; a VC has the name of its flow, with the suffix -acks for the \
+                                       acknowledgements"
+                );
                 scope.at("vc").refuse_text(name, problem);
                 return None;
             };
@@ -170,7 +176,10 @@ fn selected(
             names.join(", ")
         };
         let ways: Vec<String> = vcs.iter().map(links).collect();
-        let problem = format!("does not cross this link; it crosses {}", ways.join("; its acknowledgements cross "));
+        let problem = format!(
+            "does not cross this link; the links of its path are {}",
+            ways.join("; its acknowledgements cross ")
+        );
         scope.at(key).refuse_text(name, problem);
     }
     found
@@ -214,12 +223,12 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
             let (unit, numbers) = one_of(packets.clone(), cells.clone(), scope)?;
             let mut list = scope.at(unit.name());
             if numbers.is_empty() {
-                list.refuse_value("[]", "is empty; list numbers from 0 on, such as [14, 26]");
+                list.refuse_value("[]", "is empty; list numbers (counted from 0), such as [14, 26]");
             }
             let mut sorted = BTreeSet::new();
             for (place, &number) in numbers.iter().enumerate() {
                 if !sorted.insert(number) {
-                    list.item(place).refuse_value(number, "is in the list already; list each number once");
+                    list.item(place).refuse_value(number, "is already in the list; list each number only once");
                 }
             }
             Some((unit, LossPattern::Numbers(sorted.into_iter().collect())))
@@ -245,7 +254,8 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
         }
         _ => {
             scope.refuse(
-                "must have one of packets, cells, every, probability, gilbert_elliott and bytes; write a rule for each",
+                "must have exactly one of packets, cells, every, probability, gilbert_elliott and bytes; write a rule \
+                 for each of them",
             );
             None
         }

@@ -69,8 +69,11 @@ pub(crate) fn resolve(
             for &port in &memory.ports {
                 if let Some(other) = taken[port].replace(found.next_key()).filter(|&other| other != found.next_key()) {
                     let (link, other): (_, &MemoryConfig) = (&layout.graph.links[port].name, &found[other]);
-                    let problem =
-                        format!("has the port {link}, which is in the memory {} already; a port is in one", other.name);
+                    let problem = format!(
+                        "has the port {link}, which is already in the memory {}; a port can be in only one \
+                                 memory",
+                        other.name
+                    );
                     scope.at("ports").once(|scope| scope.refuse(problem));
                 }
             }
@@ -169,7 +172,8 @@ impl<'a> Resolver<'a> {
             }
             if let Some((link, priority)) = without {
                 let problem = format!(
-                    "has no entry for priority {priority} of {}, and there are several pools on that side: {}; name its pool",
+                    "has no entry for priority {priority} of {}, but there are several pools on that side: {}; name \
+                     the pool of this queue",
                     links[link].name,
                     of_side.iter().map(|&pool| names[pool]).collect::<Vec<_>>().join(", ")
                 );
@@ -271,8 +275,8 @@ impl<'a> Resolver<'a> {
             let beyond_pools = reserves.saturating_add(headrooms);
             if beyond_pools > all {
                 let problem = format!(
-                    "is less than the reserves and headrooms of the {} side, {reserves} and {headrooms} cells; make the \
-                     memory larger, or these smaller",
+                    "is less than the reserves and headrooms of the {} side, {reserves} and {headrooms} cells; make \
+                     the memory larger, or reduce these",
                     side_name(side)
                 );
                 scope.at("cells").once(|scope| scope.refuse_value(all, problem));
@@ -290,19 +294,20 @@ impl<'a> Resolver<'a> {
                 } else if pools.saturating_add(beyond_pools) > all {
                     let problem = format!(
                         "is too large: the pools of the {} side have {pools} cells, reserves {reserves} and headrooms \
-                         {headrooms}, but the memory {all} in all; leave cells out to use what is left",
+                         {headrooms}, but the whole memory has only {all}; leave the key cells out to use the remaining \
+                         cells",
                         side_name(side)
                     );
                     scope.at("pool").at(name).at("cells").refuse_value(cells, problem);
                 }
             }
             if let [first, second, ..] = without[..] {
-                let problem = format!("is missing; {first} and {second} cannot both have the cells that are left");
+                let problem = format!("is missing; {first} and {second} cannot both use the remaining cells");
                 scope.at("pool").at(second).at("cells").refuse(problem);
             } else if let [only] = without[..]
                 && pools.saturating_add(beyond_pools) == all
             {
-                let problem = "is missing, and the other pools, reserves and headrooms leave no cell of the memory";
+                let problem = "is missing, but the other pools, reserves and headrooms leave no cells of the memory";
                 scope.at("pool").at(only).at("cells").refuse(problem);
             }
         }
@@ -322,7 +327,10 @@ impl<'a> Resolver<'a> {
             let mut of_policy = scope.at("policy");
             let mut scope = of_policy.at(policy.name());
             if (policy.pushes_out() || policy.needs_predictions()) && side == Side::Ingress {
-                scope.refuse("removes waiting cells, or follows a policy that does, which only a pool on the egress side can; choose another policy");
+                scope.refuse(
+                    "removes waiting cells, or follows a policy that does; this is possible only in a pool on \
+                              the egress side; choose another policy",
+                );
             }
             for fault in policy.check(cells) {
                 scope.refuse_setting(fault);
@@ -402,7 +410,7 @@ impl<'a> Resolver<'a> {
         let follows = || table.policy.build(Some(1), &[]).follower().is_some();
         if self.options.policies_see == PolicyScope::Memory && follows() {
             let problem = format!(
-                "is not possible with the policy {} of the port {link}, which follows the cells of its own queue",
+                "is not possible with the policy {} of the port {link}, which tracks the cells of its own queue",
                 table.policy.name()
             );
             scope.at("policies_see").once(|scope| scope.refuse_text("memory", problem));
@@ -412,7 +420,7 @@ impl<'a> Resolver<'a> {
             let reason = if table.scheduler != SchedulerConfig::default() {
                 Some(format!("the port {link} has the scheduler {}", table.scheduler.name()))
             } else if follows() {
-                Some(format!("the policy {} of the port {link} follows cells through their queue", table.policy.name()))
+                Some(format!("the policy {} of the port {link} tracks cells in their queue", table.policy.name()))
             } else {
                 None
             };
@@ -433,7 +441,7 @@ fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope:
     if let Some(alpha) = options.alpha {
         if !own.alpha {
             let problem =
-                format!("has no effect: {} of the pool {name} has no alpha; leave it out", pool.policy.name());
+                format!("has no effect: {} of the pool {name} does not use alpha; leave it out", pool.policy.name());
             scope.at("alpha").refuse_value(alpha, problem);
         } else if !(alpha > 0.0 && alpha.is_finite()) {
             scope.at("alpha").refuse_value(alpha, "admits no cell; it must be a number above 0, such as 1");
@@ -441,7 +449,7 @@ fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope:
     }
     if let Some(threshold) = options.threshold.filter(|_| !own.threshold) {
         let problem = format!(
-            "has no effect: {} of the pool {name} has no thresholds of queues; leave it out",
+            "has no effect: {} of the pool {name} does not use the thresholds of queues; leave it out",
             pool.policy.name()
         );
         scope.at("threshold").refuse_value(threshold, problem);
@@ -452,7 +460,7 @@ fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope:
         );
         scope.at("lossless").refuse_value(true, problem);
     } else if options.lossless && options.headroom.unwrap_or(0) == 0 {
-        let problem = "pauses a link without headroom, so cells in flight are lost; write headroom too, in cells";
+        let problem = "pauses a link without headroom, so cells in flight are lost; add headroom, in cells";
         match options.headroom {
             Some(cells) => scope.at("headroom").refuse_value(cells, problem),
             None => scope.at("lossless").refuse_value(true, problem),

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OwnSwitch {
-    /// The memory that its output ports share; each port has a buffer of its own when absent.
+    /// The memory that the switch's output ports share; each port has a separate buffer when absent.
     pub memory: Option<MemoryOptions>,
-    /// Several memories by name, each shared by some of its output ports.
+    /// Several memories by name, each shared by some of the switch's output ports.
     pub memories: BTreeMap<String, MemoryOptions>,
 }
 
@@ -23,8 +23,8 @@ pub struct MemoryOptions {
     /// Cells that fit into the memory, reserves and headrooms included.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub cells: u32,
-    /// The output ports that share the memory, by name or pattern: those of the switch's links, such as `sw1->*`. All
-    /// by default.
+    /// The output ports that share the memory, by name or pattern: the names of the switch's links, such as `sw1->*`.
+    /// All ports by default.
     #[serde(default = "all_ports")]
     pub ports: Vec<String>,
     /// Pools of the memory, by name; at least one.
@@ -70,7 +70,7 @@ pub struct QueueOptions {
     /// Pool of the queues; may be absent if the memory has only one pool.
     pub pool: Option<String>,
     /// Output ports of the queues, or input ports if the pool is on the ingress side: names or patterns of links. All
-    /// by default.
+    /// ports by default.
     pub ports: Option<Vec<String>>,
     /// Priorities of the queues, 0 to 7. By default, all priorities that VCs use.
     pub priorities: Option<Vec<u8>>,

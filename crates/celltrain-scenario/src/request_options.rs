@@ -20,13 +20,13 @@ pub struct RequestOptions {
     pub load: f64,
     /// Sizes of the requests: a distribution, or one size.
     pub sizes: SizeOptions,
-    /// How the pair of hosts of each request is selected.
+    /// Selection of the pair of hosts of each request.
     #[serde(default)]
     pub pairs: PairOptions,
-    /// Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All by default.
+    /// Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All hosts by default.
     #[serde(default = "all_hosts")]
     pub sources: Vec<String>,
-    /// Hosts that receive, by name, range or pattern. All by default.
+    /// Hosts that receive, by name, range or pattern. All hosts by default.
     #[serde(default = "all_hosts")]
     pub destinations: Vec<String>,
     /// True if connections open with a handshake; otherwise, the first data leaves at once.
@@ -53,7 +53,8 @@ pub struct IncastOptions {
     /// Fixed or random intervals.
     #[serde(default)]
     pub times: Times,
-    /// Hosts that ask, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each query. All by default.
+    /// Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each query. All hosts
+    /// by default.
     #[serde(default = "all_hosts")]
     pub receivers: Vec<String>,
     /// Each answer starts after a delay drawn between 0 and this value.

@@ -98,8 +98,7 @@ pub(crate) fn resolve(
         let mut of_kind = root.at(kind);
         let mut scope = of_kind.at(name);
         if kind == "incast" && scenario.requests.contains_key(name) {
-            let problem =
-                format!("has the name of [requests.{name}]; results name each group, so names must be different");
+            let problem = format!("has the same name as [requests.{name}]; the names of groups must be different");
             scope.refuse(problem);
         }
         ends.push(hosts.ends(table, &mut scope)?);
@@ -155,7 +154,10 @@ impl<'a> Hosts<'a> {
                 let receivers = self.matching(&own.receivers, &mut scope.at("receivers"))?;
                 let others = self.all.len().saturating_sub(1);
                 if own.senders as usize > others {
-                    let problem = format!("is more than the {others} other hosts; at most {others} can answer a host");
+                    let problem = format!(
+                        "is more than the number of other hosts; at most {others} hosts can answer a \
+                                           query"
+                    );
                     scope.at("senders").refuse_value(own.senders, problem);
                 }
                 (self.all.clone(), receivers)
@@ -163,9 +165,8 @@ impl<'a> Hosts<'a> {
         };
         let pairs = senders.len().saturating_mul(receivers.len());
         if pairs > MAX_PAIRS {
-            let problem = format!(
-                "is traffic between {pairs} pairs of hosts; at most {MAX_PAIRS} are possible; choose fewer hosts"
-            );
+            let problem =
+                format!("connects {pairs} pairs of hosts; at most {MAX_PAIRS} are possible; choose fewer hosts");
             scope.refuse(problem);
         }
         if scope.found().count() > before {
@@ -178,7 +179,7 @@ impl<'a> Hosts<'a> {
             Table::Incast(_) => receivers.iter().map(from_all).collect(),
         };
         if lists.iter().all(Vec::is_empty) {
-            scope.refuse("joins no two hosts: the only source is the only destination");
+            scope.refuse("connects no two hosts: the only source is also the only destination");
         }
         scope.token().tick(pairs)?;
         Ok(lists)
@@ -234,8 +235,8 @@ fn connect(
         let count = paths.count(to);
         if count == 0 {
             scope.refuse(format!(
-                "has no path from \"{first}\" to \"{last}\": requests cross switches, but no other hosts and no edge devices; \
-                 leave these hosts out"
+                "has no path from \"{first}\" to \"{last}\": requests can cross only switches, not other hosts or edge \
+                 devices; leave these hosts out"
             ));
             break;
         }
@@ -249,7 +250,7 @@ fn connect(
         crossings = all.iter().map(Vec::len).fold(crossings, usize::saturating_add);
         if crossings > MAX_CROSSINGS {
             scope.refuse(format!(
-                "is traffic between hosts whose paths cross more than {MAX_CROSSINGS} links in all; choose fewer hosts"
+                "connects hosts whose paths cross more than {MAX_CROSSINGS} links in all; choose fewer hosts"
             ));
             break;
         }
@@ -290,7 +291,7 @@ fn requests_of(
     let sizes = sizes::resolve(&own.sizes, &mut scope.at("sizes"));
     let load = own.load;
     if !(load > 0.0 && load <= MAX_LOAD) {
-        let problem = format!("is not a share of the links' rate above 0, up to {MAX_LOAD}; 0.6 is 60 %");
+        let problem = format!("must be a share of the links' rate above 0 and at most {MAX_LOAD}; 0.6 is 60 %");
         scope.at("load").refuse_value(load, problem);
         return None;
     }
@@ -300,8 +301,10 @@ fn requests_of(
     let interval = bits / (load * senders);
     let mean = Duration { picoseconds: (interval * SECOND).round() as u64 };
     if mean < MIN_MEAN || mean > MAX_DURATION {
-        let problem =
-            format!("makes a request every {interval:.3e} s; a mean interval is from {MIN_MEAN} to {MAX_DURATION}");
+        let problem = format!(
+            "makes a request every {interval:.3e} s; a mean interval must be from {MIN_MEAN} to \
+                     {MAX_DURATION}"
+        );
         scope.at("load").refuse_value(load, problem);
         return None;
     }
@@ -321,7 +324,7 @@ fn incast(own: &IncastOptions, receivers: Vec<Vec<PairIndex>>, scope: &mut Scope
         scope.at("interval").refuse_text(interval, problem);
     }
     if spread > MAX_DURATION {
-        scope.at("spread").refuse_text(spread, format!("is not a time up to {MAX_DURATION}"));
+        scope.at("spread").refuse_text(spread, format!("must be a time of at most {MAX_DURATION}"));
     }
     let is_sound = scope.found().count() == before;
     is_sound.then(|| Arrivals::Incast { interval, times: query_times(times), bytes, senders, receivers, spread })

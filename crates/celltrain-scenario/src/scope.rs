@@ -180,7 +180,7 @@ mod tests {
         let malformed = [KeyFault::of_key("vc.tcp12.gfr.mcr", "is missing")];
         let (mut found, token) = (Faults::default(), CancellationToken::never());
         let mut root = Scope::root(&mut found, &malformed, &token);
-        root.at("vc").at("tcp2").at("abr").refuse("is for both directions");
+        root.at("vc").at("tcp2").at("abr").refuse("applies to both directions");
         root.at("vc").at("tcp2").at("abr").once(|abr| abr.refuse("twice"));
         assert_eq!(root.found().count(), 1);
         let mut vc = root.at("vc");

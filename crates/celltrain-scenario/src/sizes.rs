@@ -45,7 +45,7 @@ pub(crate) fn resolve(options: &SizeOptions, scope: &mut Scope<'_>) -> Option<Si
 /// Returns the rows of a shipped file.
 fn rows(text: &str) -> Vec<(f64, f64)> {
     let lines = text.lines().filter(|line| !line.starts_with('#')).skip(1);
-    let number = |text: &str| text.parse::<f64>().expect("shipped distributions contain only numbers");
+    let number = |text: &str| text.parse::<f64>().expect("the distributions in the package contain only numbers");
     lines.filter_map(|line| line.split_once(',')).map(|(bytes, share)| (number(bytes), number(share))).collect()
 }
 
@@ -60,14 +60,14 @@ fn check(points: &[(f64, f64)], scope: &mut Scope<'_>) {
     for (number, &(bytes, share)) in points.iter().enumerate() {
         let problem = match before {
             _ if !(bytes >= 1.0 && bytes <= most) => {
-                Some(format!("has a size outside 1 to {most} bytes; a request sends at least 1"))
+                Some(format!("has a size outside the range from 1 to {most} bytes"))
             }
-            _ if !(0.0..=1.0).contains(&share) => Some("has a probability outside 0 to 1".into()),
+            _ if !(0.0..=1.0).contains(&share) => Some("has a probability outside the range from 0 to 1".into()),
             Some((_, above)) if share < above => {
-                Some(format!("falls: the row before has the probability {above}; write {above} or more, up to 1"))
+                Some(format!("has a lower probability than the row before; write {above} or more, up to 1"))
             }
             Some((larger, _)) if bytes < larger => {
-                Some(format!("falls: the row before has {larger} bytes; write {larger} or more"))
+                Some(format!("has fewer bytes than the row before; write {larger} or more"))
             }
             _ => None,
         };
@@ -79,7 +79,7 @@ fn check(points: &[(f64, f64)], scope: &mut Scope<'_>) {
     }
     if end < 1.0 {
         let (bytes, share) = points[points.len().saturating_sub(1)];
-        let problem = format!("is the last row and ends at {share}; a distribution ends at 1");
+        let problem = format!("is the last row and has the probability {share}; the last probability must be 1");
         scope.item(points.len().saturating_sub(1)).refuse_value(format!("[{bytes}, {share}]"), problem);
     }
 }
@@ -119,7 +119,10 @@ mod tests {
     #[test]
     fn the_mean_of_each_shipped_size_distribution_follows_from_its_points() {
         let mean = |name: &str| {
-            let sizes = resolved(&SizeOptions::Named(name.to_string())).0.expect("the distribution is shipped");
+            let sizes = resolved(&SizeOptions::Named(name.to_string())).0.expect(
+                "the package contains the \
+                distribution",
+            );
             sizes.mean_of(|bytes| bytes)
         };
         // The expected means are sums over the middles of intervals, each times its share.
@@ -137,16 +140,16 @@ mod tests {
         for (rows, says) in [
             (
                 &[(10.0, 0.5), (20.0, 0.4), (30.0, 1.0)][..],
-                "sizes[1] = [20, 0.4] falls: the row before has the probability 0.5",
+                "sizes[1] = [20, 0.4] has a lower probability than the row before; write 0.5 or more",
             ),
-            (&[(10.0, 0.5), (9.0, 1.0)], "sizes[1] = [9, 1] falls: the row before has 10 bytes; write 10 or more"),
-            (&[(0.0, 0.0), (9.0, 1.0)], "sizes[0] = [0, 0] has a size outside 1 to"),
+            (&[(10.0, 0.5), (9.0, 1.0)], "sizes[1] = [9, 1] has fewer bytes than the row before; write 10 or more"),
+            (&[(0.0, 0.0), (9.0, 1.0)], "sizes[0] = [0, 0] has a size outside the range from 1 to"),
             (
                 &[(10.0, 0.5), (20.0, 0.97)],
-                "sizes[1] = [20, 0.97] is the last row and ends at 0.97; a distribution ends at 1",
+                "sizes[1] = [20, 0.97] is the last row and has the probability 0.97; the last probability must be 1",
             ),
-            (&[(10.0, 1.5)], "sizes[0] = [10, 1.5] has a probability outside 0 to 1"),
-            (&[(f64::NAN, 1.0)], "sizes[0] = [NaN, 1] has a size outside 1 to"),
+            (&[(10.0, 1.5)], "sizes[0] = [10, 1.5] has a probability outside the range from 0 to 1"),
+            (&[(f64::NAN, 1.0)], "sizes[0] = [NaN, 1] has a size outside the range from 1 to"),
             (&[], "sizes =  is empty"),
         ] {
             let [found] = &points(rows)[..] else { panic!("{rows:?}: {:?}", points(rows)) };

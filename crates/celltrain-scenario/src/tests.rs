@@ -113,7 +113,7 @@ port.bottleneck = { buffer = 1000, policy.tail_drop = {} }
         |flow: FlowIndex| [network.flows[flow].data_vc, network.flows[flow].ack_vc].map(|vc| links(&network, vc));
     assert_eq!(network.flows.len(), 4);
     assert_eq!(flow(second), [there, back]);
-    assert_eq!(network.flows[fourth].name, "tcp4", "the other direction follows");
+    assert_eq!(network.flows[fourth].name, "tcp4", "the next link is the opposite direction");
     assert_eq!(flow(fourth), [back, there]);
     let delays = network.vcs[network.flows[second].data_vc].path.iter().map(|&link| network.links[link].delay);
     assert_eq!(delays.map(|delay| delay.picoseconds / 1_000_000_000).collect::<Vec<_>>(), [3, 0, 1, 0, 3]);
@@ -144,7 +144,7 @@ fn a_network_that_is_too_large_is_refused() {
         let reader = Reader { source: "x.toml", fits: &fits, token: &CancellationToken::never() };
         let reading = reader.toml(GOOD).unwrap();
         assert!(reading.does_not_fit && reading.scenario.is_none());
-        let problem = "topology.n_source.sources = 5 makes a network that does not fit: 12 nodes are too many";
+        let problem = "topology.n_source.sources = 5 makes a network that is too large: 12 nodes are too many";
         assert_eq!(
             reading.faults.iter().map(|fault| &*fault.message).collect::<Vec<_>>(),
             [format!("x.toml:6: {problem}")]
@@ -251,7 +251,7 @@ fn the_fair_shares_of_a_chain_of_switches_match_the_formula() {
     for (long, cross) in [(1u8, 1u8), (1, 4), (2, 3), (3, 0)] {
         let text = CHAIN.replace("long = 2\ncross = 2", &format!("long = {long}\ncross = {cross}"));
         let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
-        assert!(near(&fair(&text), &shares), "{long} long, {cross} on each link: {:?}", fair(&text));
+        assert!(near(&fair(&text), &shares), "{long} long flows, {cross} cross flows on each link: {:?}", fair(&text));
     }
     // With slow hosts, the trunks are not a limit.
     let slow = CHAIN.replace("access_delay", "access_rate = \"10Mbps\"\naccess_delay");
@@ -297,7 +297,7 @@ fn fairness_by_max_min_shares_divides_each_goodput_by_its_max_min_share() {
     assert_eq!(result.fairness, jain(&goodputs));
     assert!(
         result.fairness_max_min.unwrap() > result.fairness.unwrap() + 0.1,
-        "slow lines do not make the network unfair"
+        "slow access links do not make the network unfair"
     );
 }
 

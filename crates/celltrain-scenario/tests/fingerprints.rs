@@ -53,7 +53,7 @@ fn is_the_same_as_last_time(runs: &[Run], found: &[RunResult]) {
         let of_others = now.entry((&run.scenario, run.seed)).or_insert_with(|| result.clone());
         assert!(
             of_others == result,
-            "{run:?}: both engines agree, with and without tracing: {of_others:?} and {result:?}"
+            "{run:?}: the engines disagree, or tracing changes the result: {of_others:?} and {result:?}"
         );
     }
     let mut text = String::from("scenario,seed,fingerprint\n");

@@ -26,6 +26,6 @@ fn scenarios_in(folder: &str) -> Vec<(String, String)> {
     let name = |path: &Path| path.file_stem().unwrap().to_string_lossy().into_owned();
     let mut found: Vec<_> = scenarios.map(|path| (name(&path), std::fs::read_to_string(&path).unwrap())).collect();
     found.sort();
-    assert!(!found.is_empty(), "the scenarios are found");
+    assert!(!found.is_empty(), "the folder contains scenarios");
     found
 }

@@ -147,13 +147,13 @@ fn an_abr_source_that_stopped_at_an_mcr_of_zero_restarts_by_out_of_rate_rm_cells
         (0..2).find(|flow| without.abr[2 * flow].acr_mbps == 0.0).expect("one of the two sources has stopped");
     let back = |rates: &[Vec<f64>]| rates.windows(2).filter(|w| w[0][stopped] == 0.0 && w[1][stopped] > 0.0).count();
     assert!(rates_without[500..].iter().all(|now| now[stopped] == 0.0), "stopped for good");
-    assert!(back(&rates_with[500..]) > 2, "stopped and back again and again: {}", back(&rates_with[500..]));
+    assert!(back(&rates_with[500..]) > 2, "the source stops and restarts repeatedly: {}", back(&rates_with[500..]));
     let [was, is] = [&without, &with].map(|result| &result.abr[2 * stopped]);
     assert_eq!(was.out_of_rate_rm_cells, 0);
     // TCR = 100 cells/s.
     assert!((2..=100).contains(&is.out_of_rate_rm_cells), "{} out-of-rate RM cells", is.out_of_rate_rm_cells);
     assert!(is.forward_rm_cells > 2 * was.forward_rm_cells, "{} against {}", is.forward_rm_cells, was.forward_rm_cells);
-    assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may go at PCR");
+    assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may be sent at PCR");
     for (out_of_rate, fast) in [("", without), (r#"out_of_rate = true, tcr = "42.4kbps""#, with)] {
         assert_eq!(fast, Engine::Reference.run_to_end(&stopped_by_marks(out_of_rate)), "{out_of_rate}");
     }
@@ -177,7 +177,7 @@ fn out_of_rate_rm_cells_restart_both_directions_of_a_connection_after_both_were_
     assert_eq!(without.goodput_mbps, 0.0, "{:?}", without.abr);
     let (_, with) = rates(&network(true));
     assert!(with.goodput_mbps > 1.0, "{} Mb/s: {:?}", with.goodput_mbps, with.abr);
-    assert!((1..=9).contains(&with.abr[0].out_of_rate_rm_cells), "TCR is 10 cells a second: {:?}", with.abr);
+    assert!((1..=9).contains(&with.abr[0].out_of_rate_rm_cells), "TCR is 10 cells per second: {:?}", with.abr);
     assert_eq!(with, Engine::Reference.run_to_end(&network(true)));
 }
 

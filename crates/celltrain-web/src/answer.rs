@@ -62,7 +62,7 @@ impl Columns {
                 words.push(value);
                 words.len() - 1
             });
-            i32::try_from(known).expect("the number of different words fits 32 bits")
+            i32::try_from(known).expect("the number of different words fits in 32 bits")
         });
         let places: Vec<i32> = places.collect();
         json!({"at": self.put(places), "words": words})

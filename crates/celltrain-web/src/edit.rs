@@ -132,7 +132,7 @@ buffer = 7
 
     fn set(path: &str, value: &Json) -> String {
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
-        edited(TEXT, &path, Some(value).filter(|value| !value.is_null())).expect("the value can be set")
+        edited(TEXT, &path, Some(value).filter(|value| !value.is_null())).expect("the value can be written")
     }
 
     #[test]

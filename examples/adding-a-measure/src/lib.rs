@@ -14,7 +14,7 @@ pub const PORT: &[Port] = &[
     Port::number(
         "loss_ratio",
         "1",
-        "share of the cells that arrived which were lost or discarded; null where none arrived",
+        "share of the arriving cells that were lost or discarded; null if none arrived",
         |port| loss_ratio(&port.counters),
     ),
     // [/line]

@@ -47,7 +47,7 @@ struct Event {
 }
 
 fn event(time: Duration, is_sent: bool, packet: &[u8]) -> Event {
-    let packet = SlicedPacket::from_ip(packet).expect("the packet is valid IP");
+    let packet = SlicedPacket::from_ip(packet).expect("the packet is a valid IP packet");
     let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("it is TCP") };
     let (sequence, ack) = (tcp.sequence_number(), tcp.acknowledgment_number());
     Event { time, is_sent, sequence, ack, bytes: tcp.payload().len() }
@@ -111,7 +111,7 @@ fn retransmissions(name: &str, events: &[Event]) {
                 let flight = (newest - acknowledged).div_ceil(MSS);
                 again.push((event.time, position(event.sequence) / MSS, duplicates, flight));
             }
-            newest = newest.max(position(event.sequence) + u32::try_from(event.bytes).expect("the length of a segment fits 32 bits"));
+            newest = newest.max(position(event.sequence) + u32::try_from(event.bytes).expect("the length of a segment fits in 32 bits"));
         }
     }
     println!("{name}: retransmissions: {}", again.len());
@@ -163,14 +163,14 @@ macro_rules! run {
 }
 
 fn main() {
-    println!("1155: Reno, the 40th segment is lost. A fast retransmit sends one segment.");
+    println!("1155: With Reno, the 40th segment is lost. A fast retransmit sends one segment.");
     retransmissions("smoltcp 0.13.1", &run!(old, Reno, 65_535, &[40], 2));
     retransmissions("smoltcp 0.14.0", &run!(new, Reno, 65_535, &[40], 2));
     println!("\n1157: CUBIC, the 300th and the 900th segment are lost. Each should take 0.3 of the window.");
     let [before, after] = [run!(old, Cubic, 400_000, &[300, 900], 6), run!(new, Cubic, 400_000, &[300, 900], 6)];
     retransmissions("smoltcp 0.13.1", &before);
     retransmissions("smoltcp 0.14.0", &after);
-    println!("Most segments in flight, by half seconds:");
+    println!("Maximum number of segments in flight in each half second:");
     windows("smoltcp 0.13.1", &before, 12);
     windows("smoltcp 0.14.0", &after, 12);
 }

@@ -51,7 +51,7 @@ test("a stack that the page does not have is refused at its line, with the build
   const smoltcp = scenarios["lan-smoltcp"] ?? "";
   const line = smoltcp.split("\n").indexOf("[stack.smoltcp]") + 1;
   for (const [own, words] of [
-    ["[stack.quic]", /^scenario:\d+: stack\.quic is not in the lab, .*wheels have it: use celltrain run$/],
+    ["[stack.quic]", /^scenario:\d+: stack\.quic is not available in the lab; use celltrain run on your computer instead$/],
     ['[stack.python]\nclass = "mine:Mine"', /^scenario:\d+: stack\.python\.class = "mine:Mine" is a Python class/],
   ] as const) {
     const { faults } = await engine.check(smoltcp.replace("[stack.smoltcp]\ncongestion = \"reno\"", own));

@@ -135,10 +135,10 @@ def searched(form: Form, trials: int, seed: int) -> tuple[float, dict[str, float
 
 def main() -> None:
     """Searches, selects, confirms, and writes the page."""
-    parser = argparse.ArgumentParser(description="Look for a policy of one line on the configurations of 96-1269.")
-    parser.add_argument("--trials", type=int, default=10, help="of each form (default: 10)")
+    parser = argparse.ArgumentParser(description="Search for a one-line policy for the configurations of 96-1269.")
+    parser.add_argument("--trials", type=int, default=10, help="number of trials of each form (default: 10)")
     parser.add_argument("--seed", type=int, default=1, help="of the search")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page that is filled")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page that receives the results")
     arguments = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     best: list[tuple[float, float, Form, dict[str, float]]] = []

@@ -27,7 +27,7 @@ PAGE = STUDIES / "tuned-selective-drop.md"
 def main() -> int:
     """Reads the results and fills the page."""
     parser = argparse.ArgumentParser(description="Fill the page of tuned parameters with the numbers of searches.")
-    parser.add_argument("answers", type=Path, nargs="+", help="report/tune.json of each search")
+    parser.add_argument("answers", type=Path, nargs="+", help="the file report/tune.json of each search")
     for path in parser.parse_args().answers:
         tuned = Tuned._of_dict(json.loads(path.read_text(encoding="utf-8")))
         name = policy(tuned).replace("_", "-")

@@ -186,20 +186,31 @@ def value(row: Row) -> float:
 
 def main() -> int:
     """Searches, saves the results, and fills the page."""
-    parser = argparse.ArgumentParser(description="Search a paper's open choices for those that fit its WAN best.")
+    parser = argparse.ArgumentParser(
+        description="Search for the open choices of a paper that fit its WAN results best."
+    )
     parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
-    parser.add_argument("--screen-seeds", type=int, default=3, help="seeds of the stages screen and combine (3)")
-    parser.add_argument("--confirm-seeds", type=int, default=4, help="seeds of the stage confirm (4)")
-    parser.add_argument("--promising", type=int, default=3, help="settings that are combined (3)")
-    parser.add_argument("--confirmed", type=int, default=1, help="settings confirmed next to the defaults (1)")
+    parser.add_argument(
+        "--screen-seeds", type=int, default=3, help="number of seeds in the stages screen and combine (default: 3)"
+    )
+    parser.add_argument(
+        "--confirm-seeds", type=int, default=4, help="number of seeds in the stage confirm (default: 4)"
+    )
+    parser.add_argument("--promising", type=int, default=3, help="number of settings to combine (default: 3)")
+    parser.add_argument(
+        "--confirmed",
+        type=int,
+        default=1,
+        help="number of settings to confirm in addition to the defaults (default: 1)",
+    )
     parser.add_argument(
         "--confirm",
         action="append",
         default=[],
         metavar="TEXT",
-        help="confirm this setting first; A; B for two at once",
+        help="setting to confirm first; write A; B for two settings at once",
     )
-    parser.add_argument("--jobs", type=int, help="threads; one for each core when absent")
+    parser.add_argument("--jobs", type=int, help="number of threads; by default, one for each core")
     parser.add_argument("--report", action="store_true", help="run nothing; fill the page with the stored results")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     arguments = parser.parse_args()

@@ -119,12 +119,14 @@ def report(rows: list[Row]) -> str:
 
 def main() -> int:
     """Searches, saves the results, and fills the page."""
-    parser = argparse.ArgumentParser(description="Search the open choices of draft-jagan for those that fit it best.")
-    parser.add_argument("--seeds", type=int, default=1, help="seeds of every setting (1)")
-    parser.add_argument(
-        "--duration", default="5s", help="length of every run, where a setting has none of its own (5s)"
+    parser = argparse.ArgumentParser(
+        description="Search for the open choices that fit the numbers of draft-jagan best."
     )
-    parser.add_argument("--jobs", type=int, help="threads; one for each core when absent")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds for each setting (default: 1)")
+    parser.add_argument(
+        "--duration", default="5s", help="duration of every run whose setting does not give one (default: 5s)"
+    )
+    parser.add_argument("--jobs", type=int, help="number of threads; by default, one for each core")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     arguments = parser.parse_args()
     path: Path = ROOT / "papers" / PAPER / "search.csv"

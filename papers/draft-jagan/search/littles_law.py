@@ -63,7 +63,7 @@ class Seen:
 
 def main() -> int:
     """Runs what is missing, and writes the table and the page."""
-    parser = argparse.ArgumentParser(description="Little's law for every TCP of draft-jagan's joint search.")
+    parser = argparse.ArgumentParser(description="Apply Little's law to every TCP of draft-jagan's joint search.")
     parser.add_argument("--report", action="store_true", help="run nothing; write the page from the table")
     parser.add_argument("--jobs", type=int, default=2, help="threads (2)")
     arguments = parser.parse_args()
@@ -167,7 +167,7 @@ def in_print(space: Space) -> dict[tuple[str, str], Seen]:
     """Returns the printed values, keyed by table and service."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for number in space.numbers:
-        assert number.published is not None, "what is searched is printed"
+        assert number.published is not None, "only printed numbers are searched for"
         row = found.setdefault((number.table, str(number.row["service"])), {"bytes": float(number.row["mss_bytes"])})
         row[number.quantity.name] = number.published
     return {name: Seen(row["goodput_mbps"], row["delay_ms"], int(row["bytes"])) for name, row in found.items()}

@@ -191,7 +191,7 @@ def _type(schema: Schema) -> str:
         count = f"{len(items)} " if "prefixItems" in schema else ""
         return f"list of {count}{_type(items[0])}s"
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
-        return f"table by name, each a {_type(schema['additionalProperties'])}"
+        return f"table whose keys are names and whose values are each a {_type(schema['additionalProperties'])}"
     if kind == "object" and schema.get("properties"):
         return "table of the keys below"
     names = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}

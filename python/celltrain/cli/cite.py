@@ -72,7 +72,7 @@ def _own() -> Entry:
     build = _core.build()
     note = f"Version {build['version']}"
     if build["commit"] is None:
-        note += ", built without git, so its commit is unknown"
+        note = f"Version {build['version']}, built without git, so its commit is unknown"
     fields = {"author": AUTHORS, "title": TITLE, "year": RELEASED[:4], "note": note}
     return Entry(key="celltrain", kind="misc", fields=fields)
 

@@ -92,7 +92,7 @@ def _interrupts() -> Iterator[list[int]]:
 
 
 def _enter(hosts: Sequence[Host]) -> None:
-    shell.complain("To start programs in these hosts; Ctrl-C ends the emulation:")
+    shell.complain("Commands that start programs in these hosts (Ctrl-C ends the emulation):")
     for host in hosts:
         shell.complain(f"  {host.name}: {shlex.join(host.command(['sh']))}")
 
@@ -112,7 +112,10 @@ def _blocks(emulated: Emulated) -> Iterator[Block]:
     else:
         yield Line(text="no packet arrived")
     if not report["real_time"]:
-        yield Line(text="Without the right to a fixed priority (CAP_SYS_NICE), packets are later.", is_note=True)
+        yield Line(
+            text="This process lacks the right to a fixed priority (CAP_SYS_NICE), so packets arrive later.",
+            is_note=True,
+        )
     for flow in report["unused_flows"]:
         yield Line(text=f"flow {shown(flow)} carried no packets: another flow connects the same hosts", is_note=True)
     if emulated.programs:

@@ -40,7 +40,7 @@ EXPLAINED = (
 )
 
 
-_WHAT = f"Kind of entries to list: {', '.join(LISTED)}. Without it, lists the kinds."
+_WHAT = f"Kind of entries to list: {', '.join(LISTED)}. Without a kind, lists the kinds."
 _KIND = typer.Argument(metavar="KIND", help=_WHAT, autocompletion=options.complete_kinds)
 
 
@@ -69,7 +69,7 @@ def list_(
     wanted = plurals.get(kind, kind)
     if wanted not in LISTED:
         raise InputError.of_option("KIND", kind, f"is not a kind that can be listed; {among(kind, LISTED)}")
-    note = "Of several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md"
+    note = "For several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md"
     entries_of(wanted, output, note=note if wanted == "measures" else "")
 
 
@@ -156,7 +156,7 @@ def explain(
         output.tell(
             {"kind": "measures", "name": wanted, "unit": about.unit, "meaning": about.meaning},
             f"{wanted} is a measure{unit}: {prose(about.meaning)}",
-            "All measures: celltrain list measures; docs/concepts.md has their formulas",
+            "To list all measures: celltrain list measures; docs/concepts.md has their formulas",
         )
         return
     found = None if named else _term(wanted)
@@ -221,7 +221,7 @@ def _changed(entry: Entry, settings: list[str]) -> Entry:
         problem = f"applies only to scenarios; {entry.name} is one of the {entry.kind}"
         raise InputError.of_option("--set", settings[0], problem)
     scenario = shell.scenario(Path(entry.name), settings)
-    assert isinstance(scenario, Scenario), "it has settings of its own"
+    assert isinstance(scenario, Scenario), "only a scenario has settings"
     return replace(entry, page=to_toml(scenario, head=f"{entry.name} with {', '.join(settings)}."))
 
 
@@ -264,7 +264,7 @@ def _markdown(page: str) -> RenderableType:
     class WholeTable(TableElement):
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
             for table in super().__rich_console__(console, options):
-                assert isinstance(table, Table), "a table of Markdown is a table"
+                assert isinstance(table, Table), "the lines form a Markdown table"
                 for column in table.columns:
                     column.overflow = "fold"
                 yield table

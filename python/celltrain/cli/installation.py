@@ -162,8 +162,10 @@ def examine() -> Iterator[dict[str, Any]]:
             advice = "" if version else f"optional: pip install {package(extra)}"
             yield _finding(f"{name} [{extra}]", version, advice=advice)
         else:
-            yield _finding(name, version, "" if version else f"it is needed; install it with: pip install {name}")
-    incomplete = "this installation is incomplete: install it again"
+            yield _finding(
+                name, version, "" if version else f"this package is needed; install it with: pip install {name}"
+            )
+    incomplete = "this installation is incomplete: install celltrain again"
     for kind in ("papers", "studies"):
         names = [entry.name for entry in entries(kind)]
         yield _finding(kind, names, "" if names else incomplete)
@@ -238,9 +240,8 @@ def lab(output: shell.Answer, out: Path | None = None) -> None:
         page = PAGE.read_bytes()
     except FileNotFoundError:
         raise CelltrainError(
-            "this installation lacks the page of the lab, which is built before a wheel: in a checkout, "
-            "type make lab, which needs node 20 or later, npm, cargo and Rust's wasm target "
-            "(rustup target add wasm32-unknown-unknown)"
+            "this installation lacks the page of the lab: in a checkout, build the page with make lab, which needs "
+            "node 20 or later, npm, cargo and Rust's wasm target (rustup target add wasm32-unknown-unknown)"
         ) from None
     if out is not None:
         with named(out) as file:

@@ -206,7 +206,7 @@ def _import_sonic(
 
     switch = read_sonic(folder, generation, cable)
     text = switch.to_toml(
-        head=f"Made by celltrain import sonic {shown(folder.name)}; docs/shared-memory.md explains it."
+        head=f"Made by celltrain import sonic {shown(folder.name)}; docs/shared-memory.md explains this file."
     )
     if out is not None:
         with shell.writing(out):
@@ -255,7 +255,7 @@ def check(
     if plot is not None:
         # Refused before any file is read.
         if len(files) != 1:
-            raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")
+            raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name only one")
         refuse_other(plot, "--plot")
         require_matplotlib()
     changed = single(settings)

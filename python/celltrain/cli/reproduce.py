@@ -80,7 +80,7 @@ def reproduce(
         entries_of("papers", output, "To run one: celltrain reproduce af-96-1269 --table 2")
         return shell.DONE
     if resume and out is None:
-        raise InputError.of_option("--resume", "", "needs the folder of the finished runs; name it with --out")
+        raise InputError.of_option("--resume", "", "needs the folder of the finished runs; name this folder with --out")
     if out is not None and not resume and (out / RUNS).exists():
         shell.complain(f"{shown(out)} has finished runs, which this command repeats; --resume keeps them")
     changed = single(settings)
@@ -199,7 +199,7 @@ def _look(width: str | None, style: str | None, out: Path | None) -> dict[str, s
     given = {name: text for name, text in (("--width", width), ("--style", style)) if text is not None}
     if given and out is None:
         raise InputError(
-            Fault.of_option(name, text, "changes the figures; write them with --out DIR")
+            Fault.of_option(name, text, "changes the figures; write the figures with --out DIR")
             for name, text in given.items()
         )
     if given:

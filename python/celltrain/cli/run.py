@@ -126,7 +126,7 @@ def run(
     series = listed(trace) or []
     _refuse({"--fingerprints": fingerprints}, "needs --seeds N; a single run prints its fingerprint anyway")
     if not (out or plot):
-        where = "name a folder for them with --out DIR, or a picture with --plot PICTURE"
+        where = "name a folder for the series with --out DIR, or a picture with --plot PICTURE"
         _refuse({"--trace": series}, f"records series; {where}")
     if not (series or plot or events or pcap):
         problem = "selects where queues, events and cells are recorded: add --trace, --events or --pcap"
@@ -134,14 +134,14 @@ def run(
     if not plot:
         _refuse(
             {"--log": logarithmic, "--style": style, "--labels": labels},
-            "changes the figure; draw it with --plot PICTURE",
+            "changes the figure; draw the figure with --plot PICTURE",
         )
-    of_events = "selects events; name a folder for them with --events DIR"
+    of_events = "selects events; name a folder for the events with --events DIR"
     if not events:
         _refuse({"--kinds": kinds}, of_events)
-        _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
+        _refuse({} if pcap else chosen, f"{of_events}, or a file for the packets with --pcap FILE")
     if not pcap:
-        _refuse(of_capture, "selects packets or cells; name a file for them with --pcap FILE")
+        _refuse(of_capture, "selects packets or cells; name a file for the capture with --pcap FILE")
     if threads is not None and threads > 1:
         problem = f"needs a single thread; leave out --threads {threads}"
         _refuse({"--plot": plot, "--warm-up": warm_up, "--delays": delays}, problem)
@@ -267,7 +267,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     answer = result.to_dict()
     begin, end = answer["measured_from_s"], answer["measured_to_s"]
     is_part = begin > 0 or end < result.duration_s
-    part = f", measured from {begin:g} s to {end:g} s; largest queues are of the whole run" if is_part else ""
+    part = f", measured from {begin:g} s to {end:g} s; largest queues refer to the whole run" if is_part else ""
     ports = _telling(answer)
     at = f" at {answer['bottleneck']}" if len(ports) > 1 else ""
     yield Line(text=shortened(result.scenario or "scenario"), style="bold")
@@ -289,7 +289,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     shown, half = answer["flows"], MOST_FLOWS // 2
     if len(shown) > MOST_FLOWS:
         yield Line(text="")
-        yield Line(text=f"{len(shown)} flows; the {half} fastest and the {half} slowest")
+        yield Line(text=f"{len(shown)} flows, of which the {half} fastest and the {half} slowest are shown")
         shown = sorted(shown, key=lambda flow: -flow["goodput_mbps"])
         shown = [*shown[:half], *shown[-half:]]
     if shown:
@@ -310,7 +310,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("link", LINKS, answer["links"], answer["links"])
     for what, measures, vcs in (
         ("contracts", CONTRACTS, answer["contracts"]),
-        ("VCs whose rate is controlled", ABR, answer["abr"]),
+        ("VCs with a controlled rate", ABR, answer["abr"]),
     ):
         if len(vcs) > MOST_FLOWS:
             yield Line(text=f"{len(vcs)} {what}; the first {MOST_FLOWS}")
@@ -324,7 +324,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("queue", QUEUES, sorted(counted, key=lambda queue: -queue["max_cells"])[:MOST_FLOWS], counted)
     if (deadlock := answer["deadlock_s"]) is not None:
         yield Line(
-            text=f"deadlock    links were deadlocked by pauses at {deadlock:.6g} s: celltrain why names the cycle"
+            text=f"deadlock    pauses blocked a cycle of links at {deadlock:.6g} s: celltrain why names the cycle"
         )
     yield Line(text=f"cells: {balance(answer)}")
     yield Line(

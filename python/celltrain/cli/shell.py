@@ -121,9 +121,9 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             complain(f"internal error: {shortened(what, MOST_CLAUSE)}")
             complain(
-                "this is a fault of celltrain, not of your input. Please report it with the command, its files and"
+                "this is a fault of celltrain, not of your input. Please report it with the command and its files,"
             )
-            complain("the output of: celltrain doctor    (CELLTRAIN_DEBUG=1 shows where it happened)")
+            complain("and with the output of: celltrain doctor    (CELLTRAIN_DEBUG=1 shows where it happened)")
             return INTERNAL
         return code or DONE
 

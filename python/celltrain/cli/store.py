@@ -66,7 +66,7 @@ def verify(output: shell.Answer, folder: Folder) -> int:
     faults = store.verify()
     shell.report(faults, as_json=output.form == "json")
     if not faults and output.form != "json":
-        shell.say(f"{shown(folder)}: no fault found; {store.totals().runs:,} runs, each once")
+        shell.say(f"{shown(folder)}: no fault found; {store.totals().runs:,} runs, each stored once")
     return shell.NO if faults else shell.DONE
 
 
@@ -169,11 +169,11 @@ def report(
         problem = (
             "names the store of a sweep"
             if store is None
-            else "names the store, as the argument does: give only one of them"
+            else "names the store, but the argument does so, too: give only one of them"
         )
         raise InputError.of_option("--store", "" if store is None else shown(store), problem)
     store = store or folder
-    assert store is not None, "one of them is given"
+    assert store is not None, "the folder or the option --store is given"
     chosen = listed(measures)
     if chosen == []:
         raise InputError.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")
@@ -199,7 +199,7 @@ def report(
     if output.form != "json":
         for warning in report.warnings:
             shell.complain(f"warning: {warning}")
-    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files next to it")
+    output.note(f"wrote {shown(written[0])} and {len(written) - 1} more files in the same folder")
     output.wrote()
 
 
@@ -221,7 +221,7 @@ def _table(report: Report) -> Iterator[Block]:
     if against is not None:
         points = [one for one in points if against.axis.levels[one] != against.level]
         what = f"differences from {shown(against.axis.worded)} = {shown(against.name)}"
-        yield Line(text=f"First the means, then the {what}", is_note=True)
+        yield Line(text=f"The means come first, followed by the {what}", is_note=True)
         yield data.grid(against.of_points, points[:MOST_ROWS], words.difference)
         yield from _left_out(len(points), "baseline.csv")
     if data.seeds[1] > 1:

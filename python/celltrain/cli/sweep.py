@@ -73,7 +73,7 @@ def _seconds(text: str) -> float:
     with suppress(ValueError):
         if 0 < (value := seconds(text)) <= MOST_SECONDS:
             return value
-    problem = f"is not a time above 0 and up to {MOST_SECONDS}s (one day), such as 60s or 500ms"
+    problem = f"must be a time above 0 and at most {MOST_SECONDS}s (one day), such as 60s or 500ms"
     raise InputError.of_option("--dask-timeout", text, problem)
 
 
@@ -270,9 +270,9 @@ def _estimate_sweep(plan: Plan, worker: Local | Cluster, output: shell.Output) -
     if expected.probes:
         runs = "run" if expected.probes == 1 else "runs"
         cost = (
-            f"about {most}{words.in_words(expected.seconds)} on {where} and {size_in_words(expected.bytes)} of "
-            f"disk: an estimate, from {expected.probes} {runs} of {words.in_words(expected.seconds_per_run)} each; series "
-            "not counted"
+            f"about {most}{words.in_words(expected.seconds)} on {where} and {size_in_words(expected.bytes)} of disk: "
+            f"an estimate, from {expected.probes} {runs} of {words.in_words(expected.seconds_per_run)} each; series "
+            "are not counted"
         )
     output.tell(
         {**asdict(expected), **size, "axes": [axis.name for axis in plan.axes], "warnings": warnings},
@@ -312,8 +312,8 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
     store = Store.open(folder)
     doubts = plan_warnings.of_store(store)
     if output.form == "text":
-        repeated = f", {last.repeated:,} of them as runs of earlier points" if last.repeated else ""
         did = f"{last.done:,} runs done" if last.rate else f"nothing to run: all {last.done:,} runs are in the store"
+        repeated = f", {last.repeated:,} of them taken from earlier points" if last.repeated else ""
         took = f", in {words.in_words(last.elapsed_seconds)}" if last.rate else ""
         shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
     answer = {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts}
@@ -324,7 +324,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
     if last.wide:
         shell.complain(f"{last.wide:,} points have the maximum number of seeds, but a wider interval than requested")
     if last.failed:
-        shell.complain(f"{last.failed:,} runs failed; their rows in the store say why")
+        shell.complain(f"{last.failed:,} runs failed; their rows in the store give the reasons")
     return shell.NO if last.failed else shell.DONE
 
 
@@ -336,8 +336,8 @@ def blocks(store: Store) -> Iterator[Block]:
     plan = store.plan
     if len(plan.points) > MOST_POINTS or plan.runs > MOST_RUNS:
         yield Line(
-            text=f"too much for the screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how "
-            "to ask the store in Python and SQL"
+            text=f"too much for the screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows "
+            "how to query the store with Python and SQL"
         )
         return
     yield Line(text="")

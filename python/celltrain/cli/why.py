@@ -84,10 +84,10 @@ def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -
         grid.add_row(*row)
     shell.console().print(grid)
     if len(found) > len(grid.rows):
-        shell.say(f"{len(found) - len(grid.rows)} shorter ones are not shown; --all lists them.")
+        shell.say(f"{len(found) - len(grid.rows)} shorter silences are not shown; --all lists them.")
     middle = found[0].at_s + found[0].silent_s / 2
     command = ["celltrain", "why", file, *changes, "--flow", found.flow, "--at", f"{middle:.3f}s"]
-    shell.say(f"To explain the first: {shlex.join(command)}")
+    shell.say(f"To explain the first one: {shlex.join(command)}")
 
 
 HELP = "Draw the events of a run (a connection, a buffer, a frame), or a comparison again."
@@ -96,7 +96,9 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by c
 Out = Annotated[
     Path | None, option("FILE", "Picture to draw: .svg, .png or .pdf. By default in DIR.", "--plot", "--out")
 ]
-Window = Annotated[str | None, option("FROM:TO", "Draw only this period, such as 1.2s:1.3s. All by default.")]
+Window = Annotated[
+    str | None, option("FROM:TO", "Draw only this period, such as 1.2s:1.3s. By default, the whole run.")
+]
 
 
 @shell.command
@@ -173,7 +175,7 @@ def compare(
     output: shell.Answer,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by celltrain compare ... --out DIR.")],
     measures: Annotated[
-        list[str] | None, option("NAMES", "Measures to draw, separated by commas. All by default.")
+        list[str] | None, option("NAMES", "Measures to draw, separated by commas. By default, all measures.")
     ] = None,
     labels: options.Labels = None,
     names: options.Names = None,

@@ -221,7 +221,7 @@ class Diagrams:
             return what
         whose = ", ".join(recorded) if len(recorded) <= _FEW_NAMES else f"{len(recorded)} of {len(everyone)} flows"
         self.notes.append(
-            f"Only cells of {whose} were recorded: the queue held more, and frames were refused at the whole queue."
+            f"Only cells of {whose} were recorded: the queue also held other cells, and the policy counted them."
         )
         return f"{what}, of {legible(whose)} alone"
 
@@ -418,7 +418,11 @@ def _cell_losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused:
     events, reasons = texts(table, "event"), texts(table, "reason")
     lost = events == "lost"
     causes = {
-        "cell lost: its frame had lost one": (lost & (reasons == "its frame had lost a cell"), "1", _REMAINDER),
+        "cell lost: its frame had already lost a cell": (
+            lost & (reasons == "its frame had lost a cell"),
+            "1",
+            _REMAINDER,
+        ),
         "cell lost: no room": (lost & (reasons == "no room"), "v", LOSS),
         "cell pushed out": (events == "pushed_out", "^", _REMOVED),
         "cell dropped: the rate fell": (events == "dropped", "s", _REMOVED),
@@ -474,7 +478,7 @@ def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int,
     start, end = np.full(len(known), np.inf), np.zeros(len(known))
     np.minimum.at(start, place, numbers(cells, "time_s"))
     np.maximum.at(end, place, numbers(cells, "time_s"))
-    note = f"No frame of {vc} lost only some of its cells at these ports: this is the slowest one."
+    note = f"No frame of {vc} lost only some of its cells at these ports: this is the slowest frame."
     return int(known[(end - start).argmax()]), note
 
 
@@ -520,7 +524,7 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
             if last is not None:
                 ax.plot([place, place + 1], [y(first), y(last)], **link)
     if end is not None and any(visit.departed is not None for visit in at_ports[-1]):
-        colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is not whole")
+        colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is incomplete")
         marks(ax, [len(at_ports)], [y(end[0])], "o", colour, label, markersize=5, zorder=4)
     ax.set_xlim(-0.35, len(nodes) - 0.65)
     rotated: dict[str, Any] = {"rotation": 20, "ha": "left"} if len(nodes) > 4 or max(map(len, nodes)) > 12 else {}

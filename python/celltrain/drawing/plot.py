@@ -49,7 +49,7 @@ class Plot:
         self._diagrams = diagrams
 
     def __repr__(self) -> str:
-        recorded = ", ".join(f"{name}()" for name in self._series) or "none, as the run recorded no series"
+        recorded = ", ".join(f"{name}()" for name in self._series) or "none, because the run recorded no series"
         return f"<plots of a run: {recorded}>"
 
     @checked()
@@ -67,7 +67,7 @@ class Plot:
             ends = ([*low[1:], low[-1]], [*high[1:], high[-1]])
             is_first = index == 0 and len(times) > 1
             step = valued(float(times[1] - times[0]), "s", 4) if is_first else ""
-            label = f"least to largest in each {step}" if is_first else None
+            label = f"smallest to largest value in each {step}" if is_first else None
             # A burst of one step may be narrower than a pixel; outlining the band keeps it visible.
             band: dict[str, Any] = {"alpha": 0.4, "linewidth": 0.8, "step": "post", "label": label}
             ax.fill_between(times, *ends, color=colour_of_flow(index), **band)

@@ -138,9 +138,9 @@ _CALLED = {
     "lost_pushed_out_cells": "cells pushed out",
     "pushed_out_cells": "cells pushed out",
     "discarded_frame_cells": "cells of refused frames",
-    "discarded_remainder_cells": "discarded rest of frames, cells",
+    "discarded_remainder_cells": "discarded rests of frames, cells",
     "completion_s": "completion time",
-    "timing.engine_seconds": "time of the engine (s)",
+    "timing.engine_seconds": "run time of the engine (s)",
     "timing.cell_hops_per_second": "cell-hops per second",
 }
 #: Units at the end of a key, which the label repeats in parentheses. "Lost cells" keeps its cells, a buffer does not.

@@ -89,8 +89,8 @@ class LockStepWarning:
         differ = "different seeds change only the order of ties" if step.ties_drawn else "seeds do not differ"
         return (
             f"in {runs} a flow starves ({self.least_mbps:.3g} of a fair {step.fair_mbps:.3g} Mb/s), and {differ}: "
-            f"{step.together} flows start together and hosts draw no times. The result may depend on this lock-step. See "
-            f'whether it stays with [host] processing = "{step.processing}", processing_times = "uniform", '
+            f"{step.together} flows start together and hosts use no random times. The result may depend on this lock-step. Check "
+            f'whether it stays the same with [host] processing = "{step.processing}", processing_times = "uniform", '
             f'or with clock_offset = "{step.tick}"'
         )
 

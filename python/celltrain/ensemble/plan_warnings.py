@@ -90,7 +90,7 @@ def check_warnings(plans: Mapping[str, Plan], thresholds: Sequence[str] = ()) ->
         messages.append(message if len(places) == read else f"{message} (at {places[0]}{more})")
     if len(messages) > MOST_REPORTED:
         more = f"{len(messages) - MOST_REPORTED:,} more warnings of this kind"
-        messages[MOST_REPORTED:] = [f"{more}; celltrain check prints those of a scenario"]
+        messages[MOST_REPORTED:] = [f"{more}; celltrain check prints the warnings of a scenario"]
     return messages
 
 
@@ -134,7 +134,7 @@ def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
 
 def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) -> Iterator[str]:
     """Yields warnings about thresholds in cells that stay constant while the buffer they belong to changes."""
-    otherwise = ", or give each its own in [[paired]]" if of_plan else ""
+    otherwise = ", or give each buffer its own threshold in [[paired]]" if of_plan else ""
     # The threshold at each buffer size, by path; None if the threshold is varied too, which is intended.
     known: dict[str, dict[int, int | None]] = {}
     for scenario in scenarios:
@@ -169,8 +169,9 @@ def networks(paths: Mapping[str, str]) -> Iterator[str]:
     if names and len(names) < len(paths):
         kinds = list(dict.fromkeys(names.values()))
         yield (
-            f"averaging over {' and '.join(map(shown, names))} mixes different {' and '.join(f'{kind}s' for kind in kinds)}: the "
-            f"best on average may be best in none. Look at each {' and '.join(kinds)} separately"
+            f"averaging over {' and '.join(map(shown, names))} mixes different "
+            f"{' and '.join(f'{kind}s' for kind in kinds)}: the best value on average may be the best in no case. "
+            f"Look at each {' and '.join(kinds)} separately"
         )
 
 
@@ -236,7 +237,7 @@ def _lock_step(store: Store, plan: Plan) -> Iterator[str]:
     if found := lock_step_points(store):
         first, warning = next(iter(found.items()))
         setting = ", ".join(f"{name} {value}" for name, value in plan.points[first].values.items())
-        where = f"at point {first} ({setting}), the first of them, " if setting else ""
+        where = f"the first of these points is {first} ({setting}): " if setting else ""
         yield f"{len(found):,} of {len(plan.points):,} points may depend on lock-step: {where}{warning}"
 
 
@@ -256,7 +257,7 @@ def without_values(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
     for place in range(len(measures)):
         if of_measure := without.get(place):
             problem = runs.gaps[min(of_measure), place]
-            text = f"{problem}; it has no value in {counted(len(of_measure), 'run')} of {len(runs):,}"
+            text = f"{problem}; the measure has no value in {counted(len(of_measure), 'run')} of {len(runs):,}"
             yield text + _partial(np.bincount(runs.case[of_measure], minlength=len(total)), total)
 
 
@@ -280,10 +281,10 @@ def unmet_rules(
         first = min(own)
         text = f"{shown(name)}: {runs.gaps[first, gap]}" if name else runs.gaps[first, gap]
         of = ", ".join(filter(None, (place(int(runs.case[first])), f"seed {runs.seed[first]}")))
-        share = f" (in {len(own):,} of {total[name]:,} runs; the numbers are those of {of})"
-        yield text + (share if total[name] > 1 else "")
+        share = f"in {len(own):,} of {total[name]:,} runs; the numbers are from {of}"
+        yield f"{text} ({share})" if total[name] > 1 else text
     if (more := len(ordered) - MOST_REPORTED) > 0:
-        yield f"{counted(more, 'more rule')} of links never met what they should have lost or delayed"
+        yield f"{counted(more, 'more rule')} of links never met the packets or cells to lose or delay"
 
 
 def _partial(without: NDArray[np.int64], total: NDArray[np.int64]) -> str:
@@ -293,7 +294,8 @@ def _partial(without: NDArray[np.int64], total: NDArray[np.int64]) -> str:
         return ""
     place = int(np.argmin(np.where(partial, total - without, total.max() + 1)))
     cases = counted(int(partial.sum()), "case")
-    return f". In {cases}, the mean is of the runs with a value, in one of {total[place] - without[place]} of {total[place]}"
+    with_value = f"{total[place] - without[place]} of {total[place]}"
+    return f". In {cases}, the mean covers only the runs with a value, in one case {with_value}"
 
 
 def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:
@@ -306,8 +308,10 @@ def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str
     text = f"{count} of {int((~np.isnan(carried)).sum()):,} carried nothing, and fairness is undefined there"
     if points := runs.points[dead].tolist():
         first = _point(plan, points[0])
-        carry = "point delivers no data with any seed" if len(points) == 1 else "points deliver no data with any seed"
-        text += f"; {len(points):,} {carry}{f', the first {first}' if first else ''}: ignore their other measures"
+        if len(points) == 1:
+            text += f". 1 point delivers no data with any seed{first and f', {first}'}: ignore its other measures"
+        else:
+            text += f". {len(points):,} points deliver no data with any seed{first and f', the first {first}'}: ignore their other measures"
     yield text
 
 
@@ -466,10 +470,10 @@ def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Ite
 def without_effect(name: str, pairs: int) -> str:
     """Returns the warning about an axis that changes nothing."""
     if pairs == 1:
-        return f"{name} changes nothing in the one pair of runs that differ in it alone"
+        return f"{name} changes nothing in the only pair of runs that differ in this setting alone"
     return (
-        f"{name} changes nothing: all {pairs:,} pairs of runs that differ in it alone have the same fingerprint; look "
-        "whether the scenario uses this setting"
+        f"{name} changes nothing: all {pairs:,} pairs of runs that differ in this setting alone have the same "
+        "fingerprint; check that the scenario uses this setting"
     )
 
 

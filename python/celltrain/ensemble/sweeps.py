@@ -96,7 +96,7 @@ def sweep(
     document = {"axes": over, "paired": paired or None, "sample": sample, "seeds": seeds, "measures": measures}
     plan = base if isinstance(base, Plan) else Plan.of(base, {**document, "series": series, "limits": limits})
     if resume and store is None:
-        raise PlanError.of_option("resume", True, "needs the store that is to be continued")
+        raise PlanError.of_option("resume", True, "needs the store to continue")
     if retry_failed and not resume:
         raise PlanError.of_option("retry_failed", True, "needs resume=True and the store to continue")
     where = worker_of(jobs, client, worker)
@@ -212,7 +212,7 @@ class Coordinator:
         limits: dict[str, Any] = {"limit_s": plan.limit_s, "recording": plan.recording}
         execute(runs, self._worker, self._take, measures=plan.measures, **limits)
         self._write()
-        assert not self._runs, "every run came back"
+        assert not self._runs, "every run has returned"
 
     def _missing(self) -> Iterator[list[tuple[int, int]]]:
         """Yields the point and seed of runs that are not stored: block by block, and within a block seed by seed."""
@@ -259,8 +259,8 @@ class Coordinator:
         manifest = self._store.manifest
         if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
             problem = (
-                f"was made by celltrain {manifest['version']} ({manifest['profile']}), but a worker runs {rows.version} "
-                f"({rows.profile}): install the same on all machines"
+                f"was made by celltrain {manifest['version']} ({manifest['profile']}), but a worker runs "
+                f"{rows.version} ({rows.profile}): install the same version on all machines"
             )
             raise ClusterError.of_file(self._store.path, problem)
         for record in rows.runs:
@@ -324,7 +324,7 @@ class Coordinator:
         The number of seeds of a point depends only on the values of its earlier seeds, not on where and when they run.
         """
         begin, before, until = self._plan.seeds.first, 0, self._plan.seeds.until
-        assert until is not None, "called for plans with until"
+        assert until is not None, "only plans with until need this"
         self._total -= (last - first) * until.at_least
         measure = self._plan.measures.index(until.measure)
         while True:
@@ -349,7 +349,7 @@ class Coordinator:
     def _target(self, values: Mapping[int, float | None]) -> int:
         """Returns the number of seeds a point needs, estimated from its first seeds up to the first gap."""
         until, first = self._plan.seeds.until, self._plan.seeds.first
-        assert until is not None, "called for plans with until"
+        assert until is not None, "only plans with until need this"
         target = until.at_least
         while target < until.at_most and all(seed in values for seed in range(first, first + target)):
             known = [value for seed in range(first, first + target) if (value := values[seed]) is not None]

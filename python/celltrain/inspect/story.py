@@ -94,7 +94,7 @@ def pool(row: Mapping[str, Any]) -> str:
     parts = [
         f"q_i = {counted(row['shared'], 'cell')} of it were from {queue}",
         *([] if threshold is None else [f"its threshold was {threshold:,.6g}"]),
-        *([f"it held {row['held']:,} with its reserve and headroom"] if row["held"] != row["shared"] else []),
+        *([f"the queue held {row['held']:,} with its reserve and headroom"] if row["held"] != row["shared"] else []),
     ]
     used = f"Q = {row['used']:,} of B = {counted(row['pool_cells'], 'cell')} were taken"
     listed = [used, *parts]
@@ -116,8 +116,8 @@ def rule(row: Mapping[str, Any]) -> str | None:
     verb = "was" if row["occupancy"] == 1 else "were"
     merged = f" there, {shown(row['port_vc'])}" if row["port_vc"] != row["vc"] else ""
     optional = {
-        "share_cells": "its share was {:,.4g} cells",
-        "held_cells": "its virtual queue held {:,.4g} cells",
+        "share_cells": "the share of the VC was {:,.4g} cells",
+        "held_cells": "the virtual queue of the VC held {:,.4g} cells",
         "drop_probability": "the probability of a refusal was {:.3g}",
     }
     threshold = row["threshold_cells"]
@@ -204,7 +204,7 @@ def sentences_without_episode(history: History, at: float, end: float) -> list[S
     if len(before):
         text = f"{flow} had no losses at {instant(at)}: all sent data had arrived or was in flight."
     else:
-        first = f" Its first segment is sent at {instant(history.time[after[0]])}." if len(after) else ""
+        first = f" The first segment of the flow is sent at {instant(history.time[after[0]])}." if len(after) else ""
         text = f"{flow} had sent nothing by {instant(at)}.{first}"
     own = history.rows(before[-1:] if len(before) else after[:1])
     return [
@@ -226,8 +226,8 @@ def _on_nothing_delivered(history: History) -> Iterator[Sentence]:
 def _nearest(history: History, which: str, nearest: Sequence[Episode], at: float, end: float) -> Sentence:
     """Returns a sentence about the nearest loss before or after a time."""
     if not nearest:
-        until = "since the start of the run" if which == "before" else f"until {instant(end)}, the end of the run"
-        text = f"None of its segments was lost or retransmitted {which} that, {until}."
+        until = "since the start of the run" if which == "before" else f"until the end of the run at {instant(end)}"
+        text = f"No segment of the flow was lost or retransmitted {which} that, {until}."
         return Sentence(text=text, time=at, events=(), is_needed=True)
     [episode] = nearest
     until = f"; it had recovered by {instant(episode.end)}" if episode.end < NEVER else ""
@@ -235,9 +235,9 @@ def _nearest(history: History, which: str, nearest: Sequence[Episode], at: float
     lost, acks = history.within(history.lost, episode), history.within(history.lost_acks, episode)
     if len(lost) or len(acks):
         places, what = (lost, "segment") if len(lost) else (acks, "ACK")
-        text = f"Its nearest loss {which} that: {counted(len(places), what)}, sent from {instant(episode.start)} on{until}."
+        text = f"The nearest loss of the flow {which} that time: {counted(len(places), what)}, sent from {instant(episode.start)} on{until}."
     else:
-        text = f"Its nearest retransmission {which} that: {text}"
+        text = f"The nearest retransmission of the flow {which} that time: {text}"
     return Sentence(text=text, time=episode.start, events=(history.rows(places),), is_needed=True)
 
 
@@ -284,7 +284,9 @@ class _Story:
         end = (
             f"; it had recovered by {instant(episode.end)}, {span(episode.end - episode.start)} later"
             if episode.end < NEVER
-            else f"; not all {'was acknowledged' if history.has_tcp else 'was well'} before the end of the run"
+            else "; some data was not acknowledged before the end of the run"
+            if history.has_tcp
+            else "; it had not recovered before the end of the run"
         )
         text = f"From {instant(episode.start)} on {self.flow} {what}{end}."
         rows = history.rows(next((one for one in (self.lost, self.retransmitted) if len(one)), self.lost_acks))
@@ -448,7 +450,7 @@ class _Story:
         )
         if len(places) and not len(again):
             last = float(history.time[places[-1]])
-            text = f"{counted(len(places), 'duplicate ACK')} had come back until {instant(last)}."
+            text = f"{counted(len(places), 'duplicate ACK')} had arrived by {instant(last)}."
             yield Sentence(text=text, time=last, events=(history.rows(places),))
 
     def _notice(self, time: float, what: str, place: int, lost_at: float | None) -> Sentence:
@@ -508,7 +510,7 @@ class _Story:
         lost = len(np.intersect1d(places, self.lost))
         again = f", and {lost:,} of them {'was' if lost == 1 else 'were'} lost again" if lost else ""
         last = float(history.time[places[-1]])
-        text = f"By {instant(last)} it had retransmitted {self._volume(places)}{why}{again}."
+        text = f"By {instant(last)} the sender had retransmitted {self._volume(places)}{why}{again}."
         return Sentence(text=text, time=last, events=(history.rows(places),))
 
     # Costs.
@@ -527,7 +529,7 @@ class _Story:
         elif not len(self.lost):
             later = history.acknowledged[history.time[history.acknowledged] >= self.episode.end]
             end = int(later[0]) if len(later) else int(self.lost_acks[-1])
-            text = f"Nothing was retransmitted: a later ACK, at {instant(history.time[end])}, covered it."
+            text = f"Nothing was retransmitted: a later ACK, at {instant(history.time[end])}, covered the same data."
             yield self._on_episode(text, history.rows([end]))
 
     def _repair(self) -> Sentence:

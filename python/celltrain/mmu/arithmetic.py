@@ -267,9 +267,9 @@ class Thresholds(Carded):
             yield holds
             yield from self._drop_in_words(row)
         elif row.group is not None and limits.pause is None:
-            yield f"{holds}: no more than the pool has"
+            yield f"{holds}, and the pool has room for all of them"
         elif row.queue is not None:
-            yield f"{holds}: the ingress side decides before it"
+            yield f"{holds}, but the ingress side drops cells before this queue does"
 
     def _drop_in_words(self, row: Row) -> Iterator[str]:
         limits = row.limits
@@ -281,7 +281,7 @@ class Thresholds(Carded):
             rule = self.generation.group if row.group is not None else self.generation.queue
             after = rule.drop if rule is not None and (row.queue is not None or limits.headroom is not None) else 1
             if after > 1:
-                yield f"  {after:>9,}  and the cells up to the first one lost"
+                yield f"  {after:>9,}  and the cells up to the first loss"
             kind = "first cell lost at the ingress" if row.group is not None else "first cell lost at the egress"
             yield f"  {limits.drop:>9,}  {kind}"
         if row.queue is not None and limits.drop is None:
@@ -325,7 +325,7 @@ def thresholds(
         raise InputError.of_option("in_turn", in_turn, f"is not from 0 to {MOST_IN_TURN}")
     known = [name for ports in loaded.switch.port for name in names_of(ports)]
     if port is not None and port not in known:
-        hint = f"the first one is {known[0]}" if known else "it has none"
+        hint = f"the first port is {known[0]}" if known else "it has none"
         raise InputError.of_option("port", port, f"is not a port of {loaded.source.file}; {hint}")
 
     def is_wanted(row: Row) -> bool:
@@ -355,7 +355,7 @@ class Division:
             shared = self._shared(name, pool)
             if shared.cells <= 0:
                 taken = ", ".join(f"{-step.cells} {step.words}" for step in shared.steps[1:])
-                problem = f"is {shared.steps[0].cells} cells of one memory, and all are taken: {taken}"
+                problem = f"is {shared.steps[0].cells} cells of one memory, but all of them are already used: {taken}"
                 faults.append(loaded.source.fault(f"pool.{name}.size", problem, pool.size))
             self.pools[name] = shared
         refuse(faults)

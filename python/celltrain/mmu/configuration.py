@@ -251,7 +251,9 @@ def _of_priorities(
         if found is None:
             yield source.fault(f"{path}.{key}", f"is not a number, or a range such as 3-4, from 0 to {most}")
         elif seen & set(found):
-            yield source.fault(f"{path}.{key}", f"has {min(seen & set(found))} a second time; it has one profile")
+            yield source.fault(
+                f"{path}.{key}", f"has {min(seen & set(found))} a second time; each number can have only one profile"
+            )
         seen |= set(found or ())
         if name not in switch.profile:
             hint = f"; did you mean {near}?" if (near := nearest(name, switch.profile)) else ""

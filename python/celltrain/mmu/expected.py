@@ -83,8 +83,8 @@ class Checked(Carded):
                 found.append(f"{place} does not follow: the configuration has no such group, queue or headroom")
                 continue
             far = entry.expected - entry.calculated
-            within = f", within the margin of {entry.margin}" if abs(far) <= entry.margin else ""
-            found.append(f"{place} does not follow: the configuration gives {entry.calculated} ({far:+}{within})")
+            difference = f"{far:+}, within the margin of {entry.margin}" if abs(far) <= entry.margin else f"{far:+}"
+            found.append(f"{place} does not follow: the configuration gives {entry.calculated} ({difference})")
         count = len(self.entries)
         found.append(f"{count - len(self.wrong)} of {count} entries of {self.section} follow from the configuration")
         return found

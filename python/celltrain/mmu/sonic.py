@@ -67,7 +67,7 @@ class Tables:
             self._add(path)
         defaults = [path.name for path in buffers if path.name.startswith("buffers_defaults")]
         if len(defaults) > 1:
-            problem = f"has {' and '.join(defaults)}; keep the one of the switch's topology"
+            problem = f"has {' and '.join(defaults)}; keep only the file for the topology of the switch"
             self.faults.append(Fault.of_file(str(self.folder), problem))
         if not buffers:
             problem = f"has no {CONFIG} and no rendered buffers_defaults_*.j2: name the folder with one of them"

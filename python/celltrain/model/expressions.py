@@ -168,13 +168,13 @@ def needs_series(text: str) -> bool:
 
 def _number_of(answer: Any) -> float:
     if answer is None:
-        raise NoValueError("it has no value")
+        raise NoValueError("this measure has no value")
     if isinstance(answer, Mapping | list):
-        raise MeasureError("it is a table or a list, not a number: continue the path")
+        raise MeasureError("the path leads to a table or a list, not to a number: continue the path")
     try:
         return float(answer)
     except ValueError:
-        raise MeasureError("it is a text, not a number") from None
+        raise MeasureError("the path leads to a text, not to a number") from None
 
 
 def follow(answer: Any, path: Sequence[str]) -> float:
@@ -185,8 +185,10 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
         answer = {member.get("name", member.get("vc")): member for member in answer}
     if not isinstance(answer, Mapping):
-        advice = "; a percentile has no point in its name: p999 is the 99.9th" if step.isdigit() else ""
-        raise MeasureError(f"a number or a text has no {step!r}{advice}")
+        problem = f"a number or a text has no {step!r}"
+        if step.isdigit():
+            problem += "; the names of percentiles have no decimal point: p999 is the 99.9th percentile"
+        raise MeasureError(problem)
     members: Mapping[str, Any] = answer
     several = _SEVERAL.fullmatch(step)
     if several is None:
@@ -302,8 +304,10 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
             raise TooFewError(f"{'.'.join(path)!r} {too_few}") from None
         raise NoValueError(f"{'.'.join(path)!r} has no value in this run") from None
     except MeasureError as error:
-        hint = "" if "did you mean" in str(error) else "; see: celltrain list measures"
-        raise MeasureError(f"{'.'.join(path)!r} is not in the result of a run: {error}{hint}") from None
+        problem = f"{'.'.join(path)!r} is not in the result of a run: {error}"
+        if "did you mean" not in str(error):
+            problem += "; to list all measures: celltrain list measures"
+        raise MeasureError(problem) from None
 
 
 #: Number of requests that each statistic needs.
@@ -321,7 +325,7 @@ def _too_few(path: Sequence[str], answer: Mapping[str, Any]) -> str:
         # The path has several groups.
         return ""
     what = "queries" if path[2] == "queries" else "requests"
-    return f"needs {needed:,} complete {what} of a run, and this one has {completed:,}"
+    return f"needs {needed:,} complete {what} of a run, but this run has only {completed:,}"
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:

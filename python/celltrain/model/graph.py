@@ -122,12 +122,14 @@ def import_graph(
     if flows is not None:
         ends += _draw(kinds, flows, seed, file)
     if not ends:
-        problem = f"has no flows: no node has the attribute {flow_attribute!r}; ask for some (--flows N)"
+        problem = f"has no flows: no node has the attribute {flow_attribute!r}; request some with --flows N"
         raise InputError.of_file(file, problem)
     characters = sum(len(node) for pair in [*ends, *(link["between"] for link in links)] for node in pair)
     if characters > MAX_BYTES:
-        most = f"a scenario can have at most {MAX_BYTES:,}: take shorter names"
-        raise InputError.of_file(file, f"has names of {characters:,} characters in its links and flows; {most}")
+        problem = (
+            f"has links and flows with names of {characters:,} characters in all; use names of at most {MAX_BYTES:,}"
+        )
+        raise InputError.of_file(file, problem)
     network: dict[str, Any] = {
         key: [node for node, own in kinds.items() if own == kind] for kind, key in KINDS.items()
     } | {"links": links}
@@ -177,9 +179,9 @@ def _of_graph(fault: Fault, links: Sequence[Mapping[str, Any]], flows: Sequence[
         return fault.changed(key=key, value="")
     problem, option = fault.problem, inner.removesuffix("_back")
     if problem.startswith("is missing"):
-        problem += f"; give every edge a {option}, or one for all without (--{option})"
+        problem += f"; give every edge a {option}, or use --{option} for all edges without one"
     elif "(no unit)" in problem:
-        problem += f", or give the unit of all (--{option}-unit)"
+        problem += f", or give one unit for all edges with --{option}-unit"
     return fault.changed(key=f"{key}, {inner}", problem=problem)
 
 
@@ -288,7 +290,7 @@ def _node_link(nx: Any, data: Any, file: str) -> Any:
     root: dict[str, Any] = data if isinstance(data, dict) else {}
     lists: list[Any] = [root.get("nodes"), root.get("links", root.get("edges"))]
     if not all(isinstance(one, list) and all(isinstance(row, dict) for row in one) for one in lists):
-        problem = "is not a node-link graph: a table with the lists nodes, and links or edges, of tables"
+        problem = "is not a node-link graph, which is a table with the lists nodes and links (or edges)"
         raise InputError.of_file(file, problem)
     nodes, edges = lists
     _check_ids(nodes, edges, file)

@@ -68,7 +68,7 @@ def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Sett
     parsed = _parsed(texts or [], option)
     several = {f"{path}={own[0].typed}": len(own) for path, own in parsed.items() if len(own) > 1}
     if several:
-        advice = "give one, or compare them: celltrain compare FILE --vary"
+        advice = "give one value, or compare all values: celltrain compare FILE --vary"
         raise InputError(fault_of(option, text, f"has {n} values; {advice} {text}") for text, n in several.items())
     return {path: own[0] for path, own in parsed.items()}
 
@@ -253,8 +253,8 @@ def _parsed(texts: Sequence[str], option: str) -> dict[str, list[Setting]]:
             if not path or not sign or not all(values):
                 raise ValueError(f"is not {FORMS[option]}")
             if path in parsed:
-                once = "write its values in one" if option == "--vary" else "give it once"
-                raise ValueError(f"sets {path}, which another one also sets: {once}")
+                once = "write all its values in one option" if option == "--vary" else "give it once"
+                raise ValueError(f"sets {path}, which another setting also sets: {once}")
             parsed[path] = [Setting(label, value, written) for label, value in _labelled(path, values)]
             labels = [one.label for one in parsed[path]]
             if again := next((label for label in labels if labels.count(label) > 1), None):

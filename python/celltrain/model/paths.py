@@ -250,5 +250,6 @@ def _unknown(step: str, place: list[Schema], parent: str) -> str:
     if not parent and step in _schema()["$defs"]["PortConfig"]["properties"]:
         near = f"port.bottleneck.{step}"
     listed = f"{f'below {parent}' if parent else 'keys'}: {', '.join(known)}"
-    hint = f"did you mean {near}? Known" if near else "known"
-    return f"is not a setting: {step!r} is unknown; {hint} {listed}"
+    if near:
+        return f"is not a setting: {step!r} is unknown; did you mean {near}? Known {listed}"
+    return f"is not a setting: {step!r} is unknown; known {listed}"

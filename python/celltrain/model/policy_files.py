@@ -192,7 +192,7 @@ def _of_words(text: str) -> dict[str, Any]:
     try:
         return grammar.choice(text, known, "policy")
     except ValueError as error:
-        problem = str(error).replace(f"has {text!r}, which ", "there is no such file, and it ")
+        problem = str(error).replace(f"has {text!r}, which ", "there is no such file, and the text ")
         near = nearest(text, shipped.names("scenario"), cutoff=0.75)
         if near and "id you mean" not in problem:
             problem = problem.replace("not a policy.", f"not a policy. Did you mean {near}?", 1)

@@ -104,7 +104,7 @@ def advice(path: Path, kind: str) -> str:
     >>> advice(Path("lan-edp"), "scenario")
     ', and no shipped scenario has this name; did you mean lan-epd? See: celltrain list scenarios'
     >>> advice(Path("elsewhere/lan-epd.toml"), "scenario")
-    '; write lan-epd for the scenario that celltrain ships under this name (celltrain explain lan-epd prints it)'
+    '; write lan-epd for the scenario that celltrain ships under this name (see: celltrain explain lan-epd)'
     >>> advice(Path("tail_drop"), "scenario")
     '; tail_drop is a policy, which a scenario has at a port, as in celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop'
     """
@@ -115,9 +115,7 @@ def advice(path: Path, kind: str) -> str:
     if str(path) != path.name or _NAME.fullmatch(path.name) is None:
         if stem not in known:
             return ""
-        return (
-            f"; write {stem} for the {kind} that celltrain ships under this name (celltrain explain {stem} prints it)"
-        )
+        return f"; write {stem} for the {kind} that celltrain ships under this name (see: celltrain explain {stem})"
     if kind == "scenario" and stem in policies():
         example = f"celltrain compare lan-epd --vary port.bottleneck.policy={stem}"
         return f"; {stem} is a policy, which a scenario has at a port, as in {example}"

@@ -182,14 +182,14 @@ __all__ = [
 ]
 
 Encapsulation: TypeAlias = Literal["llc_snap", "vc_mux"]
-"""How IP datagrams are encapsulated in AAL5 (RFC 2684)."""
+"""Encapsulation of IP datagrams in AAL5 (RFC 2684)."""
 
 
 class Aal5Options(Model):
     """Framing options of the network's end systems."""
 
     encapsulation: Encapsulation = Field(
-        default="llc_snap", description="How IP datagrams are encapsulated in AAL5 (RFC 2684)."
+        default="llc_snap", description="Encapsulation of IP datagrams in AAL5 (RFC 2684)."
     )
     max_sdu: str = Field(
         default="65.535kB",
@@ -246,7 +246,8 @@ class AdaptiveDiscard(Model):
     """
 
     evaluated_at: EvaluatedAt = Field(
-        default="arrivals_and_rates", description="When the algorithm is evaluated. The source does not say (A-32)."
+        default="arrivals_and_rates",
+        description="Times at which the algorithm is evaluated. The source does not state them (A-32).",
     )
     low_threshold_packets: int = Field(
         default=6,
@@ -323,7 +324,7 @@ class Edge(Model):
         default_factory=EdgeTailDrop, description="Algorithm that selects the packets to drop."
     )
     memory: EdgeMemory = Field(
-        default="per_vc", description="Whether each VC has a buffer of its own, or all share one buffer."
+        default="per_vc", description="Selects a separate buffer for each VC, or one buffer that all VCs share."
     )
 
 
@@ -331,7 +332,7 @@ SmoltcpCongestion: TypeAlias = Literal["none", "reno", "cubic"]
 """Congestion control of smoltcp."""
 
 SmoltcpReads: TypeAlias = Literal["before_acks", "after_acks"]
-"""When the receiving application reads what has arrived."""
+"""Time at which the receiving application reads the data that has arrived."""
 
 
 class Smoltcp(Model):
@@ -353,7 +354,7 @@ class Smoltcp(Model):
         default=True, description="True if a segment that is not full waits until all earlier data is acknowledged."
     )
     reads: SmoltcpReads = Field(
-        default="before_acks", description="When the receiving application reads what has arrived."
+        default="before_acks", description="Time at which the receiving application reads the data that has arrived."
     )
     receive_window: str = Field(
         default="65.535kB",
@@ -376,7 +377,7 @@ class Quic(Model):
         default=None,
         description=(
             "Longest time for which the receiver may delay an acknowledgement, if the sender asks for one; when "
-            "absent, the receiver's own, 25 ms."
+            "absent, the receiver's default of 25 ms."
         ),
         examples=["5us"],
     )
@@ -392,7 +393,7 @@ class Quic(Model):
     )
     receive_window: str = Field(
         default="65.535kB",
-        description="Flow control: data that the sender may send beyond what the receiver has read.",
+        description="Flow control: amount of data that the sender may send before the receiver reads it.",
         examples=["512B"],
     )
     send_buffer: str | None = Field(
@@ -418,7 +419,7 @@ class PythonStack(Model):
         description="The class: its module, a colon and its name, such as `mine:Mine`.",
     )
     mss: str = Field(
-        default="512B", description="Most payload of a packet, besides 40 bytes of headers.", examples=["512B"]
+        default="512B", description="Largest payload of a packet, without the 40 bytes of headers.", examples=["512B"]
     )
     settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
 
@@ -436,7 +437,7 @@ Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "formula"]
 """Growth of cwnd in congestion avoidance, and its reduction after congestion."""
 
 DelayedAcks: TypeAlias = Literal["off", "200ms", "timer"]
-"""When the receiver acknowledges segments that arrive in order."""
+"""Times at which the receiver acknowledges segments that arrive in order."""
 
 DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
 """Effect of a duplicate acknowledgement on cwnd."""
@@ -445,12 +446,12 @@ Ecn: TypeAlias = Literal["off", "on"]
 """Reaction to marked packets (explicit congestion notification)."""
 
 EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
-"""When timeouts make the sender forget its estimate of the round-trip time (A-63)."""
+"""Timeouts after which the sender discards its estimate of the round-trip time (A-63)."""
 
 FastRetransmit: TypeAlias = Literal[
     "by_variant", "always", "careful", "less_careful", "ack_heuristic", "ack_heuristic_of_three"
 ]
-"""When duplicate acknowledgements start a fast retransmit although not everything that was sent before the last
+"""Condition under which duplicate acknowledgements start a fast retransmit before all data sent before the last
 loss is acknowledged (A-56).
 """
 
@@ -466,7 +467,7 @@ class CongestionFormula(Model):
     """
 
     constants: dict[str, FormulaStart] = Field(
-        default_factory=dict, description="Constants, by name: each a number or a formula of constants."
+        default_factory=dict, description="Constants by name: each one is a number or a formula of constants."
     )
     on_ack: dict[str, str] = Field(
         default_factory=dict,
@@ -502,7 +503,7 @@ OutOfOrder: TypeAlias = Literal["keep", "discard"]
 """Treatment of segments that arrive out of order, beyond a gap (A-19)."""
 
 PartialAckTimer: TypeAlias = Literal["first", "every"]
-"""Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses it."""
+"""Partial acknowledgements that restart the retransmission timer (A-52). Only `newreno` uses this key."""
 
 PartialAcks: TypeAlias = Literal["deflate", "keep_window", "drop_inflation"]
 """Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated (A-26). Only
@@ -510,7 +511,7 @@ PartialAcks: TypeAlias = Literal["deflate", "keep_window", "drop_inflation"]
 """
 
 PipeRules: TypeAlias = Literal["paper", "ns2"]
-"""Rules of the estimate of `sack_pipe` (A-27)."""
+"""Rules by which `sack_pipe` estimates the data in flight (A-27)."""
 
 RecoveryEnd: TypeAlias = Literal["hold", "grow"]
 """Effect on cwnd of the acknowledgement that ends fast recovery (A-57)."""
@@ -553,7 +554,7 @@ TimerExpiry: TypeAlias = Literal["at_tick", "after_rto"]
 """Earliest expiry of a retransmission or persist timer of n ticks."""
 
 TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
-"""When an acknowledgement of new data restarts the running retransmission timer."""
+"""Condition under which an acknowledgement of new data restarts the running retransmission timer."""
 
 UnusedWindow: TypeAlias = Literal["grow", "hold"]
 """Effect on cwnd of an acknowledgement of data that was sent while the window had room."""
@@ -570,7 +571,7 @@ class TcpOptions(Model):
 
     after_idle: AfterIdle | None = Field(
         default=None,
-        description="Effect on cwnd of a pause in which nothing is outstanding (A-48). By `rules` if absent.",
+        description="Effect on cwnd of a pause in which nothing is outstanding (A-48). Determined by `rules` if absent.",
     )
     backoff: Backoff = Field(
         default="double", description="Growth of the retransmission timeout after repeated timeouts."
@@ -588,19 +589,20 @@ class TcpOptions(Model):
         default="200ms", description='Delay of an acknowledgement with `delayed_acks = "timer"`.', examples=["5us"]
     )
     delayed_acks: DelayedAcks = Field(
-        default="off", description="When the receiver acknowledges segments that arrive in order."
+        default="off", description="Times at which the receiver acknowledges segments that arrive in order."
     )
     duplicate_acks: DuplicateAcks = Field(
         default="ignored", description="Effect of a duplicate acknowledgement on cwnd."
     )
     ecn: Ecn = Field(default="off", description="Reaction to marked packets (explicit congestion notification).")
     estimate_forgotten: EstimateForgotten = Field(
-        default="never", description="When timeouts make the sender forget its estimate of the round-trip time (A-63)."
+        default="never",
+        description="Timeouts after which the sender discards its estimate of the round-trip time (A-63).",
     )
     fast_retransmit: FastRetransmit = Field(
         default="by_variant",
         description=(
-            "When duplicate acknowledgements start a fast retransmit although not everything that was sent before"
+            "Condition under which duplicate acknowledgements start a fast retransmit before all data sent before"
             " the last loss is acknowledged (A-56)."
         ),
     )
@@ -643,8 +645,8 @@ class TcpOptions(Model):
         default=None,
         ge=1,
         description=(
-            "Largest number of segments that an acknowledgement or a timeout sends, besides a fast retransmit, as"
-            " ns-2's `maxburst_`. Unlimited if absent."
+            "Largest number of segments sent after an acknowledgement or a timeout, without a fast retransmit, as"
+            " in ns-2's `maxburst_`. Unlimited if absent."
         ),
     )
     maximum_rto: str = Field(default="64s", description="MAX: the largest retransmission timeout.", examples=["5us"])
@@ -666,14 +668,14 @@ class TcpOptions(Model):
     pacing_rate: str | None = Field(
         default=None,
         description=(
-            "Paces the sender: segments leave no closer together than one segment takes at this rate on the line,"
-            " cell headers included. When absent, segments leave as the windows allow."
+            "Rate at which the sender is paced: two segments are at least as far apart as the time of one segment"
+            " at this rate, cell headers included. When absent, the sender is not paced."
         ),
         examples=["155.52Mbps"],
     )
     partial_ack_timer: PartialAckTimer = Field(
         default="first",
-        description="Which partial acknowledgements restart the retransmission timer (A-52). Only `newreno` uses it.",
+        description="Partial acknowledgements that restart the retransmission timer (A-52). Only `newreno` uses this key.",
     )
     partial_acks: PartialAcks = Field(
         default="deflate",
@@ -681,7 +683,9 @@ class TcpOptions(Model):
             "Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated (A-26)."
         ),
     )
-    pipe: PipeRules = Field(default="paper", description="Rules of the estimate of `sack_pipe` (A-27).")
+    pipe: PipeRules = Field(
+        default="paper", description="Rules by which `sack_pipe` estimates the data in flight (A-27)."
+    )
     receive_window: str = Field(
         default="65.535kB",
         description=(
@@ -694,7 +698,7 @@ class TcpOptions(Model):
         default=None,
         ge=1,
         description=(
-            "Largest number of segments that an acknowledgement sends during `newreno`'s fast recovery, as in "
+            "Largest number of segments sent after an acknowledgement during `newreno`'s fast recovery, as in "
             "ns-2. `max_burst` if absent."
         ),
     )
@@ -709,15 +713,15 @@ class TcpOptions(Model):
     )
     repeated_congestion: RepeatedCongestion | None = Field(
         default=None,
-        description="Effect on ssthresh of a second sign of congestion in a window of data. By `rules` if absent.",
+        description=(
+            "Effect on ssthresh of a second sign of congestion in a window of data. Determined by `rules` if absent."
+        ),
     )
     rtt_arithmetic: RttArithmetic = Field(
         default="bsd_integers", description="Arithmetic of the round-trip time estimate (A-46)."
     )
     rtt_sampling: RttSampling = Field(default="karn", description="Round-trip time samples of retransmitted segments.")
-    rules: Rules = Field(
-        default="rfc", description="Profile that gives the values of the keys that are absent and depend on it."
-    )
+    rules: Rules = Field(default="rfc", description="Profile that sets the absent keys that depend on it.")
     slow_start: SlowStart = Field(
         default="below_ssthresh", description="The largest cwnd at which slow start continues (A-47)."
     )
@@ -725,11 +729,12 @@ class TcpOptions(Model):
         default="fractions", description="Arithmetic of ssthresh after a loss (A-44)."
     )
     ssthresh_rule: SsthreshRule | None = Field(
-        default=None, description="ssthresh after a timeout (A-23). By `rules` if absent."
+        default=None, description="ssthresh after a timeout (A-23). Determined by `rules` if absent."
     )
     tick_phase: TickPhase = Field(default="common", description="Phases of the ticks of all connections (A-20).")
     timer_expiry: TimerExpiry | None = Field(
-        default=None, description="Earliest expiry of a retransmission timer of n ticks. By `rules` if absent."
+        default=None,
+        description="Earliest expiry of a retransmission timer of n ticks. Determined by `rules` if absent.",
     )
     timer_granularity: str = Field(
         default="100ms",
@@ -739,24 +744,27 @@ class TcpOptions(Model):
     timer_resolution: str | None = Field(
         default=None,
         description=(
-            "Interval at which timers are checked, a whole fraction of `timer_granularity`, for ns-2's timers of "
-            "any length. If absent, timers are checked at every tick."
+            "Interval at which timers are checked, a whole fraction of `timer_granularity`. Short intervals allow"
+            " timers of any length, as in ns-2. If absent, timers are checked at every tick."
         ),
         examples=["5us"],
     )
     timer_restart: TimerRestart = Field(
         default="every_new_ack",
-        description="When an acknowledgement of new data restarts the running retransmission timer.",
+        description="Condition under which an acknowledgement of new data restarts the running retransmission timer.",
     )
     unused_window: UnusedWindow | None = Field(
         default=None,
-        description="Effect on cwnd of an acknowledgement of data that did not fill the window. By `rules` if absent.",
+        description=(
+            "Effect on cwnd of an acknowledgement of data that did not fill the window. Determined by `rules` if "
+            "absent."
+        ),
     )
     window_arithmetic: WindowArithmetic = Field(
         default="fractions", description="Arithmetic of the growth of cwnd in congestion avoidance (A-45)."
     )
     window_growth: WindowGrowth | None = Field(
-        default=None, description="Growth of cwnd beyond the receive window (A-24). By `rules` if absent."
+        default=None, description="Growth of cwnd beyond the receive window (A-24). Determined by `rules` if absent."
     )
 
 
@@ -947,8 +955,8 @@ class Incast(Model):
     receivers: tuple[str, ...] = Field(
         default=("*",),
         description=(
-            "Hosts that ask, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each query. All by"
-            " default."
+            "Hosts that send queries, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each "
+            "query. All hosts by default."
         ),
     )
     senders: int = Field(le=1000000, ge=1, description="n: number of hosts that answer, drawn for each query.")
@@ -962,7 +970,7 @@ class Incast(Model):
 class Delay(Model):
     """A rule by which a link delays packets. It has `by`, either `flow` or `vc`, and either `packets` or `bytes`."""
 
-    by: str = Field(description="Time by which the selected packets arrive later.", examples=["50ms"])
+    by: str = Field(description="Additional delay of the selected packets.", examples=["50ms"])
     bytes: str | None = Field(
         default=None,
         description="Delays the packet that carries this byte of the flow, counted from 0.",
@@ -986,8 +994,8 @@ class Delay(Model):
         default=None,
         ge=1,
         description=(
-            "With `bytes`: number of transmissions that are delayed, the first one and retransmissions alike; 1 "
-            "when absent."
+            "With `bytes`: number of transmissions that are delayed, with the first one and its retransmissions; "
+            "1 when absent."
         ),
     )
     vc: str | None = Field(default=None, description="The VC whose packets are delayed, if the rule names no flow.")
@@ -1020,7 +1028,7 @@ class GilbertElliott(Model):
     r: float = Field(
         le=1.0, ge=0.0, description="r: probability of the change from bad to good after each packet or cell."
     )
-    unit: LossUnit = Field(default="packets", description="Whether packets or cells are lost.")
+    unit: LossUnit = Field(default="packets", description="Selects the units that are lost: packets or cells.")
 
 
 class LossProbability(Model):
@@ -1068,8 +1076,8 @@ class Loss(Model):
         default=None,
         ge=1,
         description=(
-            "With `bytes`: number of transmissions that are lost, the first one and retransmissions alike; 1 when"
-            " absent."
+            "With `bytes`: number of transmissions that are lost, with the first one and its retransmissions; 1 "
+            "when absent."
         ),
     )
     vc: str | None = Field(default=None, description="The VC whose packets are lost, if the rule names no flow.")
@@ -1095,8 +1103,8 @@ class MeasureOptions(Model):
     file_size: str | None = Field(
         default=None,
         description=(
-            "L: the stream of every TCP flow is divided into files of this size, and the delay of each file is "
-            "measured, from the first departure of its first byte until its last byte is acknowledged; not "
+            "L: the stream of every TCP flow is divided into files of this size. The delay of each file is "
+            "measured, from the first departure of its first byte until its last byte is acknowledged. Not "
             "measured when absent. The papers use 100 kB (A-39)."
         ),
         examples=["512B"],
@@ -1179,7 +1187,7 @@ class Erica(Model):
         ge=0.1,
         description=(
             "U: the target load as a fraction of the capacity left for ABR, 0.1 to 1. U times 1 + delta should "
-            "not exceed 1, because loads up to that count as no overload."
+            "not exceed 1, because loads up to this product do not count as an overload."
         ),
     )
 
@@ -1256,7 +1264,7 @@ Buffer: TypeAlias = Annotated[int, Field(ge=0)] | Infinite | Shared
 """Places for waiting cells."""
 
 MarkedAt: TypeAlias = Literal["enqueue", "dequeue"]
-"""Whether packets are marked when they arrive or when they leave."""
+"""Selects the time at which packets are marked: on arrival or on departure."""
 
 Counted: TypeAlias = Literal["port", "queue", "memory"]
 """The cells on which marks depend."""
@@ -1268,7 +1276,7 @@ class Marking(Model):
     """
 
     at: MarkedAt = Field(
-        default="enqueue", description="Whether packets are marked when they arrive or when they leave."
+        default="enqueue", description="Selects the time at which packets are marked: on arrival or on departure."
     )
     k_max: Threshold | None = Field(
         default=None,
@@ -1278,10 +1286,10 @@ class Marking(Model):
         ),
     )
     k_min: Threshold = Field(
-        description="No packet is marked while no more cells than this wait (K with a step).",
+        description="No packet is marked while at most this number of cells wait (K with a step).",
         examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
-    of: Counted = Field(default="port", description="The cells whose number is compared with the limits.")
+    of: Counted = Field(default="port", description="Selects the cells whose number is compared with the limits.")
     p_max: float = Field(default=1.0, le=1.0, ge=0.0, description="Probability of a mark just below `k_max`.")
     weight: float = Field(
         default=1.0,
@@ -1498,7 +1506,7 @@ class Wba(Model):
     weights: PerVc = Field(
         description=(
             "`W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so "
-            "guaranteed rates in any unit will do."
+            "guaranteed rates in any unit can be used."
         )
     )
     z: float = Field(
@@ -1540,7 +1548,7 @@ class WeightedFba(Model):
     weights: PerVc = Field(
         description=(
             "`W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so "
-            "guaranteed rates in any unit will do."
+            "guaranteed rates in any unit can be used."
         )
     )
     z: float = Field(
@@ -1629,7 +1637,7 @@ class Dfba1998(Model):
     weights: PerVc = Field(
         description=(
             "`W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so "
-            "guaranteed rates in any unit will do."
+            "guaranteed rates in any unit can be used."
         )
     )
     z: PerVc | None = Field(
@@ -1665,7 +1673,9 @@ class Formula(Model):
     admit: str = Field(description="A frame may start if this condition holds: `X <= R or Y * N / X <= Z`.")
     constants: dict[str, FormulaConstant] = Field(
         default_factory=dict,
-        description="Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.",
+        description=(
+            "Constants by name: each one is a number, a formula of constants, or a table of numbers keyed by VC name."
+        ),
     )
     every_cells: int | None = Field(
         default=None,
@@ -1715,7 +1725,7 @@ class Python(Model):
     settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
     when_full: WhenFull | None = Field(
         default=None,
-        description="Treatment of a cell of an admitted frame that finds no room; the class's own choice when absent.",
+        description="Treatment of a cell of an admitted frame that finds no room; determined by the class when absent.",
     )
 
 
@@ -1799,7 +1809,7 @@ class Wfq(Model):
     weights: PerVc = Field(
         description=(
             "`w_v`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so "
-            "guaranteed rates in any unit will do."
+            "guaranteed rates in any unit can be used."
         )
     )
 
@@ -1813,7 +1823,9 @@ class WfqFormula(Model):
 
     constants: dict[str, FormulaConstant] = Field(
         default_factory=dict,
-        description="Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.",
+        description=(
+            "Constants by name: each one is a number, a formula of constants, or a table of numbers keyed by VC name."
+        ),
     )
     weight: str = Field(
         description=(
@@ -1895,7 +1907,7 @@ class Requests(Model):
     """Requests that arrive at random times, each a TCP connection of its own from one host to another."""
 
     destinations: tuple[str, ...] = Field(
-        default=("*",), description="Hosts that receive, by name, range or pattern. All by default."
+        default=("*",), description="Hosts that receive, by name, range or pattern. All hosts by default."
     )
     handshake: bool = Field(
         default=True, description="True if connections open with a handshake; otherwise, the first data leaves at once."
@@ -1906,10 +1918,11 @@ class Requests(Model):
             "full segments; handshakes and acknowledgements are not counted."
         )
     )
-    pairs: Pairs = Field(default="random", description="How the pair of hosts of each request is selected.")
+    pairs: Pairs = Field(default="random", description="Selection of the pair of hosts of each request.")
     sizes: Sizes = Field(description="Sizes of the requests: a distribution, or one size.")
     sources: tuple[str, ...] = Field(
-        default=("*",), description="Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All by default."
+        default=("*",),
+        description="Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All hosts by default.",
     )
     tcp: Tcp | None = Field(default=None, description="TCP of these requests; the TCP of all flows when absent.")
 
@@ -1973,7 +1986,7 @@ class LongestQueueDrop(Model):
     """
 
     variant: LongestQueueDropVariant = Field(
-        default="tail_lowest", description="Selects the cell that is lost, and the queue if several are longest."
+        default="tail_lowest", description="Selects the cell that is lost, and the queue if several are equally long."
     )
 
 
@@ -1995,7 +2008,7 @@ class Abm(Model):
     congested: int = Field(
         default=584,
         ge=1,
-        description="Cells at which a queue counts as one congested queue; a shorter one counts in proportion.",
+        description="Length at which a queue counts as one congested queue; a shorter queue counts in proportion.",
     )
     interval: str = Field(
         default="80us",
@@ -2013,7 +2026,7 @@ class AbmOccamy(Model):
 
     alpha: float = Field(default=2.0, ge=0.0, description="Alpha of queues for which no other alpha is set.")
     congested: float = Field(
-        default=0.9, le=1.0, ge=0.0, description="A queue counts as congested from this share of its threshold."
+        default=0.9, le=1.0, ge=0.0, description="Share of its threshold from which a queue counts as congested."
     )
     interval: str = Field(default="80us", description="Interval between updates.", examples=["80us"])
 
@@ -2026,7 +2039,7 @@ class Occamy(Model):
     """
 
     alpha: float = Field(default=8.0, ge=0.0, description="Alpha of queues for which no other alpha is set.")
-    burst: int = Field(default=1, ge=1, description="Cells that can be expelled at once after a pause.")
+    burst: int = Field(default=1, ge=1, description="Number of cells that can be expelled at once after a pause.")
     rate: str | None = Field(
         default=None,
         description="Rate of the line that the expelled cells would fill; the rate of the fastest port when absent.",
@@ -2055,7 +2068,7 @@ class MemoryFormula(Model):
         description="A cell may enter if this condition holds and the pool has room: `q_i + 1 <= alpha * (B - Q)`."
     )
     constants: dict[str, FormulaStart] = Field(
-        default_factory=dict, description="Constants, by name: each a number or a formula of constants."
+        default_factory=dict, description="Constants by name: each one is a number or a formula of constants."
     )
 
 
@@ -2140,7 +2153,7 @@ class QueueOptions(Model):
         default=None,
         description=(
             "Output ports of the queues, or input ports if the pool is on the ingress side: names or patterns of "
-            "links. All by default."
+            "links. All ports by default."
         ),
     )
     priorities: tuple[Annotated[int, Field(le=255, ge=0)], ...] | None = Field(
@@ -2189,8 +2202,8 @@ class MemoryOptions(Model):
     ports: tuple[str, ...] = Field(
         default=("*",),
         description=(
-            "The output ports that share the memory, by name or pattern: those of the switch's links, such as "
-            "`sw1->*`. All by default."
+            "The output ports that share the memory, by name or pattern: the names of the switch's links, such as"
+            " `sw1->*`. All ports by default."
         ),
     )
     queue: tuple[QueueOptions, ...] = Field(
@@ -2205,11 +2218,11 @@ class OwnSwitch(Model):
     """Settings of an individual switch."""
 
     memories: dict[str, MemoryOptions] = Field(
-        default_factory=dict, description="Several memories by name, each shared by some of its output ports."
+        default_factory=dict, description="Several memories by name, each shared by some of the switch's output ports."
     )
     memory: MemoryOptions | None = Field(
         default=None,
-        description="The memory that its output ports share; each port has a buffer of its own when absent.",
+        description="The memory that the switch's output ports share; each port has a separate buffer when absent.",
     )
 
 
@@ -2340,8 +2353,8 @@ class Chain(Model):
         le=100000,
         ge=0,
         description=(
-            "c: number of connections on each of these links that cross no other; they enter at one switch and "
-            "leave at the next."
+            "c: number of connections, on each of these links, that cross only this link; they enter at one "
+            "switch and leave at the next."
         ),
     )
     hops: int = Field(le=10000, ge=1, description="m: number of links between switches, one after another.")
@@ -2428,8 +2441,8 @@ class LeafSpine(Model):
     uplink_rate: str | None = Field(
         default=None,
         description=(
-            "Rate of every link between a leaf switch and a spine switch; as `oversubscription` says, or "
-            "`host_rate`, when absent."
+            "Rate of every link between a leaf switch and a spine switch; when absent, it follows from "
+            "`oversubscription` or equals `host_rate`."
         ),
         examples=["155.52Mbps"],
     )
@@ -2501,7 +2514,7 @@ class GeneralNetwork(Model):
     flows: tuple[Flow, ...] = Field(description="Connections.")
     hosts: tuple[str, ...] = Field(description="Names of the hosts.")
     links: tuple[Link, ...] = Field(
-        max_length=100000, description="At this size, searching paths from every switch takes seconds."
+        max_length=100000, description="With this number of switches, searching paths from every switch takes seconds."
     )
     switches: tuple[str, ...] = Field(description="Names of the switches.")
 
@@ -2714,11 +2727,12 @@ class Scenario(Experiment):
     )
     host: HostOptions = Field(default_factory=HostOptions, description="Options of all hosts.")
     incast: dict[str, Incast] = Field(
-        default_factory=dict, description="Queries that several hosts answer at once, in groups with names."
+        default_factory=dict,
+        description="Queries that several hosts answer at the same time; a table for each named group.",
     )
     link: dict[str, LinkOptions] = Field(
         default_factory=dict,
-        description="Options of links, by name, such as `sw1->sw2`. The opposite direction is a link of its own.",
+        description="Options of links, by name, such as `sw1->sw2`. The opposite direction is a separate link.",
     )
     measure: MeasureOptions = Field(default_factory=MeasureOptions, description="Additional measurements.")
     name: str = Field(default="", description="Description, shown in results and figures.")
@@ -2731,7 +2745,9 @@ class Scenario(Experiment):
     )
     requests: dict[str, Requests] = Field(
         default_factory=dict,
-        description="Connections that open at random times, send a number of bytes and close, in groups with names.",
+        description=(
+            "Connections that open at random times, send a number of bytes and close; a table for each named group."
+        ),
     )
     seed: int = Field(default=1, ge=0, description="Seed for all random choices; the same seed gives the same run.")
     stack: Stack | None = Field(

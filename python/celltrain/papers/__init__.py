@@ -157,7 +157,7 @@ def run(
     numbers = paper.numbers(tables=tables, networks=networks, rows=rows)
     if not numbers:
         choice = f"tables = {described(tables)} and networks = {described(networks)}"
-        raise PaperError(f"{choice} select no number of {paper.id}")
+        raise PaperError(f"{choice} do not select any number of {paper.id}")
     counts = _seed_counts(numbers, seeds)
     claims.check(paper)
     worker = worker_of(jobs, None, None)
@@ -330,7 +330,8 @@ def _scored(
             else:
                 values.setdefault((record.point, text), {})[record.seed] = value
     warn(
-        f"{text} is undefined in {counted(count, 'run')} of {len(records):,}; they do not count for it{reasons.get(text, '')}"
+        f"{text} is undefined in {counted(count, 'run')} of {len(records):,}; these runs are not "
+        f"counted{reasons.get(text, '')}"
         for text, count in undefined.items()
     )
     by_number = [(number, values.get((number.configuration, number.result))) for number in numbers]

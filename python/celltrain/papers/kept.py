@@ -47,8 +47,8 @@ class Kept:
             content = read_json(path, what="runs")
             self._runs = {key: _checked(run) for key, run in content["runs"].items()}
         except UnreadableError as error:
-            advice = "; leave out --resume to begin" if error.missing else "; delete it to begin again"
-            raise PaperError(f"{path}: {error.problem}{advice}") from None
+            advice = "leave out --resume to begin" if error.missing else "delete this file to begin again"
+            raise PaperError(f"{path}: {error.problem}; {advice}") from None
         except (AttributeError, KeyError, TypeError, ValueError):
             raise PaperError(f"{path}: is not a file of runs that celltrain wrote; delete it to begin again") from None
 

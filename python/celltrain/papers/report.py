@@ -373,7 +373,7 @@ def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
         inside = f"{verdicts['inside_tolerance']} of {verdicts['with_tolerance']}"
         text += f" Within the stated tolerance of our mean ({named}): {inside}."
     if few_seeds(numbers):
-        text += " PIT: too few seeds to test."
+        text += " PIT: there are too few seeds for the test."
     elif verdicts["draws"]:
         middle, expected = verdicts["pit_middle"], verdicts["pit_middle_expected"]
         text += f" With a PIT between .05 and .95: {middle} of {verdicts['draws']} ({expected:.0f} expected)."
@@ -517,8 +517,10 @@ def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     held, decided, still_open = reproduction.held
     # A study has no text to quote.
     text = "" if reproduction.paper.kind is STUDY else "of the text "
-    waiting = f"; {still_open} more are open, because not enough runs finished" if still_open else ""
-    yield Line(text=f"{held} of {decided} claims {text}hold{waiting}", style="bold")
+    result = f"{held} of {decided} claims {text}hold"
+    if still_open:
+        result += f"; {still_open} more claims are open, because not enough runs finished"
+    yield Line(text=result, style="bold")
     in_print = ["in print"] if reproduction.paper.has_print else []
     heads = ["holds", "seeds", *in_print, "claim, and evidence of the runs"]
     grid = Grid(heads=heads, left=[place for place, head in enumerate(heads) if head != "seeds"])

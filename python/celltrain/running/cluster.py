@@ -211,7 +211,7 @@ class Cluster:
             singles = map(chunk.single, chunk.tasks)
             self._waiting.extend(_Parcel(content=_packed(single), runs=1, alone=True) for single in singles)
             return
-        record = chunk.record(chunk.tasks[0], error="its worker died in every attempt")
+        record = chunk.record(chunk.tasks[0], error="the worker died in every attempt")
         take(Rows.of(record))
 
     def _error(self, problem: str) -> ClusterError:
@@ -269,7 +269,7 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
             return None, f"{who} has no celltrain ({error}): install {build['version']} on all machines"
         if found != build:
             here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
-            return None, f"{who} runs {there}, but this is {here}: install the same on all machines"
+            return None, f"{who} runs {there}, but this is {here}: install the same version on all machines"
         try:
             from celltrain.running import run_chunk
 

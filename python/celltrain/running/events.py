@@ -308,7 +308,7 @@ def _read(path: Path, kind: str) -> pa.Table:
         with files.opened(path, what="table") as file:
             table = _parquet(file)
         if table.column_names != schema.names:
-            raise pa.ArrowInvalid("its columns are others")
+            raise pa.ArrowInvalid("its columns have other names")
         return table.cast(schema.with_metadata(table.schema.metadata))
     except files.UnreadableError as error:
         raise InputError.of_file(path, error.problem) from None

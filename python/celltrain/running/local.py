@@ -203,17 +203,18 @@ class Children:
 
 
 def _cause_of_death(code: int, output: bytes, needed: int) -> str:
-    size = f"it was expected to need about {needed / (1 << 30):.1f} GiB of memory"
+    size = f"the run was expected to need about {needed / (1 << 30):.1f} GiB of memory"
     if code < 0:
         try:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        reason = ", possibly because the system ran out of memory" if name in ("SIGKILL", "SIGABRT") else ""
-        return f"its process was killed by {name}{reason}; {size}"
+        if name in ("SIGKILL", "SIGABRT"):
+            return f"the process of the run was killed by {name}, possibly for lack of memory; {size}"
+        return f"the process of the run was killed by {name}; {size}"
     lines = output.decode("utf-8", "replace").strip().splitlines()
     last = f": {lines[-1][:COMPLAINT]}" if lines else ""
-    return f"its process ended without a result, with exit code {code}{last}; {size}"
+    return f"the process of the run ended without a result, with exit code {code}{last}; {size}"
 
 
 def _environment() -> dict[str, str]:

@@ -168,7 +168,7 @@ def run(
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
     warn(doubts)
     if answer["fairness"] is None and answer["flows"]:
-        advice = "see whether the policy admits frames, and the run is longer than a round trip"
+        advice = "check that the policy admits frames and that the run is longer than a round trip"
         warn([f"this run delivered no data, so its fairness is undefined: {advice}"])
     return RunResult._of(answer, series, None if events is None else events.folder, *records)
 
@@ -354,7 +354,7 @@ class RunResult(Carded):
         """
         if not self._records and (groups := self._answer["requests"]):
             opened = sum(group["opened"] for group in groups)
-            problem = f"this run had {opened:,} requests and kept no row for each"
+            problem = f"this run had {opened:,} requests and did not keep a row for each of them"
             raise NotTracedError(f"{problem}: use run(..., request_rows=True)")
         return tables.requests(self._records)
 

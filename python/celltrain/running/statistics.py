@@ -363,9 +363,9 @@ class Steady:
 
     def __str__(self) -> str:
         if self.from_s is None:
-            return "not settled in the first half of the run: run it for longer"
+            return "not settled in the first half of the run: use a longer run"
         interval = "" if math.isnan(self.half) else f" ± {self.half:.3g}"
-        doubt = ", but neighbouring batches are correlated: run it for longer" if self.doubtful else ""
+        doubt = ", but neighbouring batches are correlated: use a longer run" if self.doubtful else ""
         return (
             f'settled after {self.from_s:.3g} s (MSER-5): measure = {{ from = "{shown(f"{self.from_s:.3g}")}s" }}; from there '
             f"{self.mean:.4g}{interval} ({self.batches} batches{doubt})"

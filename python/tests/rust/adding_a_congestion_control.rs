@@ -31,7 +31,7 @@ fn a_scenario_chooses_the_example_congestion_control_by_its_name() {
         assert!(acknowledgements > 1.0 && (acknowledgements - acknowledgements.round()).abs() < 1e-6, "{cwnd}");
     }
     let other = windows(&text.replace("\"scalable\"", "\"jacobson\""), Engine::Reference);
-    assert_ne!(scalable, other, "the model page is the one of the example");
+    assert_ne!(scalable, other, "the page of the model equals the page of the example");
 
     let refused = read_toml(&text.replace("\"scalable\"", "\"scaleable\""), "s.toml");
     assert!(refused.faults[0].message.contains("\"scalable\""), "{:?}", refused.faults);

@@ -27,7 +27,11 @@ pub struct Pdu {
 /// If `payload` is empty or longer than [`MAX_SDU_BYTES`]: the 16-bit length field cannot express more, and 0 aborts a
 /// frame.
 pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
-    assert!(!payload.is_empty(), "an AAL5 frame carries at least one byte; length 0 would abort it");
+    assert!(
+        !payload.is_empty(),
+        "an AAL5 frame carries at least one byte; length 0 would abort \
+                                  it"
+    );
     let length = u16::try_from(payload.len())
         .unwrap_or_else(|_| panic!("an AAL5 frame carries at most {MAX_SDU_BYTES} bytes, not {}", payload.len()));
     let frame_bytes = cells_for(payload.len()) * PAYLOAD_BYTES;
@@ -49,8 +53,13 @@ pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
 /// If the size, CRC, abort, length or CPI is wrong, checked in that order, so that a damaged frame is always reported
 /// as damaged, no matter what its trailer contains.
 pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
-    let not_whole =
-        || ParseError(format!("an AAL5 frame is one or more cells of {PAYLOAD_BYTES} bytes, not {} bytes", pdu.len()));
+    let not_whole = || {
+        ParseError(format!(
+            "an AAL5 frame consists of one or more cells of {PAYLOAD_BYTES} bytes, so it cannot have \
+                               {} bytes",
+            pdu.len()
+        ))
+    };
     if !pdu.len().is_multiple_of(PAYLOAD_BYTES) {
         return Err(not_whole());
     }
@@ -67,14 +76,14 @@ pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     let (body, &[uu, cpi, length_high, length_low]) = covered.split_last_chunk::<4>().ok_or_else(not_whole)?;
     let length = u16::from_be_bytes([length_high, length_low]);
     if length == 0 {
-        return refuse!("frame aborted by its sender (length 0)");
+        return refuse!("the sender has aborted the frame (length 0)");
     }
     let needed = cells_for(usize::from(length));
     if needed != cells {
-        return refuse!("frame of {cells} cells has a length of {length} bytes, which need {needed} cells");
+        return refuse!("a frame of {cells} cells states a length of {length} bytes, which needs {needed} cells");
     }
     if cpi != CPI_ALIGNMENT_ONLY {
-        return refuse!("common part indicator is {cpi:#04x}, only 0 is defined");
+        return refuse!("the common part indicator is {cpi:#04x}, but only 0 is defined");
     }
     Ok(Pdu { payload: body[..usize::from(length)].to_vec(), uu })
 }
@@ -86,7 +95,12 @@ pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
 /// If `pdu` is not a whole number of cells; [`encode`] never produces such a frame.
 pub fn segment(pdu: &[u8]) -> impl ExactSizeIterator<Item = ([u8; PAYLOAD_BYTES], bool)> {
     let (payloads, rest) = pdu.as_chunks::<PAYLOAD_BYTES>();
-    assert!(rest.is_empty(), "an AAL5 frame is whole cells of {PAYLOAD_BYTES} bytes, not {} bytes", pdu.len());
+    assert!(
+        rest.is_empty(),
+        "an AAL5 frame consists of whole cells of {PAYLOAD_BYTES} bytes, so it cannot have {} \
+                              bytes",
+        pdu.len()
+    );
     let cells = payloads.len();
     payloads.iter().enumerate().map(move |(index, payload)| (*payload, index + 1 == cells))
 }
@@ -148,7 +162,7 @@ impl Reassembler {
 }
 
 fn too_long() -> ParseError {
-    ParseError(format!("frame has more than {MAX_FRAME_CELLS} cells, the number that {MAX_SDU_BYTES} bytes need"))
+    ParseError(format!("the frame has more than {MAX_FRAME_CELLS} cells, which are enough for {MAX_SDU_BYTES} bytes"))
 }
 
 /// Maximum payload of a frame in bytes, from the 16-bit length field (ITU-T I.363.5).
@@ -369,20 +383,20 @@ mod tests {
             refusal(parse(&with_right_crc(pdu)))
         };
         for (length, cells) in [(1_u16, 1), (40, 1), (89, 3), (65_535, 1366)] {
-            let expected = format!("frame of 2 cells has a length of {length} bytes, which need {cells} cells");
+            let expected = format!("a frame of 2 cells states a length of {length} bytes, which needs {cells} cells");
             assert_eq!(refused(90, &length.to_be_bytes()), expected);
         }
-        assert_eq!(refused(90, &[0, 0]), "frame aborted by its sender (length 0)");
-        assert_eq!(refused(89, &[1]), "common part indicator is 0x01, only 0 is defined");
+        assert_eq!(refused(90, &[0, 0]), "the sender has aborted the frame (length 0)");
+        assert_eq!(refused(89, &[1]), "the common part indicator is 0x01, but only 0 is defined");
         let long = vec![0; PAYLOAD_BYTES * (MAX_FRAME_CELLS + 1)];
-        assert_eq!(refusal(parse(&long)), "frame has more than 1366 cells, the number that 65535 bytes need");
+        assert_eq!(refusal(parse(&long)), "the frame has more than 1366 cells, which are enough for 65535 bytes");
         let damaged = [vec![0; 92], vec![0, 0, 0, 1]].concat();
         let expected = format!("frame damaged: CRC-32 is 0x00000001, should be {:#010x}", crc32(&[0; 92]));
         assert_eq!(refusal(parse(&damaged)), expected);
     }
 
     #[test]
-    #[should_panic(expected = "at least one byte")]
+    #[should_panic(expected = "an AAL5 frame carries at least one byte")]
     fn an_empty_payload_is_not_encoded_as_an_abort_frame() {
         let _ = encode(&[], 0);
     }
@@ -394,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "whole cells of 48 bytes, not 47 bytes")]
+    #[should_panic(expected = "an AAL5 frame consists of whole cells of 48 bytes, so it cannot have 47 bytes")]
     fn a_frame_with_invalid_fields_is_not_segmented_into_cells() {
         let _ = segment(&[0; 47]);
     }

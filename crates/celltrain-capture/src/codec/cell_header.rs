@@ -93,7 +93,9 @@ impl CellHeader {
         };
         let computed = header_error_control([a, b, c, d]);
         if computed != carried {
-            return refuse!("cell header damaged: header error control is {carried:#04x}, should be {computed:#04x}");
+            return refuse!(
+                "the cell header is damaged: its error control is {carried:#04x}, but should be {computed:#04x}"
+            );
         }
         Ok(Self {
             gfc: a >> 4,
@@ -227,6 +229,6 @@ pub(super) mod tests {
     #[test]
     fn a_message_about_a_damaged_cell_header_shows_the_received_and_the_computed_checksum() {
         let damaged = refusal(CellHeader::parse(&[0, 0, 0, 1, 5]));
-        assert_eq!(damaged, "cell header damaged: header error control is 0x05, should be 0x52");
+        assert_eq!(damaged, "the cell header is damaged: its error control is 0x05, but should be 0x52");
     }
 }

@@ -20,17 +20,20 @@ pub fn parse(bytes: &[u8]) -> Result<&[u8], ParseError> {
     let Some((&[dsap, ssap, control, oui_1, oui_2, oui_3, type_high, type_low], packet)) =
         bytes.split_first_chunk::<HEADER_BYTES>()
     else {
-        return refuse!("an LLC/SNAP header has {HEADER_BYTES} bytes, there are only {}", bytes.len());
+        return refuse!("an LLC/SNAP header has {HEADER_BYTES} bytes, but there are only {}", bytes.len());
     };
     if [dsap, ssap, control] != LLC_SNAP {
-        return refuse!("LLC header is {dsap:02X}-{ssap:02X}-{control:02X}, SNAP would be AA-AA-03");
+        return refuse!("the LLC header is {dsap:02X}-{ssap:02X}-{control:02X}, but SNAP needs AA-AA-03");
     }
     if [oui_1, oui_2, oui_3] != OUI_ETHERTYPE {
-        return refuse!("organisation code is {oui_1:02X}-{oui_2:02X}-{oui_3:02X}, a routed protocol has 00-00-00");
+        return refuse!(
+            "the organisation code is {oui_1:02X}-{oui_2:02X}-{oui_3:02X}, but a routed protocol has \
+                        00-00-00"
+        );
     }
     let ethertype = u16::from_be_bytes([type_high, type_low]);
     if ethertype != ETHERTYPE_IPV4 {
-        return refuse!("Ethernet type is {ethertype:#06x}, IPv4 has 0x0800");
+        return refuse!("the Ethernet type is {ethertype:#06x}, but IPv4 has 0x0800");
     }
     Ok(packet)
 }
@@ -67,11 +70,14 @@ mod tests {
     #[test]
     fn each_wrong_field_of_an_llc_snap_header_is_refused_with_a_message() {
         for (header, expected) in [
-            (&ROUTED_IPV4[..7], "an LLC/SNAP header has 8 bytes, there are only 7"),
-            (&[0xfe, 0xfe, 0x03, 0, 0, 0, 8, 0], "LLC header is FE-FE-03, SNAP would be AA-AA-03"),
+            (&ROUTED_IPV4[..7], "an LLC/SNAP header has 8 bytes, but there are only 7"),
+            (&[0xfe, 0xfe, 0x03, 0, 0, 0, 8, 0], "the LLC header is FE-FE-03, but SNAP needs AA-AA-03"),
             // A bridged frame.
-            (&[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7], "organisation code is 00-80-C2, a routed protocol has 00-00-00"),
-            (&[0xaa, 0xaa, 0x03, 0, 0, 0, 0x08, 0x06], "Ethernet type is 0x0806, IPv4 has 0x0800"),
+            (
+                &[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7],
+                "the organisation code is 00-80-C2, but a routed protocol has 00-00-00",
+            ),
+            (&[0xaa, 0xaa, 0x03, 0, 0, 0, 0x08, 0x06], "the Ethernet type is 0x0806, but IPv4 has 0x0800"),
         ] {
             assert_eq!(refusal(parse(header)), expected);
         }

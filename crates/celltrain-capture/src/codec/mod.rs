@@ -87,7 +87,7 @@ mod tests {
             rm in rm_cell::tests::any_cell(),
         ) {
             let all: [Covered<'_>; 4] = [
-                ("cell header damaged", header.encode().into(), 5, &|bytes| refusal(CellHeader::parse(bytes))),
+                ("the cell header is damaged", header.encode().into(), 5, &|bytes| refusal(CellHeader::parse(bytes))),
                 ("damaged: ", rm.encode().into(), CELL_BYTES, &|bytes| refusal(RmCell::parse(bytes))),
                 ("frame damaged: CRC-32", aal5::encode(&payload, 0), usize::MAX, &|bytes| refusal(aal5::parse(bytes))),
                 ("", llc_snap::encode(&payload), llc_snap::HEADER_BYTES, &|bytes| refusal(llc_snap::parse(bytes))),
@@ -113,7 +113,8 @@ mod tests {
             for (refusal, fits, what) in [
                 (refusal(CellHeader::parse(&bytes)), length == 5, "a cell header has 5 bytes"),
                 (refusal(RmCell::parse(&bytes)), length == CELL_BYTES, "a cell has 53 bytes"),
-                (refusal(aal5::parse(&bytes)), length > 0 && length % 48 == 0, "an AAL5 frame is one or more cells"),
+                (refusal(aal5::parse(&bytes)), length > 0 && length % 48 == 0, "an AAL5 frame consists of one or more \
+                    cells"),
             ] {
                 prop_assert!(fits || refusal.starts_with(what), "{refusal}");
             }

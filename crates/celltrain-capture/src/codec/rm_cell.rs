@@ -115,7 +115,7 @@ impl RmCell {
         covered[47] = 0;
         let computed = crc10(&covered);
         if computed != carried {
-            return refuse!("RM cell damaged: CRC-10 is {carried:#05x}, should be {computed:#05x}");
+            return refuse!("the RM cell is damaged: its CRC-10 is {carried:#05x}, but should be {computed:#05x}");
         }
         if payload[0] != PROTOCOL_ID {
             return refuse!("an RM cell of ABR has protocol id {PROTOCOL_ID}, not {}", payload[0]);

@@ -274,7 +274,7 @@ fn a_captured_frame_has_as_many_cells_as_the_simulated_frame() {
         let cells = |capture: &Capture<Vec<u8>>, frame| {
             let frame = capture.pdu(&frame).expect("the frame fits into AAL5");
             assert!(crc32_is_right(&frame), "CRC-32");
-            u32::try_from(frame.len() / 48).expect("the number of cells of a frame fits 32 bits")
+            u32::try_from(frame.len() / 48).expect("the number of cells of a frame fits in 32 bits")
         };
         let sizes: Vec<_> = (1..200).chain((0..50).map(|_| random.below(9_200))).chain([65_487]).collect();
         for bytes in sizes {
@@ -342,7 +342,7 @@ fn captured_cells_form_whole_frames_and_their_headers_show_tags_and_congestion_m
     for number in 0..50 {
         let frame = data(number, random.next_u64() >> 20, 1 + random.below(2_000));
         let pdu = capture.pdu(&frame).expect("the frame fits into AAL5");
-        for index in 0..u32::try_from(pdu.len() / 48).expect("the number of cells of a frame fits 32 bits") {
+        for index in 0..u32::try_from(pdu.len() / 48).expect("the number of cells of a frame fits in 32 bits") {
             let damaged = number == 7;
             let kind = CellKind::User { frame, index, clp: index == 1, efci: index == 2, damaged };
             capture.cell(&cell(kind)).expect("writing to memory cannot fail");
@@ -445,7 +445,7 @@ fn packets_and_hosts_that_a_capture_file_cannot_express_are_refused_with_a_messa
     let tcp = Some(Tcp { mss: 65_488, receive_window: 65_535, selective: false, ecn: false });
     assert_eq!(
         new(Connection { tcp, ..connection() }),
-        "tcp1: its packets of 65528 bytes do not fit an AAL5 frame, which holds at most 65527"
+        "tcp1: its packets of 65528 bytes do not fit into an AAL5 frame, which holds at most 65527 bytes"
     );
     let sender = End { host: 0, interface: Some(2) };
     assert_eq!(new(Connection { sender, ..connection() }), "tcp1: this capture has no interface 2");
@@ -455,27 +455,27 @@ fn packets_and_hosts_that_a_capture_file_cannot_express_are_refused_with_a_messa
     let mut at_hosts = ip();
     assert_eq!(
         refusal(at_hosts.cell(&cell(user(data(0, 0, 1), 0)))),
-        "a capture of packets at hosts has no place for cells"
+        "a capture of packets at hosts cannot record cells"
     );
     assert_eq!(
         refusal(at_hosts.frame(&seen(0, Place::Sender, packet(0, 1)))),
-        "tcp1: is a TCP flow, so it sends no packets without TCP"
+        "tcp1: this flow uses TCP, so it sends no packets without TCP"
     );
     let udp = capture(CaptureKind::Ip, Encapsulation::LlcSnap, packets());
     assert_eq!(
         refusal(udp.pdu(&data(0, 0, 1))),
-        "cbr1: sends packets without acknowledgements, so it has no TCP packets"
+        "cbr1: this flow sends packets without acknowledgements, so it has no TCP packets"
     );
     assert!(refusal(udp.pdu(&packet(0, u64::MAX))).starts_with("cbr1: its packets of"));
 
     let mut at_ports = capture(CaptureKind::Cells, Encapsulation::LlcSnap, connection());
     assert_eq!(
         refusal(at_ports.frame(&seen(0, Place::Sender, data(0, 0, 1)))),
-        "a capture of cells has no place for whole frames"
+        "a capture of cells cannot record whole frames"
     );
     assert_eq!(
         refusal(at_ports.cell(&cell(user(data(0, 0, 512), 12)))),
-        "tcp1: a frame of 12 cells has no cell 12, counted from 0"
+        "tcp1: a frame of 12 cells has no cell with the index 12 (counted from 0)"
     );
     let elsewhere = SeenCell { interface: 2, ..cell(user(data(0, 0, 512), 0)) };
     assert_eq!(refusal(at_ports.cell(&elsewhere)), "this capture has no interface 2");

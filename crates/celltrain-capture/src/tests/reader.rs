@@ -28,8 +28,8 @@ pub(super) fn read(mut bytes: &[u8]) -> File {
     let mut first = true;
     while !bytes.is_empty() {
         let length = little(bytes, 4) as usize;
-        assert_eq!(length % 4, 0, "a block is whole words");
-        assert_eq!(little(bytes, length - 4) as usize, length, "a block says its length at both ends");
+        assert_eq!(length % 4, 0, "the length of a block is a multiple of four bytes");
+        assert_eq!(little(bytes, length - 4) as usize, length, "a block states its length at both ends");
         let body = &bytes[8..length - 4];
         match little(bytes, 0) {
             0x0a0d_0d0a => {
@@ -52,15 +52,12 @@ pub(super) fn read(mut bytes: &[u8]) -> File {
                 let options = options(&body[padded..]);
                 let link_type = file.interfaces[little(body, 0) as usize].0;
                 let start = if link_type == 0 { 24 } else { 20 };
-                assert!(
-                    link_type != 0 || body[20..24] == [2, 0, 0, 0],
-                    "a packet of link type NULL says that it is IPv4"
-                );
+                assert!(link_type != 0 || body[20..24] == [2, 0, 0, 0], "a packet of link type NULL is marked as IPv4");
                 let of = |code| options.0.iter().find(|option| option.0 == code).map(|option| option.1.clone());
                 file.packets.push(Packet {
                     interface: little(body, 0),
                     time_ns: u64::from(little(body, 4)) << 32 | u64::from(little(body, 8)),
-                    flags: little(&of(2).expect("every packet has its direction"), 0),
+                    flags: little(&of(2).expect("every packet states its direction"), 0),
                     comment: of(1).map(|text| String::from_utf8(text).expect("a comment is UTF-8")),
                     bytes: body[start..end].to_vec(),
                 });
@@ -79,7 +76,7 @@ fn options(mut bytes: &[u8]) -> Options {
         let code = u16::from_le_bytes([bytes[0], bytes[1]]);
         let length = usize::from(u16::from_le_bytes([bytes[2], bytes[3]]));
         if code == 0 {
-            assert_eq!((length, bytes.len()), (0, 4), "the option that ends the list is empty and the last one");
+            assert_eq!((length, bytes.len()), (0, 4), "the option that ends the list is empty and comes last");
             return Options(options);
         }
         options.push((code, bytes[4..4 + length].to_vec()));

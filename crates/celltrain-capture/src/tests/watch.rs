@@ -59,7 +59,7 @@ fn seen_by(
     let stopped = false.into();
     let tells_fates = engine == Engine::Reference;
     let destination = Destination { sink, about: About::default(), tells_fates, stopped: &stopped };
-    let watch = Watch::new(choice, network, destination).expect("the network has everything that is captured");
+    let watch = Watch::new(choice, network, destination).expect("the network has all captured flows and ports");
     let mut probe = AndAll { watch, events: Vec::new() };
     engine.run(network, &mut probe, |_| true).expect("no test cancels a run");
     probe.watch.finish().expect("writing to memory cannot fail");
@@ -167,12 +167,9 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
     let sent = payloads("source1->sw1", 2, 32);
     let behind = payloads("sw1->sw2", 2, 32);
     let at_the_end = payloads("sw2->destination1", 2, 32);
-    assert!(behind.len() < sent.len(), "some are lost: {} of {}", behind.len(), sent.len());
+    assert!(behind.len() < sent.len(), "some cells are lost: {} of {}", behind.len(), sent.len());
     let mut all = sent.iter();
-    assert!(
-        behind.iter().all(|cell| all.any(|other| other == cell)),
-        "cells that leave are in the order of their arrival"
-    );
+    assert!(behind.iter().all(|cell| all.any(|other| other == cell)), "cells leave in the order of their arrival");
     assert_eq!(at_the_end[..], behind[..at_the_end.len()]);
     assert!(at_the_end.len() + 100 > behind.len());
 }
@@ -343,9 +340,9 @@ fn after_a_write_error_the_capture_writes_nothing_more_and_the_run_stops() {
     };
     let stopped = false.into();
     let destination = Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
-    let mut watch = Watch::new(&choice, &network, destination).expect("the network has everything that is captured");
+    let mut watch = Watch::new(&choice, &network, destination).expect("the network has all captured flows and ports");
     Engine::Reference.run(&network, &mut watch, |_| !stopped.load(std::sync::atomic::Ordering::Relaxed)).ok();
-    watch.finish().expect("the writer keeps its own error");
+    watch.finish().expect("the error comes from the writer");
     assert_eq!(asked, 1);
     assert!(stopped.into_inner());
 }
@@ -369,7 +366,7 @@ type Packet = (u64, u8, usize, Option<String>);
 fn by_connection(file: &File) -> BTreeMap<[u16; 2], Vec<Packet>> {
     let mut connections: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for packet in &file.packets {
-        let tcp = etherparse::TcpSlice::from_slice(transport(&packet.bytes)).expect("the packet is valid TCP");
+        let tcp = etherparse::TcpSlice::from_slice(transport(&packet.bytes)).expect("the packet is a valid TCP packet");
         let mut ports = [tcp.source_port(), tcp.destination_port()];
         ports.sort_unstable();
         let flags = tcp.slice()[13];
@@ -419,7 +416,7 @@ fn the_captured_packets_of_each_request_are_one_connection_with_the_simulated_ha
             // A SYN that is lost is repeated.
             let opened = flags.iter().skip_while(|flags| **flags == SYN).skip_while(|flags| **flags == SYN | ACK);
             assert!(flags[0] == SYN && opened.copied().all(|flags| flags == ACK), "{at}: {flags:?}");
-            let comment = packets[0].3.as_deref().expect("a SYN names its request");
+            let comment = packets[0].3.as_deref().expect("the comment of a SYN names its request");
             assert!(comment.starts_with(&format!("opens q{number}")) || at == "receiver", "{comment}");
         }
         let lost = file.packets.iter().filter_map(|packet| packet.comment.as_deref());

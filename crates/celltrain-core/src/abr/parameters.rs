@@ -162,7 +162,7 @@ impl Parameters {
             refuse("mrm", self.mrm.to_string(), "is not a number of cells from 1 to 256".into());
         }
         if self.trm > MAX_TRM || self.trm.picoseconds == 0 {
-            refuse("trm", format!("\"{}\"", self.trm), format!("is not a positive time up to {MAX_TRM}"));
+            refuse("trm", format!("\"{}\"", self.trm), format!("must be a positive time of at most {MAX_TRM}"));
         }
         for (key, factor) in [("rif", self.rif), ("rdf", self.rdf)] {
             if !is_power_of_two(factor, 1.0 / 32768.0) {
@@ -181,19 +181,20 @@ impl Parameters {
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
             // The message must also make sense to a user who did not write the key.
             let is_default = self.tcr == Self::default().tcr;
-            let own = if is_default { "is the default, but is not" } else { "is not" };
-            refuse("tcr", format!("\"{}\"", self.tcr), format!("{own} a positive rate up to pcr = \"{pcr}\""));
+            let own = if is_default { ", so the default of tcr is too high" } else { "" };
+            let problem = format!("must be a positive rate of at most pcr = \"{pcr}\"{own}");
+            refuse("tcr", format!("\"{}\"", self.tcr), problem);
         }
         if self.out_of_rate && self.mcr >= self.tcr {
             let problem = format!(
-                "does not go with mcr = \"{}\": ACR never is below tcr = \"{}\", and none goes out of rate; leave it out, or \
-                 lower mcr below tcr",
+                "has no effect with mcr = \"{}\": ACR is never below tcr = \"{}\", so no cell is sent out of rate; leave it \
+                 out, or lower mcr below tcr",
                 self.mcr, self.tcr
             );
             refuse("out_of_rate", "true".into(), problem);
         }
         if let Some(frtt) = self.frtt.filter(|&frtt| frtt > MAX_FRTT) {
-            refuse("frtt", format!("\"{frtt}\""), format!("is not a time up to {MAX_FRTT}"));
+            refuse("frtt", format!("\"{frtt}\""), format!("must be a time of at most {MAX_FRTT}"));
         }
         faults
     }
@@ -344,8 +345,13 @@ mod tests {
             let pcr = Some(BitRate::from_bits_per_second(1000));
             self::said(&Parameters { pcr, tcr, ..Parameters::default() })
         };
-        assert_eq!(said(4240), ["tcr = \"4.24kbps\" is the default, but is not a positive rate up to pcr = \"1kbps\""]);
-        assert_eq!(said(4241), ["tcr = \"4.241kbps\" is not a positive rate up to pcr = \"1kbps\""]);
+        assert_eq!(
+            said(4240),
+            [
+                "tcr = \"4.24kbps\" must be a positive rate of at most pcr = \"1kbps\", so the default of tcr is too high"
+            ]
+        );
+        assert_eq!(said(4241), ["tcr = \"4.241kbps\" must be a positive rate of at most pcr = \"1kbps\""]);
         assert_eq!(said(1000), [""; 0]);
     }
 

@@ -13,7 +13,7 @@ impl Rate {
     /// # Panics
     /// If the rate is negative or not a number.
     pub fn at_most(cells_per_second: f64) -> Self {
-        assert!(cells_per_second >= 0.0, "a rate is zero or more, not {cells_per_second}");
+        assert!(cells_per_second >= 0.0, "a rate must be zero or more, not {cells_per_second}");
         if cells_per_second < 1.0 {
             return Self::default();
         }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a rate is zero or more, not -1")]
+    #[should_panic(expected = "a rate must be zero or more, not -1")]
     fn a_negative_rate_cannot_be_written_into_an_rm_cell() {
         Rate::at_most(-1.0);
     }

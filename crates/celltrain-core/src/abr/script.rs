@@ -127,7 +127,7 @@ impl script::Player for Player {
 impl Player {
     /// Adds data to send. A port receives it as a packet, whose cells carry EFCI if `marked`.
     fn data_comes(&mut self, cells: u64, marked: bool) {
-        let cells = u32::try_from(cells).expect("the number of cells in a script fits 32 bits");
+        let cells = u32::try_from(cells).expect("the number of cells in a script fits in 32 bits");
         match &mut self.end {
             End::Source(_) => self.data += cells,
             End::Port(port) => {
@@ -154,7 +154,7 @@ impl Player {
                 "er" => rm.er = rate()?,
                 "ccr" => rm.ccr = rate()?,
                 "mcr" => rm.mcr = rate()?,
-                _ => return Err(format!("an RM cell has no {word:?}")),
+                _ => return Err(format!("an RM cell has no field {word:?}")),
             }
         }
         Ok(rm)
@@ -168,7 +168,7 @@ impl Player {
                 return Ok(());
             };
             self.now = start;
-            let (run, _) = port.send(start, None).ok_or("no cell is sent at its start")?;
+            let (run, _) = port.send(start, None).ok_or("no cell was sent at the scheduled time")?;
             let cell = run.last;
             let content = cell.is_rm().then(|| *port.rm(Label::new(0), cell.frame));
             let kind = content.map_or("data", |rm| kind_of(&RmCell { out_of_rate: cell.tagged(), ..rm }));
@@ -191,7 +191,7 @@ impl Player {
             match self.source().next_kind(start, data_waits).expect("data or an RM cell is waiting") {
                 Kind::Data => self.send_data(start, until),
                 kind => {
-                    let content = self.source().sent(start, kind).expect("the content is that of an RM cell");
+                    let content = self.source().sent(start, kind).expect("the cell to send is an RM cell");
                     self.note(start, kind_of(&content), Some(content), None);
                 }
             }
@@ -204,7 +204,7 @@ impl Player {
     fn source(&mut self) -> &mut Source {
         match &mut self.end {
             End::Source(source) => source,
-            End::Port(_) => panic!("a port reads the state of its source itself"),
+            End::Port(_) => panic!("this script tests a port, so it has no source"),
         }
     }
 
@@ -224,7 +224,7 @@ impl Player {
                 source.sent_data(start, ahead);
                 let started = (0..ahead).take_while(|&i| start + interval * u64::from(i) < until);
                 let started =
-                    u32::try_from(started.count()).expect("the number of cells is at most the number that was sent");
+                    u32::try_from(started.count()).expect("the number of cells is at most the number of sent cells");
                 source.unsend_data(ahead - started);
                 started
             }
@@ -367,7 +367,7 @@ fn every_abr_test_script_gives_the_events_that_the_script_expects() {
 fn an_abr_test_script_with_a_wrong_expectation_fails() {
     let play_on = |rest: &str| play(&format!("set icr 424kbps\ndata 9\nat 2500\n{rest}"), Mode::OneByOne);
     assert!(play_on("> 0 frm ccr 1000\n> 1000 data x2 every 1000\n= acr 1000").is_ok());
-    assert!(play_on("> 0 frm\n> 1000 data").is_err(), "the script misses a cell that is sent");
+    assert!(play_on("> 0 frm\n> 1000 data").is_err(), "the script lacks a cell that was sent");
     assert!(play_on("> 0 frm\n> 1000 data x3 every 1000").is_err(), "the script expects one cell too many");
     assert!(play_on("> 0 frm ci\n> 1000 data x2 every 1000").is_err(), "a wrong flag");
     assert!(play_on("> 0 frm ccr 1001\n> 1000 data x2 every 1000").is_err(), "a wrong rate");

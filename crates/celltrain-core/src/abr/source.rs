@@ -214,7 +214,7 @@ impl Source {
         assert_eq!(
             kind == Kind::ForwardRm,
             self.forward_rm_is_due(now),
-            "rule 3(a) says when a forward RM cell is next"
+            "rule 3(a) decides when the next cell is a forward RM cell"
         );
         let content = if kind == Kind::ForwardRm {
             self.prepare_forward_rm(now);
@@ -224,7 +224,7 @@ impl Source {
             self.backward_sent = true;
             self.cells += 1;
             self.counters.backward_rm_sent += 1;
-            self.waiting.take().expect("a backward RM cell is sent when one waits")
+            self.waiting.take().expect("a backward RM cell is sent only if one is waiting")
         };
         self.pace = Pace { last: Some(now), next: after(now, self.interval) };
         self.train = Train::default();
@@ -277,7 +277,7 @@ impl Source {
     /// Handles a backward RM cell that returns to its source. If it changes ACR, the caller must already have taken
     /// back the data cells that have not started by `now`.
     pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
-        assert!(rm.backward, "RM cells that return to the source are backward");
+        assert!(rm.backward, "RM cells that return to the source have the backward direction");
         self.counters.backward_rm_received += 1;
         if !rm.bn {
             self.unanswered = 0; // Rule 6.
@@ -288,7 +288,7 @@ impl Source {
         }
         assert!(
             self.pace.last.is_none_or(|last| last <= now),
-            "cells that have not started are returned before ACR changes"
+            "cells that have not started are taken back before ACR changes"
         );
         self.rule = self.rule_of(rm, acr);
         self.set_acr(acr);
@@ -334,7 +334,7 @@ impl Source {
     /// according to its CLP. It overwrites a waiting backward RM cell (destination rule 3), so that no older cell
     /// follows it (rule 4).
     pub fn turn_around(&mut self, rm: RmCell) {
-        assert!(rm.backward, "the RM cell was returned by the destination");
+        assert!(rm.backward, "the destination has turned this RM cell around");
         reached!(WaitingRmOverwritten if self.waiting.is_some());
         self.counters.overwritten += u64::from(self.waiting.is_some());
         self.waiting = Some(rm);
@@ -360,7 +360,7 @@ impl Source {
     pub fn sent_out_of_rate(&mut self, now: Time) -> RmCell {
         assert!(
             self.next_out_of_rate(true).is_some_and(|next| next <= now),
-            "out-of-rate RM cells are turned around, or start no faster than TCR"
+            "an out-of-rate RM cell answers another one, or is sent no faster than TCR"
         );
         if self.out_of_rate_rm_waits() {
             self.counters.backward_rm_sent += 1;

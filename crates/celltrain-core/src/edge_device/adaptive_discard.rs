@@ -34,7 +34,7 @@ pub struct Config {
     ///
     #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub low_threshold: u32,
-    /// When the algorithm is evaluated. The source does not say.
+    /// Times at which the algorithm is evaluated. The source does not state them.
     pub evaluated_at: EvaluatedAt,
 }
 
@@ -188,13 +188,13 @@ impl Thresholds {
             faults.push(Fault::new("reduction_factor", self.f, "is not a share of a rate (0 to 1)"));
         }
         if self.lt == 0 {
-            let problem = "is not a valid number of packets; it must be at least 1, or the queue is never low";
+            let problem = "must be at least 1; with 0 packets the queue would never count as low";
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {
             // The message must also make sense to a user who did not write the key.
-            let own = if self.lt == DEFAULT_LT { "is the default, but is" } else { "is" };
-            let problem = format!("{own} more packets than the buffer holds ({mqs} of the longest)");
+            let own = if self.lt == DEFAULT_LT { ", so the default of low_threshold is too high" } else { "" };
+            let problem = format!("must be at most {mqs}, the number of full packets that fit into the buffer{own}");
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         faults
@@ -380,7 +380,7 @@ mod tests {
             assert_eq!(
                 phase_and_counter(&bench),
                 Some((One, 8 - served)),
-                "a packet counts as served with its last cell"
+                "a packet counts as served when its last cell has left"
             );
             bench.buffer.take(VC, 1);
             assert_eq!(phase_and_counter(&bench), Some((One, 7 - served)));

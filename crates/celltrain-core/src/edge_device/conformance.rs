@@ -440,24 +440,22 @@ fn a_message_about_a_discard_algorithm_names_the_key_the_wrong_value_and_valid_v
         faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {"reduction_factor": 1.5, "low_threshold": 3}}}"#),
         [
             "discard.adaptive_discard.reduction_factor = 1.5 is not a share of a rate (0 to 1)",
-            "discard.adaptive_discard.low_threshold = 3 is more packets than the buffer holds (2 of the longest)",
+            "discard.adaptive_discard.low_threshold = 3 must be at most 2, the number of full packets that fit into the buffer",
         ]
     );
     assert_eq!(
         faults(r#"{"memory": "per_vc", "discard": {"shared_adaptive_discard": {"low_threshold": 0}}}"#),
         [
             "memory = \"per_vc\" does not go with `shared_adaptive_discard`, which needs memory = \"shared\"",
-            "discard.shared_adaptive_discard.low_threshold = 0 is not a valid number of packets; it must be \
-             at least 1, or the queue is never low",
+            "discard.shared_adaptive_discard.low_threshold = 0 must be at least 1; with 0 packets the \
+             queue would never count as low",
         ]
     );
     // If the scenario does not set LT, it is 6.
     assert_eq!(
         faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {}}}"#),
-        [
-            "discard.adaptive_discard.low_threshold = 6 is the default, but is more packets than the buffer holds (2 of the \
-             longest)"
-        ]
+        ["discard.adaptive_discard.low_threshold = 6 must be at most 2, the number of full packets that fit into \
+             the buffer, so the default of low_threshold is too high"]
     );
     assert!(faults(r#"{"buffer": 192, "memory": "shared", "discard": {"front_drop": {}}}"#).is_empty());
     assert!(faults(r#"{"buffer": 384, "discard": {"adaptive_discard": {"low_threshold": 2}}}"#).is_empty());
@@ -470,7 +468,7 @@ fn only_cells_taken_since_the_last_rate_change_return_to_the_queue_of_an_edge_de
     let vc = Label::new(0);
     let changes: [(&str, Change); 3] = [
         ("a packet came", |bench| bench.offer(0, 9)),
-        ("the second packet, not in service, was dropped", |bench| {
+        ("the second packet, which was not in service, was dropped", |bench| {
             assert!(bench.buffer.packets.drop_front(Label::new(0), Cause::NoRoom));
         }),
         ("the rate changed", |bench| bench.buffer.on_rate(Label::new(0), 2.0 * Bench::ACR)),
@@ -497,7 +495,7 @@ fn a_discard_algorithm_is_refused_with_a_kind_of_memory_that_it_does_not_support
     assert_eq!(
         made_for[..4],
         [None, None, Some(PerVc), Some(Shared)],
-        "each adaptive algorithm belongs to its own kind of memory"
+        "each adaptive algorithm works with one kind of buffer"
     );
     for discard in DiscardConfig::samples() {
         for memory in [PerVc, Shared] {

@@ -43,7 +43,10 @@ impl Discard for FrontDrop {
         }
         while !packets.fits(vc, cells) {
             if !packets.drop_front(vc, Cause::NoRoom) {
-                let longest = longest_other(packets).expect("a packet that can fit finds others to drop");
+                let longest = longest_other(packets).expect(
+                    "other packets can be dropped for a packet that is no \
+                                                             larger than the buffer",
+                );
                 reached!(PacketDroppedForOther);
                 packets.drop_front(longest, Cause::NoRoom);
             }
@@ -53,7 +56,7 @@ impl Discard for FrontDrop {
 
 /// Returns the VC with the most waiting cells among those that have a packet to drop; in a tie, the first of them.
 fn longest_other(packets: &Packets) -> Option<Label> {
-    debug_assert_eq!(packets.memory(), Memory::Shared, "in a private buffer there is only one VC");
+    debug_assert_eq!(packets.memory(), Memory::Shared, "a private buffer has only one VC");
     packets.vcs().filter(|&vc| packets.can_drop(vc)).min_by_key(|&vc| std::cmp::Reverse(packets.cells(vc)))
 }
 

@@ -65,7 +65,7 @@ pub struct EdgeConfig {
     /// EB: size of the buffer in cells, for each VC or for all together, depending on `memory`. Default: infinite.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub buffer: Option<u32>,
-    /// Whether each VC has a buffer of its own, or all share one buffer.
+    /// Selects a separate buffer for each VC, or one buffer that all VCs share.
     pub memory: Memory,
     /// Algorithm that selects the packets to drop.
     pub discard: DiscardConfig,
@@ -186,7 +186,7 @@ impl EdgeBuffer {
     /// # Panics
     /// If `longest_packet` does not have one entry for each VC.
     pub fn new(config: &EdgeConfig, vcs: usize, longest_packet: &[u32]) -> Self {
-        assert_eq!(longest_packet.len(), vcs, "every VC of an edge has a longest packet");
+        assert_eq!(longest_packet.len(), vcs, "every VC of an edge device has a maximum packet length");
         let packets = Packets::new(config.buffer, config.memory, longest_packet);
         Self { discard: config.discard.build(&packets), packets }
     }

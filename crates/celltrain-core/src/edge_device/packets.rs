@@ -132,7 +132,7 @@ impl Packets {
     /// Returns QL, the number of waiting packets of a VC, including one under way (A-34).
     pub fn ql(&self, vc: Label) -> u32 {
         u32::try_from(self.queue(vc).packets.len())
-            .expect("a queue has fewer packets than cells, and cells fit 32 bits")
+            .expect("a queue has fewer packets than cells, and cells fit in 32 bits")
     }
 
     /// Returns the number of waiting cells of a VC.
@@ -213,7 +213,7 @@ impl Packets {
     }
 
     pub(super) fn set_acr(&mut self, vc: Label, acr: f64) {
-        debug_assert!(acr >= 0.0 && acr.is_finite(), "a rate is a number of cells a second");
+        debug_assert!(acr >= 0.0 && acr.is_finite(), "a rate is a number of cells per second");
         let queue = &mut self.queues[vc];
         queue.acr = acr;
         queue.ahead = 0;
@@ -244,7 +244,7 @@ impl Packets {
         let Some(mut outcomes) = self.outcomes.take() else { return };
         let (occupancy, vc_cells) = (self.occupancy, self.cells(label));
         let active = self.queues.iter().filter(|queue| queue.cells > 0).count();
-        let active_vcs = u32::try_from(active).expect("all labels of VCs fit 32 bits");
+        let active_vcs = u32::try_from(active).expect("all labels of VCs fit in 32 bits");
         outcomes.push(PacketOutcome { label, packet, occupancy, vc_cells, active_vcs, step });
         self.outcomes = Some(outcomes);
     }
@@ -263,9 +263,9 @@ impl Packets {
 
     pub(super) fn take(&mut self, vc: Label, cells: u32) -> Run {
         let queue = &mut self.queues[vc];
-        let packet = *queue.packets.front().expect("cells are taken only if some wait");
+        let packet = *queue.packets.front().expect("cells are taken only if cells are waiting");
         let left = packet.cells - queue.taken;
-        assert!(0 < cells && cells <= left, "cells are taken of one packet at a time");
+        assert!(0 < cells && cells <= left, "cells are taken from one packet at a time");
         queue.ahead = if queue.taken == 0 { cells } else { queue.ahead + cells };
         queue.taken += cells;
         queue.cells -= cells;
@@ -336,7 +336,12 @@ impl Packets {
         };
         for (counters, waiting) in state.counters.iter().zip(&state.waiting) {
             let gone = counters.forwarded + counters.lost() + counters.discarded();
-            assert_eq!(counters.offered, gone + u64::from(*waiting), "offered cells have departed, were lost or wait");
+            assert_eq!(
+                counters.offered,
+                gone + u64::from(*waiting),
+                "every offered cell has departed, was lost or is \
+                waiting"
+            );
         }
         state
     }

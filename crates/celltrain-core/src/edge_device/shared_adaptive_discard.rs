@@ -124,7 +124,7 @@ impl SharedAdaptiveDiscard {
 /// otherwise the first of them.
 #[expect(
     clippy::arithmetic_side_effects,
-    reason = "no overflow: the number of waiting cells plus 32 bits fits 64 bits"
+    reason = "no overflow: the number of waiting cells plus 32 bits fits in 64 bits"
 )]
 fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let eb = f64::from(packets.capacity());
@@ -134,7 +134,7 @@ fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let is_active = |j| j == vc || packets.ql(j) > 0;
     let total: f64 = packets.vcs().filter(|&j| is_active(j)).map(|j| packets.acr(j)).sum();
     let active = f64::from(
-        u32::try_from(packets.vcs().filter(|&j| is_active(j)).count()).expect("the number of VCs fits 24 bits"),
+        u32::try_from(packets.vcs().filter(|&j| is_active(j)).count()).expect("the number of VCs fits in 24 bits"),
     );
     // Y_i - S_i. If no VC may send, all have equal shares.
     let excess = |j: Label| {
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(
             bench.buffer.state(Label::new(2)).unwrap().phase,
             Phase::Zero,
-            "the arriving VC is not the one above its share"
+            "the arriving VC is not above its share"
         );
     }
 
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(
             (bench.frames(0), bench.frames(1)),
             (vec![0, 1, 2], vec![1]),
-            "one VC has an excess of 0 and the other of 5"
+            "one VC has an excess of 0 and the other an excess of 5"
         );
     }
 

@@ -133,7 +133,7 @@ impl HostClocks {
                 let Some(place) = place.filter(|place| **place == NONE) else { continue };
                 let rate = rate_of(network, host, clock);
                 let number = self.place(kind, ticks(rate.takes_for(clock.span(period)), rate.offset));
-                *place = u32::try_from(number).expect("the number of clocks fits 32 bits");
+                *place = u32::try_from(number).expect("the number of clocks fits in 32 bits");
             }
         }
         clocks

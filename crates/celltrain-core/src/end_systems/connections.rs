@@ -41,7 +41,7 @@ const CLOSED: u32 = u32::MAX;
 
 impl Connections {
     pub(super) fn new(flows: TiVec<FlowIndex, Connection>) -> Self {
-        let first = u32::try_from(flows.len()).expect("all indices fit 32 bits");
+        let first = u32::try_from(flows.len()).expect("all indices fit in 32 bits");
         Self { flows, open: Open { first, places: VecDeque::new(), slots: Vec::new(), free: Vec::new() } }
     }
 
@@ -50,7 +50,7 @@ impl Connections {
         let Open { first, places, slots, free } = &mut self.open;
         let place = free.pop().unwrap_or_else(|| {
             slots.push(None);
-            u32::try_from(slots.len() - 1).expect("open connections fit 32 bits")
+            u32::try_from(slots.len() - 1).expect("open connections fit in 32 bits")
         });
         slots[place as usize] = Some(request);
         let ahead = u32::try_from(places.len()).ok();
@@ -130,7 +130,7 @@ impl Open {
     }
 }
 
-const IS_OPEN: &str = "only open connections act";
+const IS_OPEN: &str = "only open connections send or receive";
 
 impl Index<FlowIndex> for Connections {
     type Output = Connection;

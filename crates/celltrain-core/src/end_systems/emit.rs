@@ -290,6 +290,6 @@ pub(super) fn ack_sent<P: Observer>(
 
 /// Returns the position of a packet's payload among all bytes sent.
 pub(super) fn place_of(packet: u64, bytes: u64) -> Segment {
-    let len = u32::try_from(bytes).expect("scenario checks bound the size of packets");
+    let len = u32::try_from(bytes).expect("scenario checks limit the size of packets");
     Segment { seq: packet.saturating_mul(bytes), len }
 }

@@ -98,7 +98,7 @@ impl EndSystems {
             self.vcs.mark(vc, frame);
         }
         for (vc, blocks) in messages.blocks.drain(..) {
-            self.vcs.blocks(vc).expect("both ends exchange blocks").push(blocks);
+            self.vcs.blocks(vc).expect("the VC has a list of frame blocks at both ends").push(blocks);
         }
         for sights in messages.sights.chunk_by(|(flow, _), (next, _)| flow == next) {
             let flow = sights[0].0;

@@ -45,8 +45,10 @@ impl Processing {
         nodes.sort_unstable();
         nodes.dedup();
         let number = |node: NodeIndex| nodes.binary_search(&node).expect("the list contains the node of every VC");
-        let host_of =
-            network.vcs.iter().map(|vc| u32::try_from(number(node_of(vc))).expect("the number of nodes fits 32 bits"));
+        let host_of = network
+            .vcs
+            .iter()
+            .map(|vc| u32::try_from(number(node_of(vc))).expect("the number of nodes fits in 32 bits"));
         let host = |&node: &NodeIndex| Host {
             rng: Stream::new(network.seed, &format!("host/{}/processing", network.nodes[node].name)),
             free: Time::default(),

@@ -278,7 +278,10 @@ impl EndSystems {
 
     /// Counts the bytes that a segment brought to the receiver of a request. They may complete the request.
     pub(super) fn on_progress(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
-        let request = self.connections.request_mut(flow).expect("a request exists once a segment of it has arrived");
+        let request = self.connections.request_mut(flow).expect(
+            "a request exists after the arrival of its first \
+            segment",
+        );
         let connection = &request.connection;
         let delivered = connection.receiver.delivered();
         let bytes = delivered - std::mem::replace(&mut request.delivered, delivered);
@@ -324,7 +327,7 @@ impl EndSystems {
     }
 }
 
-const HAS_REQUESTS: &str = "the connections of a network with requests";
+const HAS_REQUESTS: &str = "a network with requests has connections";
 
 /// Removes a connection from a clock, whose connections are sorted.
 fn leave_clock(clock: &mut HostClock, flow: FlowIndex) {

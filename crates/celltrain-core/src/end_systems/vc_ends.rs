@@ -56,7 +56,7 @@ impl Vcs {
             let mut branch = 0;
             if vc.merge.is_some() {
                 let siblings: &mut Vec<VcIndex> = &mut branches[first_branches[number]];
-                branch = u8::try_from(siblings.len()).expect("a merge has 256 branches at most");
+                branch = u8::try_from(siblings.len()).expect("a merge has at most 256 branches");
                 siblings.push(number);
             }
             let log = FrameLog::with_numbers_of(number_bits(vc.merge.is_some()));
@@ -93,7 +93,11 @@ impl Vcs {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "inlining saves 1 % of a run: the function is called for each frame")]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlining saves 1 % of the run time, because every frame calls this \
+                                              function"
+    )]
     pub(super) fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
         if let Some(log) = self.blocks(vc) {
             log.push(Frame::new(frame.cells, blocks.unwrap_or(SackBlocks::NONE)));

@@ -62,7 +62,7 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// # Errors
     /// If the run is interrupted.
     pub fn advance_to_delivery(&mut self, until: Time) -> Result<(), Interrupted> {
-        assert!((self.now()..=self.end()).contains(&until), "time advances up to the end of the run");
+        assert!((self.now()..=self.end()).contains(&until), "the target time is between now and the end of the run");
         self.simulation.reach_delivery(until, self.progress, self.token)
     }
 
@@ -74,7 +74,11 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
 
     /// Moves the end of the run to `end`, which is not before the present or after the end of the network's run.
     pub fn end_at(&mut self, end: Time) {
-        assert!((self.now()..=self.network().end(self.clock())).contains(&end), "the network's run is not that long");
+        assert!(
+            (self.now()..=self.network().end(self.clock())).contains(&end),
+            "the new end is between now and the \
+            end of the network's run"
+        );
         self.end = end;
         self.simulation.end_at(end);
     }

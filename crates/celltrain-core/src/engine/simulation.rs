@@ -422,15 +422,19 @@ impl fmt::Display for SimulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Backwards { until, now } => {
-                write!(f, "cannot advance to {until} s: the simulation has reached {now} s")
+                write!(f, "cannot advance to {until} s: the simulation has already reached {now} s")
             }
             Self::PastEnd { until, end } => write!(f, "cannot advance to {until} s: the run ends at {end} s"),
-            Self::UnknownVc { vc, vcs } => write!(f, "there is no VC {vc}: the network has {vcs}, numbered from 0"),
+            Self::UnknownVc { vc, vcs } => write!(f, "there is no VC {vc}: the network has {vcs} VCs, numbered from 0"),
             Self::NotFromHost { vc, host, source } => {
-                write!(f, "cannot inject a frame on VC {vc} at {host}: it starts at {source}")
+                write!(f, "cannot inject a frame on VC {vc} at {host}: the VC starts at {source}")
             }
             Self::TooLong { vc, bytes, most } => {
-                write!(f, "a packet of {bytes} bytes is too long for VC {vc}: at most {most} fit its longest frame")
+                write!(
+                    f,
+                    "a packet of {bytes} bytes is too long for VC {vc}: its longest frame has room for {most} \
+                           bytes"
+                )
             }
             Self::Interrupted => write!(f, "the run was interrupted"),
         }

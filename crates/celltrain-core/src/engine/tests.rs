@@ -675,7 +675,7 @@ fn the_port_plan_lists_the_implementation_of_each_port_and_its_next_hops() {
     assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind the port");
     assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
     let codes = |code| ports.iter().filter(|port| port.code == code).count();
-    assert_eq!(codes("host"), 6, "a port for each end of a flow");
+    assert_eq!(codes("host"), 6, "each end of a flow has a port");
     assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
 }
 

@@ -27,9 +27,9 @@ use crate::units::{Duration, Span, Time};
 #[schemars(rename = "Abm")]
 pub struct Config {
     /// Alpha of queues for which no other alpha is set.
-    #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor by which the free places are multiplied (above 0)"))]
     pub alpha: f64,
-    /// Cells at which a queue counts as one congested queue; a shorter one counts in proportion.
+    /// Length at which a queue counts as one congested queue; a shorter queue counts in proportion.
     #[schemars(range(min = 1))]
     pub congested: u32,
     /// Interval in which drain rates are measured: the base round-trip time.

@@ -23,9 +23,9 @@ use crate::units::Duration;
 #[schemars(rename = "AbmOccamy")]
 pub struct Config {
     /// Alpha of queues for which no other alpha is set.
-    #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor by which the free places are multiplied (above 0)"))]
     pub alpha: f64,
-    /// A queue counts as congested from this share of its threshold.
+    /// Share of its threshold from which a queue counts as congested.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub congested: f64,
     /// Interval between updates.

@@ -263,7 +263,7 @@ impl Memory {
                     ports.len() - 1
                 });
                 QueueInfo {
-                    port: u32::try_from(port).expect("all indices fit 32 bits"),
+                    port: u32::try_from(port).expect("all indices fit in 32 bits"),
                     priority: queue.priority,
                     cell_time: cell_time(queue.link),
                     alpha: queue.alpha,
@@ -337,21 +337,21 @@ impl Memory {
 
     /// Does the same as [`Memory::offer`], without the numbers of a refusal.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn try_enter(&mut self, class: CellClass, now: Time) -> Attempt {
         self.enter_as::<false>(class, now)
     }
 
     /// Does the same as [`Memory::offer_rest`], without the numbers of a refusal.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn try_enter_rest(&mut self, class: CellClass, now: Time) -> Attempt {
         self.enter_as::<true>(class, now)
     }
 
     /// Counts an arriving cell if there is room for it. `REST` says whether its packet has been admitted before.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     fn enter_as<const REST: bool>(&mut self, class: CellClass, now: Time) -> Attempt {
         match (class.ingress, class.egress) {
             (Some(queue), None) | (None, Some(queue)) => match self.find_part::<REST>(queue, now) {
@@ -411,7 +411,7 @@ impl Memory {
     /// in the shared part without asking the policy. In a lossless group, the policy still decides whether it goes there or
     /// into the headroom.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     fn find_part<const REST: bool>(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
         let queue = &self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -436,8 +436,12 @@ impl Memory {
                 Verdict::Refuse if pool.used >= pool.cells => Limit::Pool,
                 Verdict::Refuse => Limit::Policy,
                 Verdict::PushOut(PushOut { queue, end }) => {
-                    assert!(pool.side == Side::Egress, "cells are pushed out of queues, not of priority groups");
-                    assert!(pool.shared[queue] > 0, "a queue that loses a cell holds one of the shared part");
+                    assert!(pool.side == Side::Egress, "cells are pushed out of queues, never out of priority groups");
+                    assert!(
+                        pool.shared[queue] > 0,
+                        "a queue that loses a cell holds at least one cell of the shared \
+                                                     part"
+                    );
                     return Err(Obstacle::Waiting(Removal { queue: pool.queues[queue], end }));
                 }
             }
@@ -458,7 +462,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     fn enter(&mut self, number: QueueIndex, part: Part, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -534,7 +538,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "called once per cell in the engine's loop")]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     fn leave_queue(&mut self, number: QueueIndex, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -549,7 +553,7 @@ impl Memory {
                 pool.policy.left(&view, queue.place, 1);
             }
         } else {
-            assert!(queue.in_reserve > 0, "a cell leaves a queue that holds one");
+            assert!(queue.in_reserve > 0, "a cell leaves a queue that holds at least one cell");
             queue.in_reserve -= 1;
         }
         if queue.paused {
@@ -597,7 +601,7 @@ impl Memory {
             while pool.policy.next_time().is_some_and(|time| time <= now) {
                 let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
                 if let Some(PushOut { queue, end }) = pool.policy.on_time(&view) {
-                    assert!(pool.side == Side::Egress, "cells are pushed out of queues, not of priority groups");
+                    assert!(pool.side == Side::Egress, "cells are pushed out of queues, never out of priority groups");
                     return Some(Removal { queue: pool.queues[queue], end });
                 }
             }

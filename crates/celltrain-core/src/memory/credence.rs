@@ -101,7 +101,7 @@ impl MemoryPolicy for Credence {
         if !view.fits(cells) {
             return Verdict::Refuse;
         }
-        let queues = u32::try_from(view.queues.len()).expect("all indices fit 32 bits");
+        let queues = u32::try_from(view.queues.len()).expect("all indices fit in 32 bits");
         let longest = view.queues.iter().copied().max().unwrap_or(0);
         // q <= B / N without rounding.
         let is_safe = u64::from(longest) * u64::from(queues) <= u64::from(view.cells);
@@ -158,7 +158,7 @@ mod tests {
         // Queues up to B / N = 4 are safe; with five cells the longest is not.
         let mut pool = pool(0.0, &[true; 20]);
         assert_eq!(fill(&mut pool, &[0]), [5, 0, 0]);
-        assert_eq!(fill(&mut pool, &[1]), [5, 0, 0], "the longest queue of the memory counts");
+        assert_eq!(fill(&mut pool, &[1]), [5, 0, 0], "the policy uses the longest queue of the memory");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::error::Fault;
 #[schemars(rename = "DynamicThreshold")]
 pub struct Config {
     /// Alpha of queues for which no other alpha is set.
-    #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor by which the free places are multiplied (above 0)"))]
     pub alpha: f64,
     /// Selects whether the arriving cell counts in Q.
     pub arriving_cell: ArrivingCell,
@@ -75,7 +75,7 @@ pub(super) fn check_alpha(alpha: f64) -> Vec<Fault> {
     if alpha > 0.0 && alpha.is_finite() {
         return Vec::new();
     }
-    vec![Fault::new("alpha", alpha, "admits no cell; it must be a number above 0, such as 1")]
+    vec![Fault::new("alpha", alpha, "admits no cell; alpha must be a number above 0, such as 1")]
 }
 
 impl MemoryPolicy for DynamicThreshold {

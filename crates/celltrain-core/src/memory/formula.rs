@@ -24,7 +24,7 @@ pub struct Config {
     /// A cell may enter if this condition holds and the pool has room: `q_i + 1 <= alpha * (B - Q)`.
     #[schemars(extend("x-expect" = "a formula, such as \"q_i + 1 <= B - Q\""))]
     pub admit: String,
-    /// Constants, by name: each a number or a formula of constants.
+    /// Constants by name: each one is a number or a formula of constants.
     #[serde(default)]
     pub constants: BTreeMap<String, Start>,
 }
@@ -55,11 +55,11 @@ const FIRST_OWN: u8 = 5;
 
 /// All names that a pool provides, with their registers. The values of names without a register never change.
 pub const NAMES: &[(Name, Option<u8>)] = &[
-    (Name::number("B", Unit::CELLS, "cells of the shared part of the pool"), None),
-    (Name::number("N", Unit::NONE, "queues of the pool"), None),
+    (Name::number("B", Unit::CELLS, "size of the pool's shared part in cells"), None),
+    (Name::number("N", Unit::NONE, "number of queues in the pool"), None),
     (Name::number("Q", Unit::CELLS, "occupied cells of the shared part, without the arriving one"), Some(Q)),
-    (Name::number("q_i", Unit::CELLS, "cells of the arriving cell's queue in the shared part"), Some(OWN)),
-    (Name::number("n", Unit::NONE, "queues with cells in the shared part"), Some(ACTIVE)),
+    (Name::number("q_i", Unit::CELLS, "cells of the shared part in the arriving cell's queue"), Some(OWN)),
+    (Name::number("n", Unit::NONE, "number of queues with cells in the shared part"), Some(ACTIVE)),
     (Name::number("rank", Unit::NONE, "1 plus the number of queues longer than the arriving cell's"), Some(RANK)),
     (Name::number("priority", Unit::NONE, "the priority of the arriving cell"), Some(PRIORITY)),
 ];
@@ -76,7 +76,9 @@ impl Host for AtPool {
             ("B", _) => Meaning::Constant(self.cells.into()),
             ("N", _) => Meaning::Constant(self.queues.map_or(1.0, |queues| queues as f64)),
             (_, Some(register)) if on != On::Start => Meaning::Register(register),
-            _ => Meaning::NotHere("which changes, but this formula is evaluated only once, at the start of the run"),
+            _ => Meaning::NotHere(
+                "this value changes during the run, but this formula is evaluated only once, at the start",
+            ),
         };
         let word = |(name, register): &(Name, Option<u8>)| Word {
             name: name.name.into(),
@@ -91,7 +93,7 @@ impl Host for AtPool {
     }
 
     fn no_random(&self, _on: On) -> Option<&'static str> {
-        Some("which a memory does not support")
+        Some("memory policies do not support random numbers")
     }
 
     fn taken(&self) -> [&'static str; 2] {
@@ -236,8 +238,8 @@ mod tests {
         };
         told(formula("q + 1 <= B", &[]), "does not know q");
         told(formula("q_i + 1", &[]), "admit must be a condition");
-        told(formula("random() < 0.5", &[]), "which a memory does not support");
-        told(formula("q_i < R", &[("R", Start::Formula("Q / 2".into()))]), "which changes");
-        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already one of");
+        told(formula("random() < 0.5", &[]), "memory policies do not support random numbers");
+        told(formula("q_i < R", &[("R", Start::Formula("Q / 2".into()))]), "this value changes during the run");
+        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already one of the pool's variables");
     }
 }

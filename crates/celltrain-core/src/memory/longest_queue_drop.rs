@@ -18,7 +18,7 @@ use crate::coverage::reached;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "LongestQueueDrop")]
 pub struct Config {
-    /// Selects the cell that is lost, and the queue if several are longest.
+    /// Selects the cell that is lost, and the queue if several are equally long.
     pub variant: Variant,
 }
 

@@ -209,13 +209,13 @@ impl View<'_> {
 
     /// Returns n, the number of queues that hold a cell.
     pub fn active(&self) -> u32 {
-        u32::try_from(self.queues.iter().filter(|&&cells| cells > 0).count()).expect("all indices fit 32 bits")
+        u32::try_from(self.queues.iter().filter(|&&cells| cells > 0).count()).expect("all indices fit in 32 bits")
     }
 
     /// Returns the rank of a queue by length: 1 plus the number of longer queues.
     pub fn rank(&self, queue: PoolQueue) -> u32 {
         let own = self.queues[queue];
-        1 + u32::try_from(self.queues.iter().filter(|&&cells| cells > own).count()).expect("all indices fit 32 bits")
+        1 + u32::try_from(self.queues.iter().filter(|&&cells| cells > own).count()).expect("all indices fit in 32 bits")
     }
 }
 

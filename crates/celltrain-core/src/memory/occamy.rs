@@ -22,12 +22,12 @@ use crate::units::{BitRate, Span, Time};
 #[schemars(rename = "Occamy")]
 pub struct Config {
     /// Alpha of queues for which no other alpha is set.
-    #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor by which the free places are multiplied (above 0)"))]
     pub alpha: f64,
     /// Rate of the line that the expelled cells would fill; the rate of the fastest port when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
-    /// Cells that can be expelled at once after a pause.
+    /// Number of cells that can be expelled at once after a pause.
     #[schemars(range(min = 1))]
     pub burst: u32,
 }

@@ -46,7 +46,7 @@ impl OccupancyTracker {
 
     /// Returns the largest number of cells so far.
     pub(super) fn max_used(&self) -> u32 {
-        u32::try_from(self.sums.len() - 1).expect("numbers of cells fit 32 bits")
+        u32::try_from(self.sums.len() - 1).expect("numbers of cells fit in 32 bits")
     }
 
     /// Returns the times up to `now`, when the memory holds `used` cells.
@@ -84,11 +84,11 @@ impl OccupancyTimes {
     /// # Panics
     /// If the share is more than 1000.
     pub fn percentile(&self, share: u16) -> Option<u32> {
-        let rest = 1000_u16.checked_sub(share).expect("a share is at most 1,000 thousandths");
+        let rest = 1000_u16.checked_sub(share).expect("a share in thousandths is at most 1,000");
         let (&Span(total), held) = self.at_least.split_first()?;
         let is_exceeded = |&Span(time): &Span| u128::from(time) * 1000 > u128::from(total) * u128::from(rest);
         let cells = held.partition_point(is_exceeded);
-        (total > 0).then(|| u32::try_from(cells).expect("numbers of cells fit 32 bits"))
+        (total > 0).then(|| u32::try_from(cells).expect("numbers of cells fit in 32 bits"))
     }
 
     /// Leaves out the time that `earlier` covers, which began at the same instant and ended earlier.

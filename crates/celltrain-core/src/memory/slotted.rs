@@ -192,7 +192,7 @@ impl SlottedMemory {
         self.queues[queue] -= 1;
         self.used -= 1;
         self.ask(|policy, view| policy.left(view, queue, 1));
-        cell.expect("a queue that loses a cell holds one")
+        cell.expect("a queue that loses a cell holds at least one cell")
     }
 
     fn now(&self) -> Time {

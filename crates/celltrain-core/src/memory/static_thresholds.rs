@@ -43,7 +43,7 @@ impl Configure for Config {
     }
 
     fn build(&self, pool: &PoolInfo<'_>) -> StaticThresholds {
-        let queues = u32::try_from(pool.queues.len()).expect("all indices fit 32 bits").max(1);
+        let queues = u32::try_from(pool.queues.len()).expect("all indices fit in 32 bits").max(1);
         let common = self.threshold.map_or(pool.cells / queues, |threshold| threshold.whole_cells(pool.cells));
         StaticThresholds { thresholds: pool.queues.iter().map(|queue| queue.threshold.unwrap_or(common)).collect() }
     }

@@ -306,7 +306,7 @@ fn with_the_option_pause_at_threshold_a_pause_starts_one_cell_earlier() {
         assert_eq!(memory.offer(class(0, cell % LINKS, 0), Time::default()), Offer::Entered);
         memory.is_paused(QueueIndex::new(0))
     });
-    assert_eq!(paused, Some(9), "the queue holds one reserved cell and half of 16");
+    assert_eq!(paused, Some(9), "the queue holds one reserved cell and half of the 16 shared cells");
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Network {
         assert!(!into_edge, "an edge device receives whole packets");
         let label = routing.labels(self, number).nth(place).expect("a VC has a label on each of its links");
         let earlier = || self.vcs.iter().take(usize::from(number)).filter(|other| other.merge == vc.merge);
-        let branch = vc.merge.map(|_| u8::try_from(earlier().count()).expect("a merge has 256 branches at most"));
+        let branch = vc.merge.map(|_| u8::try_from(earlier().count()).expect("a merge has at most 256 branches"));
         (label, branch)
     }
 

@@ -114,10 +114,7 @@ fn a_policy_admits_every_frame_below_its_declared_limit_without_changing_its_sta
                 one_more(x + 1, [&mut asked, &mut fresh]);
                 let answers = asked_in_all_ways(&mut *asked, x + 1, k, &mut draws);
                 let same = asked_in_all_ways(&mut *fresh, x + 1, k, &mut others);
-                assert_eq!(
-                    answers, same,
-                    "{name}: a policy that has decided before, and one that has not, at {x} of {k}"
-                );
+                assert_eq!(answers, same, "{name}: earlier decisions do not affect the decision at {x} of {k} cells");
             }
             assert_eq!(draws.next_u64(), others.next_u64(), "{name}");
         }

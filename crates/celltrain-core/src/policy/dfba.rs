@@ -65,7 +65,7 @@ impl Configure for Config {
         if !vcs.is_empty() {
             return self.check_sum(capacity, vcs).into_iter().collect();
         }
-        let mut faults = self.thresholds.check("thresholds", |r| r >= 1.0, "is not a threshold of 1 cell or more");
+        let mut faults = self.thresholds.check("thresholds", |r| r >= 1.0, "must be a threshold of at least 1 cell");
         match (self.congestion_threshold, capacity) {
             (Some(r), _) if r.whole_cells(capacity.unwrap_or(u32::MAX)) == 0 => {
                 faults.push(Fault::new(
@@ -77,7 +77,7 @@ impl Configure for Config {
             (Some(r), _) => faults.extend(r.check(CONGESTION_THRESHOLD, capacity)),
             (None, Some(_)) => {}
             (None, None) => {
-                let problem = "is missing; in a buffer that is \"infinite\" it must be a number of cells";
+                let problem = "is missing; with an \"infinite\" buffer it must be a number of cells";
                 faults.push(Fault::new(CONGESTION_THRESHOLD, "", problem));
             }
         }
@@ -159,7 +159,8 @@ impl Config {
         let each = each.collect::<Vec<_>>().join(", ");
         let what = if self.congestion_threshold.is_some() { CONGESTION_THRESHOLD } else { "the buffer" };
         let problem = format!(
-            "add up to {sum} cells ({each}{others}); those of all VCs of a port must add up to less than {what}, {r}"
+            "add up to {sum} cells ({each}{others}); the thresholds of all VCs of a port must add up to less than \
+             {what}, {r}"
         );
         Some(Fault::new("thresholds", "", problem))
     }
@@ -247,8 +248,8 @@ mod tests {
     fn dfba_refuses_vc_thresholds_that_add_up_to_the_congestion_threshold() {
         assert!(config().check(Some(601), &["vc0", "vc1"]).is_empty());
         let faults = config().check(Some(600), &["vc0", "vc1"]);
-        let problem = "add up to 600 cells (vc0 400, vc1 200); those of all VCs of a port must add up to less than the \
-                       buffer, 600";
+        let problem = "add up to 600 cells (vc0 400, vc1 200); the thresholds of all VCs of a port must add up to less \
+                       than the buffer, 600";
         assert_eq!(faults, [Fault::new("thresholds", "", problem)]);
         let earlier = Config { congestion_threshold: Some(500.into()), ..config() };
         assert!(earlier.check(None, &["vc0", "vc1"])[0].problem.ends_with("less than congestion_threshold, 500"));

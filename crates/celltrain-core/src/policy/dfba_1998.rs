@@ -26,7 +26,7 @@ use crate::threshold::Threshold;
 #[schemars(rename = "Dfba1998")]
 pub struct Config {
     /// `W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so guaranteed
-    /// rates in any unit will do.
+    /// rates in any unit can be used.
     pub weights: PerVc,
     /// L: the threshold up to which every frame is admitted.
     #[serde(default = "low_threshold")]

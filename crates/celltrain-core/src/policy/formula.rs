@@ -40,7 +40,7 @@ pub struct Table {
     /// A frame may start if this condition holds: `X <= R or Y * N / X <= Z`.
     #[schemars(extend("x-expect" = "a formula, such as \"X <= 0.9 * K\""))]
     pub admit: String,
-    /// Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.
+    /// Constants by name: each one is a number, a formula of constants, or a table of numbers keyed by VC name.
     #[serde(default)]
     pub constants: BTreeMap<String, Constant>,
     /// State variables of the port, by name, each with its initial value.
@@ -264,7 +264,12 @@ impl Table {
         let mut faults = Vec::new();
         match (self.every, self.on_cells.is_empty()) {
             (None, false) => {
-                faults.push(Fault::new("every", "", "is missing; on_cells is evaluated once every this many cells"));
+                faults.push(Fault::new(
+                    "every",
+                    "",
+                    "is missing; it sets the number of cells after which on_cells is \
+                                                     evaluated",
+                ));
             }
             (Some(every), true) => {
                 faults.push(Fault::new(

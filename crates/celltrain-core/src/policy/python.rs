@@ -29,7 +29,7 @@ pub struct Config {
     /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// Treatment of a cell of an admitted frame that finds no room; the class's own choice when absent.
+    /// Treatment of a cell of an admitted frame that finds no room; determined by the class when absent.
     #[serde(default)]
     pub when_full: Option<WhenFull>,
 }
@@ -135,7 +135,7 @@ impl Config {
         if let Some(interpreter) = interpreter {
             return interpreter.check(self);
         }
-        let problem = "is a Python class, and there is no Python here; write the policy as a formula";
+        let problem = "is a Python class, but this program cannot run Python; write the policy as a formula";
         vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
     }
 }
@@ -183,7 +183,7 @@ mod tests {
         let faults = sample(100).check_with(None);
         assert_eq!(faults.len(), 1);
         assert_eq!(faults[0].key, "class");
-        assert!(faults[0].problem.contains("no Python here"), "{}", faults[0].problem);
+        assert!(faults[0].problem.contains("this program cannot run Python"), "{}", faults[0].problem);
     }
 
     /// Regression: the class's own choice was ignored if a scenario named the class.

@@ -45,7 +45,7 @@ impl Configure for Config {
     }
 
     fn check(&self, capacity: Option<u32>, _vcs: &[&str]) -> Vec<Fault> {
-        let problem = "is not a threshold of 1 cell or more; the VC would lose its first frame";
+        let problem = "must be a threshold of at least 1 cell; otherwise the VC would lose its first frame";
         let mut faults = self.thresholds.check("thresholds", |r| r >= 1.0, problem);
         if let Some(k) = capacity {
             let problem = format!("is above the buffer of {k} cells; a VC could not reach it");
@@ -122,7 +122,7 @@ mod tests {
         };
         assert_eq!(
             problems(0.0, Some(100)),
-            ["is not a threshold of 1 cell or more; the VC would lose its first frame"]
+            ["must be a threshold of at least 1 cell; otherwise the VC would lose its first frame"]
         );
         assert_eq!(problems(f64::NAN, Some(100)).len(), 1);
         assert_eq!(problems(101.0, Some(100)), ["is above the buffer of 100 cells; a VC could not reach it"]);

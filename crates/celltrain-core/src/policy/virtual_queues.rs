@@ -27,7 +27,7 @@ impl<A: Arbiter> VirtualQueues<A> {
     /// Returns `M_j` for a decision, after checking that the virtual queues hold as many cells as the real one.
     #[inline]
     pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
-        assert_eq!(self.sum, occupancy, "the virtual queues and the FIFO hold equally many cells");
+        assert_eq!(self.sum, occupancy, "the virtual queues and the FIFO hold the same number of cells");
         f64::from(self.cells[vc])
     }
 }
@@ -43,7 +43,7 @@ impl<A: Arbiter> CellFollower for VirtualQueues<A> {
     }
 
     fn on_leave(&mut self, mut cells: u32) {
-        self.sum = self.sum.checked_sub(cells).expect("cells that leave the FIFO had entered it");
+        self.sum = self.sum.checked_sub(cells).expect("cells that leave the FIFO have entered the FIFO before");
         if let Some(vc) = self.arbiter.alone().map(Label::from).filter(|&vc| self.cells[vc] > cells) {
             self.cells[vc] -= cells;
             return;

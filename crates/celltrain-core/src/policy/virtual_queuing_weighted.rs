@@ -26,7 +26,7 @@ use crate::threshold::Threshold;
 #[schemars(rename = "VirtualQueuingWeighted")]
 pub struct Config {
     /// `m_j`: the VCs' minimum shares of the link, a number or a table keyed by VC name; their sum is at most 1.
-    #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
+    #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares keyed by VC name"))]
     pub minimum_share: PerVc,
     /// Th: the threshold up to which every frame may start.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
@@ -117,13 +117,13 @@ mod tests {
         bench.offer_frame(1, 3);
         // Q = 12. VC 0 gets 3/4 of the link and of the queue, and VC 1 gets 1/4.
         bench.offer_frame(1, 1);
-        assert_eq!(bench.virtual_queues(), [9, 4], "the VC is exactly at its part of 3 cells");
+        assert_eq!(bench.virtual_queues(), [9, 4], "the VC is exactly at its share of 3 cells");
         bench.offer_frame(1, 1);
-        assert_eq!(bench.virtual_queues(), [9, 4], "the VC is above its part of 13/4 cells");
+        assert_eq!(bench.virtual_queues(), [9, 4], "the VC is above its share of 13/4 cells");
         bench.offer_frame(0, 4);
-        assert_eq!(bench.virtual_queues(), [13, 4], "the VC is below its part of 39/4 cells");
+        assert_eq!(bench.virtual_queues(), [13, 4], "the VC is below its share of 39/4 cells");
         bench.offer_frame(0, 4);
-        assert_eq!(bench.virtual_queues(), [13, 4], "the VC is above its part of 51/4 cells");
+        assert_eq!(bench.virtual_queues(), [13, 4], "the VC is above its share of 51/4 cells");
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         bench.offer_frame(1, 8);
         bench.offer_frame(0, 8);
         bench.take(8);
-        assert_eq!(bench.port.per_vc().raw, [8, 0], "the FIFO has sent all of VC 1");
+        assert_eq!(bench.port.per_vc().raw, [8, 0], "the FIFO has sent all cells of VC 1");
         // Every other turn goes to VC 0 for its minimum share. The turns in between go to VCs 1, 0, 1 and 0, round
         // robin.
         assert_eq!(bench.virtual_queues(), [2, 6]);

@@ -22,7 +22,7 @@ use crate::threshold::Threshold;
 #[schemars(rename = "Wba")]
 pub struct Config {
     /// `W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so guaranteed
-    /// rates in any unit will do.
+    /// rates in any unit can be used.
     pub weights: PerVc,
     /// R: the threshold up to which every frame is admitted.
     #[serde(default = "threshold")]

@@ -129,17 +129,14 @@ impl Admission {
     }
 
     pub(crate) fn assert_may_merge(&self) {
-        assert!(
-            !self.follows_cells,
-            "policies that observe cells need ports at which frames do not wait for each other"
-        );
+        assert!(!self.follows_cells, "VCs cannot merge at a port whose policy tracks cells");
     }
 
     /// Asserts that the port may have a scheduler's queues. `merges` is true if VCs merge there.
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
-        assert!(!merges, "VCs merge only where one queue holds all cells");
-        assert!(!self.follows_cells, "a policy follows cells only where one queue holds all cells");
-        assert!(!self.pushes_out(), "cells are pushed out only where one queue holds all cells");
+        assert!(!merges, "VCs can merge only at a port with a single queue");
+        assert!(!self.follows_cells, "a policy can track cells only at a port with a single queue");
+        assert!(!self.pushes_out(), "cells can be pushed out only at a port with a single queue");
     }
 
     pub(crate) fn follows_cells(&self) -> bool {

@@ -237,7 +237,7 @@ impl Port {
                 emit(PortEvent::Lost(loss));
             }
             Verdict::Refuse(loss) => emit(PortEvent::Lost(loss)),
-            Verdict::PushOut => unreachable!("the final decision removes no cells"),
+            Verdict::PushOut => unreachable!("the final decision does not remove cells"),
         }
         verdict == Verdict::Enter
     }
@@ -326,7 +326,7 @@ impl Port {
             }
             stays
         });
-        let cells = u32::try_from(before - self.fifo.len()).expect("the size of a buffer in cells fits 32 bits");
+        let cells = u32::try_from(before - self.fifo.len()).expect("the size of a buffer in cells fits in 32 bits");
         self.occupancy -= cells;
         self.tracker.fall(self.occupancy);
         self.per_vc[victim.label()] -= cells;
@@ -336,7 +336,7 @@ impl Port {
     /// Removes the first or the last waiting cell of the VCs that `is_in` selects. There must be such a cell, and the
     /// port must have a single FIFO queue.
     pub(crate) fn remove(&mut self, end: QueueEnd, is_in: impl Fn(Label) -> bool) -> Cell {
-        assert!(self.queues.is_none(), "cells are removed only where one queue holds all cells");
+        assert!(self.queues.is_none(), "cells can be removed only at a port with a single queue");
         let mut own = self.fifo.iter().enumerate().filter(|(_, cell)| is_in(cell.label())).map(|(place, _)| place);
         let place = match end {
             QueueEnd::Head => own.next(),
@@ -368,7 +368,7 @@ impl Port {
 
     /// Hands the next cell whose VC satisfies `may_go` to the transmitter. The port must be a FIFO.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
-        assert!(self.queues.is_none(), "links pause only ports whose cells wait in one queue");
+        assert!(self.queues.is_none(), "only ports with a single queue can be paused");
         // A stopped port may hold very many cells, none of which may be sent.
         let waits = |(label, &cells): (Label, &u32)| cells > 0 && may_go(label);
         if !self.per_vc.iter_enumerated().any(waits) {
@@ -394,7 +394,7 @@ impl Port {
 
     /// Returns `N_a`, the number of number of VCs with at least one waiting cell.
     pub fn active_vcs(&self) -> u32 {
-        u32::try_from(self.per_vc.iter().filter(|&&cells| cells > 0).count()).expect("all labels of VCs fit 32 bits")
+        u32::try_from(self.per_vc.iter().filter(|&&cells| cells > 0).count()).expect("all labels of VCs fit in 32 bits")
     }
 
     /// Returns `M_j`, the cells of the policy's virtual queues, by label, if it has any.

@@ -85,7 +85,7 @@ impl Schedule {
         let mut source = match &group.arrivals {
             Arrivals::Poisson { mean, sizes, pairs, order } => {
                 assert!(*mean > Duration::default(), "the mean interval between requests is above zero");
-                assert!(!pairs.is_empty(), "requests have a pair of hosts");
+                assert!(!pairs.is_empty(), "a request has a pair of hosts");
                 let (mut pairs, mut pair_draws) = (pairs.clone(), stream("pairs"));
                 if *order == PairOrder::InTurn {
                     pair_draws.shuffle(&mut pairs);

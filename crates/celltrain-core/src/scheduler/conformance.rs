@@ -15,7 +15,7 @@ pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
 
 /// Returns the queues of a scheduler at a port crossed by VCs with these classes.
 pub(super) fn queues(config: &impl Configure, classes: &[Class]) -> CellQueues {
-    CellQueues::new(config.build(&kinds(classes)).expect("a scheduler with several queues needs the list of queues"))
+    CellQueues::new(config.build(&kinds(classes)).expect("a scheduler with several queues has a list of queues"))
 }
 
 /// Adds one cell for each VC in `come`, then returns the labels of the next cells sent.
@@ -56,7 +56,7 @@ fn every_scheduler_keeps_cell_order_never_idles_while_cells_wait_and_counts_corr
             } else {
                 let waited = port.occupancy();
                 let cell = port.take();
-                assert_eq!(cell.is_some(), waited > 0, "{}: a link is not idle while a cell waits", config.name());
+                assert_eq!(cell.is_some(), waited > 0, "{}: the link is never idle while a cell waits", config.name());
                 if let Some(cell) = cell {
                     let vc = usize::from(cell.label());
                     assert_eq!(cell.frame.number(), admitted[vc][taken[vc] as usize], "{}: in order", config.name());

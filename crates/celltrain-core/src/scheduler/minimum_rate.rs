@@ -24,7 +24,7 @@ use crate::policy::PerVc;
 #[schemars(rename = "MinimumRate")]
 pub struct Config {
     /// `m_j`: the VCs' minimum shares of the link, a number or a table keyed by VC name; their sum is at most 1.
-    #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
+    #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares keyed by VC name"))]
     pub minimum_share: PerVc,
 }
 

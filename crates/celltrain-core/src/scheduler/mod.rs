@@ -123,7 +123,7 @@ pub trait Scheduler: Send {
         self.on_backlog(queue);
         let mut alone = WaitingCell { queue: Some(queue), queues };
         self.serve(1, &mut alone);
-        debug_assert_eq!(alone.queue, None, "a scheduler with a waiting cell sends it");
+        debug_assert_eq!(alone.queue, None, "a scheduler sends a cell if one is waiting");
     }
 
     /// Returns how exactly the scheduler must know when empty queues fill. Called once.
@@ -143,7 +143,7 @@ pub trait Waiting {
     /// Sends between one and `most` cells from the front of a queue. Returns how many were sent.
     #[inline]
     fn send(&mut self, queue: usize, most: u32) -> u32 {
-        debug_assert!(most > 0, "a scheduler that sends, sends a cell");
+        debug_assert!(most > 0, "the scheduler sends at least one cell");
         self.send_one(queue);
         1
     }

@@ -22,7 +22,7 @@ impl Waiting for WaitingCells {
     }
 
     fn cells(&self, queue: usize) -> u32 {
-        u32::try_from(self.queues[queue].len()).expect("the size of a buffer in cells fits 32 bits")
+        u32::try_from(self.queues[queue].len()).expect("the size of a buffer in cells fits in 32 bits")
     }
 
     fn send_one(&mut self, queue: usize) -> bool {
@@ -108,7 +108,7 @@ impl Waiting for WaitingRuns<'_> {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "called once per cell in the scheduler's loop")]
+    #[expect(clippy::inline_always, reason = "the scheduler's loop calls this function once per cell")]
     fn send(&mut self, queue: usize, most: u32) -> u32 {
         let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
         let sent = most.min(front.cells);
@@ -124,7 +124,7 @@ impl Waiting for WaitingRuns<'_> {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "called once per cell in the scheduler's loop")]
+    #[expect(clippy::inline_always, reason = "the scheduler's loop calls this function once per cell")]
     fn send_one(&mut self, queue: usize) -> bool {
         let Queue { cells, front, unreported, .. } = &mut self.queues[queue];
         *cells -= 1;

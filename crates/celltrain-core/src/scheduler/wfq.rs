@@ -27,7 +27,7 @@ use crate::units::gcd;
 #[schemars(rename = "Wfq")]
 pub struct Config {
     /// `w_v`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so guaranteed
-    /// rates in any unit will do.
+    /// rates in any unit can be used.
     pub weights: PerVc,
 }
 
@@ -107,7 +107,7 @@ macro_rules! numbers {
             const MOST_STEP: u128 = 1 << $step_bits;
 
             fn step(step: u128) -> Self {
-                Self::try_from(step).expect("a step of virtual time stays within its bits")
+                Self::try_from(step).expect("a step of virtual time has a limited number of bits")
             }
 
             #[inline(always)]
@@ -287,9 +287,9 @@ mod tests {
         assert_eq!(
             steps(&[1e-30, 2e-30]),
             [2 << 32, 1 << 32],
-            "the weights are rounded, because they have more digits than fit"
+            "the weights are rounded, because they have too many digits"
         );
-        assert_eq!(steps(&[1e-300, 1e300]), [MOST_STEP, 1 << 32], "no step is larger than tags can take");
+        assert_eq!(steps(&[1e-300, 1e300]), [MOST_STEP, 1 << 32], "tags have room for every step");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Table {
     /// the weights count.
     #[schemars(extend("x-expect" = "a formula, such as \"G + (1 - sum(G)) / V\""))]
     pub weight: String,
-    /// Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.
+    /// Constants by name: each one is a number, a formula of constants, or a table of numbers keyed by VC name.
     #[serde(default)]
     pub constants: BTreeMap<String, Constant>,
 }
@@ -65,7 +65,7 @@ impl Configure for Config {
         };
         let wrong = vcs.iter().zip(weights).find(|(_, weight)| !is_weight(*weight));
         let fault = wrong.map(|(vc, weight)| {
-            let problem = format!("gives {weight} for the VC {vc}; a weight is a number above 0");
+            let problem = format!("gives {weight} for the VC {vc}; a weight must be a number above 0");
             Fault::new("weight", format!("\"{}\"", self.weight), problem)
         });
         fault.into_iter().collect()
@@ -75,7 +75,11 @@ impl Configure for Config {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
         // A scenario is refused before it runs if its formula cannot be read or gives no weight.
         let weights = self.weights(Some(&names)).ok().filter(|weights| weights.iter().copied().all(is_weight));
-        debug_assert!(weights.is_some() || names.is_empty(), "weights of a checked scenario are weights: {self:?}");
+        debug_assert!(
+            weights.is_some() || names.is_empty(),
+            "the formulas of a checked scenario give valid weights: \
+            {self:?}"
+        );
         Some(wfq::service(&weights.unwrap_or_else(|| vec![1.0; names.len()])))
     }
 }
@@ -127,7 +131,7 @@ impl Host for Vcs {
 }
 
 #[cfg(test)]
-#[expect(clippy::unnecessary_box_returns, reason = "settings are always passed in a box")]
+#[expect(clippy::unnecessary_box_returns, reason = "settings are always stored in a box")]
 pub(super) fn sample() -> Config {
     let table = Table {
         weight: "G + (9 - sum(G)) / V".into(),
@@ -143,7 +147,7 @@ mod tests {
     use crate::scheduler::Class;
     use crate::scheduler::conformance::{kinds, sent};
 
-    #[expect(clippy::unnecessary_box_returns, reason = "settings are always passed in a box")]
+    #[expect(clippy::unnecessary_box_returns, reason = "settings are always stored in a box")]
     fn config(weight: &str, constants: &[(&str, Constant)]) -> Config {
         let constants = constants.iter().map(|(name, constant)| ((*name).to_string(), constant.clone())).collect();
         Table { weight: weight.into(), constants }.into()
@@ -188,10 +192,10 @@ mod tests {
         let w = || ("W", by_name(&[("a", 1.0), ("default", 0.0)]));
         assert_eq!(told(&config("w + 1", &[w()]), "does not know w; did you mean W?").excerpt, ["w + 1", "^"]);
         told(&config("W > 1", &[w()]), "is a condition, but must be a number");
-        told(&config("W", &[w()]), "gives 0 for the VC b; a weight is a number above 0");
+        told(&config("W", &[w()]), "gives 0 for the VC b; a weight must be a number above 0");
         told(&config("1 / W", &[w()]), "gives no number");
         told(&config("W - 2", &[w()]), "gives -1 for the VC a");
-        told(&config("random()", &[]), "has random(), but this formula is evaluated only once");
+        told(&config("random()", &[]), "has random(): this formula is evaluated only once");
         told(&config("1", &[("V", by_name(&[("default", 1.0)]))]), "is already one of the port's variables");
         told(&config("X", &[]), "does not know X");
     }

@@ -14,7 +14,7 @@ use crate::units::{BitRate, Bytes, Duration};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpOptions {
-    /// Profile that gives the values of the keys that are absent and depend on it.
+    /// Profile that sets the absent keys that depend on it.
     pub rules: Rules,
     /// MSS: payload bytes of a full segment.
     pub mss: Bytes,
@@ -23,8 +23,8 @@ pub struct TcpOptions {
     pub receive_window: Bytes,
     /// The retransmission timer's tick: timeouts and round-trip times are measured in ticks.
     pub timer_granularity: Duration,
-    /// Interval at which timers are checked, a whole fraction of `timer_granularity`, for ns-2's timers of any length.
-    /// If absent, timers are checked at every tick.
+    /// Interval at which timers are checked, a whole fraction of `timer_granularity`. Short intervals allow timers of
+    /// any length, as in ns-2. If absent, timers are checked at every tick.
     pub timer_resolution: Option<Duration>,
     /// MIN: the smallest retransmission timeout, in ticks.
     #[schemars(range(min = 1), extend("x-unit" = "ticks"))]
@@ -37,25 +37,25 @@ pub struct TcpOptions {
     pub tick_phase: TickPhase,
     /// The initial ssthresh in bytes; the receive window when absent.
     pub initial_ssthresh: Option<Bytes>,
-    /// ssthresh after a timeout. By `rules` if absent.
+    /// ssthresh after a timeout. Determined by `rules` if absent.
     pub ssthresh_rule: Option<SsthreshRule>,
     /// Arithmetic of ssthresh after a loss.
     pub ssthresh_arithmetic: SsthreshArithmetic,
-    /// Growth of cwnd beyond the receive window. By `rules` if absent.
+    /// Growth of cwnd beyond the receive window. Determined by `rules` if absent.
     pub window_growth: Option<WindowGrowth>,
-    /// Effect on cwnd of an acknowledgement of data that did not fill the window. By `rules` if absent.
+    /// Effect on cwnd of an acknowledgement of data that did not fill the window. Determined by `rules` if absent.
     pub unused_window: Option<UnusedWindow>,
-    /// Effect on ssthresh of a second sign of congestion in a window of data. By `rules` if absent.
+    /// Effect on ssthresh of a second sign of congestion in a window of data. Determined by `rules` if absent.
     pub repeated_congestion: Option<RepeatedCongestion>,
-    /// Earliest expiry of a retransmission timer of n ticks. By `rules` if absent.
+    /// Earliest expiry of a retransmission timer of n ticks. Determined by `rules` if absent.
     pub timer_expiry: Option<TimerExpiry>,
     /// The largest cwnd at which slow start continues.
     pub slow_start: SlowStart,
-    /// Effect on cwnd of a pause in which nothing is outstanding. By `rules` if absent.
+    /// Effect on cwnd of a pause in which nothing is outstanding. Determined by `rules` if absent.
     pub after_idle: Option<AfterIdle>,
     /// Treatment of segments that arrive out of order, beyond a gap.
     pub out_of_order: OutOfOrder,
-    /// When the receiver acknowledges segments that arrive in order.
+    /// Times at which the receiver acknowledges segments that arrive in order.
     pub delayed_acks: DelayedAcks,
     /// Delay of an acknowledgement with `delayed_acks = "timer"`.
     pub delayed_ack_time: Duration,
@@ -67,7 +67,7 @@ pub struct TcpOptions {
     pub rtt_sampling: RttSampling,
     /// Growth of the retransmission timeout after repeated timeouts.
     pub backoff: Backoff,
-    /// When an acknowledgement of new data restarts the running retransmission timer.
+    /// Condition under which an acknowledgement of new data restarts the running retransmission timer.
     pub timer_restart: TimerRestart,
     /// Arithmetic of the growth of cwnd in congestion avoidance.
     pub window_arithmetic: WindowArithmetic,
@@ -75,7 +75,7 @@ pub struct TcpOptions {
     pub duplicate_acks: DuplicateAcks,
     /// Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated.
     pub partial_acks: PartialAcks,
-    /// Which partial acknowledgements restart the retransmission timer. Only `newreno` uses it.
+    /// Partial acknowledgements that restart the retransmission timer. Only `newreno` uses this key.
     pub partial_ack_timer: PartialAckTimer,
     /// cwnd after the acknowledgement that ends `newreno`'s fast recovery.
     pub full_acks: FullAcks,
@@ -83,25 +83,25 @@ pub struct TcpOptions {
     pub recovery_window: RecoveryWindow,
     /// Effect on cwnd of the acknowledgement that ends fast recovery.
     pub recovery_end: RecoveryEnd,
-    /// When duplicate acknowledgements start a fast retransmit although not everything that was sent before the last
+    /// Condition under which duplicate acknowledgements start a fast retransmit before all data sent before the last
     /// loss is acknowledged.
     pub fast_retransmit: FastRetransmit,
     /// Segments that the two duplicate acknowledgements before a fast retransmit send beyond cwnd. `sack` always sends
     /// unsent segments (RFC 6675, 5, step 3).
     pub limited_transmit: LimitedTransmit,
-    /// Largest number of segments that an acknowledgement or a timeout sends, besides a fast retransmit, as ns-2's
+    /// Largest number of segments sent after an acknowledgement or a timeout, without a fast retransmit, as in ns-2's
     /// `maxburst_`. Unlimited if absent.
     #[schemars(range(min = 1))]
     pub max_burst: Option<u32>,
-    /// Largest number of segments that an acknowledgement sends during `newreno`'s fast recovery, as in ns-2.
+    /// Largest number of segments sent after an acknowledgement during `newreno`'s fast recovery, as in ns-2.
     /// `max_burst` if absent.
     #[schemars(range(min = 1))]
     pub recovery_burst: Option<u32>,
-    /// Rules of the estimate of `sack_pipe`.
+    /// Rules by which `sack_pipe` estimates the data in flight.
     pub pipe: PipeRules,
     /// Arithmetic of the round-trip time estimate.
     pub rtt_arithmetic: RttArithmetic,
-    /// When timeouts make the sender forget its estimate of the round-trip time.
+    /// Timeouts after which the sender discards its estimate of the round-trip time.
     pub estimate_forgotten: EstimateForgotten,
     /// The window that the receiver advertises while it keeps segments that arrived out of order.
     pub offered_window: OfferedWindow,
@@ -109,8 +109,8 @@ pub struct TcpOptions {
     pub congestion: Congestion,
     /// Formulas for cwnd and ssthresh, used by `congestion = "formula"`.
     pub formula: Option<table::Config>,
-    /// Paces the sender: segments leave no closer together than one segment takes at this rate on the line, cell
-    /// headers included. When absent, segments leave as the windows allow.
+    /// Rate at which the sender is paced: two segments are at least as far apart as the time of one segment at this
+    /// rate, cell headers included. When absent, the sender is not paced.
     pub pacing_rate: Option<BitRate>,
     /// cwnd of a connection that has sent nothing, in segments.
     #[schemars(range(min = 1, max = 1000), extend("x-expect" = "a number of segments (1 to 1000)"))]
@@ -353,7 +353,7 @@ pub enum OutOfOrder {
     Discard,
 }
 
-/// When the receiver acknowledges segments that arrive in order.
+/// Times at which the receiver acknowledges segments that arrive in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayedAcks {
@@ -413,7 +413,7 @@ pub enum Backoff {
     None,
 }
 
-/// When an acknowledgement of new data restarts the running retransmission timer.
+/// Condition under which an acknowledgement of new data restarts the running retransmission timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerRestart {
@@ -468,7 +468,7 @@ pub enum PartialAcks {
     DropInflation,
 }
 
-/// Which partial acknowledgements restart the retransmission timer. Only `newreno` uses it.
+/// Partial acknowledgements that restart the retransmission timer. Only `newreno` uses this key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialAckTimer {
@@ -514,8 +514,8 @@ pub enum RecoveryEnd {
     Grow,
 }
 
-/// When duplicate acknowledgements start a fast retransmit although not everything that was sent before the last loss is
-/// acknowledged.
+/// Condition under which duplicate acknowledgements start a fast retransmit before all data sent before the last loss
+/// is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FastRetransmit {
@@ -548,7 +548,7 @@ pub enum LimitedTransmit {
     Any,
 }
 
-/// Rules of the estimate of `sack_pipe`.
+/// Rules by which `sack_pipe` estimates the data in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PipeRules {
@@ -575,7 +575,7 @@ pub enum RttArithmetic {
     Fractions,
 }
 
-/// When timeouts make the sender forget its estimate of the round-trip time.
+/// Timeouts after which the sender discards its estimate of the round-trip time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EstimateForgotten {
@@ -644,10 +644,10 @@ impl TcpOptions {
         }
         let least = Bytes { bytes: self.mss.bytes.min(MAX_MSS).saturating_mul(2) };
         if let Some(ssthresh) = self.initial_ssthresh.filter(|ssthresh| *ssthresh < least) {
-            refuse("initial_ssthresh", quoted(&ssthresh), format!("is below two segments ({least}), its least value"));
+            refuse("initial_ssthresh", quoted(&ssthresh), format!("must be at least two segments ({least})"));
         }
         if let Some(window) = self.lose_at_window.filter(|window| *window < least) {
-            refuse("lose_at_window", quoted(&window), format!("is below two segments ({least}), its least value"));
+            refuse("lose_at_window", quoted(&window), format!("must be at least two segments ({least})"));
         }
         if self.delayed_ack_time < MIN_TICK || self.delayed_ack_time > MAX_TICK {
             let problem = format!("is outside {MIN_TICK} to {MAX_TICK}");
@@ -686,7 +686,7 @@ impl TcpOptions {
         }
         for (key, segments) in [("max_burst", self.max_burst), ("recovery_burst", self.recovery_burst)] {
             if segments == Some(0) {
-                refuse(key, "0".into(), "is not a whole segment: the least value is 1".into());
+                refuse(key, "0".into(), "must be at least 1 segment".into());
             }
         }
         let tick = self.timer_granularity;
@@ -699,7 +699,7 @@ impl TcpOptions {
         } else {
             for (key, rto) in [("maximum_rto", self.maximum_rto), ("initial_rto", self.initial_rto)] {
                 if rto < tick || rto > MAX_RTO {
-                    refuse(key, quoted(&rto), format!("is outside one tick ({tick}) to {MAX_RTO}"));
+                    refuse(key, quoted(&rto), format!("must be from one tick ({tick}) to {MAX_RTO}"));
                 }
             }
             if self.minimum_rto > self.ticks(self.maximum_rto) {
@@ -740,7 +740,7 @@ impl TcpOptions {
     pub fn window_segments(&self) -> u64 {
         let scale = window_scale(self.receive_window.bytes);
         let advertised = self.receive_window.bytes >> scale << scale;
-        advertised.checked_div(self.mss.bytes).expect("scenario checks refuse a segment without a byte")
+        advertised.checked_div(self.mss.bytes).expect("scenario checks refuse an empty segment")
     }
 }
 

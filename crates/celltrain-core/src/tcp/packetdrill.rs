@@ -51,8 +51,8 @@ fn scripts(text: &str) -> Vec<Translated<'_>> {
         if let Some(names) = line.strip_prefix("variants ") {
             script.variants = names.split(' ').collect();
         } else if let Some(differs) = line.strip_prefix("differs ") {
-            let (place, reason) = differs.split_once(": ").expect("a reason follows the line that fails");
-            let (names, line) = place.split_once(" at ").expect("the line that fails follows the variants");
+            let (place, reason) = differs.split_once(": ").expect("the line that fails is followed by a reason");
+            let (names, line) = place.split_once(" at ").expect("the variants are followed by the line that fails");
             assert!(!reason.is_empty(), "{}: a reason is needed", script.name);
             script.differs.extend(names.split(' ').map(|name| (name, line)));
         } else {
@@ -103,6 +103,6 @@ fn packetdrill_scripts_of_other_projects_pass_or_fail_at_the_line_that_the_list_
         }
     }
     assert!(failures.is_empty(), "\n{failures}");
-    assert!(names.len() >= 155, "the scripts are found: {}", names.len());
-    assert!(held.len() >= 135, "scripts that hold for a variant: {}", held.len());
+    assert!(names.len() >= 155, "the folder contains scripts: {}", names.len());
+    assert!(held.len() >= 135, "scripts that pass with a variant: {}", held.len());
 }

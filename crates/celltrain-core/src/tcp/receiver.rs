@@ -118,7 +118,7 @@ impl Receiver {
         reached!(GapFilled if filled_a_gap);
         // Cells of a VC stay in order. A sender repeats the byte of a probe only in another probe: if a copy of the segment
         // was under way, it has filled the gap before the sender learns that the window is open.
-        debug_assert!(!in_order || segment.seq == self.rcv_nxt, "a segment brings only new data, or none");
+        debug_assert!(!in_order || segment.seq == self.rcv_nxt, "a segment brings only new data or no data");
         if in_order {
             self.rcv_nxt = segment.end();
             self.hand_up_kept();
@@ -195,7 +195,7 @@ impl Receiver {
         reached!(BlocksDoNotFit if self.newest.len() > MAX_BLOCKS);
         for &byte in self.newest.iter().take(MAX_BLOCKS) {
             let range = self.kept.iter().find(|range| range.0 <= byte && byte < range.1);
-            let &(start, end) = range.expect("every note refers to a range that is kept");
+            let &(start, end) = range.expect("every entry refers to a stored range");
             blocks.push(start, end);
         }
         blocks
@@ -229,7 +229,7 @@ impl Receiver {
             OfferedWindow::LessKept => self.kept.iter().map(|(start, end)| end - start).sum(),
         };
         let field = (self.window.saturating_sub(kept) >> self.scale).min(u64::from(u16::MAX));
-        u16::try_from(field).expect("the bound ensures that the value fits")
+        u16::try_from(field).expect("the bound ensures that the value is in range")
     }
 
     fn holds(&self, segment: Segment) -> bool {

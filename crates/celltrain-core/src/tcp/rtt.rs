@@ -138,7 +138,7 @@ impl RttEstimator {
         let base = base.clamp(i64::from(self.limits.minimum), i64::from(self.limits.maximum));
         let doublings = (self.backoff + doublings).min(MAX_DOUBLINGS);
         let backed_off = (base << doublings).min(i64::from(self.limits.maximum));
-        u32::try_from(backed_off).expect("the maximum is 32 bits")
+        u32::try_from(backed_off).expect("the maximum fits in 32 bits")
     }
 
     fn forget(&mut self) {
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(
             (rtt.srtt, rtt.rttvar, rtt.rto()),
             (7, 3, 2),
-            "the timeout is a tick shorter than with four deviations"
+            "the timeout is one tick shorter than with four deviations"
         );
     }
 

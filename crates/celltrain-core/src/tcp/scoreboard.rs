@@ -186,7 +186,7 @@ mod tests {
         assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0)), (false, 20, Some(0)));
         board.clear();
         assert_eq!((board.is_empty(), board.missing(0, 60), board.hole(0), board.lost_below(10)), (true, 60, None, 0));
-        assert!(board.record(&blocks(&[(30, 40)]), 0), "cleared ranges count as new again");
+        assert!(board.record(&blocks(&[(30, 40)]), 0), "ranges that were cleared count as new again");
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(MAX_OPTION_BYTES, 28);
         assert_eq!(blocks(&[(0, 1)]).option_bytes(), 12);
         assert_eq!(blocks(&[]).option_bytes(), 0);
-        assert_eq!(blocks(&[(0, 1), (2, 3), (4, 5), (6, 7)]).iter().count(), 3, "a fourth block has no room");
+        assert_eq!(blocks(&[(0, 1), (2, 3), (4, 5), (6, 7)]).iter().count(), 3, "there is no room for a fourth block");
     }
 
     proptest! {

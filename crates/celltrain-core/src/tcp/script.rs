@@ -214,7 +214,7 @@ impl Player {
             let retransmitted = self.sender.counters().retransmitted_segments;
             let Some(segment) = self.sender.next_segment(self.now) else { break };
             let segment = Segment { seq: through_number(segment.seq, self.una), ..segment };
-            assert_eq!(segment.seq % mss, 0, "segments begin where one would (A-17)");
+            assert_eq!(segment.seq % mss, 0, "segments begin at multiples of the segment size (A-17)");
             if segment.len == 1 && mss > 1 {
                 self.sent.push(format!("> probe {}", segment.seq / mss));
                 continue;
@@ -387,11 +387,11 @@ fn a_tcp_test_script_with_wrong_sack_blocks_fails() {
 fn a_tcp_test_script_with_wrong_congestion_marks_fails() {
     let play_on = |rest: &str| play(&format!("set ecn on\n{rest}"));
     assert!(play_on("receive 0 marked\n< ack 1 echo").is_ok());
-    assert!(play_on("receive 0 marked\n< ack 1").is_err(), "the script misses an ECN echo");
+    assert!(play_on("receive 0 marked\n< ack 1").is_err(), "the script lacks an ECN echo");
     assert!(play_on("receive 0\n< ack 1 echo").is_err(), "no mark arrived");
     assert!(play("receive 0 marked\n< ack 1 echo").is_err(), "the connection does not use ECN");
     assert!(play_on("start\n> 0\nack 1 echo\n> 1 reduced").is_ok());
-    assert!(play_on("start\n> 0\nack 1 echo\n> 1").is_err(), "the script misses a CWR flag");
+    assert!(play_on("start\n> 0\nack 1 echo\n> 1").is_err(), "the script lacks a CWR flag");
     assert!(play_on("receive 0 lost\n< ack 1").is_err(), "an unknown flag");
 }
 

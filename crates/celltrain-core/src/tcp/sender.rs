@@ -182,7 +182,7 @@ impl Sender {
         };
         let bursts = Bursts::of(options);
         Self {
-            mss: u32::try_from(options.mss.bytes).expect("scenario checks bound the segment size"),
+            mss: u32::try_from(options.mss.bytes).expect("scenario checks limit the segment size"),
             snd_una: 0,
             snd_nxt: 0,
             snd_max: 0,
@@ -205,7 +205,7 @@ impl Sender {
             probes: 0,
             timing: None,
             checks: u32::try_from(options.timer_granularity.picoseconds / options.resolution().picoseconds)
-                .expect("scenario checks bound both"),
+                .expect("scenario checks limit both sizes"),
             checked: 0,
             idle: 0,
             rules: options.rules,
@@ -446,7 +446,7 @@ impl Sender {
         let checked = u64::from(self.checked) + ticks;
         let whole = u32::try_from(checked / u64::from(self.checks)).unwrap_or(u32::MAX);
         self.checked = u32::try_from(checked % u64::from(self.checks))
-            .expect("the remainder is below the divisor, which is a u32");
+            .expect("the remainder is smaller than the divisor, which is a u32");
         if let Some(timing) = &mut self.timing {
             timing.ticks = timing.ticks.saturating_add(whole);
         }

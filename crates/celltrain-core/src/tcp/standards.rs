@@ -168,7 +168,7 @@ impl Observed {
         let is_lost_again = timeouts > self.timeouts && self.resent.contains(&una);
         if is_lost_again {
             let is_lower = ssthresh < self.ssthresh || ssthresh == 2.0;
-            prop_assert!(is_lower, "a lost retransmission leaves ssthresh at {ssthresh}");
+            prop_assert!(is_lower, "ssthresh is still {ssthresh} after a lost retransmission");
         }
         if timeouts > self.timeouts {
             self.timed_out_to = max;
@@ -176,13 +176,18 @@ impl Observed {
         }
         if ssthresh.to_bits() != self.ssthresh.to_bits() {
             let again = self.lowered_at.is_some_and(|end| una < end);
-            prop_assert!(!again || is_lost_again, "ssthresh went from {} to {ssthresh} in one window", self.ssthresh);
+            prop_assert!(!again || is_lost_again, "ssthresh falls from {} to {ssthresh} in one window", self.ssthresh);
             self.lowered_at = Some(max);
         }
         self.ssthresh = ssthresh;
         self.max_flight = self.max_flight.max((max - una) as f64 / MSS as f64);
         let most = self.initial_window.max(2.0 * self.max_flight) + 3.0;
-        prop_assert!(self.sender.cwnd() <= most, "cwnd {} was never used: {}", self.sender.cwnd(), self.max_flight);
+        prop_assert!(
+            self.sender.cwnd() <= most,
+            "cwnd is {}, but at most {} segments were in flight",
+            self.sender.cwnd(),
+            self.max_flight
+        );
         if timeouts > self.timeouts {
             let (_, started, ticks) = self.timer;
             prop_assert!(self.now - started >= ticks * TICK, "{ticks} ticks from {started} to {}", self.now);
@@ -220,7 +225,7 @@ impl Observed {
                 self.sender.on_echo(echo);
                 self.sender.on_ack(ack, &blocks, Time(self.now));
                 if self.sender.acknowledged() == self.sender.sent() && self.sender.timers()[0] > 0 {
-                    prop_assert!(echo && cwnd < 2.0, "a sender with a cwnd of {cwnd} rests");
+                    prop_assert!(echo && cwnd < 2.0, "a sender with a cwnd of {cwnd} pauses without a congestion mark");
                     self.rests_until = self.now + u64::from(self.sender.rto()) * TICK;
                 }
                 self.check(false)?;

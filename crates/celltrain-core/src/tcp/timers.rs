@@ -161,7 +161,7 @@ impl SegmentTimers {
 }
 
 fn place(number: u64) -> usize {
-    usize::try_from(number).expect("every JSON object has an index")
+    usize::try_from(number).expect("every object in the JSON file has an index")
 }
 
 /// The next tick of a host's clock: at `phase`, then every `period`.

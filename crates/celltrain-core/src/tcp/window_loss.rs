@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(
             lost(&again),
             [true, false, false, false, true],
-            "the window has shrunk and reached the value again"
+            "the window has shrunk and has reached the value again"
         );
         let at_it = [(0, 4.0), (1, 8.0), (2, 4.0), (3, 4.1)];
         assert_eq!(lost(&at_it), [true, false, true, false], "the window has shrunk but is still at the value");

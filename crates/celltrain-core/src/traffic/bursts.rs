@@ -83,6 +83,6 @@ mod tests {
         let mean = drawn.iter().sum::<u64>() as f64 / 20_000.0;
         // The mean of 20,000 pauses has a standard deviation of 0.7 %.
         assert!((mean / 291_600.0 - 1.0).abs() < 0.03, "{mean}");
-        assert!(drawn.iter().any(|&pause| pause > 3 * 291_600), "a twentieth of the pauses is this long");
+        assert!(drawn.iter().any(|&pause| pause > 3 * 291_600), "one pause in twenty is at least this long");
     }
 }

@@ -179,7 +179,7 @@ impl Emissions {
 }
 
 /// Returns the time of `cycles` on-off cycles plus `more`, on a clock.
-#[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of 62 and 61 bits fits 128 bits")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of 62 and 61 bits fits in 128 bits")]
 fn span(clock: Clock, on: Duration, off: Duration, cycles: u64, more: Duration) -> Span {
     let cycle = u128::from(on.picoseconds) + u128::from(off.picoseconds);
     let picoseconds = cycle * u128::from(cycles) + u128::from(more.picoseconds);

@@ -140,7 +140,7 @@ impl<'a> Reading<'a> {
         let tree = self.trees[key].clone();
         match self.worked_out(key, text, &tree, None)? {
             (Kind::Truth, _) => {
-                let problem = "is a condition, but must be a number: if c then 1 else 0";
+                let problem = "is a condition, but must be a number, such as if c then 1 else 0";
                 self.refuse(key, text, &Fault::new(tree.place(), problem));
                 None
             }
@@ -350,8 +350,8 @@ impl<'a> Reading<'a> {
                     let names = names.chain(self.host.settable().iter().copied());
                     let targets = self.host.targets();
                     let problem = match nearest(name, names) {
-                        Some(meant) => format!("is not a state; did you mean {meant}? It must be {targets}"),
-                        None => format!("is not a state; it must be {targets}"),
+                        Some(meant) => format!("is not a state variable; did you mean {meant}? It must be {targets}"),
+                        None => format!("is not a state variable; it must be {targets}"),
                     };
                     self.faults.push(SettingFault::new(key, "", problem));
                 }
@@ -392,7 +392,7 @@ impl<'a> Reading<'a> {
         }
         vocabulary.words.extend(self.host.words(on));
         vocabulary.no_random = match on {
-            On::Start => Some("but this formula is evaluated only once, at the start of the run"),
+            On::Start => Some("this formula is evaluated only once, at the start of the run"),
             On::Event(_) => self.host.no_random(on),
         };
         vocabulary
@@ -478,7 +478,10 @@ impl<'a> Reading<'a> {
     fn take_register(&mut self, key: &str) -> u8 {
         let taken = usize::from(self.next - self.texts.first);
         if taken >= MOST_OWN {
-            let problem = format!("is one too many: constants by VC and state can have at most {MOST_OWN} names");
+            let problem = format!(
+                "is one name too many: constants by VC and state variables can have at most \
+                                   {MOST_OWN} names in all"
+            );
             self.faults.push(SettingFault::new(key, "", problem));
             return self.next;
         }
@@ -529,8 +532,8 @@ impl<'a> Reading<'a> {
             Values::Same(run(&mut registers))
         };
         if replaced > 0 && !self.is_unsure(tree) {
-            let problem = "gives no number: it divides by zero, takes the root of a negative number or the logarithm of one \
-                           that is not above 0, or exceeds 1.8e308";
+            let problem = "gives no number: it divides by zero, takes the root of a negative number or the logarithm \
+                           of a number that is not positive, or exceeds 1.8e308";
             self.refuse(key, text, &Fault::new(tree.place(), problem));
             return None;
         }
@@ -554,7 +557,7 @@ impl<'a> Reading<'a> {
         for (name, start) in table {
             let key = format!("{key}.{name}");
             let must_be_same =
-                (!by_vc).then_some("which differs between VCs, but this state belongs to the port; use vc_state");
+                (!by_vc).then_some("this value differs between VCs, but this state belongs to the port; use vc_state");
             let (kind, values) = match start {
                 Start::Number(value) if value.is_finite() => (Kind::Number(None), Values::Same(*value)),
                 Start::Number(value) => {

@@ -9,7 +9,8 @@ const X: u8 = 0;
 
 impl Host for Queue {
     fn words(&self, on: On) -> Vec<Word> {
-        let x = if on == On::Start { Meaning::NotHere("which changes") } else { Meaning::Register(X) };
+        let x =
+            if on == On::Start { Meaning::NotHere("this value changes during the run") } else { Meaning::Register(X) };
         let names = [
             ("X", Unit::CELLS, x),
             ("K", Unit::CELLS, Meaning::Constant(1000.0)),
@@ -28,11 +29,11 @@ impl Host for Queue {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        (on == On::Event("on_cell")).then_some("which is drawn only for frames")
+        (on == On::Event("on_cell")).then_some("random numbers are drawn only for frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
-        (on == On::Event("on_cell")).then_some(["which differs from VC to VC", "is state of a VC"])
+        (on == On::Event("on_cell")).then_some(["this value differs between VCs", "is state of a VC, not of the port"])
     }
 
     fn taken(&self) -> [&'static str; 2] {
@@ -44,7 +45,7 @@ impl Host for Queue {
     }
 
     fn targets(&self) -> &'static str {
-        "X or a name of state"
+        "X or the name of a variable in state"
     }
 }
 
@@ -110,9 +111,9 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
     let many = |entries| (0..entries).map(|name| (format!("n{name}"), Start::Number(0.0))).collect();
     let cases: Vec<(Table, &str, &str)> = vec![
         (Table::new("X <= Q", &[("R", number(1.0))]), "admit", "does not know Q; choose from R, X, K, C"),
-        (Table::new("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate?"),
+        (Table::new("X <= rate", &[("Rate", number(1.0))]), "admit", "does not know rate; did you mean Rate?"),
         (Table::new("X + 1", &[]), "admit", "is in cells; admit must be a condition, such as X <= 900"),
-        (Table::new("X <= R", &[("R", text("X * 0.9"))]), "constants.R", "has X, which changes"),
+        (Table::new("X <= R", &[("R", text("X * 0.9"))]), "constants.R", "has X: this value changes during the run"),
         (Table::new("X <= R", &[("R", text("0.9 * (K"))]), "constants.R", "ends where ) is expected"),
         (
             Table::new("X <= R", &[("R", text("S")), ("S", text("R"))]),
@@ -120,7 +121,7 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
             "is circular: R, which needs S, which needs R",
         ),
         (Table::new("X <= R", &[("R", text("K / (K - K)"))]), "constants.R", "gives no number: it divides by zero"),
-        (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "but this formula is evaluated only once"),
+        (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "this formula is evaluated only once"),
         (Table::new("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is not a finite number"),
         (Table::new("X <= R", &[("R", text("-inf"))]), "constants.R", "is not a finite number"),
         (
@@ -133,16 +134,21 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
         (with(|t| t.state = start(&[("X", 3.0)])), "state.X", "is already one of the queue's variables"),
         (Table::new("X <= 3", &[("if", number(3.0))]), "constants.if", "is a word of the language"),
         (Table::new("X <= 3", &[("a b", number(3.0))]), "constants.a b", "is not a name"),
-        (with(|t| t.on_frame = updates(&[("avg", "X")])), "on_frame.avg", "it must be X or a name of state"),
+        (
+            with(|t| t.on_frame = updates(&[("avg", "X")])),
+            "on_frame.avg",
+            "it must be X or the name of a variable in \
+            state",
+        ),
         (
             with(|t| t.on_frame = updates(&[("x", "X")])),
             "on_frame.x",
-            "did you mean X? It must be X or a name of state",
+            "did you mean X? It must be X or the name of a variable in state",
         ),
         (
             with(|t| (t.vc_state, t.on_cell) = (start(&[("mine", 0.0)]), updates(&[("mine", "1")]))),
             "on_cell.mine",
-            "is state of a VC",
+            "is state of a VC, not of the port",
         ),
         (
             with(|t| {
@@ -150,12 +156,12 @@ fn every_kind_of_mistake_in_a_formula_is_named_with_its_key_and_place() {
                 t.on_cell = updates(&[("all", "mine")]);
             }),
             "on_cell.all",
-            "has mine, which differs from VC to VC",
+            "has mine: this value differs between VCs",
         ),
         (
             with(|t| (t.state, t.on_cell) = (start(&[("sum_of", 0.0)]), updates(&[("sum_of", "sum_of + random()")]))),
             "on_cell.sum_of",
-            "has random(), which is drawn only for frames",
+            "has random(): random numbers are drawn only for frames",
         ),
         (
             with(|t| {
@@ -188,7 +194,7 @@ fn a_plain_number_in_a_formula_takes_the_unit_of_the_other_operand() {
     table.on_frame = updates(&[("sum_of", "sum_of + w")]);
     assert_eq!(table.faults(), [vec![], vec![]]);
     table.on_frame = updates(&[("sum_of", "sum_of + X / C")]);
-    assert!(table.faults()[0][0].problem.contains("the other in s"), "the constant is compared with X");
+    assert!(table.faults()[0][0].problem.contains("the other is in s"), "the constant is compared with X");
 }
 
 #[test]
@@ -244,7 +250,7 @@ fn formula_bytecode_reads_vc_values_and_state_at_the_addresses_where_they_are_st
     update(&updates[0], &mut registers, &mut draw, &mut 0);
     assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0]);
     update(&updates[1], &mut registers, &mut draw, &mut 0);
-    assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0], "the other event has no formula");
+    assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0], "the table has no formula for the other event");
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn a_stack_that_sends_a_flood_of_packets_in_one_poll_ends_the_run() {
     });
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.poll for the sender of flow1, now 7000 ns: it sends 50001 packets at once; send at most 50000"
+        "Script.poll for the sender of flow1, now 7000 ns: the stack sends 50001 packets at once; send at most 50000"
     );
 }
 
@@ -192,9 +192,8 @@ fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
     });
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.poll for the sender of flow1, now 7000 ns: it sends a packet of 1501 bytes but an mss of 1460 bytes \
-         allows at most 1500; send less, or allow it: mss = 1461 in a Python \
-             class, .mss(1461) in a trial"
+        "Script.poll for the sender of flow1, now 7000 ns: the stack sends a packet of 1501 bytes: an mss of 1460 \
+         bytes allows at most 1500 bytes; send less, or allow it: mss = 1461 in a Python class, .mss(1461) in a trial"
     );
 }
 
@@ -209,7 +208,7 @@ fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
         });
         let message = result.unwrap_err().to_string();
         assert!(message.starts_with("Script.next_timeout for the sender of flow1, now 10"), "{message}");
-        assert!(message.contains("it returned 0 ns after 100000 polls within 10 ms"), "{message}");
+        assert!(message.contains("the stack returned 0 ns after 100000 polls within 10 ms"), "{message}");
     }
     // A poll in each microsecond is allowed.
     let (log, result) = run(&trial().network(), |_, log| {
@@ -269,7 +268,7 @@ fn a_stack_that_never_clears_an_expired_timer_ends_the_run_and_a_slow_stack_does
         for unit in [Duration::from_nanos(1), US, 100 * US, 1_000 * US, 10_000 * US, 100_000 * US] {
             let error = ended(rate, unit, None).unwrap_err();
             assert!(
-                error.contains("it returned 0 ns after") && error.contains("without a packet"),
+                error.contains("the stack returned 0 ns after") && error.contains("without a packet"),
                 "{rate} {unit:?} {error}"
             );
             // A stack that is slow, and one that is polled often.
@@ -309,7 +308,7 @@ fn a_stack_cannot_report_more_bytes_than_its_packets_delivered() {
     let (_, result) = run(&trial().network(), |_, _| [Script::default(), Script { received: 1, ..Script::default() }]);
     assert_eq!(
         result.unwrap_err().to_string(),
-        "Script.received for the receiver of flow1, now 0 ns: it is 1, but only 0 bytes have arrived after IP headers"
+        "Script.received for the receiver of flow1, now 0 ns: received is 1, but only 0 bytes of data have arrived after IP headers"
     );
 }
 

@@ -82,7 +82,7 @@ fn the_waiting_cells_of_a_time_window_are_its_arrivals_less_its_departures() {
     let mut waiting = history.cells.from.iter().filter(|&&from| from == 0).count();
     assert!(waiting > 0, "cells are waiting when the window begins");
     for (row, &kind) in history.steps.kind.iter().enumerate() {
-        match STEPS[usize::try_from(kind).expect("the value has a position in the text")] {
+        match STEPS[usize::try_from(kind).expect("the text contains the value")] {
             "admitted" => waiting += 1,
             "departed" | "pushed_out" | "dropped" => waiting -= 1,
             _ => {}
@@ -114,7 +114,10 @@ fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
     assert!(!refused.is_empty());
     let judgements = &history.judgements;
     for row in refused {
-        let judgement = usize::try_from(history.steps.judgement[row]).expect("a refused frame has a decision");
+        let judgement = usize::try_from(history.steps.judgement[row]).expect(
+            "a refused frame has an explained \
+            decision",
+        );
         assert_eq!(judgements.frame[judgement], history.steps.frame[row]);
         assert_eq!((judgements.admitted[judgement], judgements.reason[judgement]), (0, "X is above R"));
         assert_eq!(judgements.threshold_cells[judgement], 40.0);
@@ -124,7 +127,7 @@ fn a_refused_frame_is_shown_with_the_numbers_of_the_decision() {
         assert_eq!(history.frames.damaged_s[frame], history.steps.time_s[row]);
     }
     assert!(judgements.admitted.contains(&1), "others enter");
-    assert!(judgements.share_cells.iter().all(|share| share.is_nan()), "this policy has no shares");
+    assert!(judgements.share_cells.iter().all(|share| share.is_nan()), "this policy does not use shares");
 }
 
 #[test]
@@ -189,7 +192,12 @@ fn buffer_events_call_a_frame_damaged_if_and_only_if_its_host_does_not_deliver_i
             assert!(is_under_way || is_delivered == frames.damaged_s[row].is_nan(), "{policy}: {name}, frame {number}");
             joined += u32::from(!is_delivered && !is_under_way && frames.damaged_at[row] == -1);
         }
-        assert_eq!(joined == 0, policy == "drop_from_front", "{policy}: {joined} frames join the frame before");
+        assert_eq!(
+            joined == 0,
+            policy == "drop_from_front",
+            "{policy}: {joined} frames are joined with the previous \
+            frame"
+        );
     }
 }
 

@@ -181,7 +181,7 @@ impl BlockRequests {
         if self.list.is_empty() {
             return Values::Words(values, Arc::clone(&names.flows));
         }
-        let first = i32::try_from(names.flows.len()).expect("the parts of a network are fewer than 2^31");
+        let first = i32::try_from(names.flows.len()).expect("a network has fewer than 2^31 parts");
         let values = values.into_iter().map(|value| if value < -1 { first - 2 - value } else { value }).collect();
         let requests = self.list.iter().map(|&(group, number)| format!("{}{number}", names.groups[group]));
         Values::Words(values, names.flows.iter().cloned().chain(requests).collect())
@@ -283,7 +283,7 @@ impl<E> Column<E> {
             (Filling::Words(into, words), Accessor::Word(of)) => {
                 into.extend(rows.iter().map(|row| word(words, of(row))));
             }
-            _ => unreachable!("a column is filled as it was begun"),
+            _ => unreachable!("a column receives only values of its own type"),
         }
     }
 
@@ -313,7 +313,7 @@ fn mbps(cells_per_second: f64) -> f64 {
 }
 
 fn place(index: u32) -> i32 {
-    i32::try_from(index).expect("the parts of a network are fewer than 2^31")
+    i32::try_from(index).expect("a network has fewer than 2^31 parts")
 }
 
 /// Returns the index of a word. Adds the word if it is new. Compares addresses first, since all words are constants
@@ -327,5 +327,5 @@ fn word(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
         words.push(word);
         words.len() - 1
     });
-    i32::try_from(at).expect("the number of different words fits 32 bits")
+    i32::try_from(at).expect("the number of different words fits in 32 bits")
 }

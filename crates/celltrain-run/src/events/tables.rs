@@ -179,7 +179,7 @@ pub const TIMERS: &[Column<TimerEvent>] = &[
     column(
         "ticks",
         "ticks",
-        "clock ticks until the timer expires; the first may occur at once",
+        "clock ticks until the timer expires; the first tick may occur at once",
         Count(|row| match row.event.step {
             TimerStep::Started { left } | TimerStep::Restarted { left } => Some(left),
             TimerStep::Stopped | TimerStep::Expired => None,
@@ -242,7 +242,7 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "threshold_cells",
         "cells",
-        "threshold that the policy compared with X, or the memory with the queue",
+        "threshold with which the policy compared X, or the memory compared the queue",
         Number(|row| {
             let of_memory = refusal(&row.event).and_then(|refusal| refusal.threshold);
             judged(&row.event).and_then(|judged| judged.decision.threshold).or(of_memory)
@@ -350,8 +350,8 @@ pub const CELLS: &[Column<CellEvent>] = &[
             Some(_) => "forward",
         }),
     ),
-    column("ccr_mbps", "Mb/s", "CCR of an RM cell, cells included", Rate(|row| row.event.rm.map(|rm| rm.ccr))),
-    column("er_mbps", "Mb/s", "ER of an RM cell, cells included", Rate(|row| row.event.rm.map(|rm| rm.er))),
+    column("ccr_mbps", "Mb/s", "CCR of an RM cell, in bits of whole cells", Rate(|row| row.event.rm.map(|rm| rm.ccr))),
+    column("er_mbps", "Mb/s", "ER of an RM cell, in bits of whole cells", Rate(|row| row.event.rm.map(|rm| rm.er))),
     column("ci", "", "CI of an RM cell", Flag(|row| row.event.rm.map(|rm| rm.ci))),
     column("ni", "", "NI of an RM cell", Flag(|row| row.event.rm.map(|rm| rm.ni))),
 ];

@@ -186,7 +186,7 @@ fn event_tables_name_requests_by_their_group_and_number() {
     for kind in [Kind::Segments, Kind::Timers] {
         let named: BTreeSet<String> =
             words(of_kind(&blocks, kind), 1).into_iter().filter(|name| name.starts_with("web")).collect();
-        assert_eq!(named, expected, "each sends a SYN, and its timer starts");
+        assert_eq!(named, expected, "each connection sends a SYN, and its timer starts");
     }
     let steps = words(of_kind(&blocks, Kind::Segments), 2);
     assert!(["syn_sent", "syn_arrived", "syn_ack_sent", "syn_ack_arrived"].iter().all(|step| steps.contains(*step)));

@@ -97,13 +97,16 @@ impl MemoryEstimate {
     /// Formats a refusal, with the size of the network, the `bytes` that it needs, and the free bytes.
     pub fn in_words(&self, bytes: u64, free: u64) -> String {
         let Self { nodes, vcs, hops, requests, .. } = self;
-        let (also, fewer) = match requests {
-            0 => (String::new(), "connections"),
-            _ => (format!(" and {requests} requests"), "requests, rows of requests or connections"),
+        let (also, advice) = match requests {
+            0 => (String::new(), "Use fewer connections, shorter paths or smaller windows"),
+            _ => (
+                format!(" and {requests} requests"),
+                "Use fewer requests, rows of requests or connections, shorter paths or smaller windows",
+            ),
         };
         format!(
             "{nodes} nodes and {vcs} VCs, which cross links {hops} times,{also} need more than {} of memory; a run may \
-             use three quarters of the {} that are free. Use fewer {fewer}, shorter paths or smaller windows",
+             use three quarters of the {} that are free. {advice}",
             in_units(bytes),
             in_units(free)
         )

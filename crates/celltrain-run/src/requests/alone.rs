@@ -54,7 +54,7 @@ impl<'a> Paths<'a> {
         let kind = *places.entry((group, vcs)).or_insert_with(|| {
             *kinds.entry(describer.describe(own, vcs)).or_insert_with(|| {
                 needed.push((group, vcs, 0));
-                u32::try_from(needed.len() - 1).expect("the number of kinds of paths fits 32 bits")
+                u32::try_from(needed.len() - 1).expect("the number of kinds of paths fits in 32 bits")
             })
         });
         let segments = segments(own, record.bytes);
@@ -125,7 +125,7 @@ fn vcs(requests: &Requests, record: &RequestRecord) -> Vcs {
 
 fn segments(group: &RequestGroup, bytes: u64) -> u32 {
     let segments = bytes.div_ceil(group.tcp.options().mss.bytes).max(1);
-    u32::try_from(segments).expect("the counters of a completed request fit 32 bits")
+    u32::try_from(segments).expect("the counters of a completed request fit in 32 bits")
 }
 
 /// Creates the network with one connection, which opens after a time as long as the original run.

@@ -58,7 +58,12 @@ fn a_request_alone_in_the_network_has_a_slowdown_of_exactly_one() {
 fn requests_that_share_a_link_take_longer_than_requests_alone() {
     let text = format!("{NETWORK}[incast.query]\nsenders = 5\nbytes = \"75kB\"\ninterval = \"3ms\"\n");
     let (groups, records) = measured(&text, Engine::Fast);
-    let [GroupMeasures { name, all, short, queries, .. }] = &groups[..] else { panic!("there is one group") };
+    let [GroupMeasures { name, all, short, queries, .. }] = &groups[..] else {
+        panic!(
+            "the network has one group of \
+        requests"
+        )
+    };
     assert_eq!((name.as_str(), all.opened, all.completed, short.opened), ("query", 30, 30, 30));
     let queries = queries.as_ref().expect("the group of requests is an incast");
     assert_eq!((queries.asked, queries.completed), (6, 6));
@@ -85,7 +90,7 @@ fn the_size_classes_together_contain_every_request_once() {
     let text = format!("{NETWORK}[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n");
     let (groups, records) = measured(&text, Engine::Fast);
     let [GroupMeasures { all, short, medium, long, queries, goodput_mbps, .. }] = &groups[..] else {
-        panic!("there is one group")
+        panic!("the network has one group of requests")
     };
     assert!(queries.is_none() && *goodput_mbps > 0.0);
     let sum = [short, medium, long].map(|class| class.opened).iter().sum::<u64>();

@@ -182,7 +182,7 @@ fn an_error_in_the_callback_of_the_caller_ends_all_runs_of_a_batch() {
     };
     let runs = [(0, 1), (1, 1), (1, 2), (1, 3)];
     assert_eq!(many(&[&quick, &slow], (&runs, 2), How::default(), on).unwrap_err().to_string(), "enough");
-    assert_eq!(ended.into_inner(), 1, "runs that were stopped are not handed over");
+    assert_eq!(ended.into_inner(), 1, "stopped runs are not returned");
 }
 
 #[test]

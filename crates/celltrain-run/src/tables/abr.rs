@@ -20,6 +20,6 @@ pub const ABR: &[Abr] = &[
         Some(vc.returned_rm_cells)
     })
     .printed("came back", When::Always),
-    Abr::number("rm_share", "1", "share of RM cells of both directions among the cells sent", |vc| vc.rm_share)
+    Abr::number("rm_share", "1", "RM cells of both directions as a share of all sent cells", |vc| vc.rm_share)
         .printed("RM share", When::Always),
 ];

@@ -19,7 +19,7 @@ pub const FLOW: &[Flow] = &[
     Flow::number(
         "throughput_mbps",
         "Mb/s",
-        "payload received per second, duplicates included; null without TCP or UDP",
+        "payload received per second, with duplicates; null without TCP or UDP",
         |flow| flow.has_segments().then_some(flow.throughput_mbps),
     ),
     Flow::count("delivered_bytes", "B", "bytes delivered to the application", |flow| Some(flow.delivered_bytes)),
@@ -64,7 +64,7 @@ pub const FLOW: &[Flow] = &[
         |flow| Some(flow.replaced_results),
     )
     .printed("formula results replaced", When::Present),
-    Flow::text("traffic", "traffic of the flow", |flow| flow.traffic),
+    Flow::text("traffic", "kind of traffic of the flow", |flow| flow.traffic),
     Flow::text("stack", "real transport stack, its version and changed settings; empty without one", |flow| {
         &flow.stack
     })
@@ -80,17 +80,20 @@ pub const FLOW: &[Flow] = &[
         |flow| flow.completion_s,
     )
     .printed("completed after, s", When::Present),
-    Flow::number("file_delay_ms.mean", "ms", "mean delay of the files in its stream; null unless requested", |flow| {
-        flow.file_delay?.mean_ms
-    })
+    Flow::number(
+        "file_delay_ms.mean",
+        "ms",
+        "mean delay of the files in the flow's stream; null unless requested",
+        |flow| flow.file_delay?.mean_ms,
+    )
     .printed("file delay, ms", When::Present),
-    Flow::number("file_delay_ms.median", "ms", "median delay of the files in its stream", |flow| {
+    Flow::number("file_delay_ms.median", "ms", "median delay of the files in the flow's stream", |flow| {
         flow.file_delay?.median_ms
     }),
-    Flow::number("file_delay_ms.p95", "ms", "95th percentile of the delay of these files", |flow| {
+    Flow::number("file_delay_ms.p95", "ms", "95th percentile of the delay of the files", |flow| {
         flow.file_delay?.p95_ms
     }),
-    Flow::count("file_delay_ms.files", "files", "completed files of its stream", |flow| {
+    Flow::count("file_delay_ms.files", "files", "number of completed files in the flow's stream", |flow| {
         flow.file_delay.map(|delay| delay.files)
     }),
     Flow::number("max_min_mbps", "Mb/s", "goodput that the flow's max-min fair share of the network allows", |flow| {

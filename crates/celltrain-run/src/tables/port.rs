@@ -33,7 +33,7 @@ pub const PORT: &[Port] = &[
     Port::count("lost_overflow_cells", "cells", "arriving cells lost because the buffer was full", |port| {
         Some(port.counters.lost_overflow)
     })
-    .printed("lost for want of room", When::Always),
+    .printed("lost for lack of room", When::Always),
     Port::count("lost_pushed_out_cells", "cells", "waiting cells pushed out of a full buffer", |port| {
         Some(port.counters.lost_pushed_out)
     })
@@ -49,7 +49,7 @@ pub const PORT: &[Port] = &[
         "remaining cells of frames that had already lost a cell",
         |port| Some(port.counters.discarded_remainder),
     )
-    .printed("discarded, rest of frames", When::Always),
+    .printed("discarded rests of frames", When::Always),
     Port::count("discarded_frames", "frames", "frames that the policy refused as a whole", |port| {
         Some(port.counters.discarded_frames)
     }),

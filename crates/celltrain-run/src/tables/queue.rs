@@ -14,7 +14,7 @@ fn counted(queue: &QueueResult, cells: u64) -> Option<u64> {
 
 /// Measures of one queue or priority group.
 pub const QUEUE: &[Queue] = &[
-    Queue::text("name", "memory, link and priority; or link, and class or VCs", |queue| &queue.name),
+    Queue::text("name", "memory, link and priority; or link and class; or link and VCs", |queue| &queue.name),
     Queue::text("side", "egress for a queue, ingress for a priority group", |queue| match queue.side {
         Side::Egress => "egress",
         Side::Ingress => "ingress",

@@ -12,11 +12,11 @@ macro_rules! table {
             Group::text("name", "the group", |group| &group.name),
             Group::count("opened", "1", "requests that opened", |group| Some(group.all.opened))
                 .printed("opened", When::Always),
-            Group::count("completed", "1", "requests whose receiver had the last byte by the end", |group| {
+            Group::count("completed", "1", "number of requests whose receiver had the last byte by the end", |group| {
                 Some(group.all.completed)
             })
             .printed("completed", When::Always),
-            Group::count("open", "1", "requests that opened and were not complete at the end", |group| {
+            Group::count("open", "1", "number of requests that opened but were not complete at the end", |group| {
                 Some(group.all.open())
             })
             .printed("open at the end", When::Always),
@@ -43,80 +43,80 @@ macro_rules! table {
                 Group::count(
                     concat!(stringify!($class), ".opened"),
                     "1",
-                    concat!($what, " that opened"),
+                    concat!("number of opened ", $what),
                     |group| Some(group.$class.opened),
                 ),
                 Group::count(
                     concat!(stringify!($class), ".completed"),
                     "1",
-                    concat!($what, " that completed, the basis of the statistics below"),
+                    concat!("number of completed ", $what),
                     |group| Some(group.$class.completed),
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_mean"),
                     "ms",
-                    concat!("mean completion time of ", $what, ": opening to last byte"),
+                    concat!("mean completion time of ", $what),
                     |group| group.$class.completion_ms.mean,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_median"),
                     "ms",
-                    "median completion time",
+                    "median completion time, from opening to the last byte",
                     |group| group.$class.completion_ms.median,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_p95"),
                     "ms",
-                    "95th percentile of the completion time; null for fewer than 20",
+                    "95th percentile of the completion time; null for fewer than 20 requests",
                     |group| group.$class.completion_ms.p95,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_p99"),
                     "ms",
-                    "99th percentile of the completion time; null for fewer than 100",
+                    "99th percentile of the completion time; null for fewer than 100 requests",
                     |group| group.$class.completion_ms.p99,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_p999"),
                     "ms",
-                    "99.9th percentile of the completion time; null for fewer than 1000",
+                    "99.9th percentile of the completion time; null for fewer than 1000 requests",
                     |group| group.$class.completion_ms.p999,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_mean"),
                     "1",
-                    concat!("mean slowdown of ", $what, " relative to the same request alone"),
+                    concat!("mean slowdown of ", $what),
                     |group| group.$class.slowdown.mean,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_median"),
                     "1",
-                    "median slowdown",
+                    "median slowdown: completion time relative to the same request alone",
                     |group| group.$class.slowdown.median,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_p95"),
                     "1",
-                    "95th percentile of the slowdown; null for fewer than 20",
+                    "95th percentile of the slowdown; null for fewer than 20 requests",
                     |group| group.$class.slowdown.p95,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_p99"),
                     "1",
-                    "99th percentile of the slowdown; null for fewer than 100",
+                    "99th percentile of the slowdown; null for fewer than 100 requests",
                     |group| group.$class.slowdown.p99,
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_p999"),
                     "1",
-                    "99.9th percentile of the slowdown; null for fewer than 1000",
+                    "99.9th percentile of the slowdown; null for fewer than 1000 requests",
                     |group| group.$class.slowdown.p999,
                 ),
             )+
-            Group::count("queries.asked", "1", "queries; null unless the group is an incast", |group| {
+            Group::count("queries.asked", "1", "number of queries; null unless the group is an incast", |group| {
                 Some(group.queries.as_ref()?.asked)
             }),
-            Group::count("queries.completed", "1", "queries with all answers by the end", |group| {
+            Group::count("queries.completed", "1", "number of queries with all answers by the end", |group| {
                 Some(group.queries.as_ref()?.completed)
             }),
             Group::number(
@@ -131,19 +131,19 @@ macro_rules! table {
             Group::number(
                 "queries.completion_ms_p95",
                 "ms",
-                "95th percentile of the completion time of queries; null for fewer than 20",
+                "95th percentile of the completion time of queries; null for fewer than 20 queries",
                 |group| group.queries.as_ref()?.completion_ms.p95,
             ),
             Group::number(
                 "queries.completion_ms_p99",
                 "ms",
-                "99th percentile of the completion time of queries; null for fewer than 100",
+                "99th percentile of the completion time of queries; null for fewer than 100 queries",
                 |group| group.queries.as_ref()?.completion_ms.p99,
             ),
             Group::number(
                 "queries.completion_ms_p999",
                 "ms",
-                "99.9th percentile of the completion time of queries; null for fewer than 1000",
+                "99.9th percentile of the completion time of queries; null for fewer than 1000 queries",
                 |group| group.queries.as_ref()?.completion_ms.p999,
             ),
         ]

@@ -47,7 +47,7 @@ type Run = Measure<EndedRun>;
 pub const RUN: &[Run] = &[
     Run::text("scenario", "the scenario's name", |run| &run.scenario),
     Run::count("seed", "1", "seed of every random choice of the run", |run| Some(run.seed)),
-    Run::text("engine", "engine of the run", |run| run.engine.name()),
+    Run::text("engine", "engine that ran the scenario", |run| run.engine.name()),
     Run::number("duration_s", "s", "simulated time", |run| Some(run.result.duration_s)),
     Run::number("measured_from_s", "s", "start of the measured time", |run| Some(run.result.measured_from_s)),
     Run::number("measured_to_s", "s", "end of the measured time", |run| Some(run.result.measured_to_s)),

@@ -28,11 +28,11 @@ const AMOUNTS: &[&str] = &[
 ];
 
 fn pick<'a, T: ?Sized>(rng: &mut Stream, from: &[&'a T]) -> &'a T {
-    from[rng.below(u32::try_from(from.len()).expect("the length of this list fits 32 bits")) as usize]
+    from[rng.below(u32::try_from(from.len()).expect("the length of this list fits in 32 bits")) as usize]
 }
 
 fn whole(rng: &mut Stream) -> u64 {
-    WHOLE[rng.below(u32::try_from(WHOLE.len()).expect("the length of this list fits 32 bits")) as usize]
+    WHOLE[rng.below(u32::try_from(WHOLE.len()).expect("the length of this list fits in 32 bits")) as usize]
 }
 
 fn raw(text: &str) -> Value {
@@ -69,7 +69,7 @@ pub(crate) fn quantity(rng: &mut Stream, kind: &str) -> String {
         "rate" => &["Mbps", "Mbps", "kbps", "bps", "Gbps"],
         "time" => &["ms", "ms", "us", "ns", "ps", "s"],
         "size" => &["B", "B", "kB", "MB"],
-        _ => panic!("{kind} is a quantity of another kind"),
+        _ => panic!("{kind} is not a known kind of quantity"),
     };
     let unit = match rng.below(40) {
         0 => pick(rng, &["", "Hz", "µs", "kB", "Mbps", "s ", " ms", "MS", "fortnights", "\u{0}"]),

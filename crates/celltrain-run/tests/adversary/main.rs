@@ -148,8 +148,8 @@ impl Day {
         let Self { refused, too_large, compared, stopped, late: (late, seed), .. } = self;
         let late = late.as_secs_f64() * 1e3;
         format!(
-            "{refused} refused, {compared} ran on both engines, {stopped} came to the limit of time, {too_large} too large to \
-             run; at most {late:.1} ms over the limit (seed {seed})"
+            "{refused} refused, {compared} ran on both engines, {stopped} reached the time limit, {too_large} too \
+             large to run; at most {late:.1} ms over the limit (seed {seed})"
         )
     }
 }

@@ -162,7 +162,7 @@ struct Drawn {
 impl Drawn {
     /// Draws a scenario with one parameter for certain. The parameters take turns.
     fn new(seed: u64, draw: u32, bases: &[Value], parameters: &[Parameter]) -> Self {
-        let wanted = &parameters[usize::try_from(seed).expect("the seed fits the address space") % parameters.len()];
+        let wanted = &parameters[usize::try_from(seed).expect("the seed fits in the address space") % parameters.len()];
         let mut tries =
             (0..10_000).map(|attempt| Self::random(&format!("times/{draw}/{attempt}"), seed, bases, wanted));
         let drawn = tries.find(|drawn| drawn.parameters.contains(wanted));
@@ -171,7 +171,7 @@ impl Drawn {
 
     fn random(stream: &str, seed: u64, bases: &[Value], wanted: &Parameter) -> Self {
         let mut rng = Stream::new(seed, stream);
-        let base = rng.below(u32::try_from(bases.len()).expect("the number of shipped scenarios fits 32 bits"));
+        let base = rng.below(u32::try_from(bases.len()).expect("the number of shipped scenarios fits in 32 bits"));
         let mut document = bases[base as usize].clone();
         // Half of the runs end within their limit.
         let duration = if rng.below(2) == 0 { LONGEST } else { 1_000_000_000 };
@@ -213,7 +213,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.rng.below(u32::try_from(from.len()).expect("the length of this list fits 32 bits")) as usize]
+        from[self.rng.below(u32::try_from(from.len()).expect("the length of this list fits in 32 bits")) as usize]
     }
 
     fn time(&mut self) -> Value {
@@ -360,8 +360,8 @@ impl Day {
         let Self { refused, too_large, compared, stopped, late: (late, seed), .. } = self;
         let late = late.as_secs_f64() * 1e3;
         format!(
-            "{refused} refused, {compared} ran on both engines, {stopped} reached the limit of time, {too_large} too large to \
-             run; at most {late:.1} ms over the limit (seed {seed})"
+            "{refused} refused, {compared} ran on both engines, {stopped} reached the time limit, {too_large} too \
+             large to run; at most {late:.1} ms over the limit (seed {seed})"
         )
     }
 }

@@ -54,7 +54,8 @@ impl Writer {
     }
 
     fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.rng.below(u32::try_from(from.len()).expect("the length of this list fits 32 bits")) as usize].clone()
+        from[self.rng.below(u32::try_from(from.len()).expect("the length of this list fits in 32 bits")) as usize]
+            .clone()
     }
 
     /// Draws a scenario of the differential test, as a user would write it.
@@ -182,7 +183,7 @@ impl Writer {
         let at = if items.is_empty() {
             0
         } else {
-            self.rng.below(u32::try_from(items.len()).expect("the length of this list fits 32 bits")) as usize
+            self.rng.below(u32::try_from(items.len()).expect("the length of this list fits in 32 bits")) as usize
         };
         let of_item = schema["prefixItems"].get(at).unwrap_or(&schema["items"]);
         match self.rng.below(8) {

@@ -15,12 +15,12 @@ const MIN_PAYLOAD: u64 = 8;
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
     let (size, payload) = (scenario.cell.size, scenario.cell.payload);
     if !(MIN_PAYLOAD..=MAX_SIZE).contains(&size.bytes) {
-        let problem = format!("is outside {MIN_PAYLOAD}B to {MAX_SIZE}B; 53B are a cell of ATM");
+        let problem = format!("must be from {MIN_PAYLOAD}B to {MAX_SIZE}B; an ATM cell has 53B");
         root.at("cell").at("size").refuse_text(size, problem);
         return;
     }
     if let Some(payload) = payload.filter(|payload| !(MIN_PAYLOAD..=size.bytes).contains(&payload.bytes)) {
-        let problem = format!("is outside {MIN_PAYLOAD}B to the size of a cell, {size}");
+        let problem = format!("must be from {MIN_PAYLOAD}B to the size of a cell, {size}");
         root.at("cell").at("payload").refuse_text(payload, problem);
         return;
     }

@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let mut warn = |table: &str, key: &str, reason: &str| {
         let key = join(table, key);
-        warnings.push(Warning { message: format!("{key} has no effect {reason}"), key });
+        warnings.push(Warning { message: format!("{key} {reason}"), key });
     };
     for (table, tcp) in each_tcp(scenario) {
         for (key, reason) in of_tcp(tcp.options()) {
@@ -24,25 +24,33 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     for (name, port) in &scenario.port {
         if port.marking.as_ref().is_some_and(|marking| marking.k_max.is_none() && marking.p_max < 1.0) {
             let table = join(&join("port", name), "marking");
-            warn(&table, "p_max", "without k_max: every packet above k_min is marked; write k_max too");
+            warn(
+                &table,
+                "p_max",
+                "has no effect without k_max, because every packet above k_min is marked; write k_max too",
+            );
         }
     }
     let HostOptions { processing_times, .. } = scenario.host;
     if processing_times != ProcessingTimes::default() && !scenario.host.process() {
-        warn("host", "processing_times", "without a processing time; write host.processing");
+        warn("host", "processing_times", "has no effect without a processing time; write host.processing");
     }
     if !scenario.has_requests() {
         let measure = &scenario.measure;
         for (key, size) in [("short_requests", measure.short_requests), ("long_requests", measure.long_requests)] {
             if size.is_some() {
-                warn("measure", key, "without requests; write a table [requests.NAME] or [incast.NAME]");
+                warn("measure", key, "has no effect without requests; write a table [requests.NAME] or [incast.NAME]");
             }
         }
     }
     let has_memory = scenario.switch.own.values().any(|switch| switch.memory.is_some() || !switch.memories.is_empty());
     if !has_memory {
         for (name, _) in scenario.vc.iter().filter(|(_, vc)| vc.priority > 0) {
-            warn(&join("vc", name), "priority", "without a memory that ports share; write [switch.NAME.memory]");
+            warn(
+                &join("vc", name),
+                "priority",
+                "has no effect without a memory that ports share; write [switch.NAME.memory]",
+            );
         }
     }
     for (name, flow) in &scenario.flow {
@@ -59,18 +67,22 @@ pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
 /// Returns the settings of a TCP that another of its settings leaves without effect, each with the reason.
 fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
     let default = TcpOptions::default();
-    let acks_at_once = "with delayed_acks = \"off\"";
+    let acks_at_once = "has no effect with delayed_acks = \"off\"";
     let mut found = Vec::new();
     let mut add = |has_no_effect: bool, key, reason| {
         if has_no_effect {
             found.push((key, reason));
         }
     };
-    #[expect(clippy::float_cmp, reason = "the value is a default that nothing has changed")]
+    #[expect(clippy::float_cmp, reason = "the setting is compared with its exact default")]
     let has_gain = tcp.dctcp_gain != default.dctcp_gain;
-    add(has_gain && tcp.congestion != Congestion::Dctcp, "dctcp_gain", "without congestion = \"dctcp\"");
+    add(has_gain && tcp.congestion != Congestion::Dctcp, "dctcp_gain", "has no effect without congestion = \"dctcp\"");
     let has_time = tcp.delayed_ack_time != default.delayed_ack_time;
-    add(has_time && tcp.delayed_acks != DelayedAcks::Timer, "delayed_ack_time", "without delayed_acks = \"timer\"");
+    add(
+        has_time && tcp.delayed_acks != DelayedAcks::Timer,
+        "delayed_ack_time",
+        "has no effect without delayed_acks = \"timer\"",
+    );
     let is_off = tcp.delayed_acks == DelayedAcks::Off;
     add(is_off && tcp.gap_acks != GapAcks::default(), "gap_acks", acks_at_once);
     add(is_off && tcp.repeated_acks != RepeatedAcks::default(), "repeated_acks", acks_at_once);
@@ -88,7 +100,7 @@ fn queries(scenario: &Scenario, warnings: &mut Vec<Warning>) {
         let key = join(&join(kind, name), "interval");
         let first = if *times == Times::Fixed { "the first query arrives" } else { "most first queries arrive" };
         let message =
-            format!("{key} = \"{interval}\": {first} after the run, which ends at {end}; write a shorter interval");
+            format!("{key} = \"{interval}\": {first} after the end of the run at {end}; write a shorter interval");
         warnings.push(Warning { key, message });
     }
 }

@@ -6,7 +6,7 @@ use celltrain_core::network::NodeKind;
 
 use super::traffic::frame_cells;
 use crate::build::ResolvedScenario;
-use crate::hints::closest;
+use crate::hints::{closest, did_you_mean};
 use crate::scope::Scope;
 use crate::tables::matches;
 
@@ -24,9 +24,12 @@ pub(super) fn check(
         token.tick((nodes.len() / 8).saturating_add(1))?;
         if !devices().any(|device| matches(key, device)) {
             let hint = closest(key, devices(), token);
-            let hint = hint.map_or("write".to_string(), |meant| format!("did you mean \"{meant}\"? Write"));
+            let hint = did_you_mean(hint);
+            let write = if hint.is_empty() { "write" } else { "Write" };
             let example = match devices().next() {
-                Some(device) => format!("{hint} a device's name such as \"{device}\", or a pattern such as \"*\""),
+                Some(device) => {
+                    format!("{hint}{write} a device's name such as \"{device}\", or a pattern such as \"*\"")
+                }
                 None => format!("the topology {} has none", scenario.topology.name()),
             };
             scope.refuse(format!("is not an edge device; {example}"));

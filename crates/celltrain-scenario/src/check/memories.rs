@@ -19,7 +19,8 @@ pub(super) fn check(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         match (resolved.memory_of(port), table.buffer) {
             (Some(memory), Buffer::Cells(_) | Buffer::Infinite(_)) => {
                 let problem = format!(
-                    "is the buffer of {}, which is in the memory {}; write \"shared\", or leave the port out of the memory",
+                    "is the buffer of {}, which belongs to the memory {}; write \"shared\", or leave the port out of \
+                     the memory",
                     link.name, memory.name
                 );
                 scope.once(|scope| match table.buffer {
@@ -31,7 +32,8 @@ pub(super) fn check(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             (None, Buffer::Shared(_)) if layout.graph.nodes[link.from].kind == NodeKind::Switch => {
                 let switch = &layout.graph.nodes[link.from].name;
                 let problem = format!(
-                    "needs a memory, but {} is in none; write a number of cells, or a table [switch.{switch}.memory]",
+                    "needs a memory, but {} belongs to no memory; write a number of cells, or a table \
+                     [switch.{switch}.memory]",
                     link.name
                 );
                 scope.once(|scope| scope.refuse_text("shared", problem));

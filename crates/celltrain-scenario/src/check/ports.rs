@@ -129,7 +129,8 @@ fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>
                 for unknown in setting.unknown(&every_vc) {
                     let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), root.token()));
                     let problem = format!(
-                        "is not a VC; {hint}A VC has the name of its flow; with -acks, it carries the acknowledgements"
+                        "is not a VC; {hint}A VC has the name of its flow; the VC with the suffix -acks carries the \
+                         acknowledgements"
                     );
                     let mut root = root.at("port");
                     let mut port = root.at(name);
@@ -175,13 +176,15 @@ fn without_table(
         }
         scope.refuse(match filled.filter(|_| !congests[index]) {
             Some((comes, vc)) => format!(
-                "has no table and no allocator, but carries the ABR VC {vc}: up to {} can arrive for its {}; write its table, \
-                 or [port.default] for all others, with an allocator ({})",
+                "has no table and no allocator, but carries the ABR VC {vc}: cells can arrive at up to {}, but leave \
+                 at {}; write a table for this port, or [port.default] for all other ports, with an allocator ({})",
                 BitRate::from_bits_per_second(*comes),
                 link.rate,
                 AllocatorConfig::NAMES.join(", ")
             ),
-            None => "has no buffer and no policy; write its table, or [port.default] for all others".into(),
+            None => {
+                "has no buffer and no policy; write a table for this port, or [port.default] for all other ports".into()
+            }
         });
     }
 }
@@ -288,14 +291,16 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             scope.at("scheduler").at(port.scheduler.name()).once(|scope| scope.refuse(problem));
         }
         if port.marking.is_some() {
-            let problem =
-                format!("marks packets, but a port that merges VCs, such as {link}, cannot mark; remove the table");
+            let problem = format!(
+                "marks packets, but a port that merges VCs, such as {link}, cannot mark packets; remove the \
+                         table"
+            );
             scope.at("marking").once(|scope| scope.refuse(problem));
         }
         let mut policy = port.policy.build(Some(1), &[]);
         let reason = match policy.overflow() {
             Overflow::PushOutFront => Some("takes cells out of waiting frames"),
-            _ if policy.follower().is_some() => Some("follows cells through the queue one by one"),
+            _ if policy.follower().is_some() => Some("tracks single cells in the queue"),
             _ => None,
         };
         if let Some(reason) = reason {
@@ -339,7 +344,7 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         let other = if all == Class::Ubr { Class::Vbr } else { Class::Ubr };
         let (as_abr, table) = match with_abr[index] {
             (false, _) => ("", Some("a [vc.NAME] table")),
-            (true, true) => (", as ABR VCs are", Some("the [vc.NAME] table of one without ABR")),
+            (true, true) => (", as ABR VCs are", Some("the [vc.NAME] table of a VC without ABR")),
             (true, false) => (", as ABR VCs are", None),
         };
         let write = table.map(|table| format!("write class = \"{}\" into {table}, or ", other.name()));
@@ -434,7 +439,8 @@ fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>
         scope.at("of").refuse(problem);
     }
     if matches!(port.allocator, Some(AllocatorConfig::Efci(_))) {
-        let problem = "marks packets with the bit that allocator.efci sets in every cell (EFCI); leave one of them out";
+        let problem = "marks packets with the bit that allocator.efci sets in every cell (EFCI); leave out one of the \
+                       two";
         scope.refuse(problem);
     }
 }
@@ -450,8 +456,10 @@ fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mu
             1 => String::new(),
             n => format!(" and {} more", n.saturating_sub(1)),
         };
-        let problem =
-            format!("has no value for \"{first}\"{others}, which cross {link}; give each VC a value, or write default");
+        let problem = format!(
+            "has no value for \"{first}\"{others}, which cross {link}; give each VC a value, or add the key \
+                     default"
+        );
         scope.at(key).once(|scope| scope.refuse(problem));
     }
     all

@@ -16,7 +16,7 @@ use crate::scope::Scope;
 /// Checks that the connections of requests can use their TCP. If each connection had its own phase of ticks, it would
 /// need its own clock, and a run has millions of connections.
 pub(super) fn tcp(scenario: &Scenario, root: &mut Scope<'_>) {
-    let problem = "gives each connection a clock of its own, which requests cannot have; write \"common\"";
+    let problem = "gives each connection its own clock, which is not possible for requests; write \"common\"";
     for (kind, name, table) in Table::all(scenario) {
         let tcp = table.tcp().unwrap_or(&scenario.tcp);
         if tcp.options().tick_phase != TickPhase::Random {
@@ -36,9 +36,9 @@ pub(super) fn classes(scenario: &Scenario, root: &mut Scope<'_>) {
     if short > long {
         let key = if scenario.measure.short_requests.is_some() { "short_requests" } else { "long_requests" };
         let (value, other) = if key == "short_requests" {
-            (short, format!("is above long_requests, {long}; write at most that"))
+            (short, format!("is above long_requests; write at most {long}"))
         } else {
-            (long, format!("is below short_requests, {short}; write at least that"))
+            (long, format!("is below short_requests; write at least {short}"))
         };
         measure.at(key).refuse_text(value, other);
     }

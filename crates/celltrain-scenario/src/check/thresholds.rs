@@ -38,13 +38,12 @@ fn tiny(percent: f64, capacity: u32, write: impl Fn(f64) -> String) -> Option<St
         return None;
     }
     let cells = Threshold::Percent(percent).cells(capacity);
-    let cells =
-        if cells == 1.0 { "is only 1 cell".to_owned() } else { format!("are only {} cells", significant(cells)) };
+    let cells = if cells == 1.0 { "1 cell".to_owned() } else { format!("{} cells", significant(cells)) };
     // Someone who writes 0.8 % may mean 80 %, and 1.5 % may mean 15 %.
     let meant = significant(percent * if percent <= 1.0 { 100.0 } else { 10.0 });
     let meant = write(meant.parse().unwrap_or(percent));
     let (percent, capacity) = (significant(percent), grouped(capacity));
-    Some(format!("{percent} % of a buffer of {capacity} cells {cells}; did you mean {meant}?"))
+    Some(format!("{percent} % of a buffer of {capacity} cells is only {cells}; did you mean {meant}?"))
 }
 
 /// Formats a number with at most three significant digits.
@@ -110,12 +109,12 @@ mod tests {
             assert_eq!(doubt(value.clone(), 1000), None, "{value}");
         }
         for (value, k, question) in [
-            (json!("0.8%"), 1000, "0.8 % of a buffer of 1,000 cells are only 8 cells; did you mean 80%?"),
-            (json!(0.008), 1000, "0.8 % of a buffer of 1,000 cells are only 8 cells; did you mean 0.8?"),
-            (json!("1.5%"), 1000, "1.5 % of a buffer of 1,000 cells are only 15 cells; did you mean 15%?"),
-            (json!(0.001), 1_000_000, "0.1 % of a buffer of 1,000,000 cells are only 1000 cells; did you mean 0.1?"),
+            (json!("0.8%"), 1000, "0.8 % of a buffer of 1,000 cells is only 8 cells; did you mean 80%?"),
+            (json!(0.008), 1000, "0.8 % of a buffer of 1,000 cells is only 8 cells; did you mean 0.8?"),
+            (json!("1.5%"), 1000, "1.5 % of a buffer of 1,000 cells is only 15 cells; did you mean 15%?"),
+            (json!(0.001), 1_000_000, "0.1 % of a buffer of 1,000,000 cells is only 1000 cells; did you mean 0.1?"),
             (json!("1%"), 100, "1 % of a buffer of 100 cells is only 1 cell; did you mean 100%?"),
-            (json!("0.01%"), 500, "0.01 % of a buffer of 500 cells are only 0.05 cells; did you mean 1%?"),
+            (json!("0.01%"), 500, "0.01 % of a buffer of 500 cells is only 0.05 cells; did you mean 1%?"),
         ] {
             assert_eq!(doubt(value, k).unwrap(), question);
         }

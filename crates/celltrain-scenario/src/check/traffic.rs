@@ -46,7 +46,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     each_stack(scenario, root, |stack, scope| {
         // Found here, the fault has a line.
         if cfg!(target_family = "wasm") && matches!(stack, StackConfig::Quic(_)) {
-            scope.refuse("is not in the lab, because it needs C; celltrain's wheels have it: use celltrain run");
+            scope.refuse("is not available in the lab; use celltrain run on your computer instead");
         }
         for fault in stack.check() {
             scope.refuse_setting(fault);
@@ -54,12 +54,15 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     });
     for (name, options) in &scenario.flow {
         if let (Some(stack), Some(tcp)) = (&options.stack, &options.tcp) {
-            let problem =
-                format!("is a second transport for the flow, next to [flow.{name}.tcp.{}]; choose one", tcp.name());
+            let problem = format!(
+                "is a second transport for the flow, in addition to [flow.{name}.tcp.{}]; choose one of the \
+                         two",
+                tcp.name()
+            );
             root.at("flow").at(name).at("stack").at(stack.name()).refuse(problem);
         }
         if let Some(start) = options.start.filter(|&start| start > MAX_DURATION) {
-            let problem = format!("is not a time up to {MAX_DURATION}");
+            let problem = format!("must be a time of at most {MAX_DURATION}");
             root.at("flow").at(name).at("start").refuse_text(start, problem);
         }
     }
@@ -127,11 +130,11 @@ fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenar
     if let Some(pattern) = traffic.packets() {
         packets(&pattern, scenario, &mut flow.at("traffic").at(traffic.name()));
         if let Some(tcp) = &options.tcp {
-            let problem = "sends nothing: the flow's traffic is packets without TCP; leave it out";
+            let problem = "has no effect: the flow sends packets without TCP; leave it out";
             flow.at("tcp").at(tcp.name()).refuse(problem);
         }
         if let Some(stack) = &options.stack {
-            let problem = "sends nothing: the flow's traffic is packets without a stack; leave it out";
+            let problem = "has no effect: the flow sends packets without a stack; leave it out";
             flow.at("stack").at(stack.name()).refuse(problem);
         }
     }
@@ -142,7 +145,7 @@ fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenar
     }
     if let Some(bursts) = traffic.bursts() {
         if let Some(StackConfig::Python(_)) = scenario.stack_with(Some(options)) {
-            scope.refuse("needs an application that a Python stack lacks; choose traffic.greedy or traffic.file");
+            scope.refuse("is not possible with a Python stack; choose traffic.greedy or traffic.file");
         }
         burst("pause", bursts.pause, &mut scope);
     }
@@ -184,13 +187,16 @@ fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut
     let most = scenario.framing().max_cells();
     let delimits = scenario.framing().framing == Framing::Packets;
     if cells > most && !delimits {
-        let problem = format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
+        let problem = format!(
+            "makes frames of {cells} cells, but aal5.max_sdu limits the frames of receivers to \
+                               {most} cells"
+        );
         scope.refuse_text(size, problem);
     } else if sdu > MAX_SDU {
         let largest = size.bytes.saturating_sub(sdu.saturating_sub(MAX_SDU));
         let (what, carrier) = if delimits { ("packets", "IPv4") } else { ("frames", "AAL5") };
         let problem = format!(
-            "makes {what} of {sdu} bytes with headers, more than {carrier} can carry ({MAX_SDU}); use at most {largest}B"
+            "makes {what} of {sdu} bytes with headers, but {carrier} can carry only {MAX_SDU}; use at most {largest}B"
         );
         scope.refuse_text(size, problem);
     }
@@ -204,7 +210,7 @@ fn file_size(scenario: &Scenario, root: &mut Scope<'_>) {
     let least = longest.bytes.clamp(1, MAX_FILE);
     if !(least..=MAX_FILE).contains(&size.bytes) {
         let most = Bytes { bytes: MAX_FILE };
-        let problem = format!("is outside one segment ({least}B) to {most}; the papers use 100kB");
+        let problem = format!("must be from one segment ({least}B) to {most}; the papers use 100kB");
         root.at("measure").at("file_size").refuse_text(size, problem);
     }
 }
@@ -219,7 +225,7 @@ fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     let end = measure.to.map_or(duration, |to| to.min(duration));
     if let Some(from) = measure.from.filter(|&from| from >= end) {
         let named = if measure.to.is_some() { "measure.to" } else { "the run" };
-        let problem = format!("leaves nothing to measure; use a time before the end of {named}, {end}");
+        let problem = format!("leaves no time to measure; use a time before the end of {named}, {end}");
         root.at("measure").at("from").refuse_text(from, problem);
     }
 }
@@ -254,7 +260,7 @@ pub(super) fn files(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         own.and_then(|own| own.traffic.as_ref()?.packets()).is_some() || resolved.scenario.stack_with(own).is_some()
     };
     if resolved.tables.flows.iter().copied().all(no_stream) {
-        let problem = "cuts no stream: no flow uses the simulation's own TCP; leave it out";
+        let problem = "has no effect: no flow uses the simulation's own TCP; leave it out";
         root.at("measure").at("file_size").refuse_text(size, problem);
     }
 }
@@ -291,10 +297,12 @@ pub(super) fn rates(
         let slow = layout.flows.iter().filter(meant).map(|flow| &layout.graph.links[flow.data[0]]);
         if let Some(link) = slow.filter(|link| link.rate < pattern.rate).min_by_key(|link| link.rate) {
             warnings.push(Warning {
-                key: ["traffic", traffic.name(), "rate"].into_iter().fold(join("flow", name), |path, key| join(&path, key)),
+                key: ["traffic", traffic.name(), "rate"]
+                    .into_iter()
+                    .fold(join("flow", name), |path, key| join(&path, key)),
                 message: format!(
-                    "{} is above the {} of {}: the source's own queue grows as long as it sends, and data counted as sent \
-                     may never leave",
+                    "{} is above the {} of {}: the queue of the source grows while the source sends, and data counted \
+                     as sent may never leave",
                     pattern.rate, link.rate, link.name
                 ),
             });

@@ -48,7 +48,7 @@ pub(super) fn check(
             let names = channels.vcs.iter().map(|vc| vc.name.as_str());
             let hint = did_you_mean(closest(key, names, token));
             let problem = format!(
-                "is not a VC; {hint}A VC has the name of its flow; with -acks, it carries the acknowledgements"
+                "is not a VC; {hint}A VC has the name of its flow; the VC with the suffix -acks carries the acknowledgements"
             );
             root.at("vc").at(key).refuse(problem);
         }
@@ -138,8 +138,8 @@ fn taken_out(
         let mut scope = of_all.at(table);
         if !scope.is_faulty() {
             let problem = format!(
-                "takes {vc} out of [vc.{all}.{service}]: a VC uses one table, that of its name or of the first range; write \
-                 [vc.{table}.{service}] too, or leave {vc} out of the range"
+                "takes {vc} out of [vc.{all}.{service}]: a VC uses only one table, that with its name or else that of \
+                 the first matching range; write [vc.{table}.{service}] too, or leave {vc} out of the range"
             );
             scope.refuse(problem);
         }
@@ -177,13 +177,16 @@ fn loops(
             }
             let Some(ack_vc) = way_back[number] else {
                 let flow = vc.name.trim_end_matches("-acks");
-                let problem =
-                    format!("controls both directions: write the table for the VC of the data, [vc.{flow}.abr]");
+                let problem = format!(
+                    "is not necessary: the table of the VC of the data controls both directions; write \
+                             [vc.{flow}.abr]"
+                );
                 scope.once(|scope| scope.refuse(problem));
                 continue;
             };
             if vc.merge.is_some() {
-                let problem = "controls the rate of a VC that merges with others; a loop has one source";
+                let problem = "controls the rate of a VC that merges with other VCs; a control loop has only one \
+                               source";
                 scope.once(|scope| scope.refuse(problem));
                 continue;
             }
@@ -227,8 +230,10 @@ fn one_way(
 /// Checks that an ABR VC uses no other service.
 fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
     if own.gfr.is_some() {
-        let problem =
-            format!("cannot be combined with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR");
+        let problem = format!(
+            "cannot be combined with [vc.{key}.abr]; a VC has only one service: a guaranteed frame rate or \
+                     ABR"
+        );
         scope.at("gfr").once(|scope| scope.refuse(problem));
     }
     if own.tagged {
@@ -259,7 +264,7 @@ fn with_allocators(resolved: &ResolvedScenario<'_>, vc: VcIndex, root: &mut Scop
         // If the allocator was refused or misspelt, do not also report it as missing.
         if !scope.is_faulty() {
             let problem = format!(
-                "is missing, but {} carries the ABR VC {}; choose which allocator tells its source the rate: {}",
+                "is missing, but {} carries the ABR VC {}; choose the allocator that sets the rate of its source: {}",
                 resolved.layout.graph.links[link].name,
                 vc.name,
                 AllocatorConfig::NAMES.join(", ")

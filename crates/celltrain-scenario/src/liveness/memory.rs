@@ -47,11 +47,11 @@ pub fn probe(memory: &MemoryConfig, pool: PoolIndex) -> Option<String> {
     let dead: Vec<String> = queues.keys().filter_map(|queue| refused(&empty, queue)).collect();
     if let Some(reason) = dead.first() {
         let which = if dead.len() == queues.len() {
-            "every cell".to_string()
+            String::new()
         } else {
-            format!("every cell of {} of {} queues", dead.len(), queues.len())
+            format!(" of {} of the {} queues", dead.len(), queues.len())
         };
-        return Some(format!("refuses {which} while the pool is empty{reason}"));
+        return Some(format!("refuses every cell{which} while the pool is empty{reason}"));
     }
     let [first, second] = [0, 1].map(PoolQueue::new);
     if queues.len() > 1 && config.cells > 1 {

@@ -79,7 +79,7 @@ fn a_policy_formula_that_admits_nothing_is_reported_with_the_part_responsible() 
         ),
         (
             "now < 1 s",
-            "refuses every frame while the buffer is empty, after the first 7 of 64: now < 1 s is 1.25 s < 1 s".into(),
+            "refuses every frame while the buffer is empty, after the first 7 of 64 frames: now < 1 s is 1.25 s < 1 s".into(),
         ),
         ("random() < 0", format!("{EMPTY}: random() < 0 is 0.5 < 0")),
         ("random() < 0.05", "refuses 60 of 64 frames while the buffer is empty: random() < 0.05 is 0.5 < 0.05".into()),
@@ -97,7 +97,7 @@ fn a_policy_that_stops_admitting_frames_forever_is_reported() {
 
     let count = [("sent".to_string(), Start::Number(0.0))].into();
     let closing = Table { state: count, on_admission: texts(&[("sent", "sent + 1")]), ..table("sent < 40") };
-    let expected = "refuses every frame while the buffer is empty, after the first 6 of 64: sent < 40 is 40 < 40; add \"X <= ... or\"";
+    let expected = "refuses every frame while the buffer is empty, after the first 6 of 64 frames: sent < 40 is 40 < 40; add \"X <= ... or\"";
     assert_eq!(refusals(closing), [expected]);
 
     // This policy starts to admit frames after its first refusal, and never stops.

@@ -25,7 +25,7 @@ pub struct Config {
     /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// Most payload of a packet, besides 40 bytes of headers.
+    /// Largest payload of a packet, without the 40 bytes of headers.
     #[serde(default = "usual_mss")]
     pub mss: Bytes,
 }
@@ -57,7 +57,7 @@ impl Config {
         if let Some(check) = CHECK.get() {
             return check(self);
         }
-        let problem = "is a Python class, and there is no Python here";
+        let problem = "is a Python class, but this program cannot run Python";
         vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
     }
 }

@@ -18,7 +18,7 @@ pub struct Config {
     pub congestion: QuicCongestion,
     /// Length of a full packet, with the headers of UDP and IP.
     pub mtu: Bytes,
-    /// Flow control: data that the sender may send beyond what the receiver has read.
+    /// Flow control: amount of data that the sender may send before the receiver reads it.
     pub receive_window: Bytes,
     /// Data that the sender keeps until it is acknowledged; eight times the receiver's window when absent.
     pub send_buffer: Option<Bytes>,
@@ -27,7 +27,7 @@ pub struct Config {
     /// Round-trip time that is assumed until one has been measured.
     pub initial_rtt: Duration,
     /// Longest time for which the receiver may delay an acknowledgement, if the sender asks for one; when absent, the
-    /// receiver's own, 25 ms.
+    /// receiver's default of 25 ms.
     pub ack_delay: Option<Duration>,
 }
 
@@ -48,7 +48,7 @@ impl Default for Config {
 /// Congestion control of quinn-proto. Its BBR draws random numbers without a seed, so no run would repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(extend("x-refused" = {"bbr": "its random numbers have no seed, so no run would repeat"}))]
+#[schemars(extend("x-refused" = {"bbr": "the random numbers of BBR have no seed, so runs would not be repeatable"}))]
 pub enum QuicCongestion {
     /// `NewReno` (RFC 9002).
     NewReno,
@@ -87,8 +87,8 @@ impl Config {
         let is_known = (MIN_MTU..=MAX_MTU).contains(&mtu);
         if !is_known {
             let problem = format!(
-                "is outside {MIN_MTU}B, the 1200 bytes that QUIC needs and 28 of headers, to {MAX_MTU}B, the most that \
-                 AAL5 carries with LLC/SNAP"
+                "must be from {MIN_MTU}B (1200 bytes for QUIC and 28 bytes of headers) to {MAX_MTU}B (the maximum of \
+                 AAL5 with LLC/SNAP)"
             );
             faults.push(Fault::new("mtu", format!("\"{}\"", self.mtu), problem));
         }
@@ -101,17 +101,17 @@ impl Config {
         ];
         for (key, window) in windows {
             if let Some(window) = window.filter(|window| !(least..=MAX_BUFFER).contains(&window.bytes)) {
-                let problem = format!("is outside two packets ({least}B) to {MAX_BUFFER}B, which QUIC can have here");
+                let problem = format!("must be from two packets ({least}B) to {MAX_BUFFER}B");
                 faults.push(Fault::new(key, format!("\"{window}\""), problem));
             }
         }
         if !(MIN_RTT..=MAX_RTT).contains(&self.initial_rtt) {
-            let problem = format!("is not a time from {MIN_RTT} to {MAX_RTT}");
+            let problem = format!("must be a time from {MIN_RTT} to {MAX_RTT}");
             faults.push(Fault::new("initial_rtt", format!("\"{}\"", self.initial_rtt), problem));
         }
         let [shortest, longest] = ACK_DELAYS;
         if let Some(delay) = self.ack_delay.filter(|delay| !(shortest..=longest).contains(delay)) {
-            let problem = format!("is not a time from {shortest} to {longest}, which receivers of QUIC grant");
+            let problem = format!("must be a time from {shortest} to {longest}, the range that QUIC receivers allow");
             faults.push(Fault::new("ack_delay", format!("\"{delay}\""), problem));
         }
         faults

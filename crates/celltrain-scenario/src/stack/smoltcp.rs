@@ -27,7 +27,7 @@ pub struct Config {
     pub ack_delay: Duration,
     /// True if a segment that is not full waits until all earlier data is acknowledged.
     pub nagle: bool,
-    /// When the receiving application reads what has arrived.
+    /// Time at which the receiving application reads the data that has arrived.
     pub reads: SmoltcpReads,
 }
 
@@ -57,7 +57,7 @@ pub enum SmoltcpCongestion {
     Cubic,
 }
 
-/// When the receiving application reads what has arrived.
+/// Time at which the receiving application reads the data that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SmoltcpReads {
@@ -90,19 +90,18 @@ impl Config {
     pub(super) fn check(&self) -> Vec<Fault> {
         let (mut faults, mss) = (Vec::new(), self.mss.bytes);
         if !(MIN_MSS..=MAX_MSS).contains(&mss) {
-            let problem = format!("is outside {MIN_MSS}B to {MAX_MSS}B, as smoltcp requires");
+            let problem = format!("must be from {MIN_MSS}B to {MAX_MSS}B, as smoltcp requires");
             faults.push(Fault::new("mss", format!("\"{}\"", self.mss), problem));
         }
         let least = mss.clamp(MIN_MSS, MAX_MSS);
         for (key, buffer) in [("receive_window", Some(self.receive_window)), ("send_buffer", self.send_buffer)] {
             if let Some(buffer) = buffer.filter(|buffer| !(least..=MAX_BUFFER).contains(&buffer.bytes)) {
-                let problem =
-                    format!("is outside one segment ({least}B) to {MAX_BUFFER}B, the most that smoltcp can have");
+                let problem = format!("must be from one segment ({least}B) to {MAX_BUFFER}B, the maximum of smoltcp");
                 faults.push(Fault::new(key, format!("\"{buffer}\""), problem));
             }
         }
         if self.ack_delay > MAX_ACK_DELAY {
-            let problem = format!("is not a time up to {MAX_ACK_DELAY}, the longest that RFC 1122 allows");
+            let problem = format!("must be a time of at most {MAX_ACK_DELAY}, the longest that RFC 1122 allows");
             faults.push(Fault::new("ack_delay", format!("\"{}\"", self.ack_delay), problem));
         }
         faults

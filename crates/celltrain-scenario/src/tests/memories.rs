@@ -134,12 +134,12 @@ fn a_fault_of_a_memory_table_is_reported_with_its_line_the_wrong_value_and_valid
             "[switch.sw.memory.pool",
             "[switch.sw.memory.pool.main]\ncells = 991\n[[switch.sw.memory.queue]]\nreserve = 5\n[switch.sw.memory.pool",
         ),
-        &["pool.main.cells = 991 is too large", "991 cells, reserves 20", "leave cells out"],
+        &["pool.main.cells = 991 is too large", "991 cells, reserves 20", "leave the key cells out"],
     );
     refused(
         "[switch.sw.memories.a]\ncells = 10\npool.p.policy.complete_sharing = {}\n\
          [switch.sw.memories.b]\ncells = 10\nports = [\"sw->host3\"]\npool.p.policy.complete_sharing = {}\n",
-        &["switch.sw.memories.b.ports has the port sw->host3, which is in the memory sw.a already"],
+        &["switch.sw.memories.b.ports has the port sw->host3, which is already in the memory sw.a"],
     );
     refused(
         &replaced("cells = 1000", "cells = 1000\nqueue = [{ headroom = 7 }]"),
@@ -151,7 +151,7 @@ fn a_fault_of_a_memory_table_is_reported_with_its_line_the_wrong_value_and_valid
     );
     let ingress = "[switch.sw.memory]\ncells = 100\nqueue = [{ lossless = true }]\n\
                    pool.p = { side = \"ingress\", policy.dynamic_threshold = {} }\n";
-    refused(ingress, &["queue[0].lossless = true pauses a link without headroom", "write headroom too"]);
+    refused(ingress, &["queue[0].lossless = true pauses a link without headroom", "add headroom, in cells"]);
     refused(&replaced("switch.sw.", "switch.sv."), &["switch.sv is not a switch; did you mean \"sw\"?"]);
     refused(&replaced("cells = 1000", "cells = 0"), &["cells = 0 is not a whole number (1 to 4294967295)"]);
     refused(&replaced("alpha = 1", "alpha = 0"), &["dynamic_threshold.alpha = 0", "above 0"]);
@@ -162,7 +162,9 @@ fn a_fault_of_a_memory_table_is_reported_with_its_line_the_wrong_value_and_valid
     );
     refused(
         &replaced("cells = 1000", "cells = 1000\nqueue = [{ threshold = 7 }]"),
-        &["queue[0].threshold = 7 has no effect: dynamic_threshold of the pool main has no thresholds"],
+        &[
+            "queue[0].threshold = 7 has no effect: dynamic_threshold of the pool main does not use the thresholds of queues",
+        ],
     );
     refused(
         &replaced("cells = 1000", "cells = 1000\nqueue = [{ pool = \"mian\" }]"),
@@ -224,8 +226,8 @@ fn cells_of_any_size_carry_frames_and_their_size_determines_their_transmission_t
 #[test]
 fn a_message_about_an_invalid_cell_size_names_valid_values() {
     let with = |more: &str| format!("{more}{MEMORY}");
-    refused(&with("[cell]\nsize = \"7B\"\n"), &["cell.size = \"7B\" is outside 8B to 65536B"]);
-    refused(&with("[cell]\nsize = \"64B\"\npayload = \"65B\"\n"), &["cell.payload = \"65B\" is outside 8B to"]);
+    refused(&with("[cell]\nsize = \"7B\"\n"), &["cell.size = \"7B\" must be from 8B to 65536B"]);
+    refused(&with("[cell]\nsize = \"64B\"\npayload = \"65B\"\n"), &["cell.payload = \"65B\" must be from 8B to"]);
     refused(&with("[cell]\nsize = 254\n"), &["cell.size = 254 is not a"]);
     let gfr = "[cell]\nsize = \"64B\"\n[vc.tcp1.gfr]\nmcr = \"1Mbps\"\nmfs = 12\n";
     refused(&with(gfr), &["cell.size = \"64B\" is not possible with a guaranteed frame rate"]);

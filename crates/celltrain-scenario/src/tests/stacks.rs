@@ -36,20 +36,20 @@ fn a_source_of_unacknowledged_packets_has_no_protocol_stack() {
     assert_eq!(reading.faults, []);
     assert!(!reading.network.unwrap().flows[FlowIndex::new(0)].outside);
     let own = faults("[flow.tcp1]\nstack.smoltcp = {}\ntraffic.constant_rate = { rate = '1Mbps' }");
-    assert!(own[0].contains("flow.tcp1.stack.smoltcp sends nothing: the flow's traffic is packets"), "{own:?}");
+    assert!(own[0].contains("flow.tcp1.stack.smoltcp has no effect: the flow sends packets"), "{own:?}");
 }
 
 #[test]
 fn a_setting_that_a_protocol_stack_lacks_is_refused_with_a_list_of_its_settings() {
     for (text, says) in [
-        ("receive_window = '1500MB'", "is outside one segment (512B) to 1073741824B, the most that smoltcp can have"),
-        ("send_buffer = '511B'", "send_buffer = \"511B\" is outside one segment (512B)"),
-        ("mss = '47B'", "mss = \"47B\" is outside 48B to 65495B, as smoltcp requires"),
+        ("receive_window = '1500MB'", "must be from one segment (512B) to 1073741824B, the maximum of smoltcp"),
+        ("send_buffer = '511B'", "send_buffer = \"511B\" must be from one segment (512B)"),
+        ("mss = '47B'", "mss = \"47B\" must be from 48B to 65495B, as smoltcp requires"),
         (
             "mss = '65495B'",
-            "mss = \"65.495kB\" makes frames of 65543 bytes with headers, more than AAL5 can carry (65535)",
+            "mss = \"65.495kB\" makes frames of 65543 bytes with headers, but AAL5 can carry only 65535",
         ),
-        ("ack_delay = '501ms'", "ack_delay = \"501ms\" is not a time up to 500ms"),
+        ("ack_delay = '501ms'", "ack_delay = \"501ms\" must be a time of at most 500ms"),
         ("congestion = 'bbr'", "congestion = \"bbr\" is not one of \"none\", \"reno\", \"cubic\""),
         ("window = '1kB'", "window is unknown"),
     ] {
@@ -65,19 +65,22 @@ fn a_setting_that_quic_lacks_is_refused_with_a_list_of_its_settings() {
     for (text, says) in [
         (
             "congestion = 'bbr'",
-            "congestion = \"bbr\" is refused: its random numbers have no seed, so no run would repeat; choose one of",
+            "congestion = \"bbr\" is refused: the random numbers of BBR have no seed, so runs would not be repeatable; choose one of",
         ),
-        ("mtu = '1200B'", "mtu = \"1.2kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers"),
+        ("mtu = '1200B'", "mtu = \"1.2kB\" must be from 1228B (1200 bytes for QUIC and 28 bytes of headers)"),
         (
             "mtu = '65535B'",
-            "mtu = \"65.535kB\" is outside 1228B, the 1200 bytes that QUIC needs and 28 of headers, to 65527B, the most \
-             that AAL5 carries with LLC/SNAP",
+            "mtu = \"65.535kB\" must be from 1228B (1200 bytes for QUIC and 28 bytes of headers) to 65527B \
+             (the maximum of AAL5 with LLC/SNAP)",
         ),
-        ("receive_window = '2999B'", "receive_window = \"2.999kB\" is outside two packets (3000B) to 1073741824B"),
-        ("send_buffer = '2000MB'", "send_buffer = \"2000MB\" is outside two packets (3000B) to 1073741824B"),
-        ("initial_window = '1B'", "initial_window = \"1B\" is outside two packets"),
-        ("initial_rtt = '0s'", "initial_rtt = \"0s\" is not a time from 1us to 10s"),
-        ("ack_delay = '26ms'", "ack_delay = \"26ms\" is not a time from 1ms to 25ms, which receivers of QUIC grant"),
+        ("receive_window = '2999B'", "receive_window = \"2.999kB\" must be from two packets (3000B) to 1073741824B"),
+        ("send_buffer = '2000MB'", "send_buffer = \"2000MB\" must be from two packets (3000B) to 1073741824B"),
+        ("initial_window = '1B'", "initial_window = \"1B\" must be from two packets"),
+        ("initial_rtt = '0s'", "initial_rtt = \"0s\" must be a time from 1us to 10s"),
+        (
+            "ack_delay = '26ms'",
+            "ack_delay = \"26ms\" must be a time from 1ms to 25ms, the range that QUIC receivers allow",
+        ),
         ("congestion = 'reno'", "congestion = \"reno\" is not one of \"new_reno\", \"cubic\""),
         ("mss = '512B'", "mss is unknown"),
     ] {
@@ -112,7 +115,7 @@ fn an_unknown_protocol_stack_and_a_second_transport_for_one_flow_are_refused() {
     assert_eq!(
         found,
         [
-            "test.toml:4: flow.tcp1.stack.smoltcp is a second transport for the flow, next to [flow.tcp1.tcp.reno]; choose one"
+            "test.toml:4: flow.tcp1.stack.smoltcp is a second transport for the flow, in addition to [flow.tcp1.tcp.reno]; choose one of the two"
         ]
     );
 }
@@ -122,5 +125,5 @@ fn only_flows_of_the_simulated_tcp_are_divided_into_files() {
     let measure = "[measure]\nfile_size = '100kB'";
     assert_eq!(faults(&format!("[flow.tcp1.stack.smoltcp]\n{measure}")), [""; 0]);
     let found = faults(&format!("[stack.smoltcp]\n{measure}"));
-    assert!(found[0].contains("cuts no stream: no flow uses the simulation's own TCP"), "{found:?}");
+    assert!(found[0].contains("has no effect: no flow uses the simulation's own TCP"), "{found:?}");
 }

@@ -31,8 +31,8 @@ pub struct Config {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100_000))]
     pub long: u32,
-    /// c: number of connections on each of these links that cross no other; they enter at one switch and leave at the
-    /// next.
+    /// c: number of connections, on each of these links, that cross only this link; they enter at one switch and leave
+    /// at the next.
     #[schemars(range(min = 0, max = 100_000))]
     pub cross: u32,
     /// Rate of every link between switches.

@@ -98,7 +98,7 @@ fn a_topology_that_is_too_large_is_refused_with_the_key_of_its_size() {
         let [fault] = &verdict.faults[..] else { panic!("{}: {:?}", topology.name(), verdict.faults) };
         assert_eq!(fault.key, format!("topology.{}.{key}", topology.name()));
         assert_eq!(fault.value, value.to_string());
-        assert!(verdict.does_not_fit && fault.problem.starts_with("makes a network that does not fit"), "{fault:?}");
+        assert!(verdict.does_not_fit && fault.problem.starts_with("makes a network that is too large"), "{fault:?}");
     }
 }
 
@@ -117,7 +117,7 @@ fn building_and_checking_a_network_can_be_cancelled_for_every_topology() {
             let name = format!("{}: {name}", topology.name());
             let (questions, outcome) = asked(usize::MAX, part);
             assert_eq!(outcome, Ok(()), "{name}");
-            assert!(questions >= flows, "{name} calls the callback {questions} times for {flows} flows");
+            assert!(questions >= flows, "{name} checks for cancellation {questions} times with {flows} flows");
             for most in 0..questions {
                 assert_eq!(asked(most, part), (most + 1, Err(Interrupted)), "{name}");
             }

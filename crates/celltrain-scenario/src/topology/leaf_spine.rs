@@ -35,8 +35,8 @@ pub struct Config {
     pub host_rate: BitRate,
     /// Propagation delay of every link between a host and its leaf switch, one way.
     pub host_delay: Duration,
-    /// Rate of every link between a leaf switch and a spine switch; as `oversubscription` says, or `host_rate`, when
-    /// absent.
+    /// Rate of every link between a leaf switch and a spine switch; when absent, it follows from `oversubscription` or
+    /// equals `host_rate`.
     #[serde(default)]
     pub uplink_rate: Option<BitRate>,
     /// Sum of the rates of a leaf switch's hosts divided by the sum of the rates of its links to spine switches, instead
@@ -95,7 +95,7 @@ impl Configure for Config {
                 format!("sets the rate of the uplinks, which uplink_rate = \"{rate}\" sets too; leave one out");
             scope.refuse_value(ratio, problem);
         } else if rate < MIN_RATE || rate > MAX_RATE {
-            scope.refuse_value(ratio, format!("gives uplinks of {rate}; a rate is from {MIN_RATE} to {MAX_RATE}"));
+            scope.refuse_value(ratio, format!("gives uplinks of {rate}; a rate must be from {MIN_RATE} to {MAX_RATE}"));
         }
         Ok(None)
     }

@@ -24,7 +24,7 @@ pub fn check_rate(key: &str, rate: BitRate, scope: &mut Scope<'_>) {
 /// Refuses a delay outside the valid range of links.
 pub fn check_delay(key: &str, delay: Duration, scope: &mut Scope<'_>) {
     if delay > MAX_DELAY {
-        scope.at(key).refuse_text(delay, format!("is not a delay up to {MAX_DELAY}"));
+        scope.at(key).refuse_text(delay, format!("must be a delay of at most {MAX_DELAY}"));
     }
 }
 
@@ -41,7 +41,10 @@ impl Access<'_> {
         let names = self.rates.keys().map(|name| (RATES, name));
         for (key, name) in names.chain(self.delays.keys().map(|name| (DELAYS, name))) {
             if !stands_for_some(name, stem, hosts) {
-                let problem = format!("is none of {stem}1 to {stem}{hosts}; write one, a range of them, or default");
+                let problem = format!(
+                    "is not one of {stem}1 to {stem}{hosts}; write one of these names, a range of \
+                                       them, or default"
+                );
                 scope.at(key).at(name).refuse(problem);
             }
         }

@@ -77,7 +77,7 @@ pub trait Configure {
 
     /// Reports that the topology has no flow and the scenario no other traffic.
     fn without_flows(&self, scope: &mut Scope<'_>) {
-        scope.refuse("has no flows of its own; write a table [requests.NAME] or [incast.NAME]");
+        scope.refuse("has no flows; write a table [requests.NAME] or [incast.NAME]");
     }
 
     /// Checks properties that require a layout, and whose faults do not prevent other checks.
@@ -166,7 +166,8 @@ impl Topology {
         if size.crossings > MAX_CROSSINGS as u64 {
             let Size { key: (key, _), flows, crossings, .. } = size;
             own.at(key).refuse(format!(
-                "makes {flows} flows, which cross {crossings} links in all; at most {MAX_CROSSINGS} are possible"
+                "makes {flows} flows, which cross {crossings} links in all; at most {MAX_CROSSINGS} crossings are \
+                 possible"
             ));
         }
         Ok(layout)

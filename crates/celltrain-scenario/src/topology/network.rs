@@ -35,7 +35,7 @@ pub struct Config {
     /// can only be the first or last node between the hosts.
     #[serde(default)]
     pub edge_devices: Vec<String>,
-    /// At this size, searching paths from every switch takes seconds.
+    /// With this number of switches, searching paths from every switch takes seconds.
     #[schemars(length(max = 100_000))]
     pub links: Vec<LinkConfig>,
     /// Connections.
@@ -243,7 +243,7 @@ impl Config {
 
 /// Returns the link with the most connections relative to its rate. In a tie, links that leave a switch are preferred,
 /// then the first link.
-#[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits 128 bits")]
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: a product of two 64-bit numbers fits in 128 bits")]
 fn most_loaded(graph: &Graph, flows: &[Route]) -> LinkIndex {
     let mut crossing: TiVec<LinkIndex, u64> = ti_vec![0; graph.links.len()];
     for flow in flows {

@@ -180,7 +180,7 @@ impl<'a> EqualPaths<'a> {
 
     /// Returns all shortest paths between two hosts after a search from `from`, in the order of their links.
     pub(crate) fn all(&self, from: NodeIndex, to: NodeIndex) -> Vec<Vec<LinkIndex>> {
-        let root = self.root.expect("the caller has searched from this node before");
+        let root = self.root.expect("the search from this node has already ended");
         let links = &self.search.graph.links;
         // All paths are built backwards, one link at a time.
         let mut paths: Vec<(NodeIndex, Vec<LinkIndex>)> = vec![(to, Vec::new())];

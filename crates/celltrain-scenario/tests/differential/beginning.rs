@@ -19,10 +19,7 @@ pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     let mut simulation = Simulation::new(Engine::Fast, network);
     let [first, second] = [2, 4].map(|fifths| {
         let until = simulation.clock().time(Duration { picoseconds: fifths * fifth.picoseconds });
-        simulation
-            .advance(until)
-            .and_then(|()| simulation.snapshot())
-            .expect("the time to advance to is not in the past")
+        simulation.advance(until).and_then(|()| simulation.snapshot()).expect("the target time is not in the past")
     });
     let same = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what} of the beginning")) };
     let (flows, links) = (network.flows.len(), network.links.len());
@@ -38,15 +35,19 @@ pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     let part = |before: Option<&RunResult>, until: &RunResult| whole.clone().over(before, until, network);
     let parts = [part(None, &first), part(Some(&first), &second), part(Some(&second), &whole)];
     let sum = |of: fn(&RunResult) -> u64| parts.iter().map(of).sum::<u64>() == of(&whole);
-    same(sum(|run| run.cells.offered), "offered cells of all parts together")?;
+    same(sum(|run| run.cells.offered), "the offered cells of all parts add up to those of the run")?;
     same(sum(|run| run.flows.iter().map(|flow| flow.segments_sent).sum()), "segments in parts")?;
     same(
         sum(|run| run.ports.iter().map(|port| port.counters.forwarded).sum()),
-        "forwarded cells of all parts together",
+        "the forwarded cells of all parts add up to those of the run",
     )?;
     let seconds = |run: &RunResult| run.measured_to_s - run.measured_from_s;
     let bits: f64 = parts.iter().map(|run| run.goodput_mbps * seconds(run)).sum();
     let all = whole.goodput_mbps * whole.duration_s;
     same((bits - all).abs() <= 1e-9 * all, "goodput in parts")?;
-    same(parts.iter().all(|run| run.fingerprint == whole.fingerprint), "the fingerprint of the whole run, not")
+    same(
+        parts.iter().all(|run| run.fingerprint == whole.fingerprint),
+        "all parts have the fingerprint of the whole \
+        run",
+    )
 }

@@ -28,7 +28,7 @@ use super::watch::{NUMBERS, Numbers, ReportedEvents, numbers};
 /// Describes the first difference between the engines on a network, with the history of both around it.
 pub(crate) fn first_difference(network: &Network) -> String {
     let found = Engines { fast: network, reference: network }.bisect();
-    found.map_or("no state or event differs".into(), |found| found.text)
+    found.map_or("the engines differ in no state or event".into(), |found| found.text)
 }
 
 /// The first difference between the engines.
@@ -89,7 +89,7 @@ impl Engines<'_> {
                 }
                 (at, format!("{found:?}: {what}"), ports)
             }
-            None => (ends.as_ref()?.0, "the states are equal, but not the events".into(), Vec::new()),
+            None => (ends.as_ref()?.0, "the states are equal, but the events differ".into(), Vec::new()),
         };
         let events = events_of(self.reference, way);
         let first = self.first_event(&events, &ports, at);
@@ -109,7 +109,12 @@ impl Engines<'_> {
         let name = port.map(|port| self.reference.links[port].name.clone());
         let place = name.as_ref().map_or(String::new(), |name| format!(" at port {name}"));
         let mut text = format!("first difference{place}, {}: {what}\n", self.show_time(at));
-        let label = if is_exact || last == Some(at) { "first event that differs" } else { "last event before it" };
+        let label = if is_exact || last == Some(at) {
+            "first event that differs"
+        } else {
+            "last event before the \
+            difference"
+        };
         for event in &here {
             writeln!(text, "{label}: {event}").unwrap();
         }
@@ -321,11 +326,11 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
     let units = u128::from(network.clock().units_per_second);
     let picoseconds = (u128::from(at.0) * u128::from(PS_PER_SECOND) + units / 2) / units;
     let since_start =
-        Duration { picoseconds: u64::try_from(picoseconds).expect("the duration of a run fits 64 bits").max(1) };
+        Duration { picoseconds: u64::try_from(picoseconds).expect("the duration of a run fits in 64 bits").max(1) };
     let run = || match way {
         Way::Alone(mode) => {
             let mut simulation = start(engine, mode, network, Nothing);
-            simulation.advance(at).expect("the time to advance to is not in the past");
+            simulation.advance(at).expect("the target time is not in the past");
             Some(State { result: Some(simulation.snapshot().expect("nothing cancels this run")), series: None })
         }
         Way::Watched(mode) => {
@@ -333,7 +338,7 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
             let mut simulation = start(engine, mode, network, &mut series);
             // The recorder takes its sample when the simulation goes past the instant.
             if at < simulation.end() {
-                simulation.advance(at + Span(1)).expect("the time to advance to is not in the past");
+                simulation.advance(at + Span(1)).expect("the target time is not in the past");
             } else {
                 simulation.finish();
             }

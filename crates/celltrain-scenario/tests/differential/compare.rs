@@ -24,7 +24,7 @@ pub(crate) fn compare(network: &Network) -> Result<(), String> {
 
 /// Returns an error that describes the first difference between the series of two runs.
 pub(crate) fn same_series(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
-    same("times of the samples", &fast.times, &reference.times)?;
+    same("sample times of the series", &fast.times, &reference.times)?;
     same_queues(fast, reference)?;
     same("occupancies", &fast.occupancy_cells, &reference.occupancy_cells)?;
     same("cwnd", &fast.cwnd_segments, &reference.cwnd_segments)?;
@@ -73,7 +73,7 @@ fn same_memories(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
     // A queue without a threshold has NaN.
     let thresholds = |of: &Recorder| of.memory_threshold_cells.iter().map(|cells| cells.to_bits()).collect::<Vec<_>>();
     same("cells in memories", &fast.memory_cells, &reference.memory_cells)?;
-    same("cells in shared parts", &fast.memory_shared_cells, &reference.memory_shared_cells)?;
+    same("cells in the shared parts of memories", &fast.memory_shared_cells, &reference.memory_shared_cells)?;
     same("bits of thresholds", &thresholds(fast), &thresholds(reference))
 }
 
@@ -165,13 +165,23 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         let (payload, _) = flow.frame(&network.aal5);
         let (arrived, delivered) = (bytes(found.throughput_mbps), found.delivered_bytes as f64);
         let sent = (found.segments_sent + found.packets_sent) * payload;
-        must((bytes(found.goodput_mbps) - delivered).abs() < 0.1, "the goodput is that of the bytes delivered", found)?;
+        must(
+            (bytes(found.goodput_mbps) - delivered).abs() < 0.1,
+            "the goodput follows from the number of delivered \
+            bytes",
+            found,
+        )?;
         if !is_whole {
             continue;
         }
-        must(arrived > delivered - 0.1, "delivered data has arrived before", found)?;
-        must(arrived < sent as f64 + 0.1, "arriving data was sent before", found)?;
-        must(found.repeated_segments == 0 || arrived > delivered + 0.9, "repeated data arrives again", found)?;
+        must(arrived > delivered - 0.1, "data is delivered only after its arrival", found)?;
+        must(arrived < sent as f64 + 0.1, "data arrives only after it was sent", found)?;
+        must(
+            found.repeated_segments == 0 || arrived > delivered + 0.9,
+            "repeated segments count as additional \
+            arrivals",
+            found,
+        )?;
         let is_once = found.packets_sent == 0 || arrived < delivered + 0.1;
         must(is_once, "packets without acknowledgements arrive once", found)?;
     }
@@ -187,7 +197,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
             let segments = record.bytes.div_ceil(group.tcp.options().mss.bytes);
             let new = u64::from(record.segments_sent - record.retransmitted_segments);
             let is_complete = record.completed().is_some();
-            must(!is_complete || new >= segments, "complete files were sent", record)?;
+            must(!is_complete || new >= segments, "the bytes of complete files were sent", record)?;
             must(record.completed().is_none_or(|completed| completed > record.opened), "it takes time", record)?;
         }
     }
@@ -209,11 +219,11 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
             of_vc.map(|(_, flow)| [flow.segments_sent + flow.packets_sent, flow.packets_delivered]).collect();
         let [sent, came] = [0, 1].map(|i| frames.iter().map(|of_flow| of_flow[i]).sum::<u64>());
         // A VC that carries only acknowledgements has as many frames as its receiver sends.
-        must(frames.is_empty() || edge.frames <= sent, "frames at the edge were sent", found)?;
+        must(frames.is_empty() || edge.frames <= sent, "frames at the edge have been sent", found)?;
         must(edge.frames >= came, "arriving frames have passed the edge", found)?;
     }
     for found in &result.ports {
-        must((0.0..=1.0).contains(&found.utilisation), "the value is a share of the run", found)?;
+        must((0.0..=1.0).contains(&found.utilisation), "the value is a share from 0 to 1", found)?;
         must((found.utilisation > 0.0) == (found.counters.forwarded > 0), "a port that forwards cells is busy", found)?;
     }
     Ok(())

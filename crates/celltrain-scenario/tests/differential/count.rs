@@ -18,10 +18,9 @@ use celltrain_scenario::{Scenario, build};
 const OTHERS: &[&str] = &[
     "a pace", "a loss at a window", "a flow with its own TCP", "a flow with its own start time", "a contract",
     "a contract without tagging", "a tagged VC", "a merge", "a merge of VCs with contracts",
-    "a merge with a scheduler", "packets with a scheduler", "a controlled rate",
-    "a controlled rate behind an edge device", "out-of-rate RM cells", "an edge device", "hosts with processing time",
-    "hosts with random processing times", "clocks with an offset or a skew", "starts at random",
-    "packets that delimit themselves",
+    "a merge with a scheduler", "packets with a scheduler", "a controlled rate", "an ABR VC behind an edge device",
+    "out-of-rate RM cells", "an edge device", "hosts with processing time", "hosts with random processing times",
+    "clocks with an offset or a skew", "starts at random", "packets that delimit themselves",
 ];
 
 /// Returns all features.
@@ -33,7 +32,7 @@ pub(crate) fn every_one() -> BTreeSet<String> {
         ("TCP", TcpConfig::NAMES),
         ("congestion control", Congestion::NAMES),
         ("traffic", TrafficConfig::NAMES),
-        ("allocator of a controlled rate", AllocatorConfig::NAMES),
+        ("allocator of an ABR VC", AllocatorConfig::NAMES),
         ("discard", DiscardConfig::NAMES),
     ];
     for (kind, names) in kinds {
@@ -83,13 +82,13 @@ pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
         others.push((vc.abr.is_some(), "a controlled rate"));
         others.push((vc.abr.as_ref().is_some_and(|abr| abr.out_of_rate), "out-of-rate RM cells"));
         others.push((behind_an_edge, "an edge device"));
-        others.push((vc.abr.is_some() && behind_an_edge, "a controlled rate behind an edge device"));
+        others.push((vc.abr.is_some() && behind_an_edge, "an ABR VC behind an edge device"));
         for link in vc.path.iter().map(|&link| &network.links[link]) {
             if let Some(edge) = link.edge.as_ref().filter(|_| behind_an_edge) {
                 all.insert(format!("discard {}", edge.discard.name()));
             }
             if let Some(allocator) = link.allocator.as_ref().filter(|_| vc.abr.is_some()) {
-                all.insert(format!("allocator of a controlled rate {}", allocator.name()));
+                all.insert(format!("allocator of an ABR VC {}", allocator.name()));
             }
         }
         others.push((vc.tagged, "a tagged VC"));

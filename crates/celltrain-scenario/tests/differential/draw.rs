@@ -241,7 +241,7 @@ pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
     let named = |kind: NodeKind| nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
     let name = |node: NodeIndex| nodes[node].name.clone();
     let link = |pair: &[Link]| {
-        let [there, back] = pair else { panic!("links come in pairs") };
+        let [there, back] = pair else { panic!("every link has a link in the opposite direction") };
         LinkConfig {
             between: (name(there.from), name(there.to)),
             rate: there.rate,
@@ -636,7 +636,7 @@ impl Tcp {
         options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
         options.insert("lose_at_window".into(), in_bytes(lose_at));
         options.insert("initial_ssthresh".into(), in_bytes(ssthresh));
-        serde_json::from_value(json!({name: options})).expect("the schema lists the settings")
+        serde_json::from_value(json!({name: options})).expect("the schema lists all settings")
     }
 
     /// Creates a TCP whose receiver's window closes if a segment is lost when cwnd reaches the window: if all segments but
@@ -856,7 +856,7 @@ impl Port {
                 return PortConfig { buffer, policy, scheduler, allocator, marking: None };
             }
         }
-        panic!("{name}: random settings within their ranges are not always valid");
+        panic!("{name}: random settings within their ranges may still be invalid");
     }
 }
 
@@ -910,7 +910,7 @@ static TRAFFIC: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Traffic"));
 /// Creates a value of one of these kinds, with some of its settings.
 fn named<T: serde::de::DeserializeOwned>(kinds: &[Kind], name: &str, drawn: &Drawn, capacity: u32) -> T {
     let kind = kinds.iter().find(|kind| kind.name == name).expect("the schema lists this name");
-    serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema lists the settings")
+    serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema lists all settings")
 }
 
 /// A kind of policy, scheduler, TCP or traffic with its settings. Taken from the schema, so that new kinds need no
@@ -1013,7 +1013,7 @@ fn quantities(quantity: &str) -> Range {
             .into(),
         "size" => [512, 1, 64, 1_472, 9_140, 50_000].map(|bytes| json!(Bytes { bytes })).into(),
         "time" => [1, 333, 1_000, 5_000].map(|time| json!(Duration::from_microseconds(time))).into(),
-        _ => panic!("{quantity} is a quantity of another kind"),
+        _ => panic!("{quantity} is not a known kind of quantity"),
     })
 }
 

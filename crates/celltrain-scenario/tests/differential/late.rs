@@ -12,15 +12,17 @@ use super::losses;
 /// Kinds of rules, and of places where they apply.
 pub(crate) const KINDS: &[&str] = &[
     "packets by number", "every packets", "probability of packets", "a byte", "longer than a packet",
-    "shorter than a packet", "losses on the same link", "several rules", "at the first link", "between switches",
-    "at the last link", "acknowledgements", "a merge", "a contract", "a controlled rate",
+    "shorter than a packet", "late packets and losses on the same link", "several rules", "rules at the first link",
+    "between switches", "rules at the last link", "acknowledgements", "a merge", "a contract", "a controlled rate",
 ];
 
 pub(crate) fn kinds(network: &Network) -> BTreeSet<&'static str> {
     let mut kinds = BTreeSet::new();
     for (index, link) in network.links.iter_enumerated() {
         kinds.extend((link.late.len() > 1).then_some("several rules"));
-        kinds.extend((!link.late.is_empty() && !link.losses.is_empty()).then_some("losses on the same link"));
+        kinds.extend(
+            (!link.late.is_empty() && !link.losses.is_empty()).then_some("late packets and losses on the same link"),
+        );
         for DelayRule { vc: number, pattern, by } in &link.late {
             kinds.insert(match pattern {
                 LossPattern::Numbers(_) => "packets by number",

@@ -11,9 +11,9 @@ use celltrain_core::rng::Stream;
 /// Kinds of rules, and of places where they apply.
 pub(crate) const KINDS: &[&str] = &[
     "packets by number", "cells by number", "every packets", "every cells", "probability of packets",
-    "probability of cells", "bursts of packets", "bursts of cells", "a byte", "at the first link", "between switches",
-    "at the last link", "acknowledgements", "a merge", "a contract", "a controlled rate", "several rules",
-    "lost cells",
+    "probability of cells", "bursts of packets", "bursts of cells", "a byte", "rules at the first link",
+    "between switches", "rules at the last link", "acknowledgements", "a merge", "a contract", "a controlled rate",
+    "several rules", "lost cells",
 ];
 
 pub(crate) fn kinds(network: &Network, result: &RunResult) -> BTreeSet<&'static str> {
@@ -43,8 +43,8 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> BTreeSet<&'static 
 pub(super) fn places(network: &Network, link: LinkIndex, number: VcIndex) -> Vec<&'static str> {
     let (vc, is_host) = (&network.vcs[number], |node: NodeIndex| network.nodes[node].kind == NodeKind::Host);
     let place = match (is_host(network.links[link].from), is_host(network.links[link].to)) {
-        (true, _) => "at the first link",
-        (_, true) => "at the last link",
+        (true, _) => "rules at the first link",
+        (_, true) => "rules at the last link",
         _ => "between switches",
     };
     let others = [

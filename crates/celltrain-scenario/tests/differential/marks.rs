@@ -71,6 +71,6 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
                 options.congestion = Congestion::Dctcp;
             }
         }
-        flow.tcp = TcpConfig::named(flow.tcp.name(), options).expect("the name is that of a TCP variant");
+        flow.tcp = TcpConfig::named(flow.tcp.name(), options).expect("the name belongs to a TCP variant");
     }
 }

@@ -17,7 +17,7 @@ use typed_index_collections::TiVec;
 pub(crate) const KINDS: &[&str] = &[
     "complete_sharing", "static_thresholds", "dynamic_threshold", "longest_queue_drop", "harmonic", "abm",
     "abm_occamy", "occamy", "credence", "formula", "egress pool", "ingress pool", "reserve", "lossless group",
-    "links that pause", "priority above 0", "whole frames", "policies see the memory", "two memories at a switch",
+    "links that pause", "priority above 0", "whole frames", "policies that see the memory", "two memories at a switch",
     "refused cell", "cell pushed out", "pause", "cell in a headroom",
 ];
 
@@ -30,7 +30,7 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> Vec<(&'static str,
         kinds.push(("two memories at a switch", u64::from(is_second)));
         kinds.push(("whole frames", u64::from(memory.frames == FrameAdmission::Whole)));
         kinds.push(("links that pause", u64::from(memory.pauses == Pauses::Links)));
-        kinds.push(("policies see the memory", u64::from(memory.policies_see == PolicyScope::Memory)));
+        kinds.push(("policies that see the memory", u64::from(memory.policies_see == PolicyScope::Memory)));
         for pool in &memory.pools {
             kinds.push((pool.policy.name(), 1));
             kinds.push((if pool.side == Side::Egress { "egress pool" } else { "ingress pool" }, 1));
@@ -53,7 +53,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let routing = network.routing();
     let priorities = 1 + rng.below(3);
     for vc in &mut network.vcs {
-        vc.priority = u8::try_from(rng.below(priorities)).expect("a priority fits 8 bits");
+        vc.priority = u8::try_from(rng.below(priorities)).expect("a priority fits in 8 bits");
     }
     let switches: Vec<NodeIndex> = network
         .nodes
@@ -161,7 +161,7 @@ fn policy(may_push_out: bool, cells: u32, rng: &mut Stream) -> MemoryPolicyConfi
     samples.push(occamy::Config { alpha: 1.0, burst: 1 + rng.below(4), rate: None }.into());
     let pushes_out = |policy: &MemoryPolicyConfig| policy.pushes_out() || policy.needs_predictions();
     samples.retain(|policy| may_push_out || !pushes_out(policy));
-    let choice = rng.below(u32::try_from(samples.len()).expect("the number of policies fits 32 bits"));
+    let choice = rng.below(u32::try_from(samples.len()).expect("the number of policies fits in 32 bits"));
     samples.swap_remove(choice as usize)
 }
 

@@ -155,7 +155,7 @@ fn incast(pairs: &TiVec<PairIndex, Pair>, network: &Network, rng: &mut Stream) -
     for (number, pair) in pairs.iter_enumerated() {
         receivers.entry(pair.to).or_default().push(number);
     }
-    let most = receivers.values().map(Vec::len).max().expect("at least one pair has a receiver");
+    let most = receivers.values().map(Vec::len).max().expect("at least one pair of hosts has a receiver");
     let senders = 1 + rng.below(count(most));
     Arrivals::Incast {
         interval: part_of(network, rng),
@@ -174,5 +174,5 @@ fn part_of(network: &Network, rng: &mut Stream) -> Duration {
 }
 
 fn count(length: usize) -> u32 {
-    u32::try_from(length).expect("the length of this list fits 32 bits")
+    u32::try_from(length).expect("the length of this list fits in 32 bits")
 }

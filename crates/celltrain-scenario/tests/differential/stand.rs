@@ -59,7 +59,7 @@ impl Object for In {
         let since = buffer.now.0 - std::mem::replace(&mut self.last, buffer.now.0);
         let is_busy = buffer.occupancy > self.limit || buffer.per_vc.raw[vc] * buffer.active_vcs > self.limit;
         let mean = self.admitted.iter().sum::<u32>()
-            / u32::try_from(self.admitted.len()).expect("the length of this list fits 32 bits");
+            / u32::try_from(self.admitted.len()).expect("the length of this list fits in 32 bits");
         let admits = !is_busy || (!buffer.tagged && self.admitted[vc] <= mean && rng.unit() < 0.7 && since % 7 != 3);
         self.admitted[vc] += u32::from(admits);
         admits

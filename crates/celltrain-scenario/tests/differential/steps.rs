@@ -118,7 +118,7 @@ fn draw(network: &Network, rng: &mut Stream) -> Vec<Action> {
                 continue;
             }
             let vc = VcIndex::from(
-                usize::try_from(below(network.vcs.len() as u64, rng)).expect("the index is that of a VC"),
+                usize::try_from(below(network.vcs.len() as u64, rng)).expect("the index belongs to a VC"),
             );
             let mfs = network.vcs[vc].contract.as_ref().map(|contract| contract.mfs);
             let most = network.aal5.longest_packet(mfs).min(if below(4, rng) == 0 { 9180 } else { 600 });

@@ -36,9 +36,13 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             same(&format!("{}: largest queue", port.name), &u64::from(port.max_queue_cells), &events.largest)?;
         }
         let of_other = if is_edge { events.refused_frames + events.with_frame } else { events.dropped_frames };
-        same(&format!("{}: of ports alone, or of edges", port.name), &of_other, &0)?;
+        same(&format!("{}: events of the other kind of device", port.name), &of_other, &0)?;
         if is_edge {
-            same(&format!("{}: first cells of lost packets", port.name), &events.no_room_frames, &events.first_lost)?;
+            same(
+                &format!("{}: lost packets and their first cells", port.name),
+                &events.no_room_frames,
+                &events.first_lost,
+            )?;
         }
     }
     for losses in &result.losses {
@@ -46,7 +50,7 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             network.links.position(|link| link.name == losses.name).expect("the network has a link or VC of this name");
         let AtPort { lost_on_link, cut_on_link, .. } = told.ports[link];
         let counted = (losses.counters.lost, losses.counters.cut_frames);
-        same(&format!("{}: lost on the link", losses.name), &counted, &(lost_on_link, cut_on_link))?;
+        same(&format!("{}: losses on the link", losses.name), &counted, &(lost_on_link, cut_on_link))?;
     }
     for (flow, (result, events)) in result.flows.iter().zip(&told.flows).enumerate() {
         let counted = OfFlow {
@@ -83,7 +87,7 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             same(&format!("{queue:?} of {number:?}"), &(refused, pauses), &(events.refused, events.pauses))?;
         }
         let events = told.occupancies[number].at_least(told.end);
-        same(&format!("times of occupancies of {number:?}"), &memory.occupancy.at_least(), &&events[..])?;
+        same(&format!("time at each occupancy of the memory {number:?}"), &memory.occupancy.at_least(), &&events[..])?;
     }
     for abr in &result.abr {
         let vc = network.vcs.position(|vc| vc.name == abr.name).expect("the network has a link or VC of this name");
@@ -97,7 +101,7 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
     let differs = told.ends.iter().zip(&by_fast.ends).position(|(reference, fast)| reference != fast);
     match differs {
         Some(i) => Err(format!("event {i}:\n  fast      {:?}\n  reference {:?}", by_fast.ends[i], told.ends[i])),
-        None => same("events of end systems", &told.ends.len(), &by_fast.ends.len()),
+        None => same("number of events in end systems", &told.ends.len(), &by_fast.ends.len()),
     }
 }
 
@@ -303,7 +307,7 @@ impl ReportedEvents {
                 self.completed.contains(&flow) && self.closed.insert(flow)
             }
         };
-        self.must(is_first, || format!("{flow:?}: {step:?}, inconsistent with earlier events"));
+        self.must(is_first, || format!("{flow:?}: {step:?} is inconsistent with earlier events"));
     }
 
     fn on_segment(&mut self, SegmentEvent { flow, vc, frame, step, .. }: SegmentEvent) {
@@ -344,7 +348,7 @@ impl ReportedEvents {
             TimerStep::Expired | TimerStep::Stopped => (!self.running.remove(&key), true),
         };
         self.must(!unlike_before && runs, || {
-            format!("{timer:?} of {flow:?}: {step:?}, inconsistent with earlier events")
+            format!("{timer:?} of {flow:?}: {step:?} is inconsistent with earlier events")
         });
     }
 

@@ -220,7 +220,7 @@ fn native_policies_agree_with_the_same_policies_as_formulas_in_random_scenarios(
         let result = Engine::Fast.run_to_end(&build::network(&scenario, number));
         refused_frames += result.ports.iter().map(|port| port.counters.discarded_frames).sum::<u64>();
     }
-    assert!(refused_frames > 5 * runs, "{refused_frames} frames refused: the formulas had something to decide");
+    assert!(refused_frames > 5 * runs, "{refused_frames} frames were refused, so the formulas had an effect");
 }
 
 /// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.

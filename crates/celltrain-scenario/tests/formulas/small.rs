@@ -47,5 +47,5 @@ pub(crate) fn mostly_at_the_bottleneck(draws: &mut Draws, scenario: &mut Value) 
 }
 
 fn of(draws: &mut Draws, choices: &[&'static str]) -> &'static str {
-    choices[draws.below(u32::try_from(choices.len()).expect("the length of this list fits 32 bits")) as usize]
+    choices[draws.below(u32::try_from(choices.len()).expect("the length of this list fits in 32 bits")) as usize]
 }

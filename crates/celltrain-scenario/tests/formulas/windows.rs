@@ -50,7 +50,7 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
 /// Draws a TCP with the usual congestion control and random options.
 pub(crate) fn drawn(draws: &mut Draws) -> Value {
     let mut of = |choices: &[&str]| -> String {
-        choices[draws.below(u32::try_from(choices.len()).expect("the length of this list fits 32 bits")) as usize]
+        choices[draws.below(u32::try_from(choices.len()).expect("the length of this list fits in 32 bits")) as usize]
             .to_string()
     };
     let name = of(&["tahoe", "reno", "reno", "tahoe", "newreno", "newreno_hoe", "sack", "sack_pipe", "vanilla"]);

@@ -35,7 +35,7 @@ fn with_other_patterns(network: &Network, result: &RunResult) -> Network {
                     link.losses.extend(numbers.iter().map(|&number| with(LossPattern::Numbers(vec![number]))));
                 }
                 &LossPattern::Every { period, first } => {
-                    let step = usize::try_from(period).expect("the period fits the address space");
+                    let step = usize::try_from(period).expect("the period fits in the address space");
                     link.losses.push(with(LossPattern::Numbers((first..=first + cells).step_by(step).collect())));
                 }
                 LossPattern::Probability(_) | LossPattern::GilbertElliott(_) | LossPattern::Byte { .. } => {

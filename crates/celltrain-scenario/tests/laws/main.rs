@@ -56,7 +56,7 @@ impl Case {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        self.draws.below(u32::try_from(bound).expect("the bound fits 32 bits")) as usize
+        self.draws.below(u32::try_from(bound).expect("the bound fits in 32 bits")) as usize
     }
 }
 
@@ -80,7 +80,7 @@ fn check(seed: u64, law: Law) {
         }
         outcome => outcome.expect("drawing a network cannot fail"),
     }
-    assert!(3 * applied.get() >= cases, "the law applied to {} of {cases} networks", applied.get());
+    assert!(3 * applied.get() >= cases, "the law applies to {} of {cases} networks", applied.get());
 }
 
 #[test]

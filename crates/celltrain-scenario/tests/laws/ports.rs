@@ -153,7 +153,8 @@ pub(super) fn large_memories(case: &mut Case) -> Result<bool, String> {
     match [&large, &enough, &case.run(&network)].map(any_refused) {
         [false, false, true] => Ok(true),
         refused => Err(format!(
-            "a huge memory, one that is large enough and one a cell smaller refuse these numbers of cells: {refused:?}"
+            "a huge memory, one of sufficient size and one that is a cell smaller refuse these numbers of cells: \
+             {refused:?}"
         )),
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn same(changed: &RunResult, original: &RunResult) -> Result<(), Stri
             return Err(format!("{part}: {}, originally {}", changed.trim(), original.trim()));
         }
     }
-    Err("one result has more parts than the other".into())
+    Err("one result has more parts than the other result".into())
 }
 
 /// Sorts the parts of a result by name. Removes rates that are sums of rounded numbers in the order of the parts, and

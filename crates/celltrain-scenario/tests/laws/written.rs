@@ -159,7 +159,12 @@ fn change_tcps(scenario: &mut Scenario, change: impl Fn(&mut TcpOptions)) {
 }
 
 pub(super) fn general(scenario: &mut Scenario) -> &mut GeneralNetwork {
-    let Topology::Network(network) = &mut scenario.topology else { panic!("general networks are drawn") };
+    let Topology::Network(network) = &mut scenario.topology else {
+        panic!(
+            "the drawn networks include general \
+        topologies"
+        )
+    };
     network
 }
 
@@ -200,7 +205,7 @@ fn with_texts(scenario: &Scenario, other: &impl Fn(&str) -> Option<String>) -> S
     }
     let mut value = serde_json::to_value(scenario).expect("a scenario can be written");
     replace(&mut value, other);
-    serde_json::from_value(value).expect("the other texts are valid")
+    serde_json::from_value(value).expect("all other texts are valid scenarios")
 }
 
 /// Replaces the names of which a name consists. Returns `None` if none of them is replaced.

@@ -73,7 +73,7 @@ pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> S
     let mut rules = String::new();
     for rule in RULES {
         let option = if rule.lists_losses() {
-            "`lose` with the losses of the trace".into()
+            "rules `lose` with the losses of the trace".into()
         } else {
             format!("`{}`", rule.options)
         };

@@ -93,9 +93,9 @@ impl Test {
     /// Returns why the test is not modelled, if so.
     pub(super) fn missing(&self) -> Option<&'static str> {
         if self.tcp == "Fack" {
-            Some("another TCP, with forward acknowledgements (FACK)")
+            Some("another TCP variant, with forward acknowledgements (FACK)")
         } else if self.tcp == "SackRH" {
-            Some("another TCP, with rate halving")
+            Some("another TCP variant, with rate halving")
         } else if self.is("partial_ack_") {
             Some("`partial_ack_`, an experiment: a partial acknowledgement sends two segments again")
         } else if self.is("numdupacksFrac_") {

@@ -25,7 +25,8 @@ pub(super) fn of_suite(suite: &str) -> BTreeMap<String, Trace> {
     let lines = std::fs::read_to_string(super::folder().join(format!("traces/{suite}.txt"))).unwrap();
     for line in lines.lines() {
         let mut words = line.split(' ');
-        let [test, what] = [(); 2].map(|()| words.next().expect("the line has a test and a kind").to_string());
+        let [test, what] =
+            [(); 2].map(|()| words.next().expect("the line names a test and a kind of event").to_string());
         traces.entry(test).or_default().insert(what, packets(words));
     }
     traces

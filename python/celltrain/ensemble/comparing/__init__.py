@@ -191,7 +191,8 @@ def _wrong_scenarios(scenarios: Sequence[Any], names: Sequence[str] | None) -> I
     if not scenarios:
         yield Fault.of_option("scenarios", "", "is empty; name the scenarios to run, such as lan-tail-drop and lan-epd")
     if len(scenarios) != 1 and names is not None and len(names) != len(scenarios):
-        problem = f"is {counted(len(names), 'name')} for {counted(len(scenarios), 'scenario')}; give one name for each scenario"
+        given = f"{counted(len(names), 'name')} for {counted(len(scenarios), 'scenario')}"
+        problem = f"gives {given}; give one name for each scenario"
         yield Fault.of_option("names", ", ".join(names), problem)
 
 

@@ -154,7 +154,7 @@ class Compared(Carded, Answer, Comparison):
         return Pictured.of(self).plot(file, measures=measures, width=width, style=style)
 
     def _card(self) -> Card:
-        failed = [f"{len(self.failures):,} runs failed and are left out"] if self.failures else []
+        failed = [f"{len(self.failures):,} runs failed and are not included"] if self.failures else []
         heading, *rest = blocks(self)
         assert isinstance(heading, Line), "the first block"
         return Card.of(heading.text, [*(Line(text=one) for one in self.warnings), *rest], failed)
@@ -220,7 +220,7 @@ def _about(compared: Comparison) -> Iterator[str]:
     windows = dict.fromkeys((table.get("from") or "0s", table.get("to") or "the end") for table in tables)
     if list(windows) != [("0s", "the end")]:
         texts = "; ".join(f"from {begin} to {end}" for begin, end in windows)
-        yield f"measured {texts}; largest queues are of the whole run"
+        yield f"measured {texts}; largest queues refer to the whole run"
     names, own = compared.names, compared.tcp
     if any(axis.name == SCENARIO for axis in compared.conditions):
         names, own = tuple(str(one[SCENARIO]) for one in compared.settings), tuple(zip(*compared.tcp, strict=True))

@@ -98,7 +98,7 @@ class Comparison:
         are the ends of the interval of the difference. Missing numbers are null.
         """
         cases = np.arange(len(self.names) * len(self.settings))
-        more = f"mean excess over {self.names[0]}, seed by seed"
+        more = f"mean excess over {self.names[0]}, compared seed by seed"
         columns = {
             "mean": Column("difference", "float64", "", more),
             "low": Column("difference_low", "float64", "", "lower end of the mean's 95 % interval"),
@@ -165,7 +165,9 @@ def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False)
     varied = [axis for axis in plan.axes if len(axis) > 1]
     warnings = []
     if not others and varied and varied[0].path == "duration":
-        warnings.append("runs of different length are compared: counts, such as cells lost, grow with the length alone")
+        warnings.append(
+            "runs of different lengths are compared: counts, such as lost cells, grow with the length of a run"
+        )
     faults: list[Fault] = []
     first = _settings(plan)
     for other, own in others:
@@ -173,8 +175,8 @@ def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False)
         faults.extend(_faults((name, first), (other, second), plan.measures))
         if not within and first["topology"] != second["topology"]:
             warnings.append(
-                f"{other} and {name} are different networks: a share of one is not a share of the other, and a difference "
-                "between them is not the policy's alone"
+                f"{other} and {name} are different networks: their shares are not comparable, and a difference "
+                "between them is not due to the policy alone"
             )
     if faults:
         raise InputError(faults)
@@ -195,8 +197,8 @@ def _faults(
     durations = [str(settings["duration"]) for settings in (of_first, of_second)]
     if seconds(durations[0]) != seconds(durations[1]):
         problem = (
-            f"lasts {durations[1]}, but {first} {durations[0]}: rates and counts would cover different times. Give all the same "
-            f"length, such as --vary duration={durations[0]}"
+            f"lasts {durations[1]}, but {first} lasts {durations[0]}: rates and counts would cover different times. "
+            f"Give all scenarios the same length, such as --vary duration={durations[0]}"
         )
         yield Fault.of_option(second, "", problem)
     options = [settings.get("measure", {}) for settings in (of_first, of_second)]
@@ -290,8 +292,8 @@ def _without_effect(compared: Comparison) -> Iterator[str]:
     for place, name in enumerate(compared.names[1:], 1):
         if (prints[place] == prints[0]).all() and not dead[place].all():
             yield (
-                f"{shown(name)} and {shown(compared.names[0])} are the same runs under every seed: their differences "
-                "have no effect here"
+                f"{shown(name)} and {shown(compared.names[0])} give the same runs with every seed: the differences "
+                "between their settings have no effect here"
             )
     codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)
     seeds = np.arange(len(compared.seeds))

@@ -176,8 +176,8 @@ class Pictured:
             limits = [(self.means[i], *bounds(self.measures[i].name)) for i in measures]
             is_cut = any(bool((own.low < low).any() or (own.high > high).any()) for own, low, high in limits)
             within = f"{shown(self.scenario)}: " if self.scenario else ""
-            cut = ", cut at impossible values" if is_cut else ""
-            lines.append(f"{within}means of {self.seeds:,} seeds; bars: 95 % intervals{cut}")
+            bars = "bars: 95 % intervals, cut at impossible values" if is_cut else "bars: 95 % intervals"
+            lines.append(f"{within}means of {self.seeds:,} seeds; {bars}")
         return lines
 
     def _not_drawn(self, measures: Sequence[int]) -> list[str]:
@@ -214,7 +214,7 @@ class Pictured:
         if len(cells) > MOST_PANELS:
             drawn = ", ".join(axis.name for axis in others)
             problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} can be drawn"
-            raise InputError.of_option("plot", shown(drawn), f"{problem}: vary less, or plot the table")
+            raise InputError.of_option("plot", shown(drawn), f"{problem}: vary fewer settings, or plot the table")
         values = list(dict.fromkeys(own[across.name] for own in self.settings))
         order = np.argsort(values) if across.is_number else np.arange(len(values))
         by_tcp = any(axis.name.partition(".")[0] == "tcp" for axis in others)
@@ -251,7 +251,7 @@ def cases_of(names: Sequence[str]) -> str:
 def checked_names(names: Sequence[str], count: int, what: str) -> tuple[str, ...]:
     """Returns the user's names of the cases; raises `InputError` if their number is wrong or one repeats."""
     if len(names) != count:
-        raise InputError.of_option("names", ", ".join(names), f"must be one name for {what}")
+        raise InputError.of_option("names", ", ".join(names), f"must contain one name for {what}")
     if again := next((name for name in names if list(names).count(name) > 1), None):
         raise InputError.of_option("names", again, "appears twice; names must differ")
     return tuple(names)

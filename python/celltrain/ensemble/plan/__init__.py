@@ -171,8 +171,9 @@ def _of_point(
 ) -> Fault:
     """Returns a fault of some points, attributed to the axis that causes it."""
     own, more = plan.points[indices[0]].values, len(indices) - 1
-    others = f", and {more:,} more of those looked at" if more else ""
-    where = f"; at point {indices[0]} ({in_words(own)}){others}" if own and not is_side else ""
+    point = f"at point {indices[0]} ({in_words(own)})"
+    points = f"{point} and {more:,} more of the checked points" if more else point
+    where = f"; {points}" if own and not is_side else ""
     # If the buffer is varied, no number of cells suits every value.
     share = ' (a share such as "80%" scales with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}{where}"

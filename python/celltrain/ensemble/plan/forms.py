@@ -244,7 +244,7 @@ class SampleForm(Form):
 
 _NAMED = Annotated[str, Field(pattern=r"\S", strict=True), Says("is not one of the measures")]
 _WIDTH = Annotated[
-    float, Field(gt=0, strict=True, allow_inf_nan=False), Says("is not a number above zero, half the width")
+    float, Field(gt=0, strict=True, allow_inf_nan=False), Says("is not a number above zero; it is half the width")
 ]
 
 
@@ -451,8 +451,9 @@ def read(form: type[AnyForm], document: Document, known: Iterable[str], *, leave
         names = list(known) if inner is table else inner.names()
         for key in inner.model_extra or {}:
             near = difflib.get_close_matches(key, names, n=1)
-            hint = f"did you mean {near[0]}? Known" if near else "known"
-            document.refuse((*place, key), f"is unknown; {hint} keys: {', '.join(names)}")
+            keys = ", ".join(names)
+            hint = f"did you mean {near[0]}? Known keys: {keys}" if near else f"known keys: {keys}"
+            document.refuse((*place, key), f"is unknown; {hint}")
         for name, needed in inner.needs.items():
             if not getattr(inner, name) and (*place, name) not in refused:
                 document.refuse(place, needed)

@@ -287,7 +287,7 @@ class Reader(Document):
             settings = [json.dumps(axis.setting(number)) for number in range(count)]
             for one, other in itertools.pairwise(settings):
                 if one == other:
-                    raise self.refused(place, f"gives {one} twice, with no value in between; use fewer values")
+                    raise self.refused(place, f"gives the value {one} twice, because of rounding; use fewer values")
         return axis
 
     def range(self, name: str, form: forms.RangeForm, place: Place) -> tuple[Key, Interval]:
@@ -338,7 +338,7 @@ class Reader(Document):
 
     def _quantity(self, given: Any, place: Place, key: Key) -> Fraction:
         """Parses a number with a unit."""
-        assert key.quantity is not None, "only keys that take a quantity get here"
+        assert key.quantity is not None, "only keys with a quantity reach this line"
         expected = key.quantity.expected
         try:
             if isinstance(given, str):

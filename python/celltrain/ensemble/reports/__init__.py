@@ -92,7 +92,7 @@ class Report(Carded, Answer, Findings):
     def _card(self) -> Card:
         tcp = [self.data.tcp_line()] if self.data.tcp else []
         texts = [*lines(self), *tcp, *glance(self), *self.warnings]
-        notes = [".write(folder) makes a page with figures; .summary, .effects and .front are tables"]
+        notes = [".write(folder) writes a page with figures; .summary, .effects and .front are tables"]
         return Card(title=f"Report of {self.data.name or 'a sweep'}", lines=texts, notes=notes)
 
     def __repr__(self) -> str:
@@ -210,7 +210,7 @@ def lines(report: Findings) -> Iterator[str]:
     """Yields a summary of the report in a few lines."""
     data, front, compared = report.data, report.trade_off, report.comparison
     failed = f", {len(data.failures):,} of them failed" if data.failures else ""
-    missing = f", {data.missing:,} still to be run" if data.missing else ""
+    missing = f", and {data.missing:,} runs are missing" if data.missing else ""
     points = words.counted(len(data.points), "point")
     yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {words.counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
@@ -244,8 +244,8 @@ def glance(report: Findings) -> Iterator[str]:
         else:
             strongest = max(data.effects[i], key=lambda effect: effect.share)
             share = f"{strongest.axis.worded} ({strongest.share:.0%} of the differences)"
-            most = f"; the measure depends most on {share}" if len(data.effects[i]) > 1 else ""
-            yield f"{name}: means from {low} to {high}{unit}{most}"
+            text = f"{name}: means from {low} to {high}{unit}"
+            yield f"{text}; the measure depends most on {share}" if len(data.effects[i]) > 1 else text
 
 
 def _values(axis: Axis) -> str:

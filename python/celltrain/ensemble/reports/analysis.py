@@ -150,7 +150,7 @@ def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None
 
 def _named_layout(data: Data, names: Sequence[str]) -> Layout:
     if not 1 <= len(names) <= 3:
-        problem = "is not one to three axes (for x-axis, colours and panels), such as buffer,policy,network"
+        problem = "is not a list of one to three axes (for x, colours and panels), such as buffer,policy,network"
         raise StoreError.of_option("lines", ",".join(names), problem)
     axes = [data.factor(name, "lines") for name in names]
     for name, axis, most in zip(names, axes, (len(data.points), MOST_COLOURS, MOST_PANELS), strict=False):
@@ -408,8 +408,10 @@ def _differences(first: Data, second: Data, names: tuple[str, str]) -> Iterator[
         if own != others:
             alone = zip(names, (own - others, others - own), strict=True)
             told = "; ".join(f"{store} alone has {', '.join(sorted(more))}" for store, more in alone if more)
-            choose = "; choose what both have with --measures" if what == "measures" and own & others else ""
-            yield Fault.of_file(both, f"cannot be compared: their {what} differ ({told}){choose}")
+            problem = f"cannot be compared: their {what} differ ({told})"
+            if what == "measures" and own & others:
+                problem += "; use --measures to select measures that both have"
+            yield Fault.of_file(both, problem)
     one, other = (
         {axis.name: axis.unit for axis in data.axes} | {measure.name: measure.unit for measure in data.measures}
         for data in (first, second)

@@ -133,7 +133,7 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
     figure = lines.lines(panels, across, look, columns=columns, zero=against is not None, marks=marks)
     rest = _averaged_over(data, axes)
     kind, title = ("lines", "") if against is None else ("differences", f" more than {against.name}")
-    what = "The mean over the seeds" if against is None else "The mean difference, run by run of one seed"
+    what = "The mean over the seeds" if against is None else "The mean difference between runs with the same seed"
     title = f"{words.called(about, unit=False)}{title} over {layout.over.worded}"
     caption = f"{what}, with its 95 % interval.{rest}"
     return Drawing(name=f"{kind}-{data.slug(measure)}", title=title, caption=caption, figure=figure, look=look)
@@ -222,7 +222,9 @@ def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
         pairs.append((one, other, moved.differences.beyond))
     figure = points.agreement(pairs, look, ("within the spread", "beyond it"))
     caption = "On the line, both stores agree. Bars: the 95 % intervals of the means."
-    return Drawing(name="comparison", title="Every point in both stores", caption=caption, figure=figure, look=look)
+    return Drawing(
+        name="comparison", title="All points that both stores contain", caption=caption, figure=figure, look=look
+    )
 
 
 def _effect(effect: Effect, *, is_one_of_several: bool) -> lines.Effect:

@@ -28,7 +28,7 @@ EFFECTS = (
     Column("axis", "string", "", "axis"),
     Column("value", "string", "see the axis", "value of the axis; for a sampled axis the middle of its range"),
     Column("shown", "string", "", "value with its unit, for display"),
-    Column("n", "int64", "1", "number of independent values of the interval: seeds, or draws of a sample"),
+    Column("n", "int64", "1", "number of independent values behind the interval: seeds, or draws of a sample"),
     Column("mean", "float64", "", "mean over all other axes, in the unit of the measure"),
     Column("low", "float64", "", "lower end of the mean's 95 % interval"),
     Column("high", "float64", "", "its upper end"),
@@ -47,10 +47,12 @@ MOVED = {
     "first.mean": Column("mean_first", "float64", "", "their mean"),
     "second.n": Column("n_second", "int64", "1", "values in the second store"),
     "second.mean": Column("mean_second", "float64", "", "their mean"),
-    "differences.mean": Column("difference", "float64", "", "mean in the second store less mean in the first"),
+    "differences.mean": Column("difference", "float64", "", "mean in the second store minus mean in the first"),
     "differences.half": Column("half", "float64", "", "half the 95 % interval of the difference; null if undefined"),
     "differences.beyond": Column("beyond", "bool", "1", "true if the interval excludes zero"),
-    "interval": Column("interval", "string", "", "paired by seed if both have the same seeds, otherwise Welch's"),
+    "interval": Column(
+        "interval", "string", "", "method of comparison: paired by seed, or Welch's if the seeds differ"
+    ),
 }
 
 
@@ -165,7 +167,7 @@ class Findings:
                 *self._settings(np.array([failure.point for failure in failures], np.int64)),
                 (Column("seed", "uint64", "1", "seed of the run"), [failure.seed for failure in failures]),
                 (
-                    Column("error", "string", "", "reason for which it has no values"),
+                    Column("error", "string", "", "reason for which the run has no values"),
                     [failure.error for failure in failures],
                 ),
             ]

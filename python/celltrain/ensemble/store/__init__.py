@@ -245,7 +245,7 @@ class Store(Carded, Answer):
             [lost] = query("SELECT count(*) FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)").fetchone()
             [count] = query("SELECT count(*) FROM repeats").fetchone()
             if double or lost or count != database.totals().repeats:
-                problem = "refers to runs of other points that are missing, or to some twice"
+                problem = "refers to missing runs of other points, or refers to some runs twice"
                 yield Fault.of_file(database.path, f"{problem}: it was changed; {MEND}")
             if self.manifest["plan"].get("series") is not None:
                 text = "SELECT count(*) FROM runs WHERE error IS NULL AND run NOT IN (SELECT run FROM series)"
@@ -255,11 +255,13 @@ class Store(Carded, Answer):
             units = {name: (one["unit"], one["meaning"]) for name, one in self.manifest["units"].items()}
             wanted = [(place, name, *units[name]) for place, name in enumerate(self.manifest["measures"], 1)]
             if query("SELECT measure, name, unit, meaning FROM measures ORDER BY measure").fetchall() != wanted:
-                yield Fault.of_file(database.path, f"has other measures than its plan: it was changed; {MEND}")
+                yield Fault.of_file(
+                    database.path, f"has measures that differ from those of its plan, so it was changed; {MEND}"
+                )
             repeats = query("SELECT point, seed, run_key FROM repeats").fetchall()
             text = "SELECT count(*) FROM runs WHERE (error IS NULL) != (fingerprint IS NOT NULL)"
             if query(text).fetchone() != (0,):
-                problem = "has a failed run with a fingerprint, or one without that did not fail"
+                problem = "has a failed run with a fingerprint, or a successful run without one"
                 yield Fault.of_file(database.path, f"{problem}: it was changed; {MEND}")
         if wrong := database.wrong_series():
             problem = f"has {len(wrong):,} series with a wrong checksum, such as the series of the run {wrong[0]}"
@@ -300,7 +302,7 @@ class Store(Carded, Answer):
                 Grid(heads=["axis", "setting", "unit"], rows=axes, left=(0, 1, 2)),
                 Grid(heads=["measure", "meaning", "unit"], rows=measures, left=(0, 1, 2)),
             ],
-            notes=[".summary() has the means with their intervals, celltrain.report(store) a page about it"],
+            notes=[".summary() returns means with their intervals, celltrain.report(store) makes a page"],
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -430,7 +432,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not path.exists() and not path.is_symlink():
         problem = f"is not a store: it has no {DATABASE}" if folder.exists() else "is not there"
         if (folder / OLD_MANIFEST).exists():
-            problem = "is a store of celltrain 0.2: make one of this version from it with celltrain store import"
+            problem = "is a store of celltrain 0.2: convert it with celltrain store import"
         raise StoreError.of_file(folder, problem)
     with contextlib.closing(Database(path)) as database:
         manifest = KIND.understood(folder, database.about())

@@ -185,14 +185,14 @@ class Database:
             wrong = [name for name, text in wanted.items() if made.get(name) != text]
         has_triggers = any(kind == "trigger" for kind, _, _ in found)
         if wrong or has_triggers:
-            what = f"its table {wrong[0]} is not as celltrain made it" if wrong else "it has triggers"
+            what = f"the table {wrong[0]} differs from the one that celltrain created" if wrong else "it has triggers"
             raise StoreError.of_file(self.path, f"was changed ({what}): {MEND}")
 
     def totals(self) -> Totals:
         """Returns the stored numbers of runs, which is faster than counting them."""
         rows = self.rows("SELECT runs, failed, repeats, checks FROM totals LIMIT 2")
         if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
-            raise StoreError.of_file(self.path, _DAMAGED.format("it has no totals"))
+            raise StoreError.of_file(self.path, _DAMAGED.format("the table of totals is missing or incomplete"))
         return Totals(*rows[0])
 
     @contextmanager

@@ -114,4 +114,6 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (UnreadableError, sqlite3.Error, pa.ArrowException, OSError, AttributeError, *DAMAGE) as error:
         problem = f"is damaged, or was not written by celltrain 0.2 ({first_line(error)})"
-        raise StoreError.of_file(path, f"{problem}: repair it with celltrain 0.2, using its store repair") from None
+        raise StoreError.of_file(
+            path, f"{problem}: repair the store with celltrain 0.2 (its command is store repair)"
+        ) from None

@@ -281,9 +281,9 @@ def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: Figure
         canvas.fitted(figure)
     few, fresh = (facts["seeds"][stage]["count"] for stage in ("search", "confirmation"))
     caption = (
-        f"Pale dots: the trials of the search, means of {few} seeds each. Full dots: what was chosen among them, run again "
-        f"with {fresh} fresh seeds, with 95 % intervals; the line joins those that no other beats. Trials far below are "
-        "outside the panels."
+        f"Pale dots: the trials of the search, means of {few} seeds each. Full dots: the settings chosen among them, "
+        f"run again with {fresh} fresh seeds, with 95 % intervals; the line joins the settings that no other beats. "
+        "Trials far below are outside the panels."
     )
     name = " and ".join(one["measure"] for one in about)
     return Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)

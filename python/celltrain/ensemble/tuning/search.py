@@ -498,7 +498,7 @@ def tune(
     document = {"axes": over, "measures": measures, "limits": limits, "tune": given}
     plan = base if isinstance(base, TunePlan) else TunePlan.of(base, document)
     if resume and out is None:
-        raise PlanError.of_option("resume", True, "needs the folder of the search that is to be continued")
+        raise PlanError.of_option("resume", True, "needs the folder of the search to continue")
     where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")

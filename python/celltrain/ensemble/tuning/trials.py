@@ -155,7 +155,7 @@ class Folder:
         before, now = manifest["optuna"], silent_optuna().__version__
         if before != now:
             begun = f"{shown(path)} was begun with optuna {before}, and this is {now}"
-            warn([f"{begun}: later trials may be others than there"])
+            warn([f"{begun}: later trials may differ between the two versions"])
         return folder
 
     def keep(self, generation: Sequence[Sequence[Numbers]]) -> None:

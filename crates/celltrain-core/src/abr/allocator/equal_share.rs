@@ -112,7 +112,7 @@ mod tests {
         let fault = &Config { ert: "1000000s".parse().unwrap() }.check(None)[0];
         assert_eq!(
             (fault.value.as_str(), fault.problem.as_str()),
-            ("\"1000000s\"", "is not a time above 0 and up to 1000s")
+            ("\"1000000s\"", "must be a time above 0 and at most 1000s")
         );
         assert!(sample().check(None).is_empty());
     }

@@ -23,7 +23,7 @@ use crate::units::Duration;
 #[schemars(rename = "Erica")]
 pub struct Config {
     /// U: the target load as a fraction of the capacity left for ABR, 0.1 to 1. U times 1 + delta should not exceed 1,
-    /// because loads up to that count as no overload.
+    /// because loads up to this product do not count as an overload.
     #[serde(default = "target_utilisation")]
     #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a share of the link rate (0.1 to 1)"))]
     pub target_utilisation: f64,

@@ -148,7 +148,7 @@ fn on_a_parking_lot_erica_reaches_max_min_shares_and_equal_share_does_not() {
     let config = AllocatorConfig::Erica(erica::Config { delta: 0.0, ..erica::sample() });
     for delay in [1, 10, 60] {
         let off = distance(&settled(&config, delay), 0.9);
-        assert!(off < 0.001, "{off} with a delay of {delay} steps");
+        assert!(off < 0.001, "the rates are off by {off} with a delay of {delay} steps");
     }
     // Equal share gives VC 3 only 50,000 cells per second of the first link, not the 80,000 that VC 0 leaves.
     let equal = settled(&AllocatorConfig::EqualShare(equal_share::sample()), 10);
@@ -178,6 +178,11 @@ fn erica_plus_fills_the_link_and_drains_a_long_queue_to_its_target() {
         let (rates, queues, longest) = loops.run(10_000);
         let load = rates.iter().sum::<f64>() / 1e5;
         assert!((0.999..=1.001).contains(&load), "a load of {load} by {n} VCs");
-        assert!((45.0..70.0).contains(&queues[0]) && longest < 100.0, "a queue of {} and up to {longest}", queues[0]);
+        assert!(
+            (45.0..70.0).contains(&queues[0]) && longest < 100.0,
+            "the queue ends with {} cells and never exceeds \
+            {longest}",
+            queues[0]
+        );
     }
 }

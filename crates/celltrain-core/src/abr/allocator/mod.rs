@@ -136,7 +136,7 @@ fn some_time(key: &str, time: Duration) -> Vec<Fault> {
     if time.picoseconds > 0 && time <= MAX_TIME {
         return Vec::new();
     }
-    vec![Fault::new(key, format!("\"{time}\""), format!("is not a time above 0 and up to {MAX_TIME}"))]
+    vec![Fault::new(key, format!("\"{time}\""), format!("must be a time above 0 and at most {MAX_TIME}"))]
 }
 
 /// Returns a fault if a number is outside its range.

@@ -82,7 +82,7 @@ fn an_abr_source_refuses_to_send_a_cell_before_the_time_of_the_cell() {
 }
 
 #[test]
-#[should_panic(expected = "are returned before ACR changes")]
+#[should_panic(expected = "cells that have not started are taken back before ACR changes")]
 fn a_rate_change_does_not_affect_cells_whose_transmission_was_already_scheduled() {
     let mut source = source(&Parameters::default());
     let rm = source.sent(Time(0), Kind::ForwardRm).unwrap();
@@ -108,7 +108,7 @@ fn out_of_rate_cells_do_not_change_the_state_that_decides_about_in_rate_cells() 
 }
 
 #[test]
-#[should_panic(expected = "or start no faster than TCR")]
+#[should_panic(expected = "an out-of-rate RM cell answers another one, or is sent no faster than TCR")]
 fn an_abr_source_refuses_to_send_an_out_of_rate_cell_before_the_time_of_the_cell() {
     let icr = Some(BitRate::from_bits_per_second(8 * 424));
     let mut source = source(&Parameters { icr, out_of_rate: true, ..Parameters::default() });

@@ -141,7 +141,7 @@ impl Wires {
             let arrival = self.on_the_way.front().map(|&(time, _)| time).filter(|&time| time <= tick);
             self.now = arrival.unwrap_or(tick);
             if arrival.is_some() {
-                let (_, departure) = self.on_the_way.pop_front().expect("every packet on the way has a departure time");
+                let (_, departure) = self.on_the_way.pop_front().expect("every packet in flight has a departure time");
                 self.deliver(departure, observer, &mut out);
             } else {
                 self.ends.on_tick(tick, observer, &mut out);

@@ -118,7 +118,7 @@ impl ToHosts {
 fn to_host(fabric: &mut Fabric, link: LinkIndex) -> impl Depart {
     move |run, start, period| {
         let onward = fabric.go(link, run, start, period);
-        assert!(onward.is_none(), "cells are collected only on their way to hosts");
+        assert!(onward.is_none(), "only cells on their way to hosts are collected");
     }
 }
 

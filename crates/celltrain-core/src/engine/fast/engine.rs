@@ -329,7 +329,7 @@ impl<'a> Engine<'a> {
         if let Some((label, cells)) = port.take_back(now) {
             let stage = self.fabric.plan.stages[link][label];
             let StageEnd::Port { port, input, .. } = stage.end else {
-                unreachable!("cells are given away only to contended ports");
+                unreachable!("cells are passed on only to contended ports");
             };
             self.links.take_back(port, input, cells);
             if let Some(delays) = &mut self.fabric.delays {
@@ -384,7 +384,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory stands for all its ports";
+pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory represents all its ports";
 
 /// Returns the longest lead of a shaped port's cells, if they may be sent early. All of them must go to contended
 /// ports, from which they can be taken back. None may be policed, because policing cannot be undone.

@@ -126,7 +126,7 @@ impl Key {
     /// Creates the key of the event of `leaf` at `time`. At the same instant, lower ranks come first.
     #[inline]
     pub(super) fn new(time: Time, rank: Rank, leaf: usize) -> Self {
-        debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit 29 bits");
+        debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit in 29 bits");
         // The numbers are in the order of the kinds. A test checks that keys and ranks have the same order.
         let (kind, link) = match rank {
             Rank::Settle => (0, 0),
@@ -182,7 +182,7 @@ const GROUP: usize = 8;
 impl TournamentTree {
     /// Creates a tree of `size` keys, all [`Key::NEVER`].
     pub(super) fn new(size: usize) -> Self {
-        assert!(size <= Key::MAX_LEAVES, "a network has fewer ports and lanes than there are leaves");
+        assert!(size <= Key::MAX_LEAVES, "the tree has more leaves than the network has ports and lanes");
         let mut levels = Vec::new();
         let mut groups = size;
         loop {

@@ -44,7 +44,8 @@ pub(in crate::engine) fn explain(
             Role::Transparent => (
                 "transparent",
                 Vec::new(),
-                "one link feeds the port, no faster than the port's link, so no cell ever waits".to_string(),
+                "only one link feeds the port, and it is no faster than the port's link, so no cell ever waits"
+                    .to_string(),
             ),
             Role::Contended(port) => {
                 let (plan, reason) = &plans[port];
@@ -70,7 +71,7 @@ fn details(port: &ContendedPort) -> Vec<&'static str> {
     let ContendedPort::Trains(TrainPort { output, plan, .. }) = port else { return Vec::new() };
     let queue = match (output.buffer.keeps_queue, output.defers_order, output.buffer.reassembly.is_used()) {
         (false, ..) => "counts cells",
-        (_, true, _) => "defers the order of departures",
+        (_, true, _) => "decides the order of departures later",
         (.., true) => "reassembles frames of merging VCs",
         _ => "keeps a queue",
     };

@@ -162,7 +162,7 @@ const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 impl Batch {
     /// Starts the next link, which may have no cells.
     fn begin_input(&mut self) {
-        self.firsts.push(u32::try_from(self.cells.len()).expect("the number of waiting cells fits 32 bits"));
+        self.firsts.push(u32::try_from(self.cells.len()).expect("the number of waiting cells fits in 32 bits"));
     }
 
     fn clear(&mut self) {
@@ -224,7 +224,7 @@ impl Batch {
     #[inline]
     #[expect(
         clippy::stable_sort_primitive,
-        reason = "the cells of each link are in order, which a stable sort detects"
+        reason = "the cells of each link are already in order, so a stable sort is fast"
     )]
     fn sort(&mut self) {
         self.keys.sort();

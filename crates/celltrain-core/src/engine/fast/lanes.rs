@@ -25,7 +25,11 @@ pub(super) struct Delivery {
     pub(super) cells: u32,
 }
 
-const _: () = assert!(size_of::<Delivery>() == 24 && size_of::<Run>() == 12, "the sizes are those on the design page");
+const _: () = assert!(
+    size_of::<Delivery>() == 24 && size_of::<Run>() == 12,
+    "the sizes match those on the design \
+    page"
+);
 
 /// An RM cell passes a switch that writes into it, or reaches the end of its loop. Otherwise RM cells travel like any
 /// others.
@@ -73,7 +77,7 @@ impl Lanes {
 
     #[inline]
     pub(super) fn pop_frame(&mut self, lane: LaneIndex, event_list: &mut EventList) -> Delivery {
-        let delivery = self.frames[lane].pop_front().expect("a lane on the event list has a frame");
+        let delivery = self.frames[lane].pop_front().expect("a lane on the event list contains a frame");
         self.schedule(lane, event_list);
         delivery
     }
@@ -94,7 +98,7 @@ impl Lanes {
     }
 
     pub(super) fn pop_rm_event(&mut self, lane: RmLaneIndex, event_list: &mut EventList) -> RmEvent {
-        let event = self.rm_events[lane].pop_front().expect("a lane on the event list has an RM event");
+        let event = self.rm_events[lane].pop_front().expect("a lane on the event list contains an RM event");
         self.schedule_rm_event(lane, event_list);
         event
     }

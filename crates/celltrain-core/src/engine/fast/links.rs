@@ -232,7 +232,8 @@ pub(super) struct Stream {
     pub(super) is_elsewhere: bool,
 }
 
-const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "the sizes are those on the design page");
+const _: () =
+    assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "the sizes match those on the design page");
 
 /// The form in which cells are in flight.
 pub(super) enum Way {
@@ -259,7 +260,7 @@ impl Stream {
 
     /// Returns the cells that will be sent to another partition.
     pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
-        debug_assert!(self.is_elsewhere, "cells that arrive at this port wait at this port");
+        debug_assert!(self.is_elsewhere, "this partition keeps the cells of its own ports");
         let Way::Cells(cells) = &self.way else { unreachable!("{ONE_BY_ONE}") };
         cells.rest()
     }

@@ -53,7 +53,7 @@ struct Queued {
     cells: u32,
 }
 
-const _: () = assert!(size_of::<Nic>() == 64 && size_of::<Queued>() == 16, "one cache line, as documented");
+const _: () = assert!(size_of::<Nic>() == 64 && size_of::<Queued>() == 16, "the size is one cache line, as documented");
 
 impl Nic {
     pub(super) fn new(cell_time: Span, vcs: usize) -> Self {

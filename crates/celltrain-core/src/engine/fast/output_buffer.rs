@@ -294,7 +294,7 @@ impl OutputBuffer {
         let mut cell = None;
         self.defer_dequeue(1);
         self.report_departures(ReportGranularity::Each, |run, _| cell = Some(run.last));
-        assert!(cell.is_some(), "a cell that waits can be sent");
+        assert!(cell.is_some(), "a waiting cell can be sent");
         cell
     }
 
@@ -347,7 +347,7 @@ impl OutputBuffer {
     pub(super) fn dequeue_deferred(&mut self) {
         debug_assert!(
             self.deferred_dequeues == 0 || self.queues.is_none(),
-            "departures from several queues have to be reported"
+            "departures from several queues must be reported"
         );
         self.report_departures(ReportGranularity::Runs, |_, _| {});
     }
@@ -359,14 +359,14 @@ impl OutputBuffer {
 
     /// Returns `Y_i`, the number of waiting cells of each VC, by label.
     pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
-        assert_eq!(self.deferred_dequeues, 0, "counts are read only when up to date");
+        assert_eq!(self.deferred_dequeues, 0, "counts are read only when they are up to date");
         &self.counts.per_vc
     }
 
     pub(super) fn state(&self) -> PortState {
         let state = self.admission.port_state(self.per_vc(), self.tracker.max_queue());
         let forwarded = PortCounters::sum(state.counters.iter().copied()).forwarded;
-        assert_eq!(forwarded, self.gone, "cells neither refused nor waiting have departed");
+        assert_eq!(forwarded, self.gone, "cells that were not refused and do not wait have departed");
         state
     }
 
@@ -430,7 +430,7 @@ impl OutputBuffer {
     /// `range`.
     #[inline]
     pub(super) fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
-        debug_assert!(!self.keeps_queue, "the order of the cells must not have an effect here");
+        debug_assert!(!self.keeps_queue, "the order of the cells must not matter here");
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         self.occupancy += cells;
         self.tracker.include(range);

@@ -171,7 +171,7 @@ impl MemoryPlan {
     fn stage_end(&self, from: LinkIndex, place: MemoryPlace, label: Label) -> StageEnd {
         let input = self.upstream.binary_search(&from).expect("the path of the VC contains both links");
         let label = Label::new(self.first_labels[place].number() + label.number());
-        let input = u32::try_from(input).expect("all indices fit 32 bits");
+        let input = u32::try_from(input).expect("all indices fit in 32 bits");
         StageEnd::Port { port: self.lead, input, label }
     }
 }

@@ -163,8 +163,8 @@ impl PortBuilder<'_> {
     fn memory_plan(&self, memory: MemoryIndex) -> (PortPlan, String) {
         let (name, ports) = (&self.network.memories[memory].name, self.plan.memories[memory].ports.len());
         let why = match ports {
-            1 => format!("the port is the only port of memory {name}"),
-            ports => format!("the port shares memory {name}, whose {ports} ports are computed together"),
+            1 => format!("the port is the only port of the memory {name}"),
+            ports => format!("the port shares the memory {name}, whose {ports} ports are simulated together"),
         };
         (PortPlan::Memory, why)
     }
@@ -226,7 +226,7 @@ impl PortBuilder<'_> {
                 let number = set.at_once.push_and_get_key(port);
                 (Ingress::AtOnce(number), ContendedPort::AtOnce(number))
             }
-            PortPlan::Memory => unreachable!("ports of a memory are added together"),
+            PortPlan::Memory => unreachable!("all ports of a memory are added at the same time"),
         };
         set.links.add_port(ingress, timing.least_lead);
         set.ports.push(port);
@@ -248,7 +248,7 @@ impl PortBuilder<'_> {
         let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
         for (place, &link) in ports.iter_enumerated() {
             let Draft { policy, queues, timing, .. } = self.draft(link)?;
-            assert!(!routing.merging[link].contains(&true), "no VCs merge in a memory");
+            assert!(!routing.merging[link].contains(&true), "VCs do not merge at the ports of a memory");
             least_lead = least_lead.min(timing.least_lead);
             every_cell_matters |= timing.every_cell_matters;
             let class = |label| classes.get(link, label);

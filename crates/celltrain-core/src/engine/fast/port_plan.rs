@@ -78,9 +78,9 @@ impl PortPlan {
                 (Self::Trains, "no other contended port feeds or follows the port, so trains stay whole".into())
             }
             _ if is_last_behind_one && !timing.notes => {
-                (cells, "one link from a contended port feeds the port, and all cells go to hosts".into())
+                (cells, "the port has one input link, from a contended port, and sends all cells to hosts".into())
             }
-            _ if !is_far => (Self::Trains, format!("its cells have an effect elsewhere within {FAR} cell times")),
+            _ if !is_far => (Self::Trains, format!("the cells of the port affect other ports within {FAR} cell times")),
             _ if vcs < MANY => {
                 (Self::Trains, format!("fewer than {MANY} VCs cross the port; few VCs often stay in step"))
             }

@@ -38,7 +38,7 @@ impl Engine<'_> {
                         .start_range();
                 }
                 Role::Contended(number) => self.queue_mut(number).start_range(),
-                Role::Transparent => unreachable!("ports whose range is read count as contended"),
+                Role::Transparent => unreachable!("ports with a recorded range count as contended"),
             }
         }
     }
@@ -99,7 +99,7 @@ impl Engine<'_> {
             let port = rate_control.port(place.link).expect("the event belongs to a shaped port");
             let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
             let port = &mut ends[place.link].state;
-            let came = came.expect("the number of cells is less than a packet has");
+            let came = came.expect("the number of cells is less than the length of a packet");
             port.counters[place.label].offered += u64::from(came);
             port.waiting[place.label] += came;
         }
@@ -195,7 +195,7 @@ impl Queues for Seen<'_> {
             Role::Host(number) => self.engine.nics[number].range(self.now),
             Role::Shaped(_) => self.shaped(link).buffer().range(),
             Role::Contended(number) => self.engine.queue(number).view().range,
-            Role::Transparent => unreachable!("ports whose range is read count as contended"),
+            Role::Transparent => unreachable!("ports with a recorded range count as contended"),
         }
     }
 

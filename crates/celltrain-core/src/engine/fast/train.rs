@@ -112,7 +112,7 @@ pub(super) struct Input {
 }
 
 pub(super) fn number(input: usize) -> u32 {
-    u32::try_from(input).expect("all indices fit 32 bits")
+    u32::try_from(input).expect("all indices fit in 32 bits")
 }
 
 impl TrainIngress {

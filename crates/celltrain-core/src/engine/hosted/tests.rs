@@ -145,7 +145,7 @@ fn a_run_with_external_protocol_stacks_can_be_interrupted() {
 }
 
 #[test]
-#[should_panic(expected = "time advances up to the end of the run")]
+#[should_panic(expected = "the target time is between now and the end of the run")]
 fn a_run_with_external_protocol_stacks_does_not_advance_beyond_its_end_time() {
     let network = lan();
     let _ = Engine::Fast.run_hosted(

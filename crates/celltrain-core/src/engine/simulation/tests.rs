@@ -122,7 +122,7 @@ fn a_step_to_an_earlier_time_or_past_the_end_of_the_run_is_refused() {
         simulation.advance(two).unwrap();
         simulation.advance(two).unwrap();
         let backwards = simulation.advance(one);
-        assert_eq!(message(backwards), "cannot advance to 0.001 s: the simulation has reached 0.002 s");
+        assert_eq!(message(backwards), "cannot advance to 0.001 s: the simulation has already reached 0.002 s");
         assert_eq!(message(simulation.advance(late)), "cannot advance to 0.051 s: the run ends at 0.05 s");
         assert_eq!(simulation.now(), two);
     });
@@ -133,11 +133,11 @@ fn injecting_a_frame_on_an_unknown_vc_or_on_the_vc_of_another_host_is_refused() 
     let network = lan("50ms");
     each_engine(&network, |mut simulation| {
         let other = simulation.inject(NodeIndex::new(3), DATA, 40, 1);
-        assert_eq!(message(other), "cannot inject a frame on VC vc0 at source2: it starts at source1");
+        assert_eq!(message(other), "cannot inject a frame on VC vc0 at source2: the VC starts at source1");
         let nowhere = simulation.inject(NodeIndex::new(99), DATA, 40, 1);
-        assert_eq!(message(nowhere), "cannot inject a frame on VC vc0 at node 99: it starts at source1");
+        assert_eq!(message(nowhere), "cannot inject a frame on VC vc0 at node 99: the VC starts at source1");
         let unknown = simulation.inject(SOURCE, VcIndex::new(4), 40, 1);
-        assert_eq!(message(unknown), "there is no VC 4: the network has 4, numbered from 0");
+        assert_eq!(message(unknown), "there is no VC 4: the network has 4 VCs, numbered from 0");
         assert_eq!(simulation.snapshot().unwrap().cells.offered, 24, "only data of the flows is counted");
     });
 }
@@ -167,8 +167,10 @@ fn injecting_a_frame_longer_than_its_vc_allows_is_refused() {
         each_engine(&network, |mut simulation| {
             simulation.inject(SOURCE, DATA, most, 1).unwrap();
             let long = simulation.inject(SOURCE, DATA, most + 1, 1);
-            let expected =
-                format!("a packet of {} bytes is too long for VC vc0: at most {most} fit its longest frame", most + 1);
+            let expected = format!(
+                "a packet of {} bytes is too long for VC vc0: its longest frame has room for {most} bytes",
+                most + 1
+            );
             assert_eq!(message(long), expected);
         });
     }

@@ -125,7 +125,11 @@ fn requests_that_start_in_the_measuring_window_are_measured_until_they_end() {
     assert_eq!(asked(&part), asked(&whole)[5..10]);
     assert_eq!(part.fingerprint, whole.fingerprint);
     let last = part.requests[WEB].records.last().expect("the run has records of requests");
-    assert!(last.completed() > Some(whole.requests[WEB].clock.time(to)), "the request is followed beyond the window");
+    assert!(
+        last.completed() > Some(whole.requests[WEB].clock.time(to)),
+        "the request is recorded beyond the end of \
+        the window"
+    );
 }
 
 #[test]

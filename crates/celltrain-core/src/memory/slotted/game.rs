@@ -66,7 +66,7 @@ impl Game {
         }
         let number = |[a, b]: Queues| numbers[a as usize * side + b as usize];
         let state = |policy: usize, adversary: usize| {
-            u32::try_from(policy * queues.len() + adversary).expect("the number of states fits 32 bits")
+            u32::try_from(policy * queues.len() + adversary).expect("the number of states fits in 32 bits")
         };
         let after_arrival: Vec<[usize; 2]> =
             queues.iter().map(|&queues| [0, 1].map(|port| number(rule(queues, port)))).collect();
@@ -138,7 +138,7 @@ impl Game {
             if visited_from[state] == start && last[state].is_some() {
                 let (mut adversary, mut policy, first) = (0, 0, state);
                 loop {
-                    let step = &self.steps[last[state].expect("states of a cycle have a last step")];
+                    let step = &self.steps[last[state].expect("every state of a cycle has a last step")];
                     adversary += step.adversary;
                     policy += step.policy;
                     state = step.from as usize;

@@ -90,7 +90,7 @@ impl Pattern {
     }
 
     fn set(&self) -> u32 {
-        u32::try_from(self.ports.len()).expect("the number of ports fits 32 bits")
+        u32::try_from(self.ports.len()).expect("the number of ports fits in 32 bits")
     }
 
     /// Changes one property of one port, of some ports in a row, or of all.

@@ -29,11 +29,11 @@ const fn of(name: &'static str, unit: Unit, from: Source, about: &'static str) -
 /// All names that the port provides, with their origins.
 pub const PORT_NAMES: &[(Name, Source)] = &[
     of("X", Unit::CELLS, Source::Queue(X), "waiting cells, without the arriving cell and the cell in service"),
-    of("K", Unit::CELLS, Source::Port, "size of the buffer: `buffer` of the port"),
-    of("Y", Unit::CELLS, Source::Frame(Y), "waiting cells of this frame's VC"),
+    of("K", Unit::CELLS, Source::Port, "size of the buffer, which the port's key `buffer` sets"),
+    of("Y", Unit::CELLS, Source::Frame(Y), "waiting cells of the frame's VC"),
     of("N", Unit::NONE, Source::Frame(N), "number of VCs with at least one waiting cell"),
     of("V", Unit::NONE, Source::Port, "number of VCs that cross the port, with or without cells"),
-    of("C", Unit::RATE, Source::Port, "the rate of the port's link"),
+    of("C", Unit::RATE, Source::Port, "rate of the port's link"),
     of("now", Unit::SECONDS, Source::Frame(NOW), "seconds since the start of the run"),
     (Name { name: "tagged", kind: Kind::Truth, about: "true if the frame is tagged (CLP = 1)" }, Source::Frame(TAGGED)),
 ];

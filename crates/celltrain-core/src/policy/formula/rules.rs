@@ -41,18 +41,20 @@ impl Host for AtPort<'_> {
         let meaning = |name: &str, from: Source| match (name, from) {
             ("K", _) => match self.port_info.capacity {
                 Some(k) => Meaning::Constant(k.into()),
-                None => {
-                    Meaning::NotHere("the size of the buffer, which must be a number of cells and not \"infinite\"")
-                }
+                None => Meaning::NotHere(
+                    "this value is the size of the buffer, which must be a number of cells and not \"infinite\"",
+                ),
             },
             ("V", _) => Meaning::Constant(self.vcs.map_or(1.0, |vcs| vcs.len() as f64)),
             (_, Source::Port) => Meaning::Constant(self.port_info.cells_per_second),
             (_, Source::Queue(register)) if on != On::Start => Meaning::Register(register),
             (_, Source::Frame(register)) if on != On::Start && !is_of_cells(on) => Meaning::Register(register),
-            _ if on == On::Start => {
-                Meaning::NotHere("which changes, but this formula is evaluated only once, at the start of the run")
+            _ if on == On::Start => Meaning::NotHere(
+                "this value changes during the run, but this formula is evaluated only once, at the start",
+            ),
+            _ => {
+                Meaning::NotHere("only arriving frames have this value, but this formula is evaluated for single cells")
             }
-            _ => Meaning::NotHere("which only an arriving frame has, but this formula is evaluated for single cells"),
         };
         let word = |(name, from): &(rules::Name, Source)| Word {
             name: name.name.into(),
@@ -67,13 +69,14 @@ impl Host for AtPort<'_> {
     }
 
     fn no_random(&self, on: On) -> Option<&'static str> {
-        is_of_cells(on).then_some("which is drawn only for frames")
+        is_of_cells(on).then_some("random numbers are drawn only for frames")
     }
 
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
         is_of_cells(on).then_some([
-            "which differs between VCs, but this formula is evaluated for cells of all VCs",
-            "is state of a VC, but this formula is evaluated for all VCs; change it on_frame, on_admission or on_refusal",
+            "this value differs between VCs, but this formula is evaluated for cells of all VCs",
+            "is state of a VC, but this formula is evaluated for all VCs; change the state in on_frame, on_admission \
+             or on_refusal",
         ])
     }
 
@@ -82,7 +85,7 @@ impl Host for AtPort<'_> {
     }
 
     fn targets(&self) -> &'static str {
-        "a name of state or vc_state"
+        "the name of a variable in state or vc_state"
     }
 }
 

@@ -51,7 +51,7 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     assert_eq!(ours.replaced_results(), 0);
     assert!(
         (rounds / 100..rounds * 99 / 100).contains(&admitted),
-        "{admitted} of {rounds} frames admitted: both decisions occur"
+        "{admitted} of {rounds} frames are admitted, so both decisions occur"
     );
 }
 
@@ -180,21 +180,25 @@ fn a_formula_that_uses_a_quantity_that_the_port_lacks_is_refused_with_its_key() 
         (
             formula("X <= R", &[("R", text("X * 0.9"))]),
             "constants.R",
-            "has X, which changes, but this formula is evaluated only once",
+            "has X: this value changes during the run, but this formula is evaluated only once",
         ),
         (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already one of the port's variables"),
-        (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "must be a name of state or vc_state"),
+        (
+            with(|c| c.on_frame = table(&[("avg", "X")])),
+            "on_frame.avg",
+            "must be the name of a variable in state or vc_state",
+        ),
         (with(|c| c.on_cells = table(&[("sum_of", "X")])), "every", "is missing"),
         (with(|c| c.every = Some(3)), "every", "sets how often on_cells is evaluated, but there is no on_cells"),
         (
             with(|c| c.on_departure = table(&[("sum_of", "Y")])),
             "on_departure.sum_of",
-            "has Y, which only an arriving frame has",
+            "has Y: only arriving frames have this value",
         ),
         (
             with(|c| c.on_departure = table(&[("sum_of", "sum_of + random()")])),
             "on_departure.sum_of",
-            "has random(), which is drawn only for frames",
+            "has random(): random numbers are drawn only for frames",
         ),
         (with(|c| c.on_frame = table(&[("sum_of", "now + X / C + X")])), "on_frame.sum_of", "one is in s"),
     ];
@@ -277,8 +281,8 @@ fn the_page_about_formulas_lists_every_word_of_the_formula_language() {
         ("operators", rows("operator", operators)),
     ] {
         let begin = format!("<!-- table: {table} -->\n");
-        let start = written.find(&begin).expect("the table has its place") + begin.len();
-        let end = start + written[start..].find("<!-- end -->").expect("the table ends with a marker");
+        let start = written.find(&begin).expect("the page has a place for the table") + begin.len();
+        let end = start + written[start..].find("<!-- end -->").expect("a marker ends the table");
         written.replace_range(start..end, &text);
     }
     if std::env::var_os("CELLTRAIN_BLESS").is_some() {

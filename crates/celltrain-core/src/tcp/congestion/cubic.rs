@@ -195,7 +195,7 @@ mod tests {
         let mut grown = |now, cwnd| cubic.on_new_ack(NewAck { now: Time(now), acked: 1.0, cwnd, rwnd: 1e6 });
         let first = [grown(0, 70.0), grown(1, 70.0)];
         let old = [grown(1000, 70.0), grown(1001, 70.0)];
-        assert!(old[1] > first[1] + 0.2, "an old stage grows faster: {first:?}, {old:?}");
+        assert!(old[1] > first[1] + 0.2, "cwnd grows faster late in a stage than early: {old:?} and {first:?}");
         cubic.on_restart();
         let mut grown = |now, cwnd| cubic.on_new_ack(NewAck { now: Time(now), acked: 1.0, cwnd, rwnd: 1e6 });
         assert_eq!([grown(2000, 70.0), grown(2001, 70.0)], first);

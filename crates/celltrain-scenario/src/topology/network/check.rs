@@ -58,9 +58,9 @@ fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
         }
         let between = || format!("[\"{a}\", \"{b}\"]");
         if a == b {
-            link.at("between").refuse_value(between(), "is a loop: it joins a node to itself");
+            link.at("between").refuse_value(between(), "is a loop: the link joins a node to itself");
         } else if !joined.insert([a.min(b), a.max(b)]) {
-            let problem = "joins two nodes that are joined already; one link between two nodes";
+            let problem = "joins two nodes that are already joined; two nodes can have only one link";
             link.at("between").refuse_value(between(), problem);
         }
         check_rate("rate", config.rate, &mut link);
@@ -102,7 +102,8 @@ fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize
                 (Some(_), Some(_)) => key.refuse_text(name, "is the name of two flows; names must be different"),
                 (None, Some(_)) => {
                     let problem = format!(
-                        "is the name of two flows: flows[{first}] has no name and gets it; names must be different"
+                        "is the name of two flows: flows[{first}] has no name and gets this one; names must be \
+                         different"
                     );
                     key.refuse_text(name, problem);
                 }
@@ -127,14 +128,14 @@ fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
         let mut scope = scope.at(key);
         if !is_unknown(name, nodes, &mut scope) && nodes[name.as_str()].1 != NodeKind::Host {
-            scope.refuse_text(name, "is not a host; a flow joins two hosts");
+            scope.refuse_text(name, "is not a host; a flow must join two hosts");
         }
     }
     if flow.from == flow.to {
-        scope.at("to").refuse_text(&flow.to, "is the flow's own source; a flow joins two hosts");
+        scope.at("to").refuse_text(&flow.to, "is the flow's own source; a flow must join two hosts");
     }
     if flow.start > MAX_DURATION {
-        scope.at("start").refuse_text(flow.start, format!("is not a time up to {MAX_DURATION}"));
+        scope.at("start").refuse_text(flow.start, format!("must be a time of at most {MAX_DURATION}"));
     }
 }
 
@@ -149,10 +150,10 @@ fn path_form(flow: &FlowConfig, path: &[String], nodes: &Nodes<'_>, scope: &mut 
         let inside = j > 0 && j.saturating_add(1) < path.len();
         let mut scope = scope.item(j);
         if !is_unknown(name, nodes, &mut scope) && inside && nodes[name.as_str()].1 == NodeKind::Host {
-            scope.refuse_text(name, "is a host; only switches forward");
+            scope.refuse_text(name, "is a host; only switches forward data");
         }
         if !seen.insert(name) {
-            scope.refuse_text(name, "is a loop: the path has already passed it");
+            scope.refuse_text(name, "is visited twice: a path must not have loops");
         }
     }
 }
@@ -206,7 +207,7 @@ fn without_a_path(
         let Some(path) = &flow.path else {
             let mut problem = format!("cannot be reached from \"{}\": no links lead there through switches", flow.from);
             if !config.edge_devices.is_empty() {
-                problem.push_str("; an edge device must be next to a host, not in the middle of a path");
+                problem.push_str(". An edge device must be next to a host, not in the middle of a path");
             }
             scope.at("to").refuse_text(&flow.to, problem);
             continue;
@@ -237,9 +238,12 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>) -> Result
             let flow = &config.flows[i];
             let sibling = branches.iter().find(|&&other| config.flows[other].from == flow.from);
             if flow.to != first.to {
-                refuse(i, format!("is the VC of flows to \"{}\" too; flows of one VC end at one host", first.to));
+                refuse(i, format!("is also the VC of flows to \"{}\"; flows of one VC must end at one host", first.to));
             } else if sibling.is_some_and(|&other| layout.flows[other].data != layout.flows[i].data) {
-                refuse(i, "is the VC of a flow that leaves the same host on another path; a VC has one".into());
+                refuse(
+                    i,
+                    "is the VC of a flow that leaves the same host on another path; a VC has only one path".into(),
+                );
             } else if sibling.is_none() {
                 branches.push(i);
             }
@@ -251,7 +255,10 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>) -> Result
         let name = |link: LinkIndex| layout.graph.links[link].name.as_str();
         let paths: Vec<&[LinkIndex]> = branches.iter().map(|&i| path(i)).collect();
         let Some(at) = meeting(&paths) else {
-            refuse(branches[1], "never meets its other flows on a link; flows of one VC arrive over one link".into());
+            refuse(
+                branches[1],
+                "never meets its other flows on a link; flows of one VC must arrive over one link".into(),
+            );
             continue;
         };
         if branches.len() > Merge::MAX_BRANCHES {
@@ -318,8 +325,8 @@ pub(super) fn islands(layout: &Layout) -> Vec<Warning> {
     }
     let mut warnings = Vec::new();
     for (nodes, [one, several]) in [
-        (alone, ["is on no link", "are on no link"]),
-        (cut_off, ["has no way to the nodes that flows cross", "have no way to the nodes that flows cross"]),
+        (alone, ["is not connected to a link", "are not connected to a link"]),
+        (cut_off, ["has no path to the nodes that flows cross", "have no path to the nodes that flows cross"]),
     ] {
         const SHOWN: usize = 5;
         let shown: Vec<String> = nodes.iter().take(SHOWN).map(|&node| quoted(&graph.nodes[node].name)).collect();

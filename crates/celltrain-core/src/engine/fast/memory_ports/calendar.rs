@@ -39,7 +39,7 @@ impl Calendar {
                 rates.push(Rate { cell_time, ring, first: 0, end: 0 });
                 rates.len() - 1
             });
-            u32::try_from(rate).expect("there are at most as many rates as ports")
+            u32::try_from(rate).expect("the number of rates is at most the number of ports")
         };
         Self { rate_of: cell_times.map(rate_of).collect(), rates }
     }

@@ -343,7 +343,7 @@ impl Switch {
         match self.make_room::<false>(now, place, cell, class) {
             Room::Found => self.enqueue(place, cell),
             Room::NotFound => self.ports[place].admission.lose_rm(cell.label()),
-            Room::FrameCut => unreachable!("a resource management cell belongs to no frame"),
+            Room::FrameCut => unreachable!("an RM cell belongs to no frame"),
         }
     }
 

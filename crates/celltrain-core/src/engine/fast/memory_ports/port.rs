@@ -114,7 +114,7 @@ impl MemoryPort {
             return None;
         }
         let cell = match &mut self.waiting {
-            Waiting::Fifo(cells) => cells.pop_front().expect("cells that wait are in the queue"),
+            Waiting::Fifo(cells) => cells.pop_front().expect("waiting cells are in the queue"),
             Waiting::Scheduled(queues) => queues.pop(),
         };
         self.count_out(cell);
@@ -148,7 +148,7 @@ impl MemoryPort {
     /// the cell that needs the room, if it arrives at this port.
     pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
         let Waiting::Fifo(cells) = &mut self.waiting else {
-            unreachable!("cells are removed only where one queue holds all cells")
+            unreachable!("cells can be removed only if a single queue holds all cells")
         };
         let is_in = |cell: &Cell| is_in(self.classes[cell.label()]);
         let place = match end {
@@ -169,7 +169,7 @@ impl MemoryPort {
     /// not end a frame, and the waiting rest of its frame except the last cell. Passes the class of each to `gone`.
     pub(super) fn push_out_front(&mut self, arriving: Cell, mut gone: impl FnMut(CellClass)) {
         let Waiting::Fifo(cells) = &mut self.waiting else {
-            unreachable!("cells are pushed out only where one queue holds all cells")
+            unreachable!("cells can be pushed out only if a single queue holds all cells")
         };
         let data = || cells.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
@@ -184,7 +184,7 @@ impl MemoryPort {
             }
             stays
         });
-        let pushed_out = u32::try_from(before - cells.len()).expect("the size of a buffer in cells fits 32 bits");
+        let pushed_out = u32::try_from(before - cells.len()).expect("the size of a buffer in cells fits in 32 bits");
         self.occupancy -= pushed_out;
         self.tracker.fall(self.occupancy);
         if self.counts_vcs {

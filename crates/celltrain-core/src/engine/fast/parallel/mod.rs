@@ -163,7 +163,7 @@ impl Peers {
     }
 
     fn outgoing(&mut self, to: u32) -> &mut Messages {
-        &mut self.0[to as usize].as_mut().expect("a partition sends itself nothing").outgoing
+        &mut self.0[to as usize].as_mut().expect("a partition sends no messages to itself").outgoing
     }
 
     fn iter_mut(&mut self) -> impl Iterator<Item = &mut Peer> {

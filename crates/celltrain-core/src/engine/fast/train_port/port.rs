@@ -15,7 +15,7 @@ use crate::units::{Span, Time};
 
 /// Ways in which a port of trains may process several cells at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each flag selects a separate code path")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent: each one selects its own code path")]
 pub(in crate::engine::fast) struct TrainPlan {
     /// Overlapping trains may be admitted one after another. This requires that each VC has a queue of its own, the
     /// scheduler is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and the
@@ -275,8 +275,7 @@ impl TrainPort {
         reached!(QueueRunsEmptyInTrain);
         // The queue runs empty before the last arrival. From then on every cell starts when it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
-        let first =
-            run.first(u32::try_from(in_a_row).expect("the number of cells is less than the whole run of cells"));
+        let first = run.first(u32::try_from(in_a_row).expect("the number of cells is less than the length of the run"));
         self.hand_on(first, first_start, self.output.timing.cell_time, depart);
         self.hand_on(Run { cells: run.cells - first.cells, ..run }, now + period * in_a_row, period, depart);
         true

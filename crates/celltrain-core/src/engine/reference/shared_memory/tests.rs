@@ -146,7 +146,7 @@ fn the_fast_engine_updates_all_ports_of_a_shared_memory_together() {
         assert_eq!(port.code == "memory", ports.contains(&port.link), "{port:?}");
     }
     let why = &explained[usize::from(ports[0])].why;
-    assert_eq!(why, "the port shares memory memory, whose 2 ports are computed together");
+    assert_eq!(why, "the port shares the memory memory, whose 2 ports are simulated together");
     assert!(run(&network).memories.iter().all(|memory| memory.max_used_cells > 0));
 }
 
@@ -371,7 +371,7 @@ fn a_link_with_pause_frames_loses_nothing_if_the_headroom_covers_the_delay_of_a_
         let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)].counters;
         assert!(group.pauses > 10, "{group:?}");
         assert_eq!(result.cells.lost > 0, loses, "{group:?}");
-        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough");
+        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough to keep the output busy");
         assert_eq!(result.deadlock, None);
     }
 }
@@ -472,7 +472,7 @@ fn priority_groups_that_wait_at_a_sending_port_are_not_reported_as_deadlocked() 
     assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
     assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still in flight");
     let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
-    assert_eq!(deadlock(open, |_| true), None, "cells at port 2 lead to no paused group");
+    assert_eq!(deadlock(open, |_| true), None, "cells at port 2 do not lead to a paused group");
     let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
     assert_eq!(
         deadlock(led_to, |_| true),

@@ -27,7 +27,7 @@ pub struct Table {
     /// New values when the retransmission timer expires.
     #[serde(default)]
     pub on_timeout: BTreeMap<String, String>,
-    /// Constants, by name: each a number or a formula of constants.
+    /// Constants by name: each one is a number or a formula of constants.
     #[serde(default)]
     pub constants: BTreeMap<String, Start>,
     /// State variables of the connection, by name, each with its initial value.
@@ -55,13 +55,13 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("cwnd", Unit::NONE, "congestion window, in segments"), Some(CWND)),
     (Name::number("ssthresh", Unit::NONE, "slow start threshold, in segments"), Some(SSTHRESH)),
     (Name::number("rwnd", Unit::NONE, "the receiver's window, in segments"), Some(RWND)),
-    (Name::number("acked", Unit::NONE, "segments that this acknowledgement acknowledges"), Some(ACKED)),
-    (Name::number("flight", Unit::NONE, "segments sent and not acknowledged"), Some(FLIGHT)),
-    (Name::number("rtt", Unit::SECONDS, "the latest round-trip time; 0 before the first"), Some(RTT)),
+    (Name::number("acked", Unit::NONE, "number of segments acknowledged by this acknowledgement"), Some(ACKED)),
+    (Name::number("flight", Unit::NONE, "number of segments that were sent and not acknowledged"), Some(FLIGHT)),
+    (Name::number("rtt", Unit::SECONDS, "latest round-trip time; 0 before the first sample"), Some(RTT)),
     (Name::number("srtt", Unit::SECONDS, "smoothed round-trip time (RFC 6298)"), Some(SRTT)),
-    (Name::number("min_rtt", Unit::SECONDS, "the shortest round-trip time so far"), Some(MIN_RTT)),
+    (Name::number("min_rtt", Unit::SECONDS, "shortest round-trip time so far"), Some(MIN_RTT)),
     (Name::number("now", Unit::SECONDS, "seconds since the start of the run"), Some(NOW)),
-    (Name::number("mss", Unit::BYTES, "payload of a full segment"), None),
+    (Name::number("mss", Unit::BYTES, "payload of a full segment in bytes"), None),
 ];
 
 /// A sender with segments of `mss` bytes.
@@ -73,10 +73,10 @@ impl Host for OfSender {
     fn words(&self, on: On) -> Vec<Word> {
         let meaning = |register: Option<u8>| match register {
             None => Meaning::Constant(self.mss),
-            Some(_) if on == On::Start => {
-                Meaning::NotHere("which changes, but this formula is evaluated only once, at the start of the run")
-            }
-            Some(ACKED) if on != On::Event(ON_ACK) => Meaning::NotHere("which is available only on_ack"),
+            Some(_) if on == On::Start => Meaning::NotHere(
+                "this value changes during the run, but this formula is evaluated only once, at the start",
+            ),
+            Some(ACKED) if on != On::Event(ON_ACK) => Meaning::NotHere("this value is available only in on_ack"),
             Some(register) => Meaning::Register(register),
         };
         let word = |(name, register): &(Name, Option<u8>)| Word {
@@ -88,7 +88,7 @@ impl Host for OfSender {
     }
 
     fn no_random(&self, _on: On) -> Option<&'static str> {
-        Some("and a sender draws no random numbers")
+        Some("a sender draws no random numbers")
     }
 
     fn taken(&self) -> [&'static str; 2] {
@@ -100,7 +100,7 @@ impl Host for OfSender {
     }
 
     fn targets(&self) -> &'static str {
-        "cwnd, ssthresh or a name of state"
+        "cwnd, ssthresh or the name of a variable in state"
     }
 }
 

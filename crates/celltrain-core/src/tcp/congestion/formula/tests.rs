@@ -132,7 +132,7 @@ fn a_congestion_formula_can_use_its_state_the_time_and_round_trip_times() {
         assert!((w.cwnd - 83.75).abs() < 1e-9 && (w.ssthresh - 140.0).abs() < 1e-9, "{} {}", w.cwnd, w.ssthresh);
     }
     w.on_timeout(3.0, false);
-    assert!((w.cwnd - 65.0).abs() < 1e-9, "{}: 25 ms between the two, and 40 ms", w.cwnd);
+    assert!((w.cwnd - 65.0).abs() < 1e-9, "the window is {} after round trips from 25 to 40 ms", w.cwnd);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn congestion_formula_results_that_are_not_numbers_are_counted() {
     assert_eq!(
         (w.cwnd, w.replaced_results()),
         (1.0, 1),
-        "the result is replaced, and the window is at least one segment"
+        "the invalid result is replaced, and the window is at least one segment"
     );
 }
 
@@ -161,12 +161,16 @@ fn an_error_in_a_congestion_formula_names_its_place() {
         told(on_ack("cwnd", "cwnd + 1 / cwmd"), "on_ack.cwnd", "does not know cwmd; did you mean cwnd?"),
         ["cwnd + 1 / cwmd", "           ^^^^"]
     );
-    told(on_ack("cwnd", "cwnd + mss"), "on_ack.cwnd", "the other in bytes");
+    told(on_ack("cwnd", "cwnd + mss"), "on_ack.cwnd", "and the other is in bytes");
     told(on_ack("cwnd", "random()"), "on_ack.cwnd", "a sender draws no random numbers");
-    told(on_ack("swnd", "1"), "on_ack.swnd", "did you mean cwnd? It must be cwnd, ssthresh or a name of state");
-    told(on_ack("rwnd", "1"), "on_ack.rwnd", "It must be cwnd, ssthresh or a name of state");
+    told(
+        on_ack("swnd", "1"),
+        "on_ack.swnd",
+        "did you mean cwnd? It must be cwnd, ssthresh or the name of a variable in state",
+    );
+    told(on_ack("rwnd", "1"), "on_ack.rwnd", "It must be cwnd, ssthresh or the name of a variable in state");
     let on_loss = table([&[], &[("cwnd", "acked")], &[]], &[]);
-    told(on_loss, "on_loss.cwnd", "which is available only on_ack");
+    told(on_loss, "on_loss.cwnd", "this value is available only in on_ack");
     told(
         table([&[("cwnd", "1")], &[], &[]], &[("srtt", 0.0)]),
         "state.srtt",
@@ -174,7 +178,7 @@ fn an_error_in_a_congestion_formula_names_its_place() {
     );
     told(Table::default(), "formula", "has no formula for cwnd or ssthresh");
     let start = Table { constants: [("a".into(), Start::Formula("cwnd".into()))].into(), ..on_ack("cwnd", "a") };
-    told(start, "constants.a", "which changes, but this formula is evaluated only once");
+    told(start, "constants.a", "this value changes during the run, but this formula is evaluated only once");
 
     let without = TcpOptions { congestion: Congestion::Formula, ..TcpOptions::default() };
     assert!(without.check()[0].problem.contains("is missing"));
