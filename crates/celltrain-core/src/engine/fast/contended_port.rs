@@ -69,11 +69,7 @@ impl ContendedPort {
             }
             ContendedPort::Queues(port) => {
                 let until = port.ingress.reach(until, downstream.links, |first| port.output.first_of(first));
-                if port.output.buffer.admission.delimits() {
-                    port.work::<true>(until, batch, downstream);
-                } else {
-                    port.work::<false>(until, batch, downstream);
-                }
+                port.work(until, batch, downstream);
                 let output = &port.output;
                 (until, output.free_at(), port.ingress.next_to_matter, output.effect_of_waiting())
             }
@@ -189,22 +185,18 @@ pub(super) struct QueuePort {
 }
 
 impl QueuePort {
-    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves.
+    /// Settles everything before `until`.
     #[inline(never)]
-    pub(super) fn work<const DELIMITS: bool>(
-        &mut self,
-        until: Time,
-        batch: &mut Batch,
-        downstream: &mut Downstream<'_>,
-    ) {
+    pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
         let Self { ingress, output, egress } = self;
+        let delimits = output.buffer.admission.delimits();
         ingress.take_batch(until, downstream.links, batch);
         ingress.hand_over(batch, |now, cell, Among { is_first, is_last }| {
             if is_first {
                 output.catch_up(now);
             }
             output.note(Run { last: cell, cells: 1 }, now, Span(0));
-            if DELIMITS {
+            if delimits {
                 output.buffer.admission.delimit(cell);
             }
             let cell = output.mark_arrival(cell);
