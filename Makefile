@@ -1,4 +1,4 @@
-# All tasks in a checkout. Needs only python3 (3.10 or later, with venv), cargo and make.
+# All tasks in a checkout. They need only python3 (3.10 or later, with venv), cargo and make.
 
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -11,7 +11,7 @@ SOURCES := $(shell find python/celltrain -name '*.py')
 LOCK := requirements/use.lock
 TEST_LOCK := requirements/test.lock
 DEV_LOCK := requirements/dev.lock
-# The package, and the requirements of its tests: those of a push, or all of them.
+# The package, and the packages that its tests require: for a push, or for all tests.
 TEST := .make/built .make/test
 DEV := .make/built .make/dev
 WHEEL_LOCK := requirements/wheel.lock
@@ -20,7 +20,7 @@ UV := 0.13.9
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
-# Packages are installed while the simulator is compiled, and Rust is tested at the same time as Python.
+# Packages are installed while the simulator is compiled, and Rust and Python are tested at the same time.
 MAKEFLAGS += --jobs=3
 # Tests start hundreds of processes, which share compiled Python modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -52,7 +52,7 @@ out/demo/report.txt: .make/built $(SOURCES)
 test: test-rust test-python ## Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
 	$(if $(NIGHTLY),$(BIN)/python scripts/instruction_guard.py)
 
-# Its output comes at the end, and not between that of the Python tests.
+# Print the output at the end, not mixed with the output of the Python tests.
 test-rust: | .make/tools
 	@mkdir -p out
 	@$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500 PROPTEST_CASES=1000) cargo test --workspace --quiet \

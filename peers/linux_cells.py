@@ -45,7 +45,7 @@ POLICIES = {
     "EPD": {"port.bottleneck.policy": "epd:threshold=0.8"},
     "Selective Drop": {"port.bottleneck.policy": "selective_drop:threshold=0.9:z=0.8"},
 }
-#: Only on the WAN and with CUBIC: which part of EPD costs throughput.
+#: Run only on the WAN and with CUBIC, to show which part of EPD costs throughput.
 PARTS = {
     "tail drop, 800 cells": {"port.bottleneck.policy": "tail_drop", "port.bottleneck.buffer": "800"},
     "EPD at 0.95": {"port.bottleneck.policy": "epd:threshold=0.95"},
@@ -204,7 +204,7 @@ def append(path: Path, row: Mapping[str, object]) -> None:
 
 
 def key(row: Row) -> tuple[str, ...]:
-    """Returns what identifies a run."""
+    """Returns the key that identifies a run."""
     return row["network"], row["policy"], row["congestion"], row["repetition"]
 
 

@@ -1,4 +1,4 @@
-"""Runs N-source networks in celltrain and in ns-2 by turns: efficiency and CPU time.
+"""Runs N-source networks alternately in celltrain and in ns-2, and compares efficiency and CPU time.
 
     python peers/n_source.py          prints a table, exits with 1 if efficiencies disagree
     python peers/n_source.py --page   also writes the table into docs/performance.md
@@ -34,7 +34,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 RATE_BPS = 155_520_000
 SEGMENT_BYTES = 512
 CELLS = 12
-"""Cells of a segment with its headers."""
+"""Number of cells of a segment with its headers."""
 ACK_CELLS = 2
 CELL_BYTES = 53
 TICK_MS = 100
@@ -46,9 +46,9 @@ SSTHRESH_PACKETS = 20
 SOURCES = (5, 15, 50)
 SECONDS = 60.0
 ROUNDS = 3
-"""Number of runs of each program, which take turns; odd, so that one of them is the median."""
+"""Number of runs of each program, which alternate. The number is odd, so that one of the runs is the median."""
 TOLERANCE = 0.05
-"""Largest difference in efficiency."""
+"""Largest accepted difference in efficiency."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ def in_ns2(setting: Setting, sources: int, seconds: float) -> tuple[float, float
         path = Path(folder) / "n-source.tcl"
         path.write_text(text, encoding="utf-8")
         output, cpu = ns3.measured(["ns", str(path)])
-    # Numbers of the last packets acknowledged, from 0.
+    # Numbers of the last acknowledged packets, from 0.
     return sum(float(word) for word in output.splitlines()[1].split()[2::2]) + sources, cpu
 
 
@@ -149,19 +149,19 @@ def ns2_version() -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A network in both programs: in celltrain, then in ns-2."""
+    """A network in both programs: first in celltrain, then in ns-2."""
 
     network: str
     sources: int
     efficiencies: tuple[float, float]
     cpu_s: tuple[float, float]
-    """CPU time, the median of all rounds."""
+    """CPU time: the median of all rounds."""
     set_up_s: tuple[float, float]
-    """CPU time of a run of a microsecond."""
+    """CPU time for simulating one microsecond."""
 
 
 def measure(setting: Setting, sources: int, seconds: float, rounds: int) -> Row:
-    """Runs both programs by turns."""
+    """Runs both programs alternately."""
     runs: tuple[Run, Run] = (celltrain, in_ns2)
     set_up = [run(setting, sources, 1e-6)[1] for run in runs]
     taken = [[run(setting, sources, seconds) for run in runs] for _ in range(rounds)]

@@ -1,4 +1,4 @@
-"""Repeats the network simulation of several flows in smoltcp's own tests over cells, and compares throughputs.
+"""Repeats a network simulation from smoltcp's own tests, with several flows, over cells, and compares throughputs.
 
     python peers/netsim.py          prints a table, exits with 1 if they disagree
     python peers/netsim.py --page   also writes the table into docs/real-stacks.md
@@ -12,7 +12,8 @@ make the models the same:
   EPD takes a packet if at most 853 cells wait.
 - There, the receiving application reads after smoltcp has acknowledged.
 
-Start times within a millisecond change which bursts meet, so each row has several runs with small random delays.
+Differences of start times within a millisecond determine which bursts collide, so each row has several runs with small
+random delays.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ CELL_BYTES = 78
 SEGMENT_CELLS = 20
 LINK_RATE = "208Mbps"
 ACCESS_RATE = "1040Gbps"
-"""Fast enough that a window arrives at the bottleneck as in one instant."""
+"""Rate at which a window arrives at the bottleneck almost at once."""
 THRESHOLD_CELLS = 853
 FILE_BYTES = 2 * 1024 * 1024
-"""Their run ends when each of several flows has delivered this."""
+"""smoltcp's run ends when each of several flows has delivered this amount."""
 STACK = {"congestion": "none", "mss": "1460B", "receive_window": f"{256 * 1024}B"}
 SEEDS = 24
 TOLERANCE = 0.1
@@ -47,14 +48,14 @@ TOLERANCE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Flows:
-    """The results of several flows: throughputs are in bytes per second."""
+    """Results for several flows, with throughputs in bytes per second."""
 
     throughput: float
     least: float
     largest: float
     fairness: float
     drops: float
-    """Share of packets that the bottlenecks refuse, acknowledgements included."""
+    """Fraction of packets that the bottlenecks refuse, including acknowledgements."""
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -64,7 +65,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def multiflow() -> dict[int, Flows]:
-    """Returns their results by the number of flows."""
+    """Returns smoltcp's results, keyed by the number of flows."""
     return {
         int(row["flows"]): Flows(**{name: float(value) for name, value in row.items() if name != "flows"})
         for row in rows("netsim_multiflow.csv")
@@ -72,7 +73,7 @@ def multiflow() -> dict[int, Flows]:
 
 
 def scenario(delays: Sequence[tuple[int, int]], settings: Mapping[str, Any]) -> ct.Scenario:
-    """Returns the network of flows with these delays in microseconds, of acknowledgements and of data."""
+    """Returns a network of flows with these delays of acknowledgements and data, in microseconds."""
     links: list[dict[str, Any]] = [{"between": ["sw1", "sw2"], "rate": LINK_RATE, "delay": "0s"}]
     flows = []
     for i, (acks, data) in enumerate(delays, 1):
@@ -80,7 +81,7 @@ def scenario(delays: Sequence[tuple[int, int]], settings: Mapping[str, Any]) -> 
         access = {"rate": ACCESS_RATE, "delay_back": "0s"}
         links.append({"between": ["sw1", source], "delay": f"{acks}us", **access})
         links.append({"between": ["sw2", destination], "delay": f"{data}us", **access})
-        # There, an ARP request and its answer precede the handshake.
+        # In smoltcp's tests, an ARP request and its answer precede the handshake.
         flows.append({"from": source, "to": destination, "start": f"{acks + data}us"})
     hosts = [flow[end] for flow in flows for end in ("from", "to")]
     network = {"hosts": hosts, "switches": ["sw1", "sw2"], "links": links, "flows": flows, "bottleneck": "sw1->sw2"}
@@ -102,7 +103,7 @@ def several(flows: int, seconds: float, reads: str = "after_acks", seed: int = 1
         "duration": f"{seconds * 1e6:.0f}us",
         "stack": {"smoltcp": {**STACK, "reads": reads}},
         "port": {
-            # Leave room for the remaining cells of every packet that has started.
+            # Leave room for the remaining cells of every started packet.
             "bottleneck": {"buffer": THRESHOLD_CELLS + SEGMENT_CELLS * (flows + 1), "policy": policy},
             "default": {"buffer": "infinite", "policy": {"tail_drop": {}}},
         },
@@ -120,12 +121,12 @@ def several(flows: int, seconds: float, reads: str = "after_acks", seed: int = 1
 
 
 def compare(flows: int, theirs: Flows, seeds: int) -> list[Flows]:
-    """Runs several seeds for as long as their run, which ends when the slowest flow has delivered its file."""
+    """Runs several seeds for the duration of smoltcp's run, which ends when the slowest flow has delivered its file."""
     return [several(flows, FILE_BYTES / theirs.least, seed=seed) for seed in range(1, seeds + 1)]
 
 
 def agrees(ours: Sequence[float], theirs: float) -> bool:
-    """Returns whether the mean is within the tolerance of their value, or their value is among ours."""
+    """Returns whether the mean is near smoltcp's value, or that value is within the range of ours."""
     return abs(statistics.mean(ours) / theirs - 1) <= TOLERANCE or min(ours) <= theirs <= max(ours)
 
 

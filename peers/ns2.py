@@ -43,8 +43,8 @@ WINDOW_PACKETS = 1000
 SSTHRESH_PACKETS = 20
 SECONDS = 100
 STEP_MS = 20
-# Largest difference from ns-2, as a fraction: of the sum of the goodputs, of the mean congestion window, and of the
-# distribution of the windows over time.
+# Largest accepted differences from ns-2, as fractions: sum of the goodputs, mean congestion window, and distribution of
+# windows over time.
 GOODPUT_TOLERANCE = 0.02
 MEAN_TOLERANCE = 0.1
 CURVE_TOLERANCE = 0.1
@@ -222,10 +222,10 @@ class Comparison:
 
     @property
     def curve(self) -> float:
-        """Mean distance between the sorted values of both curves, as a fraction of ns-2's.
+        """Mean difference between the sorted values of both curves, as a fraction of ns-2's values.
 
-        The teeth of the two curves drift apart in time but not in shape, because ns-2 stores packets at every hop and
-        celltrain forwards single cells.
+        The sawteeth of the two curves drift apart in time but keep the same shape, because ns-2 stores packets at every
+        hop and celltrain forwards single cells.
         """
         values = [sorted(v for sample in run.cwnd for v in sample) for run in (self.ours, self.theirs)]
         apart = [abs(a - b) for a, b in zip(*values, strict=False)]

@@ -20,7 +20,7 @@ WRAP = 90
 FULL_TCP_WRAP = 46120
 FULL_TCP_BYTES = 536
 UNITS_PER_SECOND = 100_000
-"""The traces have times in units of 10 us."""
+"""Unit of times in the traces: 10 us."""
 
 Row = tuple[float, str]
 Packet = tuple[float, str, bool]
@@ -58,7 +58,7 @@ def by_flow(packets: list[Packet]) -> dict[int, list[tuple[float, int, bool]]]:
 def of_full_tcp(packets: list[Packet], *, acks: bool) -> list[tuple[float, int, bool]]:
     """Returns the numbers of packets of full TCP: 0 for the SYN, 1 for the first data."""
     if not acks:
-        # The acknowledgement of the answer to the SYN has no counterpart in the other traces.
+        # Acknowledgements of the answer to a SYN have no counterpart in the other traces.
         packets = packets[:1] + packets[2:]
     numbered = []
     before = 0
@@ -76,7 +76,7 @@ def of_full_tcp(packets: list[Packet], *, acks: bool) -> list[tuple[float, int, 
 
 
 def words(packets: list[tuple[float, int, bool]]) -> str:
-    """Returns a word `STEP@NUMBER!*TIMES` for each run of packets that are alike."""
+    """Returns a word `STEP@NUMBER!*TIMES` for each sequence of equal packets."""
     found: list[tuple[str, int]] = []
     before, expected = 0, 0
     for time, number, lost in packets:
@@ -105,7 +105,7 @@ def lines(packets: dict[tuple[str, str], dict[str, list[Row]]]) -> dict[str, dic
     for (suite, test), kinds in packets.items():
         tcp, loses_acks = tests[suite, test]
         lost = list(dict.fromkeys(kinds["drops"]))
-        # A test that loses acknowledgements loses them after 3.6 s, and data before.
+        # If a test loses acknowledgements, it loses data before 3.6 s and acknowledgements afterwards.
         lost_acks = [row for row in lost if loses_acks and row[0] > 3.6]
         data = entering(kinds["data"], [row for row in lost if row not in lost_acks])
         acks = entering(kinds["acks"], lost_acks) if suite in ("tcpVariants", "newreno") else []

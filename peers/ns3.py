@@ -52,7 +52,8 @@ SPINES = 4
 HOST_BPS = 10_000_000_000
 UPLINK_BPS = 40_000_000_000
 DELAY_US = 16
-"""One-way delay of every link. It and the settings of TCP and ports are as in scenarios/datacenter-dctcp.toml."""
+"""One-way delay of every link. The delay, TCP settings and port settings are the same as in
+scenarios/datacenter-dctcp.toml."""
 CELL_BYTES = 250
 SEGMENT_BYTES = 1452
 PACKET_CELLS = 6
@@ -84,8 +85,8 @@ WEB_SEARCH = (
     (30_000_000, 1.0),
 )
 
-# Largest difference from ns-3, as a fraction: of the completion time of a flow alone, of the completion times of several
-# flows (their median), and of the number of data packets.
+# Largest accepted differences from ns-3, as fractions: completion time of a single flow, median completion time of
+# several flows, and number of data packets.
 ALONE_TOLERANCE = 0.01
 SEVERAL_TOLERANCE = 0.06
 PACKETS_TOLERANCE = 0.05
@@ -93,7 +94,7 @@ PACKETS_TOLERANCE = 0.05
 SHORTEST_SECONDS = 0.2
 LOAD = 0.6
 SEED = 2
-"""The first seed for which the load of the flows in 500 ms is within 1 % of the intended load."""
+"""The first seed for which the load of the flows in 500 ms is within 1 % of the target."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,7 +399,7 @@ def compare_few(program: Path) -> list[Comparison]:
     alone = {"1 flow of 1 segment": [flow(0, 1, far, 1)]}
     alone |= {f"1 flow of {n:,} segments": [flow(0, 1, far, n)] for n in (10, 100, 1000, 10_000)}
     alone["1 flow of 100 segments at one leaf"] = [flow(0, 1, 2, 100)]
-    # In these cases no packet is lost, because a single additional loss makes a large difference.
+    # No packet is lost in these cases, because one additional loss would make a large difference.
     several = {
         "8 flows of 200 segments from one host": [flow(20 * i, 1, far + i, 200, i % SPINES + 1) for i in range(8)],
         "8 flows of 200 segments to one host": [flow(20 * i, 1 + i, far, 200, i % SPINES + 1) for i in range(8)],

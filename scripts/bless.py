@@ -22,12 +22,12 @@ TESTS = [PYTHON, "-m", "pytest", "--quiet", "--no-header", "-p", "no:cacheprovid
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One cause of changes, and the command that writes the files."""
+    """A cause of changes, and the command that writes the affected files."""
 
     cause: str
     command: list[str]
     may_fail: bool = False
-    """True for tests, which fail when they write. `make test` reports what is still wrong."""
+    """True for tests, which fail when they write files. `make test` reports what is still wrong."""
     environment: dict[str, str] = field(default_factory=lambda: {"CELLTRAIN_BLESS": "1"})
 
 

@@ -34,7 +34,7 @@ class Campaign:
 
 
 def papers(count: int, _: int) -> Iterable[str]:
-    """Reproduces every paper and fills its page."""
+    """Reproduces every paper and fills the paper's page."""
     for paper in sorted(path.parent.name for path in ROOT.glob("papers/*/paper.toml")):
         yield f"celltrain reproduce {paper} --seeds {count} --out out/{paper}"
         yield f"python scripts/paper_page.py out/{paper}/reproduce.json"
@@ -207,11 +207,16 @@ CAMPAIGNS = {
         "cargo run --release --package celltrain-core --example competitive_ratios -- {count} {seed}",
         count=500,
     ),
-    # Research on single papers.
+    # Campaigns for research on single papers.
     "choices": Campaign(
         "how much the open choices of a paper matter: ARGS='af-96-1269 --table 2'",
         "10 min",
         "python papers/search/paper_choices.py",
+    ),
+    "efci-search": Campaign(
+        "the control of EFCI in draft-jagan: every combination of five settings",
+        "10 min",
+        "python papers/draft-jagan/search/efci_search.py",
     ),
     "formula-search": Campaign(
         "searches for the best one-line policy for the configurations of 96-1269",

@@ -27,9 +27,9 @@ link_delay = "1ms"
 buffer = 100
 [port.bottleneck.policy.tail_drop]
 """
-#: A mark in the environment of an emulation and of everything that it starts.
+#: Environment variable that marks an emulation and everything that it starts.
 MARK = "CELLTRAIN_KILLS"
-#: An emulation takes about this long to start, and the kill comes within twice this time.
+#: Typical start-up time of an emulation. The kill comes within twice this time.
 START_SECONDS = 1.5
 PATIENCE_SECONDS = 5.0
 
@@ -57,7 +57,7 @@ def devices() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the campaign. Returns 1 if something was left."""
+    """Runs the campaign. Returns 1 if anything was left behind."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)

@@ -30,7 +30,7 @@ from pathlib import Path
 
 from small_sweep import SCENARIO
 
-#: Programs that use two stores, given their paths.
+#: Programs that use two stores, whose paths they receive.
 USES = {
     "tables": "for s in stores: s.table(); s.wide()",
     "summaries": "for s in stores: s.summary()",
@@ -57,7 +57,7 @@ RUNS = {
     "run, cells": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/cells.pcapng', kind='cells'))",
     "a run with a Python policy and events": "ct.run(lan(seconds, Half()), events=ct.Events(folder, kinds=['segments']))",
 }
-#: A short first run makes sure that everything is imported.
+#: A short first run ensures that everything is imported.
 RUN = """
 import random, sys, threading, time
 import celltrain as ct
@@ -80,7 +80,7 @@ time.sleep(chance.choice([0.002, 0.02, 0.2]) * chance.random())
 """
 #: Longest time from an interrupt to its exception.
 LATEST_S = 0.1
-#: A run that says when it starts and when it is interrupted. Both clocks are the machine's.
+#: A run that reports its start and its interruption. Both times are from the machine's clock.
 INTERRUPTED = """
 import sys, time
 import celltrain as ct
@@ -99,7 +99,7 @@ CONTROLS = {
 }
 CONTROL = "import sys, pathlib\nimport pyarrow as pa, pyarrow.parquet as pq\nfor folder in sys.argv[1:3]:\n"
 FILES = "    for path in map(str, pathlib.Path(folder).glob('parts/*.parquet')):\n        "
-#: A few runs, each with series.
+#: A few runs with series.
 PLAN = f"""
 {SCENARIO}
 [axes]

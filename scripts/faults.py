@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FAULTS = ROOT / "crates/celltrain-scenario/tests/faults.csv"
 CORE = "crates/celltrain-core/src"
 COPIED = ["Cargo.toml", "Cargo.lock", "crates", "docs", "papers", "plans", "scenarios", "studies"]
-#: Seconds within which a fault must be found, shrunk and bisected.
+#: Time limit in seconds for finding, shrinking and bisecting a fault.
 LIMIT = 20 * 60
 SWITCH = """
 /// Returns whether a planted fault is in force.
@@ -45,7 +45,7 @@ def read(table: Path) -> list[dict[str, str]]:
 
 
 def plant(files: dict[str, str], faults: Iterable[Mapping[str, str]]) -> None:
-    """Plants faults in the texts of the core's files, keyed by path. The variable PLANTED puts one in force by number."""
+    """Plants faults in the source of the core's files, keyed by path. The variable PLANTED activates one by number."""
     for number, fault in enumerate(faults):
         name, statement = f"{CORE}/{fault['file']}", fault["statement"]
         before, function, rest = files[name].partition(f"fn {fault['function']}(")
@@ -63,11 +63,11 @@ def build(folder: Path) -> Path:
     plant(texts, read(FAULTS))
     for name, text in (files | {name: text.encode() for name, text in texts.items()}).items():
         path = folder / name
-        # Cargo recompiles newer files.
+        # Cargo recompiles files that are newer.
         if not path.exists() or path.read_bytes() != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text)
-    # A target folder of its own, because cargo would replace the programs of this checkout.
+    # Use a separate target folder, because cargo would replace the programs of this checkout.
     environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target")}
     command = "cargo test --locked --package celltrain-scenario --test integration --no-run"
     built = subprocess.run(
@@ -88,7 +88,7 @@ def run(program: Path, fault: int, test: str, *, seed: int) -> str:
         "CELLTRAIN_DIFFERENTIAL": "2000",
     }
     if test.startswith("laws::"):
-        # The violation is enough.
+        # For a law, the violation is sufficient.
         environment["PROPTEST_MAX_SHRINK_ITERS"] = "0"
     command = [str(program), "--include-ignored", "--exact", test, "--nocapture"]
     try:

@@ -163,7 +163,7 @@ class Writer:
     def default(self, key: str, schema: Schema) -> str:
         """Returns the argument that sets a field's default."""
         if "default" not in schema and isinstance(schema.get("additionalProperties"), dict):
-            # The core leaves such a table out if it is empty, and then its schema has no default.
+            # The core omits such a table if it is empty, so its schema has no default.
             return "default_factory=dict"
         if "default" not in schema and not is_nullable(schema):
             raise SystemExit(f"{key} is not required and has no default")
@@ -222,7 +222,7 @@ class Writer:
         if values := constants(schema):
             return f"Literal[{', '.join(map(repr, values))}]"
         if alternatives := schema.get("anyOf") or schema.get("oneOf"):
-            # Alternatives of the schema may have the same Python type.
+            # Different alternatives in the schema may have the same Python type.
             return " | ".join(dict.fromkeys(limited(self.type_of(s), s) for s in alternatives))
         kind = schema.get("type")
         if isinstance(kind, list):
@@ -246,7 +246,7 @@ def key_of(reference: str) -> str:
 
 
 def class_name(reference: str) -> str:
-    """Returns the Python name of a definition. `PortConfig`, so called because Rust also has a `Port`, is `Port`."""
+    """Returns the Python name of a definition: `PortConfig`, so named because Rust has another `Port`, becomes `Port`."""
     return key_of(reference).removesuffix("Config")
 
 

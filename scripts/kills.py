@@ -195,13 +195,13 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
         process = campaign.driver(store, "--jobs", 2, LD_PRELOAD=str(library), KILL_FILE=text, KILL_LOG=str(log))
         campaign.finish(store, process)
         calls = log.read_text().split()
-        # Include the first call of each kind; choose the others at random.
+        # Include the first call of each kind, and choose the others at random.
         first = [calls.index(kind) + 1 for kind in dict.fromkeys(calls)]
         others = [place for place in range(1, len(calls) + 1) if place not in first]
         count = max(len(first), kills // len(FILES))
         places = first + campaign.chance.sample(others, min(len(others), count - len(first)))
         for place in places:
-            # Runs are also written when a time has passed, so another sweep may make fewer calls.
+            # Runs are also written after a certain time, so another sweep may make fewer calls.
             if forced_at(campaign, library, name, str(place)):
                 done[f"{name}: {calls[place - 1]}"] += 1
         print(f"{name}: killed at {len(places)} of {len(calls)} calls", flush=True)

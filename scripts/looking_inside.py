@@ -143,7 +143,7 @@ COLOURS = {
     "pad": "#ffffff",
     "trailer": "#e8b9d2",
 }
-#: Type of a pcapng block that contains a packet.
+#: Type of a pcapng block with a packet.
 ENHANCED_PACKET = 6
 
 

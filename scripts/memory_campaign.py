@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-#: The number of bytes in the message of a refusal.
+#: Finds the number of bytes in the message of a refusal.
 REFUSED = re.compile(r"take more than (\d+\.\d) ([GM])iB of memory")
 
 POLICIES = (

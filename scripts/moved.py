@@ -67,7 +67,7 @@ def fingerprints(old: str, new: str) -> list[str]:
 
 
 def numbers_moved(old: str, new: str, suffix: str) -> list[str]:
-    """Returns a row of a table for each number that differs between two versions of a file."""
+    """Returns a table row for each number that differs between two versions of a file."""
     olds, news = numbers(old, suffix), numbers(new, suffix)
     rows = []
     for (name, place), before_ in olds.items():
@@ -85,7 +85,7 @@ def change(old: float, new: float) -> str:
 
 
 def numbers(text: str, suffix: str) -> Numbers:
-    """Returns the numbers of a file, keyed by the words around them and their place among these."""
+    """Returns the numbers of a file, keyed by the surrounding words and the position among equal keys."""
     found: Numbers = {}
     for name, value in {".csv": of_csv, ".json": of_json}.get(suffix, of_page)(text):
         place = 0

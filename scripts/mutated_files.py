@@ -128,7 +128,7 @@ class Case:
 
 
 class Bench:
-    """Intact files in a folder, which each case copies."""
+    """Intact files in a folder, from which each case starts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.whole, self.case = folder, folder / "whole", folder / f"case-{os.getpid()}"
@@ -186,7 +186,7 @@ class Bench:
         return graph, ["import", graph, "--flows", 2, "--delay", "5us", *chance.choice([[], ["--json"]])]
 
     def other_rows(self) -> str:
-        """Returns a complaint if the damaged store can be read and its rows differ from the original; otherwise ""."""
+        """Returns a complaint if the damaged store is readable but its rows differ from the original; otherwise ""."""
         from celltrain.ensemble.store import Store
         from celltrain.errors import StoreError
 

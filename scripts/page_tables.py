@@ -5,7 +5,7 @@ A page has one of these lines where a table belongs:
 [All numbers](results/tagging/numbers.csv)    a line with nothing but a link to a CSV file or a table of standards
 <!-- built: flows -->                         a comment with the name of a table of the core or of the package
 
-So the link leads to the data where pages are not built.
+Where pages are not built, the link leads to the data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import standards
 from celltrain.cli.catalog import CHOICES, Parameter, entries, page_of
 from celltrain.model.measures import EVENTS, ROWS, RUN, SERIES, Measure
 
-#: A line with nothing but a link to a file with data.
+#: A line that contains only a link to a file with data.
 LINK = re.compile(r"^\[[^\]\n]+\]\(([\w./-]+\.(?:csv|toml))\)$", re.MULTILINE)
 NAMED = re.compile(r"^<!-- built: (\w+) -->$", re.MULTILINE)
 COLUMNS = ("unit", "type", "meaning")

@@ -32,11 +32,11 @@ from celltrain.papers.report import ERRORS, SHARES, counted_by, error_row, share
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
-#: The columns of numbers.csv that have verdicts, and their heads on pages.
+#: Columns of numbers.csv that contain verdicts, and their headings on pages.
 VERDICTS = {"in_range": "in seeds' range", "near_mean": "near mean", "pit": "PIT"}
 #: Rules by which a number counts as inside.
 RULES = {"range": "in the seeds' range", "mean": "near the mean", "either": "in the seeds' range or near the mean"}
-#: Longer tables become files.
+#: Tables longer than this become files.
 MOST_WORDS = 120
 #: Maximum number of words of a cell in a table on a page.
 CELL = 15
@@ -130,6 +130,10 @@ def claim_row(claim: dict[str, Any]) -> dict[str, Any]:
         row["seeds"] = f"{round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']}"
     if claim.get("published_holds") is not None:
         row |= {"printed": words[claim["published_holds"]], "printed_evidence": claim["published_evidence"] or ""}
+    if claim.get("depends_on"):
+        row["depends_on"] = claim["depends_on"]
+    if claim.get("neighbour_evidence"):
+        row |= {"neighbour": words[claim["neighbour_holds"]], "neighbour_evidence": claim["neighbour_evidence"]}
     return row
 
 
@@ -156,11 +160,11 @@ def read(path: Path) -> list[Row]:
         return list(csv.DictReader(handle))
 
 
-# The counts on the page.
+# The counts shown on the page.
 
 
 def counted(answer: dict[str, Any], paper: Paper) -> str:
-    """Returns what the page says of all numbers."""
+    """Returns the page's sentences about all numbers."""
     version = answer["build"]["version"]
     if paper.has_print:
         seeds = [
@@ -214,7 +218,7 @@ def fill(page: Path, block: str, content: str) -> None:
 
 
 def without_tables(page: Path, block: str, content: str) -> tuple[str, dict[Path, list[list[str]]]]:
-    """Returns a block with links in place of its long tables, and the cells of these tables by file."""
+    """Returns a block in which links replace its long tables, and the cells of these tables by file."""
     tables: dict[Path, list[list[str]]] = {}
 
     def link(found: re.Match[str]) -> str:
@@ -368,11 +372,14 @@ def claim_text(claim: Mapping[str, Any], row: Row, paper: Paper) -> str:
     verdicts = [verdict("Holds", row["holds"], row["evidence"])]
     verdicts += [f"Single seeds: {row['seeds']}."] if row.get("seeds") else []
     verdicts += [verdict("In print", row["printed"], row["printed_evidence"])] if row.get("printed", "-") != "-" else []
+    if row.get("neighbour"):
+        verdicts.append(verdict("With neighbouring thresholds", row["neighbour"], row["neighbour_evidence"]))
+    verdicts += [f"Depends on {row['depends_on']}."] if row.get("depends_on") else []
     return f"* `{claim['id']}`: {claim['text']}{reason}{quoted}\n  {' '.join(verdicts)}"
 
 
 def verdict(head: str, word: str, evidence: str) -> str:
-    """Returns whether a claim holds, and the numbers behind that."""
+    """Returns whether a claim holds, and the numbers that show it."""
     return f"**{head}: {word}**{f' ({evidence})' if evidence else ''}."
 
 

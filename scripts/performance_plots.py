@@ -32,7 +32,7 @@ MEASURED = CRATE / "measured"
 PAGE = ROOT / "docs" / "performance.md"
 IMAGE = ROOT / "docs" / "images" / "scaling"
 ENGINES = ("fast", "reference")
-# Number of runs of a whole scenario on each engine, alternating; odd, so that one run is the median.
+# Number of runs of a whole scenario on each engine, which alternate. The number is odd, so that one run is the median.
 ROUNDS = 7
 # The axes, their names on the page and in the figure, and whether they are logarithmic.
 SERIES = {
@@ -129,7 +129,7 @@ def panel(axes: Axes, rows: list[Row], *, by_factors: bool) -> None:
     """Draws one series, with a line for each engine."""
     places = {row["value"]: float(row["value"]) for row in rows if row["value"] != "infinite"}
     if len(places) < len({row["value"] for row in rows}):
-        # Draw an infinite buffer one step beyond the largest.
+        # Draw an infinite buffer one step to the right of the largest.
         places["infinite"] = 4 * max(places.values())
     for engine, colour, marker in zip(ENGINES, COLOURS, "os", strict=False):
         chosen = [row for row in rows if row["engine"] == engine]

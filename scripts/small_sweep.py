@@ -21,7 +21,7 @@ link_delay = "5us"
 buffer = 100
 policy = { epd = { threshold = 60 } }
 """
-#: Four values of its threshold.
+#: Four values of the policy's threshold.
 THRESHOLDS = """
 [axes]
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60, 70, 80] }

@@ -40,7 +40,7 @@ def definitions() -> dict[str, Path]:
 
 
 def faults(name: str, rule: dict[str, Any], known: dict[str, Path]) -> Iterator[str]:
-    """Yields what is wrong with a rule of the document `name`."""
+    """Yields the errors in a rule of the document `name`."""
     place = f"docs/standards/{name}.toml: {rule.get('at')}: {str(rule.get('rule'))[:60]}"
     if unknown := rule.keys() - KEYS:
         yield f"{place}: unknown keys {', '.join(sorted(unknown))}"
@@ -59,7 +59,7 @@ def state(rule: dict[str, Any]) -> str:
 
 
 def compared(document: dict[str, Any]) -> str:
-    """Returns the sentence on the text with which the rules were compared."""
+    """Returns a sentence about the text with which the rules were compared."""
     if "compared" in document:
         return f"Sections, levels and contents were compared {document['compared']}, and each test was read."
     return "The document was not at hand: sections and levels are from memory."
@@ -118,7 +118,7 @@ def index() -> str:
 
 
 def main() -> int:
-    """Prints what is wrong; returns 1 if there are faults."""
+    """Prints the errors; returns 1 if there are any."""
     known = definitions()
     wrong = [
         fault

@@ -25,11 +25,11 @@ PAGE = DIST / "lab.html"
 IN_PACKAGE = ROOT / "python" / "celltrain" / "lab.html"
 BIN = Path(sys.executable).parent
 LINUX = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
-#: There is one universal wheel for both targets if Rust has them.
+#: If Rust has both targets, there is one universal wheel.
 MACOS = ("x86_64-apple-darwin", "aarch64-apple-darwin")
 #: Oldest supported C library: https://peps.python.org/pep-0599/.
 MANYLINUX = "manylinux2014"
-#: The same library in auditwheel's notation: https://peps.python.org/pep-0600/.
+#: The same C library in auditwheel's notation: https://peps.python.org/pep-0600/.
 NEWEST_SYMBOLS = "manylinux_2_17"
 LARGEST_BYTES = 8_000_000
 

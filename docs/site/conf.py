@@ -19,7 +19,7 @@ version = release = celltrain.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 root_doc = "docs/index"
-#: Parts of the checkout that contain pages.
+#: Folders of the checkout that contain pages.
 PAGES = {
     "docs",
     "CHANGELOG.md",
@@ -63,7 +63,7 @@ autodoc_typehints = "description"
 autodoc_typehints_format = "short"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
-# Attributes are fields of their class. As entries of their own, dataclasses would describe each twice.
+# Show attributes as fields of their class. Separate entries would describe each attribute of a dataclass twice.
 napoleon_use_ivar = True
 
 html_theme = "furo"

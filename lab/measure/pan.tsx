@@ -13,13 +13,13 @@ declare global {
   interface Window {
     /** Moves the view in every frame for this duration. Returns the milliseconds between frames. */
     pan: (seconds: number) => Promise<number[]>;
-    /** Milliseconds that each painting took. */
+    /** Duration of each repaint in milliseconds. */
     painted: number[];
   }
 }
 
 const times = Float64Array.from({ length: POINTS }, (_, i) => (i * SECONDS) / POINTS);
-/** A queue that fills and drains, with peaks that are single points. */
+/** A queue that fills and drains, with peaks of single points. */
 const values = Float64Array.from({ length: POINTS }, (_, i) => ((i * 7919) % 1009) * (0.5 + 0.5 * Math.sin(i / 30_000)));
 const all: readonly [number, number] = [0, SECONDS];
 /** Nine tenths of the points are in view. */

@@ -98,7 +98,7 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
             for row in order[: CONFIRMED + 1]
         ]
         parts += [
-            f"These are the results for {default['fresh numbers']} of {len(space.numbers)} numbers "
+            f"These are the results for {default['fresh numbers']} numbers "
             f"with the fresh seeds {CONFIRMATION[0]} and {CONFIRMATION[-1]}:",
             grid(heads, body, left=("configuration",)),
         ]

@@ -48,13 +48,13 @@ class Question:
     answers: tuple[dict[str, Any], ...]
 
     def text(self, answer: int) -> str:
-        """Returns an answer in words."""
+        """Returns an answer as text."""
         return f"{self.name} {self.answers[answer]['text']}"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The rows and seeds of a stage, and the fraction of configurations that advances beyond it."""
+    """The rows and seeds of a stage, and the fraction of configurations that continue to the next stage."""
 
     keep: float
     seeds: int
@@ -110,7 +110,7 @@ class Space:
         ]
 
     def overrides(self, configuration: str, network: str | None, *, whole: bool = False) -> dict[str, Any]:
-        """Returns a configuration's values for the scenarios of a network; `whole` runs have the paper's duration."""
+        """Returns a configuration's values for a network's scenarios; `whole` runs have the paper's duration."""
         values: dict[str, Any] = {} if whole or self.duration is None else {"duration": self.duration}
         for question, answer in self.answers(configuration):
             declared = question.answers[answer]
@@ -128,7 +128,7 @@ class Space:
         network = {row: self.paper.configurations[row].network for row in rows}
         overrides = {name: self.overrides(configuration, name, whole=whole) for name in set(network.values())}
         if any("{" in f"{path}{value}" for values in overrides.values() for path, value in values.items()):
-            # The values use the paper's own keys, which only the paper's reader resolves. All networks then have the
+            # The values use the paper's own keys, which only the paper's reader can resolve. All networks then have the
             # same values.
             [values] = overrides.values()
             changed = load(self.paper_id, overrides=values)
@@ -190,7 +190,7 @@ class Runs:
         *,
         whole: bool = False,
     ) -> None:
-        """Runs the rows that are missing from the store. A seed is used either for screening or for whole runs."""
+        """Runs the rows that are missing from the store. Each seed is used either for screening or for whole runs."""
         space = self.space
         rows: dict[int, dict[str, str]] = {}
         for number in map(space.numbers.__getitem__, numbers):
@@ -201,7 +201,7 @@ class Runs:
         scenarios = space.scenarios(configuration, dict.fromkeys(row for row, _ in missing), whole=whole)
         begins = {row: space.measured_from(configuration, space.paper.configurations[row].network) for row in scenarios}
         found: dict[tuple[int, int], dict[str, float] | None] = {}
-        # Runs with a later start of measurement record series, so they run separately.
+        # Runs that measure from a later time record series, so they run separately.
         for begin in dict.fromkeys(begins.values()):
             some = [run for run in missing if begins[run[0]] == begin]
             found |= self._run({run[0]: scenarios[run[0]] for run in some}, some, rows, begin, threads)

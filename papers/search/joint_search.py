@@ -172,7 +172,7 @@ class Search:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
-        """Returns the best of the last stage. Among equal scores, keeps the one with the fewest changes."""
+        """Returns the best of the last stage; of equal scores, the one with the fewest changes."""
         last = len(self.space.stages) - 1
         found = {}
         for configuration in configurations or self.runs.asked:
@@ -183,7 +183,7 @@ class Search:
         return list({found[one]: one for one in reversed(fewest)}.values())[::-1][:count]
 
     def noise(self) -> None:
-        """Scores the defaults with pairs of existing seeds, to estimate the noise of a difference."""
+        """Scores the defaults with pairs of existing seeds, to estimate the noise in a difference."""
         numbers, pairs = self.space.stages[-1].numbers, zip(REFERENCE[::2], REFERENCE[1::2], strict=True)
         for pair in pairs:
             parts = self.scores.final(self.space.default, pair, numbers) or {}

@@ -1,9 +1,11 @@
 """Measures the effect of a paper's open choices: runs some of its tables with each declared alternative.
 
-    python scripts/campaign.py choices af-96-1269 --table 2 --table 3 --seeds 10
+    python scripts/campaign.py choices af-96-1269 --table 2 --table 3 --seeds 10 --common A-20=drifting
 
 Prints a Markdown table and fills the page docs/papers/<id>.md between `<!-- choices:begin -->` and `<!-- choices:end
--->`. The alternatives are in the paper's paper.toml under `[[choices]]`.
+-->`. The alternatives are in the paper's paper.toml under `[[choices]]`. With `--common`, every alternative is run with
+this answer to another question, too, so that seeds differ even if the alternative leaves nothing to chance. The table
+then has the defaults twice, with and without it.
 """
 
 from __future__ import annotations
@@ -24,12 +26,24 @@ def main() -> int:
     parser.add_argument("paper", help="such as af-96-1269")
     parser.add_argument("--table", action="append", required=True, help="a table to run; the option may be repeated")
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds for each scenario (default: 10)")
+    parser.add_argument("--common", action="append", default=[], help="an answer for every setting, as for --choice")
     parser.add_argument("--jobs", type=int, help="threads; one for each core when absent")
     arguments = parser.parse_args()
-    defaults = Choice(id="", text="**the defaults**", overrides={})
+    paper = load(arguments.paper, choices=arguments.common)
+    common = paper.overrides
+    settings = [Choice(id="", text="**the defaults**", overrides={})]
+    if common:
+        settings.append(
+            Choice(id="", text=f"**the defaults**, with {' and '.join(arguments.common)}", overrides=common)
+        )
+    settings += [
+        choice.model_copy(update={"overrides": {**common, **choice.overrides}})
+        for choice in paper.choices
+        if choice not in paper.chosen
+    ]
     rows: list[list[str]] = []
     heads: list[str] = []
-    for choice in (defaults, *load(arguments.paper).choices):
+    for choice in settings:
         reproduction = reproduce(
             arguments.paper,
             tables=arguments.table,

@@ -22,7 +22,7 @@ from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local, Worker
 from celltrain.running.cluster import Cluster
 
-#: The speedup that the project promises.
+#: The speedup that the documentation promises.
 LEAST = 1.8
 POINTS = 12
 

@@ -62,7 +62,7 @@ class Fault:
 
     @classmethod
     def of(cls, problem: str, *, file: str = "", line: int | None = None, key: str = "", value: str = "") -> Fault:
-        """Creates a fault from its parts. Long parts are shortened."""
+        """Creates a fault from its parts, and shortens long parts."""
         file, key, problem = (shortened(_text(part), MOST_CLAUSE) for part in (file, key, problem))
         value = shortened(_text(value))
         place = "" if not file else f"{file}: " if line is None else f"{file}:{line}: "
@@ -102,7 +102,7 @@ class Fault:
 
     @property
     def lines(self) -> list[str]:
-        """The message, followed by the excerpt."""
+        """Message of the fault, followed by the excerpt."""
         return [self.message, *(f"    {line}" for line in self.excerpt)]
 
 
@@ -210,7 +210,7 @@ class NotTracedError(CelltrainError, KeyError):
     """The run did not record this series."""
 
     def __str__(self) -> str:
-        # KeyError would put the message in quotes.
+        # KeyError would put quotation marks around the message.
         return str(self.args[0])
 
 
@@ -227,7 +227,7 @@ def needed(module: str, message: str) -> Any:
 
 
 def package(extra: str) -> str:
-    """Returns what `pip install` needs for an extra: in a checkout, the checkout itself."""
+    """Returns the argument of `pip install` for an extra: in a checkout, the checkout itself."""
     is_checkout = (Path(__file__).parents[2] / "pyproject.toml").is_file()
     return f"'.[{extra}]'" if is_checkout else f"'celltrain[{extra}]'"
 

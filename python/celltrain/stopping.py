@@ -21,7 +21,7 @@ def end_at_once() -> None:
     """Makes Ctrl-C end the process with a message and exit code 130; nothing is lost. Ignored signals stay ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-        # Registered first, this runs last: Ctrl-C while the interpreter shuts down would otherwise kill the process.
+        # The handler registered first runs last. Otherwise, Ctrl-C during interpreter shutdown would kill the process.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 

@@ -20,7 +20,7 @@ MOST_CLAUSE = 1000
 #: Maximum length of a CSV cell that Excel accepts. A series repeats the name of its port in every row.
 MOST_CELL = 32_767
 
-#: The problem with a text that cannot be encoded.
+#: Problem reported for a text that cannot be encoded.
 BROKEN = "has half of a character (a surrogate), which UTF-8 cannot write"
 
 # Characters that begin a formula in a spreadsheet, the mark that prevents that, and numbers, which may begin with such
@@ -108,7 +108,7 @@ def described(value: object) -> str:
     >>> described([1, 2]), described("epd"), described(10**5000)
     ('[1, 2]', "'epd'", 'a value of the type int')
     """
-    # Never format a whole list of a hundred thousand links.
+    # Never format a whole list, which may have a hundred thousand links.
     brief = reprlib.Repr()
     brief.maxstring = brief.maxother = brief.maxlong = 2 * MOST_VALUE
     try:
@@ -126,7 +126,7 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """
     known = list(known)
     written = re.sub(r"[-_ ]+", "_", name.lower())
-    # People write the policies of papers as LQD or DT.
+    # Users write the policies of papers as LQD or DT.
     for one in known:
         if "_" in one and written == "".join(part[:1] for part in one.split("_")):
             return one

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 os.environ["MPLBACKEND"] = "Agg"
 # Use the default width for pipes, not the width of the terminal that runs the tests.
 os.environ.pop("COLUMNS", None)
-# Jobs in the background ignore Ctrl-C, and so would the processes that tests interrupt.
+# Background jobs ignore Ctrl-C, and so would the processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[2]
-#: True if every package of requirements/dev.lock is installed, as in the nightly job.
+#: True if every package in requirements/dev.lock is installed, as in the nightly job.
 NIGHTLY = bool(os.environ.get("NIGHTLY"))
 #: Packages of requirements/dev.lock, by the names in the lock file.
 PACKAGES = set(
@@ -66,7 +66,7 @@ buffer = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The output and exit code of a command."""
+    """The output and the exit code of a command."""
 
     code: int
     out: str
@@ -90,7 +90,7 @@ def is_refused(answer: Answer, words: list[str]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves all but a sample of the cases of a `sampled` test to the nightly job.
+    """Runs only a sample of the cases of a `sampled` test; the nightly job runs all cases.
 
     Runs the tests of the lab first: they take longest, and at the end would run alone.
     """
@@ -123,7 +123,7 @@ def pytest_configure() -> None:
 
     def needed_or_skip(module: str, message: str) -> Any:
         package = module.partition(".")[0]
-        # Tests of the message set the module to None.
+        # Tests of the message replace the module with None.
         if NIGHTLY or package not in PACKAGES or package in sys.modules or importlib.util.find_spec(package):
             return needed(module, message)
         pytest.skip(f"{package} is not installed")
@@ -140,7 +140,7 @@ def celltrain(capsys: pytest.CaptureFixture[str]) -> Command:
         with pytest.raises(SystemExit) as ended:
             app([str(argument) for argument in arguments], prog_name="celltrain")
         out, err = capsys.readouterr()
-        # The command line reports every exception, and that of a skipped test too.
+        # The command line reports every exception, including the exception of a skipped test.
         if skipped := re.search(r"internal error: Skipped: (\w+ is not installed)", err):
             pytest.skip(skipped[1])
         return Answer(code=int(ended.value.code or 0), out=out, err=err)
@@ -202,7 +202,8 @@ def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Computes no layout and writes empty figures, for tests of other parts of a report: both take most of its time."""
+    """Computes no layout and writes empty figures, for tests of other parts of a report, because these steps take most
+    of the time."""
     from matplotlib.figure import Figure
 
     from celltrain.drawing.figure import Drawing
@@ -214,7 +215,7 @@ def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tuned, Path]:
-    """An uninterrupted search and its folder."""
+    """A completed search and its folder."""
     from tunes import plan
 
     from celltrain.ensemble.tuning import run_tune

@@ -8,10 +8,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: Python calls whose strings are shown to users, matched by the last part of the name.
+#: Python calls whose strings users see, matched by the last part of the name.
 CALLS = re.compile(r"^(Fault|of_\w+|\w*Error|\w*Warning|warn|refused?|fault)$")
 
-#: Rust calls and attributes of error types whose strings are shown to users.
+#: Rust calls and attributes of error types whose strings users see.
 RUST_CALLS = re.compile(r"\b(?:fault\w*|Fault::\w+|refuse\w*|warn\w*|problem\w*|format!|error)\(")
 RUST_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 RUST_CRATES = (

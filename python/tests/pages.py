@@ -55,7 +55,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def included(block: Block) -> str:
-    """Returns the text of a block, from the file that it includes, if any."""
+    """Returns the text of a block, or of the file that it includes."""
     _, is_included, name = block.language.partition("{literalinclude} ")
     if not is_included:
         return block.text

@@ -51,7 +51,7 @@ class Programs:
     """Paths of test programs, keyed by crate and target (a library's name with underscores, or `adding`)."""
 
     def run(self, package: str, target: str, *arguments: str) -> str:
-        """Runs tests of a program, which must pass. Returns their output."""
+        """Runs tests of a test program, which must pass. Returns their output."""
         program = self.by_name[package, target]
         done = subprocess.run([program, *arguments], cwd=COPY / "crates" / package, capture_output=True, text=True)
         assert done.returncode == 0, f"{program} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
@@ -70,7 +70,8 @@ def build() -> Programs:
         pytest.skip("cargo is needed")
     with alone():
         _write(_files())
-        # With the whole workspace, the dependencies have the features with which `cargo test` has compiled them.
+        # Building the whole workspace gives dependencies the features with which `cargo test` has already compiled
+        # them.
         built = cargo("test", "--workspace", "--no-run", "--message-format=json")
     messages = [json.loads(line) for line in built.splitlines() if line.startswith("{")]
     return Programs(
@@ -84,7 +85,7 @@ def build() -> Programs:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Locks other test processes out of the copy."""
+    """Prevents other test processes from using the copy."""
     import fcntl
 
     TARGET.mkdir(parents=True, exist_ok=True)
@@ -127,7 +128,7 @@ def _files() -> dict[str, str]:
         for path in source.rglob("*") if source.is_dir() else [source]:
             if path.is_file() and path.suffix != ".pyc":
                 files[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
-    # Build only the unit tests in use, and the tests of the pages.
+    # Build only the unit tests that are used, and the tests of the pages.
     unused = re.compile(r"crates/[^/]+/(tests|examples)/.*\.rs")
     files = {name: text for name, text in files.items() if not unused.fullmatch(name)}
     for name in [name for name in files if name.endswith("/Cargo.toml")]:
@@ -147,7 +148,7 @@ def _files() -> dict[str, str]:
     faults.plant(files, FAULTS)
     # The examples compile in the project, and join their crates here.
     files["Cargo.toml"] = re.sub(r',\s*# The code of the pages.*\n\s*"examples/[^]]*', "", files["Cargo.toml"])
-    # The project's own tests draw more cases.
+    # In the project itself, these tests draw more cases.
     tests = [f"{faults.CORE}/{name}/conformance.rs" for name in ("policy", "tcp/congestion")]
     for name in [*tests, "crates/celltrain-run/src/vetting/tests.rs"]:
         files[name] = re.sub(r"cases: \d+", "cases: 20", files[name])

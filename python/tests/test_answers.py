@@ -96,7 +96,7 @@ def same(name: str, found: Any) -> None:
 
 
 def steady(answer: Any) -> Any:
-    """Returns an answer without the values that change from run to run."""
+    """Returns an answer without the values that differ between runs."""
     if isinstance(answer, dict):
         return {key: None if key in CHANGING else steady(value) for key, value in answer.items()}
     if isinstance(answer, list):
@@ -116,7 +116,7 @@ def test_each_command_gives_its_saved_json_answer(
     if any("awkward" in command for command in COMMANDS[name]):
         request.getfixturevalue("failing")
     if name.startswith("report"):
-        # The answer names the figures; test_reports.py tests what is in them.
+        # The answer names the figures; test_reports.py tests their contents.
         request.getfixturevalue("empty_figures")
     for command in COMMANDS[name]:
         answer = celltrain(*command.split())

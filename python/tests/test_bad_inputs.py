@@ -46,7 +46,7 @@ def test_a_file_where_a_folder_is_expected_is_refused(celltrain, small):
 
 
 def test_an_unreadable_input_file_is_refused(celltrain, small, monkeypatch):
-    # Root can read everything, so this simulates the refusal.
+    # Root can read every file, so this simulates the refusal.
     def refuse(path, *_):
         raise PermissionError(13, "permission denied", str(path))
 

@@ -60,7 +60,7 @@ def test_every_setting_in_the_linux_over_cells_campaign_is_valid(monkeypatch):
 
 @pytest.mark.nightly
 def test_a_process_that_used_a_results_store_exits_normally():
-    # About 1 in 200 processes aborted: a thread of Arrow released Python's bytes while the interpreter shut down.
+    # About 1 in 200 processes aborted, because an Arrow thread released Python bytes during interpreter shutdown.
     program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "5", "--seed", "3"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -125,13 +125,13 @@ def test_damaged_input_files_are_refused_with_messages(scripts, tmp_path, monkey
         ("celltrain.running.cluster", "_missing"),
         ("celltrain.ensemble.cases", "PROBE_SECONDS"),
     ):
-        # monkeypatch restores this at the end.
+        # monkeypatch restores this value at the end.
         monkeypatch.setattr(importlib.import_module(path), name, getattr(sys.modules[path], name))
     mutated_files.calm()
     bench = mutated_files.Bench(tmp_path)
     bench.set_up(search=False)
     codes = Counter()
-    # Searches take longest, and have their own tests.
+    # Searches take longest and have their own tests.
     for number in [n for n in range(48) if mutated_files.KINDS[n % len(mutated_files.KINDS)] != "trials"]:
         case, code, wrong = bench.do(20261122, number)
         assert not wrong, f"{case}: {wrong}"

@@ -64,7 +64,7 @@ SCENARIOS = {
 
 @dataclass
 class Flow:
-    """Counts of a connection, from a tool or from the events of a run."""
+    """Counts for a connection, from a tool or from the events of a run."""
 
     resent: int = 0
     repeated: int = 0
@@ -74,7 +74,7 @@ class Flow:
 
 @dataclass
 class Seen:
-    """Findings of tshark in a capture."""
+    """What tshark finds in a capture."""
 
     packets: int = 0
     malformed: int = 0
@@ -116,7 +116,7 @@ def tshark(path: Path) -> Seen:
         packet = dict(zip(FIELDS, values, strict=True))
         seen.packets += 1
         seen.malformed += packet["_ws.malformed"] != ""
-        # 1 means good; the field is empty if the packet has no such header.
+        # A value of 1 means good; the field is empty if the packet has no such header.
         seen.bad_checksums += packet["ip.checksum.status"] != "1"
         seen.bad_checksums += {packet["tcp.checksum.status"], packet["udp.checksum.status"]} != {"1", ""}
         seen.not_followed += bool(packet["tcp.analysis.lost_segment"] or packet["tcp.analysis.ack_lost_segment"])
@@ -252,7 +252,7 @@ def test_tcptrace_counts_delayed_packets_in_a_capture_at_the_receiver(name: str,
 
 
 def counted_at_receiver(scenario: Path, folder: Path) -> None:
-    """Holds tcptrace's counts of duplicates and of filled gaps at the receivers against the events of the run."""
+    """Compares tcptrace's counts of duplicates and filled gaps at the receivers with the events of the run."""
     capture = folder / "run.pcapng"
     ct.run(
         scenario,
@@ -313,7 +313,7 @@ def test_the_comment_on_a_packet_names_the_limit_of_a_shared_memory(tmp_path: Pa
 
 @dataclass
 class Cells:
-    """Findings of a decoder in a capture of cells."""
+    """What a decoder finds in a capture of cells."""
 
     cells: int = 0
     frames: int = 0
@@ -457,7 +457,7 @@ def test_capturing_packets_at_both_ends_of_a_connection_writes_two_files(
     assert celltrain("run", small, "--pcap", file, "--pcap-at", "both").code == 2, "the files exist"
 
 
-#: One query whose answer is sent on a connection of its own.
+#: One query whose answer has its own connection.
 QUERY = """
 duration = "30ms"
 [topology.n_source]

@@ -151,7 +151,7 @@ def test_the_list_command_shows_measures_as_paths_into_a_result(celltrain, small
     assert len(names) == len(set(names)) and {"efficiency", "flows.tcp1.timeouts"} <= set(names)
     plain = celltrain("list", "measures")
     assert plain.code == 0 and all(name in plain.out for name in names)
-    # Leave out measures that this scenario does not have, such as those of contracts, rate control and files.
+    # Omit measures that this scenario does not have, such as those of contracts, rate control and files.
     here = [name for name in names if name.startswith(("cells.", "ports.", "flows.tcp1.")) and "file_delay" not in name]
     here = [name for name in here if not name.endswith(("completion_s", "buffer_cells"))]
     assert len(here) > 20
@@ -258,12 +258,12 @@ def test_the_explain_command_describes_protocol_stacks(celltrain):
     assert told["kind"] == "transport stack"
     assert {p["name"]: p["default"] for p in told["parameters"]}["congestion"] == "reno"
     assert "QUIC of quinn-proto" in celltrain("explain", "quic").out
-    # A policy has this name, too.
+    # A policy also has this name.
     assert celltrain("explain", "stacks/python", "--json").json["page"] is None
 
 
 def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkeypatch):
-    """Regression: the list was cut off after the fourth series."""
+    """Regression: the list ended after the fourth series."""
     monkeypatch.setenv("COLUMNS", "80")
     told = celltrain("run", "--help").out
     assert all(name in told for name in SERIES)

@@ -189,7 +189,7 @@ def test_killing_cluster_drivers_and_workers_at_random_loses_and_duplicates_no_r
             killed["driver"] += 1
         else:
             stored = sweeps.stored(store)
-            # Kill only workers that respond: one that is just starting would take its nanny down.
+            # Kill only workers that respond, because killing a worker that is just starting would also end its nanny.
             while not (workers := client.run(os.getpid, on_error="ignore")):
                 time.sleep(0.05)
             os.kill(chance.choice(sorted(workers.values())), signal.SIGKILL)
@@ -305,20 +305,20 @@ def test_a_cluster_worker_without_celltrain_is_reported(tmp_path, client):
 
 def test_ctrl_c_on_a_cluster_cancels_running_chunks_of_runs_and_keeps_finished_chunks(tmp_path, client, monkeypatch):
     monkeypatch.setattr(cluster, "MOST_RUNS", 1)
-    # A busy machine may need longer than a user wants to wait.
+    # A busy machine may need longer than users would wait.
     monkeypatch.setattr(cluster, "LAST_FETCH", 30.0)
     kept = []
     worker = Cluster(client)
 
     def stop(progress):
-        # If several runs finished together, too few may still be in flight.
+        # If several runs finished at the same time, too few may still be in flight.
         if progress.done < 30 or len(worker._in_flight) < 4:
             return
         deadline = time.monotonic() + 60
         while (finished := [future.status for future in worker._in_flight].count("finished")) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        # The run being reported now is one of the finished runs.
+        # The run that is being reported counts as finished.
         kept.append(progress.done + finished - 1)
         raise KeyboardInterrupt
 
@@ -472,7 +472,7 @@ def test_a_message_about_an_invalid_scheduler_address_shows_the_address(tmp_path
     assert f"--dask = {address} is not a scheduler that responds" in told.err
 
 
-# A stand-in for SLURM that runs every task here.
+# A replacement for SLURM that runs every task on this machine.
 SRUN = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
 exec "$@"
@@ -500,7 +500,7 @@ def test_the_slurm_script_on_the_page_about_clusters_runs_and_resumes_a_sweep(tm
             take(run_chunk(replace(chunk, tasks=chunk.tasks[:5])))
             raise KeyboardInterrupt
 
-    # Simulate an earlier job that ran out of time: the script resumes its store.
+    # Simulate an earlier job that ran out of time; the script resumes its store.
     with pytest.raises(KeyboardInterrupt):
         run_plan(Plan.load(tmp_path / "plan.toml"), store, Stops(1))
     assert 0 < sweeps.stored(store) < 24

@@ -155,7 +155,7 @@ def test_if_several_scenarios_are_compared_varied_settings_become_conditions(lan
 
 
 def test_the_compare_command_gives_the_result_of_the_python_function_compare(celltrain, tmp_path):
-    """Uses every output format; the JSON is a stable interface."""
+    """Uses every output format. The JSON output is a stable interface."""
     folder, table, picture = tmp_path / "out", tmp_path / "table.csv", tmp_path / "figure.svg"
     options = ("--seeds", 3, "--vary", "duration=50ms", "--measures", "efficiency,fairness,goodput_mbps")
     files = ("--out", folder, "--csv", table, "--plot", picture)
@@ -209,7 +209,7 @@ def test_a_comparison_warns_if_different_seeds_gave_the_same_run():
 
 
 def test_the_options_in_the_warning_about_equal_seeds_can_be_pasted_into_the_command(celltrain):
-    """Both are settings of the scenario named in the warning, and both remove the warning."""
+    """Both settings are in the scenario that the warning names, and each removes the warning."""
     alone = (
         "run",
         "lan-formula-red",
@@ -392,7 +392,7 @@ def test_a_comparison_with_one_seed_has_means_and_no_confidence_intervals(lan):
 
 
 def test_a_comparison_reports_failed_runs_and_excludes_them_from_the_means(celltrain, small, failing):
-    """The second seed panics; the others are still compared."""
+    """The second seed panics, and the others are still compared."""
     failing.append(2)
     answer = celltrain("compare", small, "--seeds", 3, "--jobs", 1, "--json")
     assert answer.code == 1

@@ -1,4 +1,4 @@
-"""No name that a user gives is a formula or a command in any CSV that a command writes."""
+"""Names given by users never become formulas or commands in a CSV file that a command writes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ confirmation = 2
 [tune.parameters]
 {axis} = {{ path = "port.default.policy.epd.threshold", from = 0.3, to = 1.0 }}
 """
-#: Arguments of every command with a table of a user's scenario; `{}` is the folder.
+#: Arguments of every command that prints a table about a user's scenario; `{}` is the folder.
 CASES = {
     "run": [["{}/hostile.toml"], ["{}/hostile.toml", "--seeds", "2"], ["{}/hostile.toml", "--out", "{}/out"]],
     "compare": [
@@ -50,7 +50,7 @@ CASES = {
     "report": [["{}/store", "--out", "{}/report"]],
     "vet": [["{}/=HYPERLINK(1)p.toml", "--scenarios", "lan-5", "--seeds", "1"]],
 }
-#: Commands whose tables have no name of a user.
+#: Commands whose tables contain no names given by users.
 OWN = {"bench", "doctor", "list", "mmu generations", "mmu thresholds", "reproduce", "study"}
 
 
@@ -100,7 +100,7 @@ def test_no_csv_output_contains_a_spreadsheet_formula_or_a_control_character(
     answer = celltrain(*command.split(), *words, "--csv", "-")
     assert answer.code == (2 if command == "check" else 0), answer.err
     if command != "why":
-        # Nothing is lost in this network, so its table is empty.
+        # This network loses nothing, so its table is empty.
         check(answer.out)
     if command in ("sweep", "tune", "store show", "report"):
         assert f"'{FORMULA}" in answer.out

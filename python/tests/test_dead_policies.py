@@ -124,7 +124,7 @@ def test_the_check_and_vet_commands_report_a_policy_formula_that_admits_no_frame
     found = dict(failed(answer))
     nothing = answer["metrics"]["lan-5.efficiency"]["mean"] == 0
     if "a VC while a single cell of it waits" in expected:
-        # The policy delivers some frames, so it fails because it delivers too little.
+        # The policy delivers some frames, so the check fails because it delivers too little.
         assert list(found) == [CARRIES]
         assert re.fullmatch(r"\d+(\.\d+)? % in lan-5", found[CARRIES])
         evidence = answer["remarks"][-1]
@@ -168,7 +168,7 @@ def test_the_vet_command_reports_a_policy_class_that_admits_no_frame(policy, exp
     evidence = found.pop(ADMITS)
     assert found == ({CARRIES: "0 % in lan-5"} if "no data was delivered" in expected else {})
     assert expected in evidence
-    # Only runs execute a class, so `check` reports nothing.
+    # Only runs execute the class, so `check` reports nothing.
     assert read(lan(policy)).warnings == []
 
 
@@ -260,7 +260,7 @@ def test_the_compare_command_names_runs_that_delivered_no_data_in_its_heading(de
 
 
 def test_a_printed_mean_states_its_number_of_seeds():
-    """A stream that rarely starts within the run delivers nothing for some seeds."""
+    """A source that rarely starts within the run delivers nothing for some seeds."""
     text = {"admit": "lucky > 0.5", "state": {"lucky": 0}, "vc_state": {"seen": 0}}
     text["on_frame"] = {"lucky": "if seen < 1 and lucky == 0 then max(random(), 0.001) else lucky", "seen": "1"}
     policy = ct.Formula(**text)
@@ -331,7 +331,7 @@ def test_comparisons_sweeps_and_reports_warn_of_policies_with_very_low_goodput(c
 
 
 def test_low_goodput_warnings_do_not_compare_different_networks_or_tcp_variants():
-    """A small buffer delivers little over a long round trip, which is not the policy's fault."""
+    """A small buffer delivers little over a long round trip, whatever the policy."""
     found = ct.compare(lan("tail_drop"), vary={"port.bottleneck.buffer": [13, 1000]}, seeds=2, measures=["efficiency"])
     assert not [one for one in found.warnings if "ignore its" in one]
 

@@ -37,7 +37,7 @@ from celltrain.cli import program
 
 COMMAND_LINE = get_command(program())
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Commands that set up the test environment, or need a person.
+# Commands that set up the test environment, or need a person to interact.
 NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
 #: Programs that read celltrain's output; Debian's packages have the same names.
 OTHERS = ("tshark", "tcptrace")
@@ -67,7 +67,7 @@ LONG = {
 }
 
 
-#: Pages whose Python code takes long.
+#: Pages whose Python code takes a long time.
 LONG_PYTHON = {"docs/incast.md"}
 
 
@@ -94,7 +94,7 @@ def named(page: Path) -> str:
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A reader's folder, with the scenarios, plans, papers and studies, and with `celltrain` on the path."""
+    """A reader's folder with the scenarios, plans, papers and studies, and `celltrain` on the path."""
     for name in ("scenarios", "plans", "papers", "studies"):
         shutil.copytree(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
@@ -213,7 +213,7 @@ def test_the_page_check_reports_a_command_with_an_unknown_option():
 )
 def test_the_commands_on_every_page_run_without_error(page, checkout):
     shown, left = outputs(page), {}
-    # Use the table width of the pages.
+    # Print tables in the width used on the pages.
     wide = {**os.environ, "COLUMNS": "120"}
     for line, command in commands(page):
         program = command.split()[0]
@@ -222,7 +222,7 @@ def test_the_commands_on_every_page_run_without_error(page, checkout):
             shown.pop(line, None)
             continue
         # Write to files and use a new session, so that background processes of a failing command keep no pipe open and
-        # end with it.
+        # are ended with it.
         with (checkout / "printed.txt").open("w+") as printed, (checkout / "told.txt").open("w+") as told:
             shell = subprocess.Popen(
                 ["bash", "-e", "-c", command], stdout=printed, stderr=told, env=wide, start_new_session=True

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 import celltrain as ct
 
-#: Bits of a packet, which is one cell, and the number of packets in a round trip without a queue.
+#: Number of bits in a packet, which is one cell, and number of packets in a round trip without a queue.
 PACKET = 12_000
 BANDWIDTH_DELAY = 1e10 * 100e-6 / PACKET
 

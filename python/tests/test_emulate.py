@@ -75,7 +75,7 @@ stream.close()
 """
 
 
-#: Does what the setup of a host does, and creates a device with a rate.
+#: Does the same as the setup of a host, and creates a device with a rate.
 PROBE = """
 mount -t tmpfs tmpfs /tmp
 touch /tmp/hosts
@@ -120,7 +120,7 @@ def in_host(host: str, *words: str) -> list[str]:
 
 
 def printed(stderr: str) -> dict[str, float]:
-    """Returns what programs printed. On a loaded machine the warning of late packets follows."""
+    """Returns the output of programs. On a loaded machine, the warning about late packets follows."""
     return {name: float(value) for name, value in re.findall(r"^(shortest|rate|rtt) ([0-9.]+)$", stderr, re.MULTILINE)}
 
 
@@ -128,11 +128,11 @@ def printed(stderr: str) -> dict[str, float]:
 @pytest.mark.slow
 def test_in_an_emulation_a_datagram_and_its_answer_take_at_least_the_round_trip_of_the_network(line):
     hosts = [*in_host("destination1", sys.executable, "-c", ECHO), *in_host("source1", sys.executable, "-c", PING)]
-    # Linux has no IPv6 on devices with so small an MTU.
+    # Linux disables IPv6 on devices with such a small MTU.
     words = command(line, "--set", "tcp.vanilla.mss=512B", "--json", *hosts)
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
-    # Six links of 5 ms.
+    # The path has six links of 5 ms.
     assert 30 <= printed(done.stderr)["shortest"] < 45
     report = answer["emulation"]
     assert 30_000 < report["shortest_round_trip_us"] < 31_000
@@ -155,7 +155,7 @@ def test_in_an_emulation_a_connection_gets_the_rate_of_the_slow_link(line):
     most = 8 * 1448 / (32 * 53)
     seen = printed(done.stderr)
     assert 0.85 * most < seen["rate"] < 1.02 * most
-    # The kernel feels the link: packets do not wait in a device's queue.
+    # The kernel notices the link: packets do not wait in a device's queue.
     assert 30 <= seen["rtt"] < 100
     flow = answer["flows"][0]
     assert flow["delivered_bytes"] == 1_000_000
@@ -258,7 +258,7 @@ def test_a_scenario_that_cannot_be_emulated_in_real_time_is_refused_and_leaves_n
     flows = '\n[flow.tcp2-40.traffic.constant_rate]\nrate = "5Gbps"\npacket = "1000B"\n'
     line.write_text(LINE.replace("sources = 1", "sources = 40").replace("8Mbps", "10Gbps") + flows)
     words = ["the scenario is faster than real time on this machine: after 0.", "behind the clock"]
-    # Other tests of this process may have left workers.
+    # Other tests in this process may have left worker processes.
     before = psutil.Process().children(recursive=True)
     is_refused(celltrain("emulate", line), words)
     assert set(psutil.Process().children(recursive=True)) <= set(before)

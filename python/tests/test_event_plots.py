@@ -186,7 +186,7 @@ def test_the_ladder_plot_follows_a_frame_from_port_to_port(result: ct.RunResult)
     assert len(links) == 3 * 12
     for line in links:
         first, last = line.get_ydata()
-        # 5 us propagation delay plus 2.7 us for a cell at 155.52 Mb/s.
+        # The delay is 5 us of propagation plus 2.7 us for a cell at 155.52 Mb/s.
         assert 7.6 < last - first < 7.9
     assert "delivered" in labels(axes)
 

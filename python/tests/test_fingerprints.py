@@ -64,13 +64,13 @@ def test_a_batch_of_shipped_scenarios_gives_the_saved_fingerprints(table, scenar
     assert found == table
 
 
-# The Rust test covers observers too.
+# The Rust test also covers observers.
 @pytest.mark.nightly
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_shipped_scenarios_that_record_series_give_the_saved_fingerprints(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:
         scenario, seed = run
-        # smoltcp does not show its windows.
+        # smoltcp does not reveal its windows.
         windows = [] if scenario == "lan-smoltcp" else ["cwnd"]
         text, series = scenarios[scenario].run(seed, ["queue", "occupancy", *windows])
         assert len(series["time_s"]) > 0

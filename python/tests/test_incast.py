@@ -15,7 +15,7 @@ from pages import ROOT, blocks, prose, section
 import celltrain as ct
 
 PAGE = ROOT / "docs" / "incast.md"
-#: In the plan: cells of a packet, bytes of a packet, and payload of a segment.
+#: Values in the plan: cells of a packet, bytes of a packet, and payload of a segment.
 CELLS, BYTES, MSS = 16, 4096, 4048
 WINDOW, K = 10, 64
 #: Packets in a round trip: four propagation delays, the transmission of a packet on the host's link, and of three cells
@@ -61,7 +61,7 @@ def test_incast_answers_that_fit_into_one_window_need_exactly_the_buffer_of_the_
     senders: int, alpha: float
 ) -> None:
     queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
-    # Dynamic Threshold does not count the arriving cell, so one cell less is enough.
+    # Dynamic Threshold does not count the arriving cell, so one cell less is sufficient.
     needed = math.ceil(CELLS * smallest_memory(queue, WINDOW, alpha)) - 1
     assert refused(network(senders, WINDOW, needed, alpha)) == 0
     assert refused(network(senders, WINDOW, needed - 1, alpha)) > 0
@@ -85,7 +85,7 @@ def test_long_incast_answers_of_few_senders_need_up_to_four_packets_less_than_th
 def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: int) -> dict[str, Any]:
     """Returns one switch on which `busy` other ports receive cells at twice their rate.
 
-    The seed must be one with which none of the sources of these cells is drawn to answer.
+    For this seed, no query draws one of the sources of these cells as a sender.
     """
     scenario = network(senders, WINDOW, memory, alpha)
     hosts = ["receiver", *(f"h{i}" for i in range(1, senders + 1)), *(f"busy{i}" for i in range(1, busy + 1))]

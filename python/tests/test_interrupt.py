@@ -16,7 +16,7 @@ import celltrain as ct
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 
-# Not a test of speed: the limit only shows that the signal ended the process.
+# This is not a test of speed: the limit only shows that the signal ended the process.
 GENEROUS_SECONDS = 20
 
 LONG = """
@@ -74,7 +74,7 @@ def test_interrupting_a_call_in_python_raises_keyboardinterrupt():
     assert time.monotonic() - started < GENEROUS_SECONDS
 
 
-# The signal arrives after the third run, so there is work to keep.
+# The signal arrives after the third run, so there are results to keep.
 INTERRUPTED_REPRODUCTION = """
 import contextlib, signal, sys
 import celltrain.cli.shell

@@ -177,7 +177,7 @@ def test_the_page_of_the_joint_search_matches_the_saved_table(paper: str) -> Non
 def test_the_joint_search_computes_outstanding_data_by_littles_law() -> None:
     # R_i = 8.106 Mb/s for 520 ms is 526,890 bytes: a file of 100,000 bytes and 46.7 packets of 9140 bytes.
     assert littles_law.Seen(81.06, 520, 9180).outstanding == pytest.approx(46.7, abs=0.05)
-    # If 100,000 bytes at 10 Mb/s take 80 ms, nothing but the file is outstanding.
+    # If 100,000 bytes take 80 ms at 10 Mb/s, only the file is outstanding.
     assert littles_law.Seen(100, 80, 1500).outstanding == pytest.approx(0)
 
 

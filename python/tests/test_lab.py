@@ -1,4 +1,4 @@
-"""The lab: its command, and the page itself, which `make lab-test` tests if node and the page are available."""
+"""The lab: its command, and the page, which `make lab-test` tests if node and the page are available."""
 
 from __future__ import annotations
 

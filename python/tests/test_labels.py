@@ -1,4 +1,4 @@
-"""Labels of measures and axes: made of paths in one place, and replaced by the user's own."""
+"""Labels of measures and axes are derived from paths in one place, and users can replace them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ BUFFER, POLICY = "port.bottleneck.buffer", "port.bottleneck.policy"
 
 
 def test_labels_that_the_user_sets_appear_in_tables_figures_and_reports(celltrain, tmp_path):
-    """A table, whose values have units, leaves out the unit of a label."""
+    """A table whose values have units omits the unit from the label."""
     labels = ["--labels", f"{BUFFER}=Room (cells)", "--labels", "efficiency=Link use"]
     varied = ["--vary", f"{POLICY}=tail_drop,ppd", "--vary", f"{BUFFER}=500,1000", "--set", "duration=20ms"]
     drawn, again, out = (tmp_path / name for name in ("a.svg", "b.svg", "out"))

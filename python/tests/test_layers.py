@@ -45,7 +45,7 @@ def imports(sources: dict[str, str]) -> dict[str, set[str]]:
 
 
 def circle(found: dict[str, set[str]]) -> list[str]:
-    """Returns modules that import each other in a circle; empty if the imports are not circular."""
+    """Returns modules that import each other in a cycle; empty if there is no cycle."""
     left = {name: set(others) for name, others in found.items()}
     while ground := [name for name, others in left.items() if not others & left.keys()]:
         for name in ground:
@@ -75,7 +75,7 @@ def file_imports(sources: dict[str, str], root: str) -> dict[str, set[str]]:
         for ups, path in re.findall(r"\b((?:super::)+)([\w:]+)", text):
             if (up := ups.count("super")) <= len(steps):
                 paths.append(steps[: len(steps) - up] + path.split("::"))
-        # `use` names a child module without its parent.
+        # `use` can name a child module without its parent.
         paths += [[*steps, child] for child in re.findall(r"\buse (\w+)::", text)]
         modules = {
             max(("::".join(path[:i]) for i in range(len(path) + 1) if "::".join(path[:i]) in sources), key=len)

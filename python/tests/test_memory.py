@@ -175,7 +175,7 @@ def test_the_check_command_estimates_the_memory_of_a_run(celltrain: Command, sma
 
 
 class NoLonger:
-    """A scenario that fitted when it was checked, but no longer fits when it is laid out again."""
+    """A scenario that fitted into memory when it was checked, but no longer fits when it is laid out again."""
 
     json = "{}"
 

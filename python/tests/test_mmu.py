@@ -95,7 +95,7 @@ def test_priority_groups_that_fill_one_after_the_other_pause_at_the_published_ce
 
 @pytest.mark.parametrize("row", MORE, ids=lambda row: f"{row['topology']}-{row['section']}")
 def test_with_one_shared_pool_every_published_number_of_other_topologies_is_computed(row):
-    """Sizes of pools are not published with these sections, but one size gives all numbers of a pool."""
+    """These sections do not publish pool sizes, but one size explains all numbers of a pool."""
     bytes_of = {"pool_bytes": 508 * int(row["pool_cells"]), "xoff_bytes": 508 * int(row["xoff_cells"])}
     published = [int(cells) for cells in row["in_turn"].split()]
     table = tomahawk5({**row, **bytes_of, "headroom_bytes": 254 * int(row["headroom_cells"])})
@@ -153,7 +153,7 @@ def test_management_ports_of_a_switch_use_cells_of_its_memory():
 
 
 def test_a_priority_group_never_gets_more_memory_than_its_alpha_allows():
-    """The cell that reaches the threshold still fits, and the next cell does not."""
+    """The cell that reaches the threshold is still admitted, and the next cell is not."""
     table = tomahawk5({**TH5[2], "pool_bytes": "12000000", "xoff_bytes": "1000000", "ports_per_memory": "2"})
     for chip in ("th5", "td2"):
         for power in range(-7, 4):
@@ -239,7 +239,7 @@ def test_sources_in_the_generated_scenario_send_as_many_cells_as_fill_the_priori
     with pytest.warns(ct.CelltrainWarning, match="delivered no data"):
         result = ct.run(ct.Scenario.model_validate(table))
     sent = {port["name"]: port["forwarded_cells"] for port in result.to_dict()["ports"]}
-    # The last cells are still on the link.
+    # The last cells are still on their link.
     fills = [cells + 2853 + 100 for cells in limits.in_turn(2)]
     assert [sent["source1->switch"], sent["source2->switch"]] == pytest.approx(fills, abs=3)
 
@@ -248,7 +248,7 @@ def filled_by(engine: str, limits, groups: int, duration: str | None = None) -> 
     """Returns the queues or groups of a run in which sources fill them one after another."""
     model = ct.Scenario.model_validate(scenario(limits, groups=groups))
     with warnings.catch_warnings():
-        # It is intended that the run delivers nothing.
+        # The run intentionally delivers nothing.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         result = ct.run(model if duration is None else model.replace(duration=duration), engine=engine)
     return result.to_dict()["queues"]
@@ -267,7 +267,7 @@ def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(ro
     # Groups use up the headroom one after the other, and the last one gets the rest.
     partial = int(row["headroom_partial_cells"])
     assert [queue["max_headroom_cells"] for queue in queues] == [headroom] * (limits.filling - 1) + [partial]
-    # The published cell starts the pause, and no earlier cell does.
+    # The published cell starts the pause; earlier cells do not.
     for cells in (pfc - 1, pfc):
         # The first cell is in service and does not count.
         first = filled_by(engine, limits, limits.filling, duration=f"{10 * (cells + 1)}ns")[0]

@@ -217,7 +217,7 @@ def test_a_switch_with_two_speeds_three_pools_and_unusual_alphas_is_imported(tmp
     # The egress pool is smaller than the ingress pool: 2/3 of 120,000,000 / 508 = 236,220 cells, and 7 reserved.
     assert {row["egress_drop_cells"] for row in rows if row["queue"] == "0-1"} == {157480 + 7 + 1}
     assert {row["egress_drop_cells"] for row in rows if row["queue"] == "2"} == {None}
-    # 50,800,000 / 254 = 200,000 cells of a lossy group.
+    # 50,800,000 / 254 = 200,000 cells for a lossy group.
     assert {row["ingress_drop_cells"] for row in rows if row["group"] == "0"} == {200001}
     simulated = celltrain("mmu", "thresholds", folder, "--simulate", "--json")
     assert (simulated.code, len(simulated.json["fills"])) == (0, 3)
@@ -286,7 +286,7 @@ def test_a_switch_without_lossless_groups_and_with_several_pools_is_imported(tmp
     }
     folder = write(tmp_path / "switch", table)
     rows = celltrain("mmu", "thresholds", folder, "--json").json["rows"]
-    # 1,000,000 / 832 = 1,202 cells, rounded up. (1,202 + 1) / 9 = 133, and 209 bytes are two cells.
+    # 1,000,000 / 832 = 1,202 cells, rounded up. (1,202 + 1) / 9 = 133, and 209 bytes need two cells.
     assert {row["ingress_drop_cells"] for row in rows if row["group"]} == {133 + 2 + 1}
     assert {row["pause_cells"] for row in rows} == {None}
     # 9,243,812 / 832 = 11,111: 8/9 of 11,112 is 9,877, 1/257 is 43. 400,000 / 208 = 1,923.

@@ -28,7 +28,7 @@ def variants():
 def generator():
     spec = importlib.util.spec_from_file_location("generate_models", ROOT / "scripts" / "generate_models.py")
     module = importlib.util.module_from_spec(spec)
-    # The dataclasses and annotations of the module need it in sys.modules.
+    # The module's dataclasses and annotations need the module in sys.modules.
     sys.modules["generate_models"] = module
     spec.loader.exec_module(module)
     return module

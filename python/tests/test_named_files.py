@@ -45,7 +45,7 @@ CASES = {
 
 @pytest.fixture
 def load(tmp_path, monkeypatch):
-    """Loads a file that names another, which is outside, in a folder below, or a link."""
+    """Loads a file that names a second file, which is outside its folder, in a subfolder, or a link."""
     monkeypatch.setenv("CELLTRAIN_POLICIES", "other")
     monkeypatch.chdir(tmp_path)
 
@@ -81,7 +81,7 @@ def test_a_scenario_can_name_only_files_in_its_own_folder_or_below(load, tmp_pat
     for name in ("../x/other", str(tmp_path / "x" / "other"), "below/../../x/other"):
         assert "is outside the folder of the file that names it" in load(case, name), name
     if case != "a class":
-        # The name of the module would be another one.
+        # Otherwise the name of the module would differ.
         assert "is outside the folder" in load(case, "link")
 
 

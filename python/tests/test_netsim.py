@@ -1,4 +1,4 @@
-"""smoltcp over cells has the throughput of its own network simulation."""
+"""smoltcp over cells has the same throughput as in smoltcp's own network simulation."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def answers():
 
 
 class Words(HTMLParser):
-    """The tags and text in an element."""
+    """Tags and text of an element."""
 
     def __init__(self, text):
         super().__init__()
@@ -73,7 +73,7 @@ def test_a_notebook_shows_an_answer_as_html_with_the_content_of_the_printed_text
     plain = re.sub(r"\s+", " ", text)
     for said in words.texts:
         assert re.sub(r"\s+", " ", said) in plain, said
-    # One or two dozen lines, so that the text fits on a screen.
+    # One or two dozen lines, so that the text fits on the screen.
     assert len(text.splitlines()) < 45
 
 
@@ -113,7 +113,7 @@ def test_numbers_in_the_html_of_an_answer_match_the_answer(answers):
 
 
 class Shell:
-    """A stand-in for IPython's shell in a notebook."""
+    """A replacement for IPython's shell in a notebook."""
 
     def __init__(self, kernel):
         self.kernel = kernel
@@ -181,7 +181,7 @@ def cells(path: Path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_committed_notebooks_contain_no_outputs(path):
-    """Saved outputs would be from another version; the site and the tests generate them."""
+    """Saved outputs would be from another version, so the site and the tests generate them."""
     for cell in cells(path):
         assert cell["cell_type"] == "markdown" or (cell["outputs"], cell["execution_count"]) == ([], None)
 

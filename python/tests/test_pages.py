@@ -24,7 +24,7 @@ def registered() -> dict[str, tuple[str, str]]:
     """Returns the kind and name of every model in the schema, keyed by page."""
     definitions = json.loads(_core.schema())["$defs"]
     choices = ((kind, choice) for kind, name in CHOICES.items() for choice in definitions[name]["oneOf"])
-    # A choice is either among tables or among words.
+    # A choice is either among tables or among constants.
     models = [(kind, choice["required"][0] if "required" in choice else choice["const"]) for kind, choice in choices]
     return {page_of(kind, name): (kind, name) for kind, name in models}
 
@@ -106,7 +106,7 @@ def test_every_test_named_on_the_page_of_a_model_exists(name: str):
         elif re.fullmatch(r"\w+_", word):
             assert list((ROOT / "crates/celltrain-core/tests/tcp").glob(f"{word}*.script")), word
         elif re.fullmatch(r"\w+(_\w+){3,}", word):
-            # A macro makes tests of the trials that `trials.rs` lists.
+            # A macro generates the tests of the trials that `trials.rs` lists.
             assert f"fn {word}(" in rust() or f"\n    {word}:" in rust(), word
         elif re.fullmatch(r"\w+(-\w+){2,}", word):
             assert f'id = "{word}"' in claims(), word
@@ -173,7 +173,7 @@ def default(parameter: Parameter) -> object:
 def stated(cell: str) -> object:
     """Returns the default stated in a table cell: a TOML value or a word."""
     if re.match(r"`tcp1`", cell):
-        return "absent"  # The cell describes the behaviour instead.
+        return "absent"  # The table cell describes the behaviour instead.
     value = re.fullmatch(r"`(.+)`", cell)
     return normal(json.loads(value[1])) if value else cell
 

@@ -74,7 +74,7 @@ def test_the_schema_of_plans_is_valid_and_describes_every_key():
     assert len(objects) > 10
     for table in objects:
         assert table["additionalProperties"] is False
-        # A table with its own class is described in that class.
+        # The class of a table describes the table.
         assert all({"description", "$ref"} & one.keys() for one in table["properties"].values()), table["title"]
 
 

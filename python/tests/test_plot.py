@@ -130,7 +130,7 @@ def test_the_plot_of_a_shared_memory_stacks_its_queues_and_shows_the_threshold(s
     axes = shared.plot.memory()
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (s)", "cells in the memory")
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    # Queues of ACKs are too thin to be seen.
+    # Queues of ACKs are too thin to be visible.
     names = ["sw->left", "sw->right", "7 other queues"]
     assert labels == [*names, "threshold of a queue", "memory: 1,000 cells"]
     assert 1000 <= axes.get_ylim()[1] < 1100
@@ -166,7 +166,7 @@ def test_a_memory_with_ingress_and_egress_limits_is_drawn_by_queue_or_by_priorit
     # Links paused, which the groups decide; the legend says how often.
     assert labels[None] == labels["ingress"]
     assert labels[None][0] == "host2->sw, 147 pauses"
-    # A queue may hold the whole memory here, so only groups have a threshold.
+    # In this memory, a queue may hold everything, so only groups have a threshold.
     assert not any("threshold" in label for label in labels["egress"])
     assert any("threshold" in label for label in labels["ingress"])
     assert all("->sw" not in label for label in labels["egress"])
@@ -174,7 +174,7 @@ def test_a_memory_with_ingress_and_egress_limits_is_drawn_by_queue_or_by_priorit
 
 
 def test_an_axis_of_window_sizes_may_be_logarithmic_and_labels_powers_of_two_as_plain_numbers(result, tmp_path):
-    """By `log`, or by the caller on axes that began at zero."""
+    """The axis becomes logarithmic by `log`, or by the caller on axes that began at zero."""
     axes = result.plot.cwnd(log=True)
     axes.figure.draw_without_rendering()
     low, high = axes.get_ylim()

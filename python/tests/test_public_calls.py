@@ -64,7 +64,7 @@ VALUES: dict[str, Any] = {
 
 
 class Unwilling:
-    """An object on which every operation fails."""
+    """An object on which every operation raises an exception."""
 
     def __repr__(self) -> str:
         raise RuntimeError("it does not want to")
@@ -89,7 +89,7 @@ fairness = "maximize"
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """A folder to which calls can write."""
+    """A folder that calls can write to."""
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
     Path("file").write_text("no scenario")
@@ -289,7 +289,7 @@ def test_the_table_of_wrong_calls_covers_every_public_function(lan, store):
     called = {name.partition(".")[0] for name in NAMES}
     models = set(celltrain.models.__all__)
     errors = {name for name in ct.__all__ if name.endswith(("Error", "Warning"))}
-    # Result classes, which users do not instantiate.
+    # Result classes, which users do not create.
     answers = {"Compared", "Episodes", "Report", "RunResult", "Store", "Tuned", "Fault", "Why"}
     assert set(ct.__all__) - models - errors - answers <= called
 
@@ -403,7 +403,7 @@ def test_calls_with_wrong_arguments_raise_exceptions_of_the_package(name, lan, s
 
 
 class TookTooLongError(BaseException):
-    """A call neither returned nor refused in time."""
+    """Raised if a call neither returns nor refuses its input in time."""
 
 
 @contextmanager
@@ -548,7 +548,7 @@ def test_arguments_of_public_functions_may_be_numpy_numbers(lan):
 
 
 class BytesPath:
-    """A path in bytes, as operating systems represent it."""
+    """A path as bytes, as operating systems represent it."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -54,7 +54,7 @@ def test_recorded_queue_ranges_match_the_events_of_every_cell(policy: ct.Policy,
 
 
 def test_a_port_whose_queue_stays_empty_has_a_recorded_range_of_zero() -> None:
-    """The fast engine stores no queue for this port unless the queue's range is recorded."""
+    """The fast engine stores no queue for this port unless a range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)
         queue = result.series["queue"].to_pydict()

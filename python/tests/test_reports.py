@@ -114,7 +114,7 @@ def made(folder, values, *, seeds=range(1, 5), axes=None, errors=None, measures=
 
 
 class Page(HTMLParser):
-    """The elements of a page, and its references."""
+    """The elements of a page, and the links on it."""
 
     def __init__(self, text):
         super().__init__()
@@ -224,7 +224,7 @@ def test_reporting_the_same_store_again_gives_identical_files(tmp_path):
 
 def test_every_figure_of_a_report_is_written_as_svg_and_pdf(written, figures):
     folder, _ = written
-    # The report has two of the three measures.
+    # The report contains two of the three measures.
     names = {name for name in figures if "max-queue-cells" not in name}
     assert {path.stem for path in (folder / "figures").glob("*.svg")} == names | {f"{name}-column" for name in names}
     assert {path.stem for path in (folder / "figures").glob("*.pdf")} == names | {f"{name}-column" for name in names}
@@ -439,7 +439,7 @@ def test_comparing_two_stores_of_the_same_sweep_finds_no_difference(grid, folder
     axes = {"policy": POLICY, "delay": DELAY, "buffer": BUFFER}
     twin = swept(tmp_path / "twin", axes=axes)
     moved = ct.report(grid, compare_with=twin).moved.to_pylist()
-    # The difference is undefined if nothing arrived in either sweep.
+    # The difference is undefined if no data arrived in either sweep.
     assert {0.0} <= {row["difference"] for row in moved} <= {0.0, None}
     assert not any(row["beyond"] for row in moved)
 

@@ -66,7 +66,7 @@ def test_every_tcp_of_a_report_has_its_own_named_pareto_front(tmp_path):
 
 @pytest.mark.usefixtures("empty_figures")
 def test_a_report_can_draw_one_pareto_front_over_all_points(two):
-    """The joint front contains no point of the WAN."""
+    """The common front contains no point of the WAN."""
     report = ct.report(two, front_by=[])
     assert report.front["network"].to_pylist() == ["LAN"]
     assert report.to_dict()["front"]["by"] == []
@@ -76,7 +76,7 @@ def test_a_report_can_draw_one_pareto_front_over_all_points(two):
 
 def test_pareto_fronts_of_a_report_can_be_separated_by_any_axis(two):
     report = ct.report(two, front_by=["buffer", "network"])
-    # Eight combinations with one point each, so all points are on their front.
+    # There are eight combinations with one point each, so all points are on their fronts.
     assert report.front.num_rows == 8
     assert [part.size for part in report.trade_off.parts] == [1] * 8
     assert ct.report(two, front_by=["buffer"]).front["network"].to_pylist() == ["LAN"] * 4
@@ -136,7 +136,7 @@ def texts_of(figure):
     from matplotlib.text import Text
 
     figure.draw_without_rendering()
-    # Ticks beyond the ends of an axis exist but are not drawn.
+    # Ticks beyond the ends of an axis exist, but matplotlib does not draw them.
     hidden = {id(tick.label1) for axes in figure.axes for tick in ticks_beyond(axes)}
     return [
         (text.get_text(), Text.get_window_extent(text))

@@ -59,7 +59,7 @@ def test_numeric_axes_become_the_x_axis_of_figures_and_other_axes_become_colours
         for container, of_policy in zip(axes.containers, of_network, strict=True):
             line, _, (bars,) = container.lines
             assert line.get_ydata() == pytest.approx(of_policy.mean(axis=1))
-            # Student's t with 3 degrees of freedom.
+            # The quantile of Student's t with 3 degrees of freedom.
             half = 3.182446 * of_policy.std(axis=1, ddof=1) / 2
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
             assert ends[:, 1] - ends[:, 0] == pytest.approx(2 * half, rel=1e-4)
@@ -223,7 +223,7 @@ def test_a_message_about_an_invalid_style_file_names_the_file(store, tmp_path):
 
 
 def test_figures_of_a_report_fit_a_text_column_and_no_label_overlaps_another(store):
-    """Nothing is shrunk: a narrow figure has the same font size as a wide one."""
+    """No text is shrunk: a narrow figure has the same font size as a wide one."""
     report = ct.report(store[0], measures=["efficiency"], baseline="policy=tail")
     wide, narrow = (list(report.drawings(width=width)) for width in ("page", "column"))
     assert [one.name for one in wide] == [one.name for one in narrow]

@@ -110,7 +110,7 @@ def test_an_interrupted_reproduction_resumes_from_finished_runs(celltrain, tmp_p
 def test_a_file_of_runs_that_celltrain_did_not_write_is_refused(celltrain, tmp_path, content):
     (tmp_path / "runs.json").write_text(content)
     told = celltrain(*ROW, "--out", tmp_path, "--resume")
-    assert (told.code, told.err.count("\n"), "delete it to begin again" in told.err) == (2, 1, True), told.err
+    assert (told.code, told.err.count("\n"), "to begin again" in told.err) == (2, 1, True), told.err
 
 
 def test_resuming_a_reproduction_requires_an_output_folder(celltrain):
@@ -160,7 +160,7 @@ def test_tables_of_a_reproduction_name_the_rule_of_judgement_and_latex_has_their
     assert " claims need rows or tables that were not run, and are left out." in told
     latex = celltrain(*words, "--tex").out
     below, _, rest = latex.partition("\\end{tabular}\n\n\\smallskip\n{\\footnotesize\n")[2].partition("\\par}")
-    assert [line.partition(" ")[0] for line in below.splitlines()] == ["agrees:", "1)", "2)"]
+    assert [line.partition(" ")[0] for line in below.splitlines()] == ["agrees:", "1)", "2)", "3)"]
     assert "\\begin{tabular}" in rest, "the notes are below their own table"
 
 

@@ -176,7 +176,7 @@ PAIRED = [
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"high": 0.6}, None),  # all rows together: the interval of their geometric mean contains 0.6
+        ({"high": 0.6}, None),  # For all rows together, the interval of their geometric mean contains 0.6.
         ({"high": 0.4, "on": ["load"], "rows": "some"}, None),
         ({"high": 0.4, "on": ["load"]}, False),
         ({"high": 0.6, "on": ["load"], "rows": "some"}, True),
@@ -193,7 +193,7 @@ def test_claims_about_paired_ratios_are_decided_by_confidence_intervals(
 
 
 def test_the_claim_test_paired_compares_runs_that_have_the_same_seed() -> None:
-    # Unpaired, the intervals of the two rows overlap; each seed halves.
+    # Unpaired, the intervals of the two rows overlap, although every seed halves.
     test = {
         "form": "paired",
         "quantity": "efficiency",
@@ -204,10 +204,10 @@ def test_the_claim_test_paired_compares_runs_that_have_the_same_seed() -> None:
     holds, evidence = claims.apply(test, PAIRED)
     assert holds is True
     assert evidence == "ratio of efficiency 0.50 (0.50 to 0.50), allowed 0.51 or less"
-    # A seed that one of the rows lacks does not count.
+    # A seed that is missing in one of the rows does not count.
     more = [*PAIRED[1:], by_seed("epd", 0.2, 0.1, 0.3, 0.4, 7.0)]
     assert claims.apply(test, more) == (holds, evidence)
-    # Rows that several tables share count once.
+    # Rows in several tables count once.
     shared = Point("3", PAIRED[0].keys, "efficiency", PAIRED[0].value, PAIRED[0].by_seed)
     test |= {"a": {"table": ["2", "3"], "policy": "epd", "load": 0.2}}
     assert claims.apply(test, [*PAIRED, shared]) == (holds, evidence)

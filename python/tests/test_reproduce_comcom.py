@@ -1,7 +1,8 @@
-"""Computer Communications 21(12), 1998: a paper without public numbers, only sentences."""
+"""Computer Communications 21(12), 1998: a paper with public sentences but no public numbers."""
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from typing import Any
@@ -14,7 +15,7 @@ import celltrain as ct
 import page_tables
 from celltrain import _core
 from celltrain.model.scenario import Reading
-from celltrain.papers import Paper, Reproduction, figures, load
+from celltrain.papers import Paper, Reproduction, claims, figures, load
 from celltrain.papers.claims import FORMS
 from celltrain.papers.paper import matches
 
@@ -172,3 +173,25 @@ def test_the_page_of_the_comcom_paper_has_the_verdict_on_every_claim_and_every_f
 def test_the_comcom_paper_is_listed_and_explained(celltrain: Command) -> None:
     assert COMCOM in [entry["name"] for entry in celltrain("list", "papers", "--json").json]
     assert f"celltrain reproduce {COMCOM}" in celltrain("explain", COMCOM, "--json").json["page"]
+
+
+def test_each_failing_claim_says_what_decides_it_and_a_chosen_threshold_has_a_neighbour(paper: Paper) -> None:
+    table = ROOT / "docs" / "results" / COMCOM / "claims.csv"
+    with table.open(encoding="utf-8", newline="") as handle:
+        rows = {row["claim"]: row for row in csv.DictReader(handle)}
+    failing = {name for name, row in rows.items() if row["holds"] == "no"}
+    assert failing == {claim["id"] for claim in paper.claims if claim.get("depends_on")}
+    for claim in paper.claims:
+        has_neighbour = any("neighbour" in test for test in claim["tests"])
+        assert has_neighbour == bool(rows[claim["id"]]["neighbour_evidence"]), claim["id"]
+        if claim.get("depends_on", "").startswith("a threshold"):
+            assert rows[claim["id"]]["neighbour"] == "yes", claim["id"]
+
+
+def test_neighbouring_limits_give_a_second_verdict_and_never_replace_the_first() -> None:
+    entry = {"form": "bound", "quantity": "efficiency", "over": {"table": "1"}, "high": 0.8}
+    point = claims.Point(table="1", keys={}, quantity="efficiency", value=0.85)
+    tests = [{**entry, "neighbour": {"high": 0.9}}]
+    assert claims.verdict(tests, [point])[0] is False
+    assert claims.verdict(claims._neighbours(tests), [point])[0] is True
+    assert claims._neighbours([entry]) == []

@@ -73,7 +73,7 @@ def test_lines_and_groups_differ_without_colours_and_are_listed_in_the_order_of_
 
 
 def look_of(handle: Any) -> tuple[Any, ...]:
-    """Returns what a photocopy shows of a line or a marker."""
+    """Returns the properties of a line or marker that are visible on a photocopy."""
     if hasattr(handle, "get_linestyle") and hasattr(handle, "get_marker"):
         return handle.get_linestyle(), str(handle._dash_pattern), handle.get_marker()
     return tuple(map(tuple, handle.get_paths()[0].vertices.round(6).tolist()))
@@ -92,7 +92,7 @@ def test_reproduced_figures_have_three_formats_and_the_requested_width_and_style
         assert wide == pytest.approx(inches, rel=1e-3)
         assert (tall > wide) == (width == "column"), "panels of a narrow figure are below each other"
         assert COLOURS[1].lower() not in text, "a style's colours replace ours"
-    # The colours of this style are tuples.
+    # In this style, colours are tuples.
     assert figures.write(few, runs, tmp_path, style="default")
 
 

@@ -117,7 +117,7 @@ def test_a_seed_that_would_be_printed_as_the_same_number_counts_half_in_the_rank
 def test_the_kolmogorov_smirnov_test_matches_a_hand_calculation() -> None:
     assert ks([0.5]) == pytest.approx(0.5)
     assert ks([0.25, 0.75]) == pytest.approx(0.25 * math.sqrt(2))
-    # All values are at the far end: the distance is 1 - 0.1.
+    # All values are at one end, so the distance is 1 - 0.1.
     assert ks([0.9, 0.9, 0.9, 0.9]) == pytest.approx(0.9 * 2)
     assert ks([]) is None
 

@@ -158,7 +158,7 @@ def test_the_records_of_requests_are_a_table_and_percentiles_are_order_statistic
     assert groups["web"]["short"]["slowdown_p99"] is not None
     assert groups["web"]["short"]["slowdown_p999"] is None
     assert groups["web"]["queries"] is None
-    # The one at the very end of the run is left out.
+    # The request at the very end of the run is not counted.
     assert groups["query"]["queries"]["asked"] == 9
     assert rows["query"].isna().sum() == groups["web"]["opened"]
     assert result.requests.field("slowdown").metadata[b"unit"] == b"1"

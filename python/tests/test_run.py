@@ -308,7 +308,7 @@ def test_other_python_threads_continue_while_the_engine_runs():
     seconds = time.monotonic() - started
     done.set()
     thread.join()
-    # If the engine held the interpreter lock, the thread would tick only once or twice.
+    # If the engine held the interpreter lock, the thread would count only once or twice.
     assert ticks > min(10, seconds / 0.002 / 20)
 
 

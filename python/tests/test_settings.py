@@ -147,7 +147,7 @@ def test_an_axis_of_a_plan_accepts_a_policy_file_in_the_folder_of_the_plan(writt
     [axis] = plan.axes
     assert axis.labels == ("SAH", "TD")
     assert list(plan.points[0].scenario["port"]["bottleneck"]["policy"]) == ["formula"]
-    # A store keeps the plan, but neither the folder nor the policy file.
+    # A store contains the plan, but neither the folder nor the policy file.
     again = Plan.of_document(json.loads(json.dumps(plan.document)))
     assert again.points[0].scenario == plan.points[0].scenario
 
@@ -184,7 +184,7 @@ def test_a_tcp_variant_that_an_option_names_keeps_the_tcp_settings_of_the_scenar
         made = ct.load("own.toml", settings={"tcp": said}).tcp
         assert made.to_dict() == {**kept, **({"mss": "2kB"} if ":" in said else {})}
         assert isinstance(made, ct.Reno)
-    # Formulas stay with the congestion control that they describe.
+    # A formula stays with the congestion control that it describes.
     other = ct.load("own.toml", settings={"tcp": "reno:congestion=cubic"}).tcp
     assert (other.congestion, other.formula, other.mss) == ("cubic", None, "1kB")
     # A table or an object is used unchanged.

@@ -32,7 +32,7 @@ def test_the_name_of_a_shipped_scenario_is_accepted_wherever_a_file_is(celltrain
 
 
 def test_every_shipped_scenario_and_plan_is_found_by_its_name():
-    """The plans' scenarios are found too, although they are not in this folder."""
+    """The plans' scenarios are also found, although they are not in this folder."""
     assert set(shipped.names("scenario")) >= {"lan-tail-drop", "lan-epd", "wan-dfba"}
     for name in shipped.names("scenario"):
         assert ct.check(name) == []
@@ -60,7 +60,7 @@ def test_a_local_file_takes_precedence_over_the_shipped_scenario_with_the_same_n
     ],
 )
 def test_an_unknown_scenario_name_gets_the_nearest_known_name_as_suggestion(celltrain, said, expected):
-    """Two swapped letters, no similar name, a path only in the repository, and a path that does not exist."""
+    """Cases: two swapped letters, no similar name, a path only in the repository, and a path that does not exist."""
     answer = celltrain("run", said)
     assert answer.code == 2
     assert expected in answer.err

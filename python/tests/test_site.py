@@ -31,7 +31,7 @@ def test_every_measure_and_every_table_of_results_is_documented_on_a_page():
     named = {name for text in texts.values() for name in page_tables.NAMED.findall(text)}
     assert named == {*page_tables.TABLES, "parameters"}
     linked = {(page.parent / path).resolve() for page, text in texts.items() for path in page_tables.LINK.findall(text)}
-    # Ratios, shares and errors are built with the numbers.
+    # Ratios, shares and errors are generated with the numbers.
     files = {path for path in ROOT.glob("docs/results/*/*.csv") if path.stem not in ("ratios", "shares", "errors")}
     assert files <= linked
 

@@ -70,7 +70,7 @@ def test_a_congestion_control_given_as_a_tcp_variant_gets_a_message_with_the_cor
 
 
 def test_names_of_python_classes_use_the_common_spelling_of_protocols():
-    """The former names still work."""
+    """The old names still work."""
     assert ct.NewReno().to_dict() == ct.Newreno().to_dict()
     assert ct.Newreno is ct.NewReno
     assert ct.NewrenoHoe is ct.NewRenoHoe

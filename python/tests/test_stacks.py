@@ -1,4 +1,4 @@
-"""Flows with real transport stacks have what other flows have, or an error that says what they lack."""
+"""Flows with real transport stacks offer the same features as other flows, or an error names what is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import celltrain as ct
 from celltrain.model.network import network
 from celltrain.model.policy_files import stack_of_class
 
-#: Two connections of smoltcp share a switch with one of the simulator's own TCP.
+#: Two connections of smoltcp share a switch with one connection of simulated TCP.
 MIXED = ct.n_source(
     sources=3,
     link_rate="8Mbps",
@@ -301,7 +301,7 @@ class Elsewhere(Windowed):
         return bytes(packet)
 
 
-#: The methods that a stack must have.
+#: Methods that every stack must have.
 METHODS = """
     def on_packet(self, now, packet): ...
     def poll(self, now): return []
@@ -375,7 +375,7 @@ def test_a_python_stack_runs_on_both_engines_next_to_other_flows(tmp_path):
     assert flows["stack"] == [f"{__name__}:Windowed (window=2)", "", f"{__name__}:Windowed"]
     assert flows["completion_s"][0] > 0
     assert min(flows["goodput_mbps"]) > 0
-    # Its protocol is neither TCP nor UDP.
+    # The protocol is neither TCP nor UDP.
     for name in ("segments_sent", "retransmitted_segments", "repeated_segments", "throughput_mbps"):
         assert [value is None for value in flows[name]] == [True, False, True]
     assert "tcp3" in str(run)
@@ -648,7 +648,7 @@ def test_the_check_command_reports_a_stack_that_is_not_deterministic():
 
 
 def test_a_check_that_takes_little_time_also_finds_differences_after_the_first_tenth_of_a_second():
-    # From 300 ms on, each run draws other timeouts.
+    # From 300 ms on, each run draws different timeouts.
     [fault] = ct.check(hosting(Late(), duration="900ms"))
     assert fault.problem.startswith("gives another result when it runs again")
 

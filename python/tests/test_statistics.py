@@ -11,7 +11,7 @@ from celltrain.running import statistics
 
 scipy_stats = pytest.importorskip("scipy.stats")
 
-# A few distinct values, so that ties and duplicates are common.
+# Only a few distinct values, so that ties and duplicates are common.
 COARSE = st.integers(-4, 4).map(float)
 VALUES = st.floats(-1e6, 1e6)
 

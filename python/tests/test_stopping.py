@@ -21,7 +21,7 @@ from celltrain.ensemble.plan import canonical
 from celltrain.model.cancel import check
 from celltrain.running import Chunk, Local, Task
 
-#: Not a test of speed: everything that is ended here would take minutes or days.
+#: This is not a test of speed: everything that is stopped here would take minutes or days.
 GENEROUS_SECONDS = 20
 
 LAN = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
@@ -139,7 +139,7 @@ def test_cancelling_an_asyncio_task_ends_its_run():
             await asyncio.wait_for(run(), timeout=0.3)
 
     started = time.monotonic()
-    # asyncio.run waits for its threads.
+    # asyncio.run waits for its threads to end.
     asyncio.run(main())
     assert time.monotonic() - started < GENEROUS_SECONDS
 

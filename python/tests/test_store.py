@@ -45,7 +45,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def store(made, tmp_path):
-    """A copy of the store, to damage."""
+    """A copy of the store that tests can damage."""
     shutil.copytree(made, tmp_path / "s")
     return tmp_path / "s"
 
@@ -290,7 +290,7 @@ def test_all_points_of_a_store_may_have_the_same_scenario(store):
         writing.write([], [Repeat(9, 3, key)])
         assert writing.database.settled(range(9, 10), range(3, 4)) == {(9, 3)}
     assert Store.open(store).totals().repeats == 1
-    # The plan has no point 9.
+    # The plan does not have a point 9.
     [message] = messages(store)
     assert "refers, for point 9 and seed 3, to a run of another scenario or seed" in message
 
@@ -461,7 +461,7 @@ def test_a_sweep_on_a_full_disk_reports_this_and_loses_no_stored_run(tmp_path):
     Store.create(tmp_path / "s", plan(text)).close()
     empty = (tmp_path / "s" / "store.sqlite").stat().st_size
     ends, there = [], 0
-    # Limits the size of files.
+    # Limits the size of files that this process can write.
     for limit in (empty + 8_000, empty + 150_000, None):
         program = IN_A_PROCESS.format(
             tests=str(Path(__file__).parent),
@@ -536,7 +536,7 @@ def test_a_write_protected_store_is_reported_and_can_be_read(store, tmp_path, ce
     for path in (tmp_path, *tmp_path.parents):
         if path.stat().st_uid == os.geteuid() and "pytest" in str(path):
             path.chmod(0o755)
-    # That user may not be able to read this interpreter, so import everything needed before.
+    # That user may be unable to read this interpreter, so import everything needed first.
     assert celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "warm").code == 0
     with somebody():
         told = celltrain("sweep", tmp_path / "plan.toml", "--store", store, "--resume")
@@ -556,7 +556,7 @@ def test_a_store_whose_sweep_is_finished_is_recognised_quickly(tmp_path):
     run_plan(plan(text), tmp_path / "s", Local(2))
     begun = time.process_time()
     assert run_plan(plan(text), tmp_path / "s", Local(2), resume=True).done == 6000
-    # This is much less than the runs took, so nothing was run or read again.
+    # This is much less time than the runs took, so nothing was run or read again.
     assert time.process_time() - begun < 1
     assert (tmp_path / "s" / "store.sqlite").stat().st_size / 6000 < 300
 

@@ -36,7 +36,7 @@ def whole(tmp_path_factory):
 
 
 def contents(folder):
-    """Returns everything that a reader of a store sees."""
+    """Returns everything that readers of a store see."""
     store = Store.open(folder)
     table = store.table()
     series = []
@@ -47,7 +47,7 @@ def contents(folder):
 
 
 def others(connection, table, column, value):
-    """Yields other values for a column: of another row, of another type, missing, and one that differs by little."""
+    """Yields other values for a column: from another row, of another type, missing, and slightly different."""
     yield from (
         row[0] for row in connection.execute(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT ? LIMIT 1", (value,))
     )  # fmt: skip
@@ -146,7 +146,7 @@ def test_a_store_without_checksums_of_series_can_be_read_and_gets_them_when_resu
 
 @contextmanager
 def locked(folder):
-    """Locks a store as another program would."""
+    """Locks a store like another program would."""
     with contextlib.closing(sqlite3.connect(folder / "store.sqlite", isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield connection

@@ -1,4 +1,4 @@
-"""Studies: like papers, but of our own design and without printed numbers."""
+"""Studies: like papers, but designed by us and without printed numbers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_claims_of_studies_have_reasons_and_refer_to_existing_rows(study: Paper)
                 where = {k: v for k, v in test[side].items() if k != "table"}
                 found = [n for n in rows if matches(n.keys, where) and n.quantity.name == test["quantity"]]
                 assert found, (claim["id"], test)
-                # Each value listed in a test exists.
+                # Each value that a test lists exists.
                 for key, wanted in where.items():
                     assert {n.keys[key] for n in found} == set(_list(wanted)), (claim["id"], key)
 
@@ -133,7 +133,7 @@ def test_the_study_command_runs_a_short_study(celltrain: Command, tmp_path: Path
     assert {n["inside"] for n in told["numbers"]} == {None}
     assert told["summary"]["scored"] == 0
     assert {c["published_holds"] for c in told["claims"]} == {None}
-    # Only claims whose rows were run are judged.
+    # Verdicts exist only for claims whose rows were run.
     assert [claim["id"] for claim in told["claims"]] == ["larger-buffers-even-out"]
     assert "fifo-favours-the-near" in told["claims_left_out"]
     assert json.loads((tmp_path / "out" / "study.json").read_text()) == told
@@ -295,7 +295,7 @@ def test_rows_of_a_study_are_compared_with_the_row_that_the_key_against_names(
 
 
 def site(run: Reproduction, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Returns what the site shows of a study's numbers after its tables were kept."""
+    """Returns what the site shows of a study's numbers after its tables were saved."""
     monkeypatch.setattr(paper_page, "RESULTS", folder)
     paper_page.keep(run.to_dict(), run.paper)
     return paper_page.own_numbers(run.paper)

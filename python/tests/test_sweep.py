@@ -137,7 +137,7 @@ def test_points_of_a_plan_with_the_same_scenario_are_run_once(tmp_path):
     text = text.replace("values = { a = 50, b = 50 }", "values = { a = 50, b = 70, c = 50 }")
     with pytest.raises(ct.PlanError, match="twice"):
         plan(text)
-    # One scenario written in two ways: the unit of the buffer makes no difference.
+    # The two texts describe the same scenario: only the unit of the buffer differs.
     same = PLAN.replace(
         'threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60] }',
         'delay = { path = "topology.n_source.link_delay", values = ["5us", "0.005ms"] }',

@@ -19,7 +19,7 @@ from conftest import ROOT, SMALL
 import celltrain as ct
 from celltrain import text
 
-# Colours for two kinds of terminals, a window title, line ends, writing directions, and invisible characters.
+# Terminal colours of two kinds, a window title, line ends, writing directions, and invisible characters.
 ODD = "a\x1b[31m\x9b1m\x1b]0;title\x07\nb\r\u202ec\u2066d\u200be\x7f"
 DOLLARS = r"$\x$"
 FORMULAS = ("=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "'quoted", "＝1+1")  # noqa: RUF001
@@ -208,7 +208,7 @@ def test_a_plot_can_be_drawn_whatever_characters_its_names_have(celltrain, tmp_p
     assert answer.code == 0, answer
     assert celltrain("check", path, "--plot", tmp_path / "net.svg").code == 0
     for picture in ("run.svg", "net.svg"):
-        # The file must be valid XML, which allows no control characters, not even in comments.
+        # The file must be valid XML, which permits no control characters, not even in comments.
         ElementTree.parse(tmp_path / picture)
 
 
@@ -229,7 +229,7 @@ def test_names_from_scenarios_are_escaped_in_the_pages_of_reports(tmp_path):
     try:
         store = ct.sweep(lan, over=axes, seeds=2)
     except ct.PlanError:
-        # The plan may refuse a name like this.
+        # The plan may refuse such a name.
         store = ct.sweep(lan, over={"port.bottleneck.buffer": [150, 200]}, seeds=2)
     page = ct.report(store, measures=["efficiency", "fairness"]).html()
     assert commands_no_terminal(page)

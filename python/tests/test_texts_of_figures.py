@@ -24,7 +24,7 @@ NAMES = ["longest_queue_drop", "dynamic_threshold:alpha=0.5", "abm", "a policy o
 
 
 def groups(count: int, values: int) -> list[lines.Group]:
-    """Returns groups with as many means."""
+    """Returns groups with the same number of means."""
     means = np.linspace(1.5e4, 9.87654321e5, values)
     return [
         lines.Group(
@@ -74,7 +74,7 @@ def agreement(label: str, look: FigureStyle, panels: int, rows: int):
 
 
 KINDS = (dots, over_numbers, over_words, effects, maps, agreement)
-#: A few combinations for every run, and all of them in nightly runs.
+#: A few combinations in every test run, and all combinations in nightly runs.
 EVERY = [
     (kind, width, label, panels, rows)
     for kind in KINDS
@@ -93,7 +93,7 @@ CASES = EVERY if os.environ.get("CELLTRAIN_NIGHTLY") else SOME
 
 
 def texts_of(figure):
-    """Returns the visible texts, each with its box in pixels."""
+    """Returns the visible texts and their bounding boxes in pixels."""
     from matplotlib.text import Text
 
     figure.draw_without_rendering()
@@ -125,7 +125,7 @@ def problems(figure) -> list[str]:
         for text, box in found
         if box.x0 < whole.x0 - 1 or box.y0 < whole.y0 - 1 or box.x1 > whole.x1 + 1 or box.y1 > whole.y1 + 1
     ]
-    # The boxes of slanted texts overlap although the texts do not.
+    # The bounding boxes of slanted texts overlap, although the texts do not.
     straight = [(text, box) for text, box in found if text.get_rotation() % 90 == 0]
     over = [
         f"{one.get_text()!r} touches {other.get_text()!r}"

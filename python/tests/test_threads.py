@@ -38,7 +38,7 @@ def test_measures_of_a_time_window_are_the_same_on_any_number_of_threads() -> No
 
 
 def test_a_network_that_cannot_be_partitioned_runs_on_one_thread_with_a_warning() -> None:
-    """The result is still complete."""
+    """The result is nevertheless complete."""
     with pytest.warns(ct.CelltrainWarning, match="threads = 2: the run has one"):
         shared = ct.run(NEAR, threads=2)
     assert shared.fingerprint == ct.run(NEAR).fingerprint
@@ -56,7 +56,7 @@ def test_a_network_that_cannot_be_partitioned_runs_on_one_thread_with_a_warning(
     ],
 )
 def test_invalid_numbers_of_threads_are_refused(options: dict[str, object], problem: str) -> None:
-    """The message says what would be valid."""
+    """The message names a valid alternative."""
     with pytest.raises(ct.InputError) as refused:
         ct.run(NEAR, **options)  # type: ignore[arg-type]
     assert problem in str(refused.value)
@@ -70,7 +70,7 @@ def test_the_run_command_and_the_python_function_give_the_same_message_about_thr
 
 
 def at_once(sources: int = 6) -> str:
-    """Returns a scenario with a port that takes cells at once.
+    """Returns a scenario with a port that processes cells early.
 
     The port receives cells from another port of its partition, and hosts of another partition are behind it.
     """

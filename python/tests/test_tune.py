@@ -33,7 +33,7 @@ import_or_skip("optuna")
 
 
 def same(folder, other):
-    """Returns whether two folders have the same questions and runs."""
+    """Returns whether two folders have the same trials and runs."""
     stages = sorted(path.name for path in (folder / "runs").iterdir())
     assert stages == sorted(path.name for path in (other / "runs").iterdir())
     for stage in stages:
@@ -72,7 +72,7 @@ def test_the_numbers_that_a_search_reports_match_those_of_its_runs(undisturbed):
                 values = of(confirmed.parameters, measure)
                 assert len(values) == 5
                 assert estimate.mean == pytest.approx(by_hand.fmean(values))
-                # Student's t with four degrees of freedom.
+                # The quantile of Student's t with four degrees of freedom.
                 assert estimate.half == pytest.approx(
                     2.7764451 * by_hand.stdev(values) / math.sqrt(5), rel=1e-6, abs=1e-12
                 )
@@ -280,7 +280,7 @@ def test_finalists_of_a_search_are_chosen_front_by_front_as_in_a_simple_model(po
     for layer in layers:
         taken = layer & set(chosen)
         if taken != layer:
-            # A front that does not fit is thinned; no point of a later front is chosen.
+            # A front that does not fit is thinned, and no point of a later front is chosen.
             assert set(chosen) <= taken | set().union(*layers[: layers.index(layer)])
             break
 

@@ -152,7 +152,7 @@ def test_the_page_of_the_tuning_study_has_the_numbers_of_the_shipped_results(nam
     assert path.stat().st_size < 200_000
     tuned = Tuned._of_dict(json.loads(path.read_text()))
     assert tuned.to_dict() == json.loads(path.read_text())
-    # The page and its files contain what the script would write.
+    # The page and its files are what the script would write.
     block = tune_page.policy(tuned)
     text, tables = paper_page.without_tables(tune_page.PAGE, block, tune_page.numbers(tuned))
     page = tune_page.PAGE.read_text()
@@ -161,7 +161,7 @@ def test_the_page_of_the_tuning_study_has_the_numbers_of_the_shipped_results(nam
     for path, rows in tables.items():
         with path.open(encoding="utf-8", newline="") as handle:
             assert list(csv.reader(handle)) == rows
-    # The results are those of the shipped plan.
+    # The results come from the shipped plan.
     made = TunePlan.load(ROOT / "plans" / f"tune-{name}.toml")
     facts = tuned.facts
     assert (facts["name"], facts["trials"], facts["batch"]) == (made.name, made.trials, made.batch)

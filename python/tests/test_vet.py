@@ -182,7 +182,7 @@ def test_with_one_seed_the_vet_command_prints_no_confidence_interval():
 
 
 def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns differences from EPD by scenario, for two TCPs; those not given are not significant."""
+    """Returns differences from EPD by scenario, for two TCPs. Unspecified differences are not significant."""
     found = {
         f"{name}.{share}": {"mean": 0.0, "low": -0.1, "high": 0.1}
         for name in ("lan-5", "lan-5-sack", "wan-5", "wan-5-sack", "lan-5-random")

@@ -1,4 +1,4 @@
-"""Tests that refusals say what is right, and that nothing without an effect is accepted in silence."""
+"""Tests that refusals name a valid alternative, and that settings without effect are not accepted silently."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pool.main.policy.complete_sharing = {}
 """
 POLICY = "pool.main.policy.complete_sharing = {}"
 
-#: Changes to a scenario that make it wrong. Some faults are about a key that is not in the text.
+#: Changes that make a scenario invalid. Some faults concern a key that is not in the text.
 WRONG = [
     (SMALL, 'link_delay = "5us"', ""),
     (SMALL, "sources = 3", "sources = 0"),
@@ -201,7 +201,7 @@ def test_a_mean_over_some_of_the_runs_states_how_many_values_it_has() -> None:
 
 
 def test_install_hints_in_a_checkout_name_the_package_of_the_checkout() -> None:
-    # The tests run in a checkout, and no package is published.
+    # The tests run in a checkout, from which no package is published.
     assert package("mmu") == "'.[mmu]'"
 
 

@@ -83,7 +83,7 @@ def test_the_wheel_is_small_and_works_for_every_python_from_3_10(wheel):
     assert set(about.get_all("Provides-Extra")) == extras
     assert "celltrain/py.typed" in names
     assert any(name.endswith("reports/report.html") for name in names)
-    # The wheel includes the lab if it was built before; a release always does.
+    # The wheel includes the lab if it was built before. Releases always include it.
     has_lab = (ROOT / "dist" / "lab.html").is_file() or "CELLTRAIN_WHEELS_HAVE_LAB" in os.environ
     assert ("celltrain/lab.html" in names) == has_lab
     assert not [name for name in names if name.startswith("celltrain/") and "test" in name]
@@ -97,7 +97,7 @@ def test_after_pip_install_a_first_comparison_draws_its_figure(environment):
     environment.run("celltrain", "compare", *scenarios, "--seeds", "4", "--plot", "first.svg")
     seconds, spent = environment.seconds + time.perf_counter() - started, environment.cpu + cpu() - used
     said = f"pip install to the first figure: {seconds:.1f} s, {spent:.1f} s of processors\n"
-    # The target is 20 s on two idle cores. Only print the time here, because other programs may be running.
+    # The target is 20 s on two idle cores. This test only prints the time, because other programs may be running.
     sys.stdout.write(said)
     figure = (environment.folder / "first.svg").read_text(encoding="utf-8")
     assert all(name in figure for name in scenarios)

@@ -147,7 +147,7 @@ def test_a_delayed_packet_that_causes_needless_retransmissions_is_named_with_its
     [text] = [sentence.text for sentence in answer.sentences if "were late" in sentence.text]
     assert text.startswith("Bytes 40,000 to 40,999 were late: sent at ")
     sent, arrived, after = (float(number) for number in re.findall(r"([.\d]+) m?s", text))
-    # The packet crosses three links of 1 ms and waits for 5 ms. Its successor is 21 cells later at least.
+    # The packet crosses three links of 1 ms and waits for 5 ms. The next packet is at least 21 cells later.
     assert 1000 * (arrived - sent) == pytest.approx(3 + 5, abs=0.5)
     assert after == pytest.approx(5, abs=0.3)
 

@@ -92,7 +92,7 @@ def test_the_citation_file_is_valid_and_names_the_version_of_the_package():
 
 
 def test_after_a_release_the_version_of_the_workspace_is_the_next_development_version():
-    """Its results differ from those of the release, so they must not name the version of the release."""
+    """The results differ from those of the release, so they must not name the release's version."""
     release, version = released()
     has_changes = "\n* " in (ROOT / "CHANGELOG.md").read_text().partition(f"\n## {release}\n")[0]
     major, minor, _ = release.split(".")

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from celltrain.cli import program, shell
 
-#: Arguments of each command before an option that names a file to write. Stores and folders of events need not exist.
+#: Arguments of each command up to an option that names an output file. Stores and event folders need not exist.
 SHORT = ("--set", "duration=5ms")
 COMMANDS: dict[str, tuple[tuple[object, ...], dict[str, str]]] = {
     "compare": (("lan-epd", "--seeds", 1), {"--plot": "a.svg", "--csv": "a.csv"}),

@@ -1,4 +1,4 @@
-"""A quick search for tests."""
+"""A short search for tests."""
 
 from __future__ import annotations
 

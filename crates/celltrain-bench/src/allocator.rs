@@ -1,6 +1,7 @@
-//! The allocator of the Python module and the benchmarks: one for small blocks, the system's for large ones.
+//! The allocator of the Python module and the benchmarks: a fast allocator for small blocks, and the system's for large
+//! blocks.
 //!
-//! mimalloc copies a large block that grows. For a gigabyte this takes more than half a second, and for that time a run
+//! mimalloc copies a large block that grows. For a gigabyte this takes more than half a second, during which a run
 //! cannot be interrupted. The system's allocator moves the pages instead (`docs/design/memory.md`).
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 /// The smallest block in bytes that glibc always maps separately, so that it can move the block's pages.
 pub const LARGE: usize = 32 << 20;
 
-/// Takes blocks below [`LARGE`] from `A`, the others from the system.
+/// Allocates blocks below [`LARGE`] with `A`, and larger blocks with the system's allocator.
 #[derive(Debug)]
 pub struct BySize<A>(pub A);
 
@@ -17,7 +18,7 @@ pub struct BySize<A>(pub A);
 unsafe impl<A: GlobalAlloc> GlobalAlloc for BySize<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller promises what both allocators demand.
+        // SAFETY: the caller fulfils the requirements of both allocators.
         unsafe { if layout.size() < LARGE { self.0.alloc(layout) } else { System.alloc(layout) } }
     }
 
@@ -29,7 +30,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for BySize<A> {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as in `alloc`, and the layout leads to the allocator of the block.
+        // SAFETY: as in `alloc`; the layout determines the block's allocator.
         unsafe { if layout.size() < LARGE { self.0.dealloc(block, layout) } else { System.dealloc(block, layout) } }
     }
 
@@ -61,7 +62,7 @@ mod tests {
 
     use super::{BySize, LARGE};
 
-    /// Counts the bytes of its blocks.
+    /// Counts the bytes of allocated blocks.
     #[derive(Default)]
     struct Counting(AtomicUsize);
 
@@ -70,13 +71,13 @@ mod tests {
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             self.0.fetch_add(layout.size(), Ordering::Relaxed);
-            // SAFETY: the caller's promises are passed on.
+            // SAFETY: the caller's guarantees are passed on.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
             self.0.fetch_sub(layout.size(), Ordering::Relaxed);
-            // SAFETY: the caller's promises are passed on.
+            // SAFETY: the caller's guarantees are passed on.
             unsafe { System.dealloc(block, layout) }
         }
     }

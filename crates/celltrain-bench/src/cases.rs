@@ -19,11 +19,11 @@ pub struct Case {
     pub title: String,
     /// The scenario's text, generated on demand because some texts are large and `named` creates all cases to find one.
     text: Arc<dyn Fn() -> String + Send + Sync>,
-    /// Delays of packets that are measured too.
+    /// Delays of packets to measure as well.
     pub delays: DelayChoice,
 }
 
-/// Purpose of measuring a scenario.
+/// The purpose of measuring a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Group {
     /// The speed of both engines on realistic networks.
@@ -63,7 +63,7 @@ pub enum Axis {
     Sources,
     /// Size of the shared port's buffer.
     Buffer,
-    /// Contended ports in a row.
+    /// Number of contended ports in a row.
     Hops,
     /// Simulated seconds.
     Seconds,
@@ -357,7 +357,7 @@ const FBA: &str = "fba = { threshold = 0.9, z = 0.8 }";
 const FBA_FORMULA: &str = "formula = { admit = \"X <= R or Y * N / X <= Z * (K - R) / (X - R)\", \
                            constants = { R = \"0.9 * K\", Z = 0.8 } }";
 const WAN_EPD: NSource = NSource { buffer: "12000", policy: "epd = { threshold = 11800 }", ..NSource::WAN };
-/// In almost every cell time, nothing happens except clock ticks.
+/// In almost every cell time, only clock ticks happen.
 const IDLE: NSource = NSource { sources: 1, delay: "250ms", window: "512B", buffer: "1000", policy: TAIL_DROP };
 
 /// Port settings of the random network, and the settings that replace them in other cases.
@@ -428,7 +428,7 @@ mod tests {
         }
     }
 
-    /// Both engines assert that no cell appears or vanishes.
+    /// Both engines assert that no cell appears or disappears.
     #[test]
     fn both_engines_agree_on_a_random_network_of_a_hundred_switches() {
         let short = Case::whole("short", "", || Mesh::USUAL.toml("10ms"));

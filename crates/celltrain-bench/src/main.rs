@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
     match asked.answer(&mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader closed the pipe, as `head` does.
+        // The reader, such as `head`, closed the pipe.
         Err(problem) if is_closed_pipe(problem.as_ref()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("celltrain-bench: {problem}");
@@ -54,7 +54,7 @@ const BAD_INPUT: u8 = 2;
 /// Choices of delays, by name.
 const DELAYS: [(&str, DelayChoice); 3] =
     [("all", DelayChoice::All), ("ports", DelayChoice::Ports), ("flows", DelayChoice::Flows)];
-/// Modes of contended ports, by name.
+/// Modes of contended ports, by their names.
 const PORT_MODES: [(&str, PortMode); 3] =
     [("planned", PortMode::Planned), ("trains", PortMode::Trains), ("streams", PortMode::Streams)];
 
@@ -166,9 +166,8 @@ fn show(out: &mut impl Write, measured: &Measured, as_json: bool) -> io::Result<
     }
 }
 
-/// Measures every point of every series. Each run has a process of its own, because a process's peak memory never
-/// decreases. Each round covers all points, so that a temporary load on the machine affects at most a few of a point's
-/// runs.
+/// Measures every point of every series. Each run has its own process, because a process's peak memory never decreases.
+/// Each round covers all points, so that a temporary load on the machine affects at most a few of a point's runs.
 fn scaling(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let mut points = Vec::new();
     for case in all() {

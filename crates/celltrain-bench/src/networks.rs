@@ -47,7 +47,7 @@ policy.{policy}
     }
 }
 
-/// A network given as lists. `hosts` and `switches` are complete lists; `links` and `flows` are only the items of
+/// A network given as lists. `hosts` and `switches` are complete lists; `links` and `flows` contain only the items of
 /// lists.
 struct Listed<'a> {
     hosts: String,
@@ -259,9 +259,9 @@ impl Mesh {
     }
 }
 
-/// Returns a switch whose ports share 8000 cells by Dynamic Threshold. Each host sends to the next one all the time.
-/// All other hosts also send bursts to every eighth host at once. Each sends its next burst 4 ms after its last one has
-/// been acknowledged.
+/// Returns a switch whose ports share 8000 cells by Dynamic Threshold. Each host sends endless data to the next. All
+/// hosts also send bursts to every eighth host; each host sends its next burst 4 ms after the acknowledgement of the
+/// last one.
 pub(crate) fn shared_memory(hosts: u32, rate: &str, policy: &str, duration: &str) -> String {
     let (mut names, mut links, mut flows, mut bursts) = (Vec::new(), String::new(), String::new(), Vec::new());
     for i in 0..hosts {

@@ -1,4 +1,4 @@
-//! Reconstructs the content of cells at ports, and selects the cells to write.
+//! Reconstructs the content of cells at ports, and selects cells to write.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell
 
 /// The cells of the chosen VCs at the chosen ports.
 pub(crate) struct Cells {
-    /// True if departing cells are written, and true if arriving cells are.
+    /// True if departing cells are written; true if arriving cells are written.
     ways: [bool; 2],
-    /// For each link: the number of its interface in the capture; `None` if the port is not chosen.
+    /// Number of each link's interface in the capture; `None` if the port is not chosen.
     interfaces: TiVec<LinkIndex, Option<u32>>,
     vcs: TiVec<VcIndex, bool>,
-    /// For each VC: VPI and VCI on the links of its path.
+    /// VPI and VCI of each VC on the links of its path.
     circuits: TiVec<VcIndex, Vec<Circuit>>,
     tracker: CellTracker,
     /// Frames with cells in the network.
@@ -92,7 +92,7 @@ impl Cells {
             Event::Cell(event) if self.vcs[event.vc] => self.on_cell(at, event, capture),
             _ => Ok(()),
         };
-        // The last cell of a packet has been written by now.
+        // The last cell of the packet has been written by now.
         self.gone.drain(..).for_each(|packet| capture.forget_own(packet));
         written
     }
@@ -121,7 +121,7 @@ impl Cells {
         if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
             return Ok(());
         }
-        // An arriving cell still has its label on the link on which it arrived.
+        // An arriving cell still has the label of the link on which it arrived.
         let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
         let circuit = self.circuits[event.vc][on];
         let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };

@@ -12,9 +12,9 @@ use crate::{Circuit, Connection, End, Interface, Labels, Tcp};
 
 /// Creates connections of flows and requests.
 pub(crate) struct Connections {
-    /// For each node: its host number and its interface, if it is observed.
+    /// Each node's host number, and its interface if it is observed.
     ends: TiVec<NodeIndex, End>,
-    /// For each VC: its first and last host.
+    /// First and last host of each VC.
     hosts: TiVec<VcIndex, [NodeIndex; 2]>,
     labels: TiVec<VcIndex, Labels>,
     /// Names and TCP of the groups of requests.
@@ -46,7 +46,7 @@ impl Connections {
         for (ends, looks_at) in flows.chain(pairs) {
             ends.into_iter().zip(looks_at).filter(|(_, looks)| *looks).for_each(|(host, _)| is_seen[host] = true);
         }
-        // Packets of hosts outside the simulation have addresses in 10.0.0.0/9, which are in their bytes.
+        // Packets of hosts outside the simulation contain addresses in 10.0.0.0/9.
         let mut host = if network.flows.iter().any(|flow| flow.outside) { 1 << 23 } else { 0 };
         let mut interfaces = 0..;
         let end = |(node, &is_seen): (&celltrain_core::network::Node, &bool)| {
@@ -117,7 +117,7 @@ fn tcp(config: &TcpConfig) -> Tcp {
     }
 }
 
-/// Returns the flows that are chosen, with their indices.
+/// Returns the chosen flows, with their indices.
 pub(crate) fn chosen_flows<'a>(
     network: &'a Network,
     chosen: &'a TiVec<FlowIndex, bool>,

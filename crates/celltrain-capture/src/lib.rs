@@ -128,12 +128,12 @@ pub struct Setting {
     pub connections: Vec<Connection>,
 }
 
-/// A whole frame, seen at an end of its connection.
+/// A complete frame, seen at an end of its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenFrame<'a> {
     /// Nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// End of the connection.
+    /// End of the connection at which it was seen.
     pub at: Place,
     /// The frame.
     pub frame: Frame,
@@ -155,13 +155,13 @@ pub enum Place {
 pub struct SeenPacket<'a> {
     /// Nanoseconds since the start of the run.
     pub time_ns: u64,
-    /// Number of the host's interface.
+    /// Number of the host's interface in the capture.
     pub interface: u32,
     /// Arrival or departure.
     pub direction: Direction,
     /// VPI and VCI of the packet's cells at the host.
     pub circuit: Circuit,
-    /// The packet, from its IP header on.
+    /// Bytes of the packet, starting with its IP header.
     pub bytes: &'a [u8],
     /// Comment on the packet.
     pub comment: Option<&'a str>,
@@ -178,7 +178,7 @@ pub struct SeenCell<'a> {
     pub direction: Direction,
     /// VPI and VCI of the cell at the port.
     pub circuit: Circuit,
-    /// The rest of the cell.
+    /// Content of the cell.
     pub cell: CellKind,
     /// Comment on the cell.
     pub comment: Option<&'a str>,
@@ -246,7 +246,7 @@ pub struct Capture<W: Write> {
     interfaces: usize,
     /// End of the handshakes in nanoseconds. Packets before it get this timestamp.
     open_at: u64,
-    /// For each connection: true if the capture has its handshake, or needs none.
+    /// True for each connection whose handshake the capture has or does not need.
     is_open: Vec<bool>,
     /// The frames whose cells were requested most recently, in slots by connection and direction.
     frames: Vec<Option<(Frame, Vec<u8>)>>,
@@ -335,7 +335,7 @@ impl<W: Write> Capture<W> {
         self.writer.packets - self.made_up
     }
 
-    /// Adds a packet that has bytes of its own.
+    /// Adds a packet with its own bytes.
     ///
     /// # Errors
     /// If the output cannot be written, the packet is too long for an AAL5 frame, or this is a capture of cells.
@@ -347,7 +347,7 @@ impl<W: Write> Capture<W> {
         self.write(PacketBlock { interface, time_ns, direction, comment }, circuit, bytes.to_vec())
     }
 
-    /// Adds a packet that has bytes of its own if the end at which it was seen is observed.
+    /// Adds a packet with its own bytes if the end at which it was seen is observed.
     pub(crate) fn own_packet(&mut self, seen: &SeenFrame<'_>, bytes: &[u8]) -> Result<(), CaptureError> {
         let SeenFrame { time_ns, at, frame, comment } = *seen;
         let Some((interface, direction, circuit)) = self.place(at, &frame) else { return Ok(()) };
@@ -355,12 +355,12 @@ impl<W: Write> Capture<W> {
         self.packet(&SeenPacket { time_ns, interface, direction, circuit, bytes, comment })
     }
 
-    /// Keeps the bytes of a packet whose cells will be added.
+    /// Stores the bytes of a packet whose cells will be added.
     pub(crate) fn keep_own(&mut self, number: u64, bytes: Vec<u8>) {
         self.wire.own.insert(number, bytes);
     }
 
-    /// Forgets the bytes of a packet.
+    /// Discards the bytes of a packet.
     pub(crate) fn forget_own(&mut self, number: u64) {
         self.wire.own.remove(&number);
     }
@@ -438,7 +438,7 @@ impl<W: Write> Capture<W> {
         Ok(self.writer.finish()?)
     }
 
-    /// Makes up a handshake of every connection, from nanosecond 1 to 2.
+    /// Generates a handshake for every connection, from nanosecond 1 to 2.
     fn open_flows(&mut self) -> Result<(), CaptureError> {
         let tcp = |(_, connection): &(u32, &Connection)| connection.tcp.is_some();
         let numbers: Vec<u32> = (0..).zip(&self.wire.connections).filter(tcp).map(|(number, _)| number).collect();
@@ -473,7 +473,7 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Makes up the handshake of a connection whose first packet in this capture is not part of one.
+    /// Generates the handshake of a connection whose first packet in this capture is not part of one.
     fn open_before(&mut self, frame: &Frame, time_ns: u64) -> Result<(), CaptureError> {
         let is_open = &mut self.is_open[frame.connection as usize];
         if std::mem::replace(is_open, true) || matches!(frame.carries, Carries::Syn | Carries::SynAck) {
@@ -534,7 +534,7 @@ impl<W: Write> Capture<W> {
 
     /// Returns one cell of a frame, and whether it is the last.
     fn payload_of(&mut self, frame: &Frame, index: u32) -> Result<([u8; PAYLOAD_BYTES], bool), CaptureError> {
-        // Cells of several VCs alternate at a port, so frames of each are needed again soon.
+        // Cells of several VCs alternate at a port, so recently used frames are soon needed again.
         let way = u32::from(!frame.carries.is_forward());
         let slot = frame.connection.wrapping_mul(2).wrapping_add(way) as usize % FRAMES_KEPT;
         if self.frames[slot].as_ref().is_none_or(|(kept, _)| kept != frame) {
@@ -570,7 +570,7 @@ fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u8; ERF_HEAD
     };
     let record = u16::try_from(ERF_HEADER_BYTES + wire_bytes).map_err(too_long)?;
     let wire = u16::try_from(wire_bytes).map_err(too_long)?;
-    // Seconds, and a 32-bit fraction of a second.
+    // Seconds, followed by a 32-bit fraction of a second.
     let stamp = (u128::from(time_ns) << 32) / u128::from(NS_PER_SECOND);
     let stamp = u64::try_from(stamp).map_err(|_| {
         CaptureError::Refused(
@@ -600,7 +600,7 @@ const ERF_TYPE_ATM: u8 = 3;
 const ERF_TYPE_AAL5: u8 = 4;
 const ERF_VARYING_LENGTH: u8 = 0b100;
 
-/// `AF_INET` in the byte order of the file, in front of a packet of link type NULL.
+/// `AF_INET` in the file's byte order, which precedes a packet of link type NULL.
 const NULL_IPV4: [u8; 4] = [2, 0, 0, 0];
 
 const SUNATM_SENT: u8 = 0x80;

@@ -1,5 +1,5 @@
-//! Outcomes of frames in words, and the packets that wait for them. A packet waits because its comment, which gives the
-//! outcome, is written together with it.
+//! Outcomes of frames in words, and the packets that wait for them. A packet waits because its comment describes the
+//! outcome and is written with it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -91,9 +91,9 @@ impl FrameOutcomes {
 /// Names used in comments.
 pub(crate) struct Names {
     ports: TiVec<LinkIndex, String>,
-    /// For each VC: the host at its end.
+    /// The host at the end of each VC.
     hosts: TiVec<VcIndex, String>,
-    /// For each queue of a memory: the name of its pool, and B.
+    /// Name and size B of the pool of each queue of a memory.
     pools: TiVec<MemoryIndex, TiVec<QueueIndex, (String, u32)>>,
 }
 
@@ -170,7 +170,7 @@ fn write_number(text: &mut String, name: &str, number: Option<f64>, unit: &str) 
     }
 }
 
-/// Returns the name of the pool of each queue, and B.
+/// Returns the name and the size B of each queue's pool.
 fn pools_by_queue(memory: &MemoryConfig) -> TiVec<QueueIndex, (String, u32)> {
     let pool = |queue: &QueueConfig| {
         let pool = &memory.pools[queue.pool];
@@ -200,7 +200,7 @@ mod tests {
         (VcIndex::new(0), FrameNumber::new(number))
     }
 
-    /// Takes the packets that can be written, with their comments.
+    /// Removes and returns the packets that can be written, with their comments.
     fn ready(outcomes: &mut FrameOutcomes) -> Vec<(u32, Option<String>)> {
         std::iter::from_fn(|| outcomes.next())
             .map(|packet| (packet.frame.number, packet.comment.map(String::from)))

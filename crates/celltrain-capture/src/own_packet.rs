@@ -21,7 +21,7 @@ pub struct OwnPacket<'a> {
     pub leaves: bool,
     /// The packet's number in the run.
     pub number: u64,
-    /// The packet, from its IP header on.
+    /// Bytes of the packet, starting with its IP header.
     pub bytes: &'a [u8],
 }
 

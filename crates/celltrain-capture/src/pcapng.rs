@@ -56,7 +56,7 @@ impl<W: Write> Writer<W> {
     /// Adds an interface, numbered from 0. All interfaces precede the first packet.
     pub(crate) fn interface(&mut self, interface: &InterfaceBlock<'_>) -> io::Result<()> {
         self.begin(INTERFACE_DESCRIPTION);
-        // The link type in 16 bits and 16 reserved bits, then the limit on packet lengths: 0 for no limit.
+        // The link type in 16 bits, 16 reserved bits, and the limit on packet lengths (0: no limit).
         self.word(u32::from(interface.link_type));
         self.word(0);
         self.text(IF_NAME, interface.name);

@@ -20,17 +20,17 @@ pub struct Selection {
 
 /// A selection converted to the indices of a network.
 pub struct Selected {
-    /// For each link: true if its frames are observed.
+    /// True for each link whose frames are observed.
     pub frames: TiVec<LinkIndex, bool>,
-    /// For each link: true if its cells are observed.
+    /// True for each link whose cells are observed.
     pub cells: TiVec<LinkIndex, bool>,
     /// By VC.
     pub vcs: TiVec<VcIndex, bool>,
     /// By flow.
     pub flows: TiVec<FlowIndex, bool>,
-    /// True if the connections of requests are observed, which they are unless flows or VCs are selected.
+    /// True if connections of requests are observed, which is the default unless flows or VCs are selected.
     pub requests: bool,
-    /// First instant of the window, and the first instant after the window.
+    /// First instant in the window, and first instant after it.
     pub window: [Time; 2],
 }
 

@@ -21,7 +21,7 @@ type Place = (FrameNumber, u32);
 
 struct TrackedVc {
     path: Vec<LinkIndex>,
-    /// By index in the path.
+    /// State at each port, by index in the path.
     hops: Vec<Hop>,
     /// Index of the next cell to enter, within its frame.
     next: u32,
@@ -30,9 +30,9 @@ struct TrackedVc {
 /// The cells of one VC at one port. Each list is in the order in which the cells left the previous port.
 #[derive(Default)]
 struct Hop {
-    /// Cells that left the previous port and have not arrived yet.
+    /// Cells that left the previous port but have not arrived yet.
     on_the_way: VecDeque<Place>,
-    /// Cells that arrived and have been neither admitted nor lost yet.
+    /// Cells that arrived but have been neither admitted nor lost yet.
     came: VecDeque<Place>,
     waiting: VecDeque<Place>,
 }
@@ -103,7 +103,7 @@ impl CellTracker {
                 (place, is_gone)
             }
             CellStep::LostOnLink(_) => {
-                // After the last port, the cell is already gone.
+                // After the last port, the cell is no longer tracked.
                 let behind = hops.get_mut(hop + 1)?;
                 (behind.on_the_way.pop_front().expect("a cell lost on a link has left the port"), true)
             }

@@ -27,13 +27,13 @@ use crate::{About, Capture, CaptureError, CaptureKind, Carries, Circuit, Frame, 
 /// Observer that captures a run.
 pub struct Watch<'a> {
     clock: Clock,
-    /// First instant of the window, and the first instant after the window.
+    /// First instant in the window, and first instant after it.
     window: [Time; 2],
     looks: Looks,
     connections: Connections,
     /// `None` after a failure.
     capture: Option<Writing<'a>>,
-    /// The problem, if the capture cannot represent some traffic.
+    /// The problem, if the capture cannot represent part of the traffic.
     refused: Option<String>,
     stopped: &'a AtomicBool,
 }
@@ -46,7 +46,7 @@ pub struct Destination<'a> {
     pub about: About,
     /// True if the engine reports the outcome of frames.
     pub tells_fates: bool,
-    /// Flag that ends the run.
+    /// Flag that makes the run end.
     pub stopped: &'a AtomicBool,
 }
 
@@ -57,7 +57,7 @@ enum Looks {
 }
 
 struct Packets {
-    /// True for each end, sender and receiver, that is observed.
+    /// True for each observed end: sender, receiver.
     ends: [bool; 2],
     chosen: Box<Selected>,
     /// Waiting packets, if the engine reports the outcome of frames.
@@ -280,7 +280,7 @@ fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<T
     network.vcs.keys().map(of_vc).collect()
 }
 
-/// Returns each group of requests that has pairs of hosts, with the VCs of one of them.
+/// Returns each group of requests between hosts, with the VCs of one pair of these hosts.
 fn groups(network: &Network) -> impl Iterator<Item = (GroupIndex, [VcIndex; 2])> {
     let pairs = &network.requests.pairs;
     let vcs = |pair: PairIndex| [pairs[pair].vcs[0], pairs[pairs[pair].back].vcs[0]];

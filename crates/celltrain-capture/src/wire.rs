@@ -31,9 +31,9 @@ pub struct Connection {
     pub sender: End,
     /// Destination of its data.
     pub receiver: End,
-    /// Labels of the VC that carries the segments data.
+    /// Labels of the VC that carries the data.
     pub data: Labels,
-    /// Labels of the VC that carries the segments acknowledgements, if there are any.
+    /// Labels of the VC that carries the acknowledgements, if there are any.
     pub acks: Labels,
     /// TCP parameters; `None` for a flow of UDP packets.
     pub tcp: Option<Tcp>,
@@ -64,9 +64,9 @@ pub struct Tcp {
 /// The labels of a VC at its two hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
-    /// On the first link.
+    /// Label on the VC's first link.
     pub first: Circuit,
-    /// On the last link.
+    /// Label on the VC's last link.
     pub last: Circuit,
 }
 
@@ -90,7 +90,7 @@ impl Circuit {
     }
 }
 
-/// A frame: its number and content.
+/// A frame, with its number and content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Number of the connection in the capture's list.
@@ -121,7 +121,7 @@ pub enum Carries {
         /// The packet's payload in bytes.
         bytes: u64,
     },
-    /// A packet with bytes of its own, of a host outside the simulation.
+    /// A packet with its own bytes, from a host outside the simulation.
     Own {
         /// The packet's number in the run.
         packet: u64,

@@ -18,9 +18,9 @@ use crate::units::Bytes;
 pub const CELL_PAYLOAD: u64 = 48;
 /// Bytes of one cell on the wire.
 pub const CELL_BYTES: u64 = 53;
-/// TCP header plus IP header, both without options.
+/// Length of the TCP header and the IP header, both without options.
 pub const TCP_IP_HEADERS: u64 = 40;
-/// UDP header plus IP header, the latter without options.
+/// Length of the UDP header and the IP header without options.
 pub const UDP_IP_HEADERS: u64 = 28;
 const AAL5_TRAILER: u64 = 8;
 /// The longest frame that the trailer's length field can express (ITU-T I.363.5).
@@ -62,7 +62,7 @@ impl CellFormat {
     /// Cells of ATM.
     pub const ATM: Self = Self { size: CELL_BYTES, payload: CELL_PAYLOAD };
 
-    /// Creates a format of cells without headers, in which switches count their memory.
+    /// Creates a format of cells without headers. Switches count their memory in such cells.
     pub const fn of_memory(size: u64) -> Self {
         Self { size, payload: size }
     }
@@ -124,12 +124,14 @@ impl Aal5Options {
         self.cells_of(self.packet_sdu(payload))
     }
 
-    /// Returns the length of the AAL5 payload for `payload` bytes of TCP: with headers, without trailer and padding.
+    /// Returns the length of the AAL5 payload for `payload` bytes of TCP, including headers but not trailer and
+    /// padding.
     pub fn segment_sdu(&self, payload: u64) -> u64 {
         payload.saturating_add(TCP_IP_HEADERS).saturating_add(self.llc())
     }
 
-    /// Returns the length of the AAL5 payload for `payload` bytes of UDP: with headers, without trailer and padding.
+    /// Returns the length of the AAL5 payload for `payload` bytes of UDP, including headers but not trailer and
+    /// padding.
     pub fn packet_sdu(&self, payload: u64) -> u64 {
         payload.saturating_add(UDP_IP_HEADERS).saturating_add(self.llc())
     }
@@ -297,7 +299,7 @@ pub struct Reassembler {
 pub enum Reassembled {
     /// The frame is not yet complete.
     Incomplete,
-    /// A whole frame, with its number.
+    /// A complete frame, with its number.
     Whole(FrameNumber),
     /// Packets delimit themselves: call [`Reassembler::on_packet_run`] instead.
     Packet,
@@ -364,7 +366,7 @@ impl Reassembler {
     #[inline]
     pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         if run.cells > 1 && !self.slow && self.cells + run.cells < max_cells {
-            // All cells but the last only need to be counted.
+            // Cells before the last one only need to be counted.
             self.mixed = self.cells > 0 && (self.mixed || self.frame != run.last.frame);
             self.frame = if self.cells == 0 { run.last.frame } else { self.frame };
             self.cells += run.cells - 1;

@@ -15,23 +15,24 @@ pub trait Arbiter: Send {
     /// Adds a VC that now has a cell and had none before.
     fn join(&mut self, vc: usize);
 
-    /// Serves the next VC; there must be one. `send` sends one of the VC's cells and returns whether the VC has more.
+    /// Serves the next VC, which must exist. `send` sends one of the VC's cells and returns whether the VC has more
+    /// cells.
     fn serve(&mut self, send: impl FnOnce(usize) -> bool);
 
-    /// Returns the VC that is served in every turn as long as no other joins.
+    /// Returns the VC that would be served in every turn if no other VC joined.
     fn alone(&self) -> Option<usize>;
 
-    /// True if a VC that runs out of cells and gets one before the next turn is treated as if it had always had one.
+    /// True if a VC that becomes empty and gets a cell before the next turn counts as never having been empty.
     const FORGIVES: bool;
 }
 
 /// Round robin: a ring of the VCs that have cells. A VC joins at the end.
 #[derive(Debug)]
 pub struct RoundRobin {
-    /// Links from each VC in the ring to its two neighbours.
+    /// Each VC's two neighbours in the ring.
     next: Vec<u32>,
     previous: Vec<u32>,
-    /// The VC whose turn it is, if any.
+    /// The VC to be served next, if any.
     head: u32,
     members: u32,
 }
@@ -74,7 +75,7 @@ impl Arbiter for RoundRobin {
             self.head = own;
             self.next[vc] = own;
         }
-        // The last VC is the one before the head.
+        // The predecessor of the head is the last VC.
         let last = if self.members == 0 { own } else { self.previous[self.head as usize] };
         self.next[last as usize] = own;
         self.previous[vc] = last;
@@ -121,13 +122,13 @@ pub struct MinimumShares {
     tournament: Vec<(u64, u32)>,
 }
 
-/// Length of a turn in time units. A 64-bit clock lasts for 2^40 cells.
+/// Length of a turn in time units. A 64-bit clock is sufficient for 2^40 cells.
 const TURN: u64 = 1 << 24;
-/// Entry of a VC without cells.
+/// Tournament entry of a VC without cells.
 const NOBODY: (u64, u32) = (u64::MAX, 0);
 
 impl MinimumShares {
-    /// Creates the state for VCs with these shares `m_j` of the turns. Their sum is at most 1.
+    /// Creates the state for VCs with the minimum shares `m_j` of turns, whose sum is at most 1.
     pub fn new(shares: &[f64]) -> Self {
         let leaves = shares.len().next_power_of_two();
         Self {
@@ -191,7 +192,7 @@ impl Arbiter for MinimumShares {
     }
 
     fn alone(&self) -> Option<usize> {
-        // Every turn counts even for a single VC, because turns determine whether its cells are due.
+        // Count turns even if only one VC has cells, because its due times depend on the number of turns.
         None
     }
 }
@@ -210,7 +211,7 @@ pub fn play<P: Copy + Ord>(tournament: &mut [P], vc: usize, player: P) {
     }
 }
 
-/// The share that is all turns or the whole link, in billionths.
+/// A share of one (the whole link), in billionths.
 pub const ONE: u64 = 1_000_000_000;
 
 /// Converts a share from 0 to 1 to billionths.
@@ -242,10 +243,10 @@ pub fn check_shares(shares: &PerVc) -> Vec<Fault> {
     shares.check(MINIMUM_SHARE, |share| (0.0..=1.0).contains(&share), problem)
 }
 
-/// Checks that the minimum shares of VCs with these names add up to at most the link.
+/// Checks that the sum of the VCs' minimum shares is at most the link.
 pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     let sum: f64 = shares.resolve(vcs).iter().sum();
-    // The tolerance is for shares such as tenths, whose float sum is not exactly one. Invalid shares are reported
+    // Allows for rounding errors: the sum of ten shares of 0.1 is not exactly one. Invalid shares are reported
     // elsewhere.
     if sum <= 1.0 + 1e-9 || !check_shares(shares).is_empty() {
         return Vec::new();
@@ -254,7 +255,7 @@ pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     vec![Fault::new(MINIMUM_SHARE, (sum * 1e6).round() / 1e6, problem)]
 }
 
-/// Key of the shares.
+/// Key of the minimum shares.
 pub const MINIMUM_SHARE: &str = "minimum_share";
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-/// The work was cancelled.
+/// Error that reports the cancellation of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
@@ -19,8 +19,8 @@ pub struct CancellationToken<'a> {
     left: Cell<u64>,
 }
 
-/// A unit of work takes some tens of nanoseconds, a microsecond at most. So there is a check at least every
-/// millisecond, at negligible cost.
+/// A unit of work takes at most a microsecond, usually some tens of nanoseconds. Therefore a check happens at least
+/// every millisecond, at negligible cost.
 const PIECES: u64 = 1024;
 
 impl<'a> CancellationToken<'a> {
@@ -43,7 +43,7 @@ impl<'a> CancellationToken<'a> {
     /// Checks now whether the work is cancelled.
     ///
     /// # Errors
-    /// If the work is cancelled.
+    /// Returns [`Interrupted`] if the work is cancelled.
     pub fn check(&self) -> Result<(), Interrupted> {
         self.left.set(self.every);
         if (self.go_on)() { Ok(()) } else { Err(Interrupted) }
@@ -52,7 +52,7 @@ impl<'a> CancellationToken<'a> {
     /// Counts units of work that are about to be done, and checks for cancellation if enough have been counted.
     ///
     /// # Errors
-    /// If the work is cancelled.
+    /// Returns [`Interrupted`] if the work is cancelled.
     #[inline]
     pub fn tick(&self, pieces: usize) -> Result<(), Interrupted> {
         let pieces = pieces as u64;
@@ -64,7 +64,7 @@ impl<'a> CancellationToken<'a> {
         self.check()
     }
 
-    /// Iterates over the items, with a tick for each.
+    /// Iterates over the items and calls `tick` for each.
     pub fn each<'b, I: IntoIterator>(
         &'b self,
         items: I,
@@ -72,10 +72,10 @@ impl<'a> CancellationToken<'a> {
         items.into_iter().map(|item| self.tick(1).map(|()| item))
     }
 
-    /// Maps the items of a loop, with a tick for each.
+    /// Maps the items of a loop and calls `tick` for each.
     ///
     /// # Errors
-    /// If the work is cancelled.
+    /// Returns [`Interrupted`] if the work is cancelled.
     pub fn map<I: IntoIterator, T>(&self, items: I, mut one: impl FnMut(I::Item) -> T) -> Result<Vec<T>, Interrupted> {
         all(self.each(items).map(|item| item.map(&mut one)))
     }
@@ -84,7 +84,7 @@ impl<'a> CancellationToken<'a> {
 /// Collects fallible items into a pre-sized `Vec`. A `Vec` that grows could use up to twice as much memory.
 ///
 /// # Errors
-/// The first error.
+/// Returns the first error.
 pub fn all<T>(items: impl IntoIterator<Item = Result<T, Interrupted>>) -> Result<Vec<T>, Interrupted> {
     let items = items.into_iter();
     let mut all = Vec::with_capacity(items.size_hint().0);

@@ -17,9 +17,9 @@ pub struct Cell {
 }
 
 indices! {
-    /// The number of a frame within its VC, or of a resource management (RM) cell among the VC's RM cells. A log may
-    /// use fewer than 32 bits for it ([`crate::aal5::FrameLog`]). The number then wraps around, and the higher bits
-    /// identify the branch of a merge.
+    /// The number of a frame within its VC, or of a resource management (RM) cell among the VC's RM cells. If a log
+    /// ([`crate::aal5::FrameLog`]) uses fewer than 32 bits, the number wraps around and the higher bits identify the
+    /// branch of a merge.
     FrameNumber;
 }
 
@@ -67,6 +67,17 @@ const CONGESTED: u32 = 1 << 26;
 const RM: u32 = 1 << 27;
 const NOT_CAPABLE: u32 = 1 << 28;
 
+/// A set of header bits that selects cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellBits(u32);
+
+impl CellBits {
+    /// Selects RM cells.
+    pub const RM: Self = Self(RM);
+    /// Selects RM cells and last cells of frames.
+    pub const RM_OR_LAST: Self = Self(RM | LAST_CELL);
+}
+
 impl Cell {
     /// Largest number of VCs on one link.
     pub const MAX_LABELS: u32 = LABEL_MASK + 1;
@@ -92,26 +103,26 @@ impl Cell {
         self.label_and_bits & LAST_CELL != 0
     }
 
-    /// Returns whether the cell may be discarded before untagged cells (CLP = 1).
+    /// Returns whether the cell is tagged (CLP = 1), so that switches may discard it before untagged cells.
     #[inline]
     pub fn tagged(self) -> bool {
         self.label_and_bits & TAGGED != 0
     }
 
-    /// Returns the same cell, tagged or not.
+    /// Returns the same cell with this tag.
     #[inline]
     #[must_use]
     pub fn with_tag(self, tagged: bool) -> Self {
         Self { label_and_bits: self.label_and_bits & !TAGGED | if tagged { TAGGED } else { 0 }, ..self }
     }
 
-    /// Returns whether ports that mark packets may mark this cell's frame (ECN-capable). If not, they drop it instead.
+    /// Returns whether the cell's frame is ECN-capable. Ports mark such packets instead of dropping them.
     #[inline]
     pub fn capable(self) -> bool {
         self.label_and_bits & NOT_CAPABLE == 0
     }
 
-    /// Returns the same cell, ECN-capable or not.
+    /// Returns the same cell with this ECN capability.
     #[inline]
     #[must_use]
     pub fn with_capable(self, capable: bool) -> Self {
@@ -131,20 +142,26 @@ impl Cell {
         self.label_and_bits & RM != 0
     }
 
+    /// Returns whether a set of header bits selects this cell.
+    #[inline]
+    pub fn is_selected(self, bits: CellBits) -> bool {
+        self.label_and_bits & bits.0 != 0
+    }
+
     /// Returns whether a switch has marked the cell (EFCI, the congestion bit of PTI).
     #[inline]
     pub fn efci(self) -> bool {
         self.label_and_bits & CONGESTED != 0
     }
 
-    /// Returns the same cell, marked or not.
+    /// Returns the same cell with this mark.
     #[inline]
     #[must_use]
     pub fn with_efci(self, marked: bool) -> Self {
         Self { label_and_bits: self.label_and_bits & !CONGESTED | if marked { CONGESTED } else { 0 }, ..self }
     }
 
-    /// Returns a cell of the same frame that is not its last.
+    /// Returns a cell of the same frame that is not the last cell.
     #[inline]
     #[must_use]
     pub fn not_last(self) -> Self {
@@ -169,14 +186,14 @@ impl Cell {
 /// Consecutive cells of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The last cell. The other cells differ from it only in that they never end a frame.
+    /// The last cell of the run. The others differ only in that they never end a frame.
     pub last: Cell,
     /// Number of cells, at least one.
     pub cells: u32,
 }
 
 impl Run {
-    /// Returns the first `cells` cells, which must not be the whole run.
+    /// Returns the first `cells` cells of the run, fewer than it contains.
     #[inline]
     #[must_use]
     pub fn first(self, cells: u32) -> Run {
@@ -199,7 +216,7 @@ impl Run {
         self.last == next.last.not_last()
     }
 
-    /// Appends these cells to a queue, merging them into its last run if they continue it.
+    /// Appends these cells to a queue, and merges them with the queue's last run if possible.
     #[inline]
     pub fn append(queue: &mut VecDeque<Run>, run: Run) {
         match queue.back_mut() {
@@ -210,7 +227,7 @@ impl Run {
         }
     }
 
-    /// Removes up to `most` cells of the first run in a queue.
+    /// Removes up to `most` cells from the first run in a queue.
     #[inline]
     pub fn take_first_cells(queue: &mut VecDeque<Run>, most: u32) -> Option<Run> {
         let run = queue.front_mut()?;

@@ -12,7 +12,7 @@ use crate::units::{Clock, Time};
 /// The contracts enforced at the edge of a network.
 pub struct Edge {
     by_vc: TiVec<VcIndex, Option<Box<Policer>>>,
-    /// For each VC: the link on which it reaches the ATM network's first switch.
+    /// For each VC, the link by which it reaches the ATM network's first switch.
     at: TiVec<VcIndex, LinkIndex>,
 }
 
@@ -47,7 +47,7 @@ impl Edge {
         }
     }
 
-    /// Takes over the state of the contracts that another partition, `other`, enforced in the same run.
+    /// Copies the state of contracts that the partition `other` enforced in the same run.
     pub(crate) fn take_over(&mut self, mut other: Edge, looked_after: impl Fn(VcIndex) -> bool) {
         for (vc, mine) in self.by_vc.iter_mut_enumerated().filter(|&(vc, _)| looked_after(vc)) {
             std::mem::swap(mine, &mut other.by_vc[vc]);
@@ -84,8 +84,8 @@ mod tests {
             network.links.keys().all(|link| !edge.polices_at(without, link)),
             "a VC without a contract is not policed"
         );
-        // Three frames of 12 cells arrive back to back, and then two cells of a fourth. MBS is 24 cells, so two of the
-        // four frames are eligible. All 14 cells of the other two are tagged.
+        // Three frames of 12 cells arrive back to back, then two cells of a fourth. MBS is 24 cells, so two frames are
+        // eligible. All 14 cells of the other frames are tagged.
         let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
         let mut tagged = 0;
         for i in 0..38 {

@@ -1,8 +1,8 @@
-//! Rare situations of the models, and how often a process has reached them.
+//! Rare situations of the models, with counts of how often a process has reached them.
 //!
-//! `reached!` marks a branch that is rare, but must happen in tests (a "sometimes assertion"). A campaign fails if its
-//! random networks never reach one of these situations (`docs/design/testing.md`). Situations are counted only in builds
-//! with debug assertions. In other builds, the marks compile to nothing.
+//! `reached!` marks a rare branch that tests must reach (a "sometimes assertion"). A campaign fails if its random
+//! networks never reach one of these situations (`docs/design/testing.md`). Only builds with debug assertions count
+//! situations; in other builds, the marks compile to nothing.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,50 +22,49 @@ macro_rules! situations {
 }
 
 situations! {
-    // TCP: sender.
-    /// The retransmission timer expires during fast recovery.
+    /// The retransmission timer of a TCP sender expires during fast recovery.
     TimeoutInRecovery,
-    /// The timer expires although the first hole was already sent again in this recovery.
+    /// The timer expires although the first hole has already been retransmitted in this recovery.
     ResentSegmentLost,
-    /// The timer expires again before a valid round-trip sample.
+    /// The timer expires a second time before a valid round-trip sample.
     TimeoutAgain,
     /// The timer expires after an acknowledgement that reports a mark.
     TimeoutAfterMark,
-    /// Duplicate acknowledgements start a retransmission.
+    /// Duplicate acknowledgements trigger a retransmission.
     FastRetransmit,
     /// Three duplicates do not start a recovery, because they may belong to an earlier loss.
     DuplicatesOfOldLoss,
     /// An acknowledgement covers part of the data that was outstanding when the recovery began.
     PartialAck,
-    /// A recovery gets another partial acknowledgement, which does not restart the timer.
+    /// A further partial acknowledgement arrives, which does not restart the timer.
     PartialAckAgain,
     /// RFC 6675: a segment counts as lost before the third duplicate.
     LossBeforeThirdDuplicate,
     /// RFC 6675: a duplicate allows a new segment before the recovery begins.
     LimitedTransmit,
-    /// RFC 6675: a hole that is not yet lost is sent again.
+    /// RFC 6675: the sender retransmits a hole that does not count as lost yet.
     HoleSentEarly,
-    /// RFC 6675: the last segment is sent again to get acknowledgements.
+    /// RFC 6675: the sender retransmits the last segment to trigger acknowledgements.
     RescueRetransmission,
     /// After a timeout, the sender skips data that the receiver has reported.
     ReportedDataSkipped,
-    /// After a timeout, an acknowledgement covers data that the sender was about to send again.
+    /// After a timeout, an acknowledgement covers data that the sender was about to retransmit.
     AckBeyondNextSegment,
     /// The receiver's window closes, and the persist timer starts.
     WindowClosed,
-    /// A second window probe in a row.
+    /// The sender sends a second window probe in a row.
     WindowProbedAgain,
     /// A closed window opens.
     WindowReopened,
     /// An acknowledgement changes only the window.
     WindowUpdate,
-    /// A segment fits the window, but waits for the pace.
+    /// A segment fits the window, but must wait because of pacing.
     SegmentWaitsForPace,
-    /// A pause as long as a timeout resets cwnd.
+    /// A pause at least as long as a timeout resets cwnd.
     IdleRestart,
     /// A mark reduces the window.
     WindowReducedByMark,
-    /// A mark does not reduce the window again.
+    /// A mark does not reduce the window a second time.
     MarkIgnoredInWindow,
     /// DCTCP reduces the window by less than half.
     DctcpReducesByShare,
@@ -75,45 +74,43 @@ situations! {
     SynAckRepeated,
     /// A frame arrives after its connection has closed.
     FrameAfterClose,
-    /// Another copy of a segment is acknowledged during the pause between two bursts.
+    /// The sender receives an acknowledgement of a repeated segment during the pause between two bursts.
     AckDuringPause,
-    /// The estimate of the round-trip time is discarded at a timeout.
+    /// A timeout discards the estimate of the round-trip time.
     EstimateForgotten,
-    /// The estimate is discarded at the first sample after four timeouts.
+    /// The first sample after four timeouts discards the estimate of the round-trip time.
     EstimateForgottenAfterFour,
-    /// ssthresh stays at two segments.
+    /// ssthresh stays at its minimum of two segments.
     SsthreshAtLeastTwo,
     /// The receiver's window stops the growth of cwnd.
     CwndCappedByReceiver,
     /// CUBIC: cwnd does not grow beyond the receiver's window.
     CubicStopsAtReceiver,
-    /// ECN: a packet that cannot be marked is dropped.
+    /// ECN: a port drops a packet that it cannot mark.
     DroppedInsteadOfMarked,
-    /// CUBIC: its time stops while the sender does not fill the window.
+    /// CUBIC: its clock stops while the sender does not fill the window.
     CubicPauses,
-    /// TCP: a sign of congestion on data for which the windows are already reduced.
+    /// A TCP sender sees congestion in data for which its windows are already reduced.
     CongestionRepeatedInWindow,
-    /// CUBIC: the estimate of Reno's window is larger than the cubic.
+    /// CUBIC: the estimate of Reno's window is larger than the cubic window.
     CubicFollowsReno,
-    /// CUBIC: a loss below the previous window at a loss.
+    /// CUBIC: a loss occurs at a smaller window than the previous loss.
     CubicConvergesFast,
-    /// A segment is damaged on purpose at a certain window.
+    /// A segment is deliberately damaged at a certain window size.
     SegmentDamaged,
-    // TCP: receiver.
-    /// A segment beyond a gap is discarded.
+    /// A TCP receiver discards a segment beyond a gap.
     SegmentDiscardedOutOfOrder,
     /// A segment fills a gap.
     GapFilled,
-    /// A segment brings nothing new.
+    /// A TCP segment contains no new data.
     SegmentRepeated,
     /// The delayed-acknowledgement timer sends an acknowledgement.
     DelayedAckByTimer,
-    /// An acknowledgement is sent early, because the next segment differs in its mark.
+    /// An acknowledgement is sent early because the next segment has a different mark.
     AckBeforeMark,
-    /// The receiver keeps more ranges than an acknowledgement has blocks.
+    /// The receiver has more SACK ranges than fit into an acknowledgement.
     BlocksDoNotFit,
-    // AAL5 and hosts.
-    /// A frame is joined with the next one, because its last cell was lost.
+    /// AAL5 joins a frame with the next one because its last cell was lost.
     FrameJoined,
     /// The last cell arrives, but other cells of the frame are missing.
     FrameIncomplete,
@@ -125,67 +122,63 @@ situations! {
     PacketStartsUnannounced,
     /// Joined frames are longer than the longest frame.
     FrameTooLong,
-    /// A packet waits until its host has processed another.
+    /// A packet waits until its host has processed an earlier packet.
     PacketWaitsAtHost,
-    // Ports and admission.
-    /// Several cells arrive together at a port that has no room for all of them.
+    /// Several cells arrive together at a port without room for all of them.
     TieAtFullBuffer,
-    /// A cell arrives at a full port at the instant at which the port finishes another cell.
+    /// A cell arrives at a full port at the instant when the port finishes sending another cell.
     ArrivalAsOneLeaves,
-    /// Cells of a frame are pushed out after its first cells have been sent.
+    /// Cells of a frame are pushed out after its first cells were sent.
     FrameInServicePushedOut,
-    /// A frame is pushed out by its own next cell.
+    /// A frame is pushed out when its own next cell arrives.
     FramePushesOutItself,
-    /// A frame is pushed out while its rest is still arriving.
+    /// A frame is pushed out while its remaining cells are still arriving.
     ArrivingFramePushedOut,
-    /// A last cell is pushed out, because only last cells wait.
+    /// The last cell of a frame is pushed out because only last cells are waiting.
     LastCellPushedOut,
-    /// A cell cannot be pushed out, because only RM cells wait.
+    /// No cell can be pushed out because only RM cells are waiting.
     PushOutFindsNothing,
-    /// The last cell of a cut frame enters.
+    /// The last cell of a damaged frame enters the buffer.
     LastCellKept,
-    /// The last cell of a cut frame finds no room.
+    /// The last cell of a damaged frame finds the buffer full.
     LastCellLostToo,
-    /// A frame that waits to be complete is discarded, because its next cell finds no room.
+    /// A frame that waits to be complete is discarded because its next cell finds the buffer full.
     AwaitingFrameDiscarded,
-    /// An RM cell finds no room.
+    /// An RM cell finds the buffer full.
     RmCellLost,
-    // Policies.
-    /// EPD: the occupancy is exactly the threshold.
+    /// EPD: the occupancy equals the threshold.
     EpdAtThreshold,
-    /// Double EPD: a tagged frame is refused where an untagged one would enter.
+    /// Double EPD refuses a tagged frame although it would admit an untagged one.
     OnlyTaggedRefused,
-    /// Selective Drop and FBA: the load ratio is exactly the bound.
+    /// Selective Drop and FBA: the load ratio equals its bound.
     LoadRatioAtBound,
-    /// Per-VC accounting: a frame enters above the threshold.
+    /// Per-VC accounting admits a frame above the threshold.
     WithinShareAboveThreshold,
-    /// Virtual queuing: a frame enters above the threshold.
+    /// Virtual queuing admits a frame above the threshold.
     WithinVirtualShare,
-    /// Single drop: a second frame above the threshold enters.
+    /// Single drop admits a second frame above the threshold.
     SecondFrameSpared,
-    /// DFBA: a VC has exactly its threshold.
+    /// DFBA: a VC's occupancy equals its threshold.
     DfbaAtThreshold,
-    /// DFBA: a VC is above its ceiling.
+    /// DFBA: a VC's occupancy exceeds its ceiling.
     DfbaAboveCeiling,
     /// DFBA: the buffer is congested.
     DfbaCongested,
-    /// DFBA: a draw refuses a frame.
+    /// DFBA refuses a frame because of a random number.
     DfbaRefusedByChance,
-    /// DFBA: a draw admits a frame.
+    /// DFBA admits a frame because of a random number.
     DfbaAdmittedByChance,
-    /// DFBA of 1998: a VC within its share enters above the low threshold.
+    /// DFBA of 1998: a frame of a VC within its share enters above the low threshold.
     Dfba1998WithinShare,
-    /// DFBA of 1998: a draw refuses a frame.
+    /// DFBA of 1998 refuses a frame because of a random number.
     Dfba1998RefusedByChance,
-    // Marking.
-    /// A draw marks a packet between the thresholds.
+    /// A packet between the marking thresholds is marked because of a random number.
     MarkedByChance,
     /// A packet is marked because of the average, although the queue is short.
     MarkedByAverage,
-    // Shared memories.
-    /// The memory is full, although the pool is not.
+    /// A shared memory is full although the pool is not.
     MemoryFull,
-    /// A cell has a reserved place, but the memory is full.
+    /// A cell has a reserved place, but the shared memory is full.
     ReserveWithoutMemory,
     /// A pool is at its limit.
     PoolFull,
@@ -193,9 +186,9 @@ situations! {
     EgressRefusesAfterIngress,
     /// A cell enters a headroom.
     HeadroomUsed,
-    /// The headroom of a group is used up.
+    /// A group's headroom is exhausted.
     HeadroomUsedUp,
-    /// The headroom that the groups of a pool share is used up.
+    /// The headroom shared by the groups of a pool is exhausted.
     PoolHeadroomUsedUp,
     /// A group pauses at its threshold.
     PausedAtThreshold,
@@ -205,13 +198,13 @@ situations! {
     PausedPortWaits,
     /// A cell overtakes cells of a paused priority.
     PausedPriorityOvertaken,
-    /// An arriving cell pushes out a cell of its own frame, and then is not wanted.
+    /// An arriving cell pushes out a cell of its own frame and is then refused.
     FrameCutByOwnPushOut,
     /// A memory removes a cell of a frame that is still arriving.
     ArrivingFrameLosesCell,
-    /// A memory refuses a frame whole.
+    /// A shared memory refuses a whole frame.
     WholeFrameRefused,
-    /// Longest Queue Drop: several queues are longest.
+    /// Longest Queue Drop: several queues have the maximum length.
     LongestQueueTie,
     /// Longest Queue Drop: the arriving cell belongs to the longest queue, and is refused.
     ArrivalAtLongestQueue,
@@ -219,29 +212,27 @@ situations! {
     PredictedLoss,
     /// Credence: a prediction is flipped.
     PredictionFlipped,
-    /// ABM: a queue drains more slowly than its least share.
+    /// ABM: a queue drains more slowly than its minimum share.
     DrainRateAtLeast,
-    // Edge devices.
-    /// Front drop: a packet of another VC makes room.
+    /// Front drop at an edge device removes a packet of another VC.
     PacketDroppedForOther,
-    /// Front drop: a packet cannot fit, because the packets under way stay.
+    /// Front drop cannot make enough room, because packets in transmission cannot be dropped.
     PacketCannotFit,
-    /// Adaptive discard: a packet at the front is dropped, because the rate has fallen.
+    /// Adaptive discard drops a packet from the front because the rate has fallen.
     AdaDropsAtRateFall,
-    /// Adaptive discard: a packet at the front is dropped, because the queue is full.
+    /// Adaptive discard drops a packet from the front because the queue is full.
     AdaDropsWhenFull,
-    /// Adaptive discard: the only packet is under way and cannot be dropped.
+    /// Adaptive discard cannot drop the only packet, which is in transmission.
     AdaCannotDrop,
     /// Adaptive discard: the algorithm returns to phase 0.
     AdaReturnsToPhaseZero,
-    // ABR.
-    /// Rule 6: unanswered RM cells reduce ACR.
+    /// ABR rule 6: unanswered RM cells reduce ACR.
     CrmCutOff,
-    /// Rule 5: ACR falls to ICR after an idle time.
+    /// ABR rule 5: ACR falls to ICR after an idle time.
     AcrResetWhenIdle,
-    /// ACR stays at MCR, although an RM cell asks for less.
+    /// ACR stays at MCR although an RM cell carries a lower rate.
     AcrHeldAtMcr,
-    /// A forward RM cell is due because of Trm, not of Nrm.
+    /// A forward RM cell is due because of Trm instead of Nrm.
     RmDueByTime,
     /// An RM cell is sent out of rate.
     OutOfRateRmSent,
@@ -249,12 +240,11 @@ situations! {
     WaitingRmOverwritten,
     /// ERICA: the load factor is above 1 + delta.
     EricaOverload,
-    /// ERICA: an interval had no ABR cell.
+    /// ERICA: no ABR cell arrived in an interval.
     EricaIdleInterval,
-    /// ERICA+: the queue control is at its floor.
+    /// ERICA+: the queue control function is at its minimum.
     QueueControlAtFloor,
-    // Contracts and schedulers.
-    /// A frame is tagged, because its VC sends more than its contract guarantees.
+    /// A frame is tagged because its VC exceeds its contract.
     FrameTagged,
     /// A cell arrives faster than the peak rate allows.
     CellTooFast,
@@ -262,31 +252,29 @@ situations! {
     GuaranteedRateUsed,
     /// Minimum rate: a VC is served because its minimum share is due.
     MinimumShareDue,
-    // Links.
-    /// A delayed packet waits until the packet that leaves the delay line ends.
+    /// A delayed packet waits until the delay line has sent the whole current packet.
     DelayedPacketWaits,
-    /// A delayed packet comes to the delay line without its last cell.
+    /// A delayed packet reaches the delay line without its last cell.
     DelayedPacketCut,
-    // The fast engine.
-    /// A tie splits a train.
+    /// A tie of cells splits a train in the fast engine.
     TrainSplitByTie,
     /// A cell of another train splits a train.
     TrainSplitByOther,
-    /// Trains in step lose cells in rounds.
+    /// Trains in step lose cells, which the engine computes in rounds.
     CellsLostInRounds,
     /// Overlapping trains are admitted one after the other.
     StretchAdmitted,
-    /// Tied trains are interleaved with others.
+    /// Trains with simultaneous cells are interleaved with other trains.
     TieInterleaved,
-    /// A queue runs empty while a train that was admitted at once arrives.
+    /// A queue becomes empty while a train that was admitted as a whole arrives.
     QueueRunsEmptyInTrain,
-    /// A train would overflow the buffer, so its cells are handled one by one.
+    /// A train would overflow the buffer, so the engine processes its cells one by one.
     TrainOverflows,
     /// Shaped cells that were sent ahead of time are taken back.
     CellsTakenBack,
     /// Cells of a train arrive partly before and partly after the horizon.
     TrainSplitByHorizon,
-    /// A port that was free starts twice in an instant.
+    /// An idle port starts twice at the same instant.
     PortStartsTwice,
 }
 
@@ -296,11 +284,11 @@ const _: () = assert!(SITUATIONS <= u128::BITS as usize, "a set of situations is
 static COUNTS: [AtomicU64; SITUATIONS] = [const { AtomicU64::new(0) }; SITUATIONS];
 
 thread_local! {
-    /// Set of the situations that this thread has reached, one bit each.
+    /// Bit set of the situations that this thread has reached.
     static REACHED_HERE: Cell<u128> = const { Cell::new(0) };
 }
 
-/// Counts a situation. Called by [`reached!`].
+/// Counts a situation; [`reached!`] calls this function.
 pub(crate) fn count(situation: Situation) {
     let number = situation as usize;
     COUNTS[number].fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Delays of packets: at each port, on the way through the network, and until the acknowledgement.
+//! Delays of packets: at each port, from sender to receiver, and from sending to acknowledgement.
 //!
 //! A packet waits at a port from the arrival of its last cell to the start of that cell's transmission. So the delay
 //! does not depend on how much of the packet had left before. The round-trip time is measured for every segment that is
@@ -24,14 +24,14 @@ use crate::units::{Clock, Span, Time};
 #[derive(Clone, Debug)]
 pub struct DelayTimes {
     clock: Clock,
-    /// Each delay that occurred, with the number of packets, in no order.
+    /// Each different delay with its number of packets, unsorted.
     counts: Vec<(Span, u64)>,
     /// Number of packets.
     packets: u64,
     /// Sum of all delays, in units of the clock.
     sum: u128,
-    /// Delays in ascending order, each with the number of packets that were not delayed longer. Sorted for the first
-    /// percentile.
+    /// Delays in ascending order, each with the cumulative number of packets. Computed when a percentile is first
+    /// requested.
     up_to: OnceLock<Vec<(Span, u64)>>,
 }
 
@@ -44,14 +44,14 @@ impl PartialEq for DelayTimes {
 impl Eq for DelayTimes {}
 
 impl DelayTimes {
-    /// Returns the distribution of these delays, all different, each with the number of packets.
+    /// Creates the distribution from different delays, each with its number of packets.
     fn of(counts: Vec<(Span, u64)>, clock: Clock) -> Self {
         let packets = counts.iter().map(|&(_, packets)| packets).sum();
         let sum = counts.iter().map(|&(delay, packets)| u128::from(delay.0) * u128::from(packets)).sum();
         Self { clock, counts, packets, sum, up_to: OnceLock::new() }
     }
 
-    /// Returns the distribution of all packets of several distributions.
+    /// Merges several distributions.
     fn merged<'a>(mut all: impl Iterator<Item = &'a DelayTimes>, clock: Clock) -> Self {
         let (Some(first), second) = (all.next(), all.next()) else { return Self::of(Vec::new(), clock) };
         let Some(second) = second else { return first.clone() };
@@ -86,8 +86,8 @@ impl DelayTimes {
         (packets > 0).then(|| self.sum as f64 / packets as f64 / self.clock.units_per_second as f64 * 1e3)
     }
 
-    /// Returns the smallest delay in milliseconds that a share of the packets, in thousandths, did not exceed; `None`
-    /// without packets.
+    /// Returns the smallest delay in milliseconds that at least a given fraction of the packets (in thousandths) does
+    /// not exceed; `None` without packets.
     pub fn percentile_ms(&self, share: u16) -> Option<f64> {
         let rank = (u128::from(self.packets()) * u128::from(share)).div_ceil(1000);
         let place = self.up_to().partition_point(|&(_, packets)| u128::from(packets) < rank);
@@ -98,23 +98,23 @@ impl DelayTimes {
 /// Delays of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowDelayTimes {
-    /// Round-trip times of the segments that were sent once and acknowledged; empty without TCP.
+    /// Round-trip times of acknowledged segments that were sent only once; empty without TCP.
     pub rtt: DelayTimes,
-    /// One-way delays of the packets that arrived.
+    /// One-way delays of packets that arrived.
     pub one_way: DelayTimes,
-    /// Mean absolute difference between the one-way delays of packets that arrived one after the other, in milliseconds;
-    /// `None` if fewer than two arrived.
+    /// Mean absolute difference between the one-way delays of consecutive arrivals, in milliseconds; `None` if fewer
+    /// than two packets arrived.
     pub jitter_ms: Option<f64>,
 }
 
-/// The parts of a port's queue whose delays are counted apart.
+/// The queues of a port whose delays are measured separately.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortQueues {
-    /// The names of the queues among which a scheduler or a shaped port chooses; empty if there is one queue.
+    /// Names of the queues that a scheduler or a shaped port selects from; empty if the port has one queue.
     names: Vec<String>,
-    /// By label: the VC's queue among those with names.
+    /// Index of each VC's named queue, by label.
     of_vc: TiVec<Label, usize>,
-    /// By label: the VC's part.
+    /// Index of each VC's part, by label.
     part_of: TiVec<Label, usize>,
     /// Number of parts.
     pub(crate) parts: usize,
@@ -154,19 +154,18 @@ impl PortQueues {
         network.links.keys().map(of_port).collect()
     }
 
-    /// Returns the index and the name of each queue that has VCs; nothing if there is one queue.
+    /// Returns the index and the name of each queue that has VCs; empty if the port has one queue.
     fn used(&self) -> impl Iterator<Item = (usize, &str)> {
         self.names.iter().map(String::as_str).enumerate().filter(|(_, name)| !name.is_empty())
     }
 
-    /// Returns the part of a VC.
+    /// Returns the index of a VC's part.
     pub(crate) fn part(&self, label: Label) -> usize {
         self.part_of[label]
     }
 }
 
-/// Returns the names of the queues whose delays are counted apart: those among which a scheduler or a shaped port
-/// chooses. Each name consists of the link, and the class or VCs.
+/// Returns the names of the queues whose delays are measured separately, built from the link and the class or VCs.
 pub fn queue_names(network: &Network) -> Vec<String> {
     let routing = network.routing();
     let rate_control = RateControl::new(network, &routing, network.clock(), &CancellationToken::never())
@@ -187,7 +186,7 @@ fn names(kinds: &[VcKind<'_>], service: &Service, by_class: bool) -> Vec<String>
     names.into_iter().map(|of_queue| of_queue.into_iter().collect::<Vec<_>>().join("+")).collect()
 }
 
-/// Delays of the packets at a port.
+/// Packet delays at a port.
 #[derive(Clone, Debug)]
 pub struct PortDelayTimes {
     parts: Vec<DelayTimes>,
@@ -195,7 +194,7 @@ pub struct PortDelayTimes {
 }
 
 impl PortDelayTimes {
-    /// Creates the delays from those of the parts.
+    /// Creates the delays of a port from the delays of its parts.
     pub(crate) fn new(parts: Vec<DelayTimes>, queues: PortQueues) -> Self {
         Self { parts, queues }
     }
@@ -205,7 +204,7 @@ impl PortDelayTimes {
         DelayTimes::merged(self.parts.iter(), clock)
     }
 
-    /// Returns the distribution of the VCs for which `is_in` returns true. It returns the same for all VCs of a queue.
+    /// Returns the distribution of the VCs that satisfy `is_in`. All VCs of a queue give the same answer.
     pub(crate) fn of_vcs(&self, clock: Clock, is_in: impl Fn(Label) -> bool) -> DelayTimes {
         let mut is_part_in = vec![false; self.parts.len()];
         for (label, &part) in self.queues.part_of.iter_enumerated() {
@@ -214,7 +213,7 @@ impl PortDelayTimes {
         DelayTimes::merged(self.parts.iter().zip(is_part_in).filter_map(|(times, is_in)| is_in.then_some(times)), clock)
     }
 
-    /// Returns the names of the port's queues and their distributions; nothing if there is one queue.
+    /// Returns the names and distributions of the port's queues; empty if the port has one queue.
     pub(crate) fn queues(&self, clock: Clock) -> impl Iterator<Item = (&str, DelayTimes)> {
         let PortQueues { names, of_vc, part_of, .. } = &self.queues;
         // A part belongs to one queue.
@@ -233,11 +232,11 @@ impl PortDelayTimes {
 /// Counts delays.
 #[derive(Clone, Default)]
 pub(crate) struct DelayTracker {
-    /// The latest delay, and how often it has occurred in a row. Many ports have a single one.
+    /// The latest delay and its number of consecutive occurrences. Many ports have only one delay value.
     latest: Span,
     times: u64,
-    /// A hash table with open addressing: each earlier delay, with the number of packets, 0 in a free slot. A power of
-    /// two of slots, at most three quarters of them in use.
+    /// An open-addressing hash table of the earlier delays with their numbers of packets; 0 marks a free slot. Its size
+    /// is a power of two, and at most three quarters of the slots are used.
     slots: Vec<(Span, u64)>,
     used: usize,
 }
@@ -297,19 +296,19 @@ impl DelayTracker {
         DelayTimes::of(counts, clock)
     }
 
-    /// Counts packets without delay.
-    pub(crate) fn add_without_delay(&mut self, packets: u64) {
+    /// Counts a number of packets with the same delay.
+    pub(crate) fn count_equal(&mut self, delay: Span, packets: u64) {
         if packets > 0 {
-            self.add(Span(0), packets);
+            self.add(delay, packets);
         }
     }
 }
 
-/// Adds a number of packets to a hash table's slot for a delay. Returns whether the slot was free.
+/// Adds packets to the hash table's slot for a delay. Returns whether the slot was free.
 #[inline]
 fn put(slots: &mut [(Span, u64)], delay: Span, times: u64) -> bool {
     let last = slots.len() - 1;
-    // 2^64 over the golden ratio. The high half of the product depends on all bits of the delay that matter.
+    // 2^64 divided by the golden ratio: the high half of the product depends on all relevant bits of the delay.
     let mut place = (delay.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
     loop {
         let slot = &mut slots[place & last];
@@ -322,7 +321,7 @@ fn put(slots: &mut [(Span, u64)], delay: Span, times: u64) -> bool {
     }
 }
 
-/// The measured time, from `first` on. An instant at the start of a window precedes it.
+/// The measured period, including `first`. An event exactly at the start of a window is before `first`.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     first: Time,
@@ -333,7 +332,7 @@ impl Window {
     /// A window that contains no instant of a run.
     pub(crate) const EMPTY: Self = Self { first: Time::NEVER, length: Span(0) };
 
-    /// Creates a window from its ends; without them, from those of the run.
+    /// Creates a window from its ends, which default to the ends of the run.
     pub(crate) fn new([after, until]: [Option<Time>; 2]) -> Self {
         let first = after.map_or(Time::default(), |after| after + Span(1));
         Self { first, length: until.unwrap_or(Time::NEVER) - first }
@@ -349,7 +348,7 @@ impl Window {
         self.first + self.length
     }
 
-    /// Returns the part of the window up to an instant.
+    /// Returns the part of the window that ends at the given time.
     pub(crate) fn up_to(self, end: Time) -> Self {
         match end.0.checked_sub(self.first.0) {
             Some(length) => Self { length: self.length.min(Span(length)), ..self },
@@ -358,12 +357,12 @@ impl Window {
     }
 }
 
-/// The packets of a VC at a port, whose last cell has arrived, in order. Lost packets stay until a later one leaves.
+/// The packets of a VC whose last cell has reached the port, in order. Lost packets remain until a later packet leaves.
 #[derive(Clone, Default)]
 pub(crate) struct Waiting {
-    /// A ring of a power of two of places, which takes fewer instructions than a `VecDeque`.
+    /// A ring buffer whose size is a power of two, faster than a `VecDeque`.
     ring: Vec<(FrameNumber, Time)>,
-    /// Number of packets that have gone, and of those that have come.
+    /// Numbers of packets that have left and that have arrived.
     gone: usize,
     come: usize,
 }
@@ -372,34 +371,31 @@ impl Waiting {
     /// Records the arrival of a packet's last cell, even if it is lost.
     #[inline]
     pub(crate) fn arrive(&mut self, frame: FrameNumber, now: Time) {
-        if self.is_full() {
-            self.grow();
+        if self.come - self.gone == self.ring.len() {
+            return self.grow_and_arrive(frame, now);
         }
         let place = self.come & (self.ring.len() - 1);
         self.ring[place] = (frame, now);
         self.come += 1;
     }
 
-    /// Returns whether the next arrival takes more memory.
-    #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.come - self.gone == self.ring.len()
-    }
-
+    /// Takes more memory. This is a tail call, so that [`Waiting::arrive`] saves no registers.
     #[cold]
-    fn grow(&mut self) {
+    fn grow_and_arrive(&mut self, frame: FrameNumber, now: Time) {
         let size = self.ring.len();
         self.ring.rotate_left(self.gone & size.saturating_sub(1));
         (self.gone, self.come) = (0, size);
         self.ring.resize((2 * size).max(4), Default::default());
+        self.arrive(frame, now);
     }
 
-    /// Forgets the latest arrival.
+    /// Undoes the latest arrival.
     pub(crate) fn take_back(&mut self) {
         self.come -= 1;
     }
 
-    /// Removes a packet whose last cell starts. Returns when that cell arrived. Packets must leave in order.
+    /// Removes a packet whose last cell starts to leave. Returns the arrival time of that cell. Packets must leave in
+    /// order.
     #[inline]
     pub(crate) fn depart(&mut self, frame: FrameNumber) -> Time {
         loop {
@@ -454,7 +450,7 @@ impl PortDelays {
         }
     }
 
-    /// Returns the distributions so far, by port.
+    /// Returns the distributions measured so far, by port.
     pub(crate) fn times(&self) -> TiVec<LinkIndex, PortDelayTimes> {
         let times = |port: &AtPort| {
             let parts = port.trackers.iter().map(|tracker| tracker.times(self.clock)).collect();
@@ -464,20 +460,20 @@ impl PortDelays {
     }
 }
 
-/// Measures the delays of flows, at their ends.
+/// Measures the delays of flows between their ends.
 pub(crate) struct FlowDelays {
     window: Window,
     clock: Clock,
-    /// By flow. Connections of requests are not measured.
+    /// Delays by flow. Connections of requests are not measured.
     flows: TiVec<FlowIndex, OfFlow>,
 }
 
 #[derive(Clone, Default)]
 struct OfFlow {
-    /// Segments that are not acknowledged, in order: the byte after each, and when it was sent; [`Time::NEVER`] if it
-    /// was sent again.
+    /// Unacknowledged segments in order: the byte after each segment and its sending time, or [`Time::NEVER`] after a
+    /// retransmission.
     segments: VecDeque<(u64, Time)>,
-    /// The byte after the last byte sent.
+    /// Position after the last byte sent.
     sent: u64,
     rtt: DelayTracker,
     one_way: DelayTracker,
@@ -488,12 +484,12 @@ struct OfFlow {
 }
 
 impl FlowDelays {
-    /// Creates the state of `flows` flows at the start of a run.
+    /// Creates the state for `flows` flows at the start of a run.
     pub(crate) fn new(window: [Option<Time>; 2], flows: usize, clock: Clock) -> Self {
         Self { window: Window::new(window), clock, flows: ti_vec![OfFlow::default(); flows] }
     }
 
-    /// Records a segment that a flow sends at `now`, for the first time or again.
+    /// Records a segment that a flow sends or retransmits at `now`.
     #[inline]
     pub(crate) fn on_segment(&mut self, flow: FlowIndex, segment: Segment, now: Time) {
         let Some(of_flow) = self.flows.get_mut(flow) else { return };
@@ -508,7 +504,7 @@ impl FlowDelays {
         }
     }
 
-    /// Records an acknowledgement of all bytes before `ack` that reaches the sender at `now`.
+    /// Records that an acknowledgement of all bytes before `ack` reaches the sender at `now`.
     #[inline]
     pub(crate) fn on_ack(&mut self, flow: FlowIndex, ack: u64, now: Time) {
         let Some(OfFlow { segments, rtt, .. }) = self.flows.get_mut(flow) else { return };
@@ -520,7 +516,7 @@ impl FlowDelays {
         }
     }
 
-    /// Records a packet, sent at `sent`, that reaches the receiver at `now`.
+    /// Records that a packet sent at `sent` reaches the receiver at `now`.
     #[inline(never)]
     pub(crate) fn on_delivered(&mut self, flow: FlowIndex, sent: Time, now: Time) {
         let Some(of_flow) = self.flows.get_mut(flow) else { return };
@@ -535,7 +531,7 @@ impl FlowDelays {
         }
     }
 
-    /// Returns the distributions so far, by flow.
+    /// Returns the distributions measured so far, by flow.
     pub(crate) fn times(&self) -> TiVec<FlowIndex, FlowDelayTimes> {
         let times = |of_flow: &OfFlow| {
             let (sum, count) = of_flow.differences;
@@ -551,7 +547,7 @@ impl FlowDelays {
 }
 
 impl OfFlow {
-    /// Excludes the segments that have bytes from `seq` up to `end` from the round-trip times.
+    /// Excludes segments with bytes between `seq` and `end` from the round-trip times.
     #[cold]
     fn send_again(&mut self, seq: u64, end: u64) {
         let first = self.segments.partition_point(|&(end, _)| end <= seq);
@@ -615,7 +611,7 @@ mod tests {
     }
 
     proptest! {
-        /// A step adds a packet, and perhaps one that is taken back, or lets the first or second packet leave.
+        /// Each step adds a packet (and perhaps takes it back), or removes the first or second packet.
         #[test]
         fn packets_leave_with_their_time_of_arrival_whatever_was_lost_or_taken_back(
             steps in prop::collection::vec((0..3_u8, any::<bool>()), 0..200),

@@ -1,6 +1,6 @@
-//! The delays of packets that a run measures.
+//! Selection of the packet delays that a run measures.
 
-/// Selects the delays to measure.
+/// Selects the packet delays to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DelayChoice {
     /// No delays.
@@ -15,7 +15,7 @@ pub enum DelayChoice {
 }
 
 impl DelayChoice {
-    /// Returns the choice of delays at ports, of flows, or both.
+    /// Returns a selection of delays at ports, of flows, or both.
     pub fn of(ports: bool, flows: bool) -> Self {
         match (ports, flows) {
             (false, false) => Self::None,

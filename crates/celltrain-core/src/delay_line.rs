@@ -1,9 +1,8 @@
 //! The delay line at the end of a link that delivers some packets late.
 //!
-//! Cells leave the line one cell time of the link apart, and at once if none is before them. The cells of a delayed
-//! packet are collected and leave together, so that its last cell is late by the packet's delay. They never leave
-//! between the cells of another packet of their VC, and later packets overtake them
-//! (`docs/design/engine-order.md`).
+//! Cells leave the line at least one cell time of the link apart. The cells of a delayed packet are collected and leave
+//! together, so that its last cell is late by the packet's delay. They never leave between cells of another packet of
+//! their VC, and later packets overtake them (`docs/design/engine-order.md`).
 
 use std::collections::VecDeque;
 
@@ -18,9 +17,9 @@ use crate::units::{Span, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct DelayLine {
     cell_time: Span,
-    /// Earliest start of the next cell that leaves.
+    /// Earliest time at which the next cell can start to leave.
     free_at: Time,
-    /// Cells that leave in this order at these times.
+    /// Cells ready to leave, in order, with their times.
     leaving: VecDeque<(Time, Cell)>,
     /// Complete packets, ordered by the time at which they may leave.
     late: VecDeque<LatePacket>,
@@ -29,25 +28,25 @@ pub(crate) struct DelayLine {
 
 #[derive(Clone, Debug)]
 struct LatePacket {
-    /// When its first cell may leave.
+    /// Time at which the packet's first cell may leave.
     due: Time,
     cells: Vec<Cell>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct VcOnLine {
-    /// The delayed packet whose cells arrive now.
+    /// The delayed packet whose cells are currently arriving.
     collected: Option<Collected>,
-    /// True if the last data cell that left did not end its packet.
+    /// True if the last data cell that left was not the end of its packet.
     is_within_packet: bool,
-    /// Packets that are due, and wait for the end of the packet that leaves now.
+    /// Packets that are due and wait for the end of the packet that is currently leaving.
     waiting: VecDeque<Vec<Cell>>,
 }
 
 #[derive(Clone, Debug)]
 struct Collected {
     delay: Span,
-    /// When the latest of its cells arrived.
+    /// Arrival time of the latest of the packet's cells.
     latest: Time,
     cells: Vec<Cell>,
 }
@@ -59,8 +58,8 @@ impl DelayLine {
         Self { cell_time, free_at: Time::default(), leaving, late, vcs: ti_vec![VcOnLine::default(); vcs] }
     }
 
-    /// Takes a cell that reaches the end of the link at `now`, with the delay of its packet, if that is delayed. Calls
-    /// `released` with the label and number of each packet that later ones can no longer overtake.
+    /// Takes a cell that reaches the end of the link at `now`, with its packet's delay, if any. Calls `released` with
+    /// the label and number of each packet that later packets can no longer overtake.
     pub(crate) fn enter(
         &mut self,
         cell: Cell,
@@ -105,7 +104,7 @@ impl DelayLine {
         }
     }
 
-    /// Returns the time of the next action, if there is one: a cell leaves, or a packet is due.
+    /// Returns the time of the next action, if any: a cell leaves or a packet is due.
     pub(crate) fn next_action(&self) -> Option<Time> {
         let leaves = self.leaving.front().map(|&(time, _)| time);
         leaves.into_iter().chain(self.late.front().map(|packet| packet.due)).min()
@@ -127,7 +126,7 @@ impl DelayLine {
         self.leaving.iter().map(|(_, cell)| cell).chain(late).chain(of_vcs).copied()
     }
 
-    /// Sets the time at which a packet may leave. Its last cell is to arrive later by the delay than it did.
+    /// Sets the time at which a packet may leave, so that its last cell is late by the packet's delay.
     fn complete(&mut self, Collected { delay, latest, cells }: Collected, now: Time) {
         let takes = self.cell_time * (cells.len() as u64 - 1);
         let due = now.max(latest + Span(delay.0.saturating_sub(takes.0)));
@@ -135,7 +134,7 @@ impl DelayLine {
         self.late.insert(place, LatePacket { due, cells });
     }
 
-    /// Sends a cell behind all cells that leave.
+    /// Sends a cell after all cells that are ready to leave.
     fn leave(&mut self, cell: Cell, now: Time) {
         let start = self.free_at.max(now);
         self.free_at = start + self.cell_time;
@@ -212,7 +211,7 @@ mod tests {
     #[test]
     fn a_delayed_packet_that_lost_its_last_cell_does_not_delay_the_next_packet() {
         let cells = [(0, 0, false, Some(4)), (6, 1, false, None), (8, 1, true, None)];
-        // The packet was due at 4, but more of its cells could still have arrived.
+        // The packet was due at 4, but some of its cells could still have arrived.
         assert_eq!(through(&cells), [(6, 1), (8, 1), (10, 0)]);
     }
 }

@@ -1,8 +1,9 @@
-//! A model of both ends of every connection, used by both engines: incoming frames, outgoing frames and clock ticks.
+//! A model of both ends of every connection, used by both engines. It handles incoming frames, outgoing frames and
+//! clock ticks.
 //!
-//! An engine delivers each cell that reaches a host, and calls the model at each instant when something is due. The
-//! model returns frames for the hosts' output ports, and the engine alone determines when a port sends them. Events are
-//! reported to an observer if it wants them (`emit`).
+//! An engine delivers each cell that reaches a host, and calls the model whenever an event is due. The model returns
+//! frames for the hosts' output ports, and the engine alone determines when a port sends them. Events are reported to
+//! an observer if required (`emit`).
 
 mod clocks;
 mod connection;
@@ -20,12 +21,12 @@ use std::collections::BinaryHeap;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::aal5::{Aal5Options, Frame, Reassembled, Reassembler};
-use crate::cell::{FrameNumber, Run};
+use crate::cell::{Cell, FrameNumber, Run};
 use crate::coverage::reached;
 use crate::delay::{FlowDelayTimes, FlowDelays};
 use crate::events::{Failure, Observer};
 use crate::fingerprint::Fingerprint;
-use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::timeouts::Timeouts;
@@ -46,18 +47,12 @@ use vc_ends::Vcs;
 pub struct Departure {
     /// The VC.
     pub vc: VcIndex,
-    /// The link on which the host sends.
+    /// The host's link on which the frame leaves.
     pub link: LinkIndex,
-    /// The VC's label on that link.
-    pub label: Label,
-    /// The frame's number within its VC.
-    pub frame: FrameNumber,
+    /// The frame's last cell on that link. The other cells differ from it only in that they do not end the frame.
+    pub last: Cell,
     /// The frame's length in cells.
     pub cells: u32,
-    /// True if all its cells are tagged (CLP = 1).
-    pub tagged: bool,
-    /// False if ports that mark packets drop the frame instead.
-    pub capable: bool,
 }
 
 /// The ends of all connections.
@@ -67,10 +62,10 @@ pub struct EndSystems {
     /// Requests, if the network has any.
     requests: Option<Box<Requests>>,
     vcs: Vcs,
-    /// Stored apart from the rest of each VC's state, because every cell accesses it.
+    /// Stored separately from other state of each VC, because every cell accesses it.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
-    /// Indices of the clocks that sleep.
+    /// Indices of the sleeping clocks.
     asleep: Vec<usize>,
     /// True if a clock has woken since the next tick was last scheduled.
     woken: bool,
@@ -78,11 +73,11 @@ pub struct EndSystems {
     ticking: Vec<usize>,
     due: Vec<(ClockKind, FlowIndex)>,
     timeouts: Timeouts,
-    /// The next times at which paced senders, bursts and sources without TCP send. Each of them has at most one entry.
+    /// Next sending times of paced senders, bursts and sources without TCP, with at most one entry for each.
     departures: BinaryHeap<Reverse<(Time, FlowIndex)>>,
     /// Packets that hosts are still processing, if processing takes time.
     processing: Option<Box<Processing>>,
-    /// True if the start of each flow is delayed by a different time.
+    /// True if each flow's start has a different delay.
     spread: bool,
     aal5: Aal5Options,
     /// Frames of end systems outside the simulation; `None` until one has been injected.
@@ -91,7 +86,7 @@ pub struct EndSystems {
     delays: Option<Box<FlowDelays>>,
 }
 
-/// Cells collected by the host at a VC's end.
+/// Cells that the host at a VC's end has collected.
 #[derive(Clone, Default)]
 #[repr(align(32))]
 struct Collection {
@@ -100,7 +95,7 @@ struct Collection {
     damaged: u64,
 }
 
-/// Counts of a VC's cells at both ends.
+/// Counts of a VC's cells at both of its ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VcCounters {
     /// Cells that the VC's source sent.
@@ -150,9 +145,9 @@ pub(crate) enum Body {
 }
 
 impl Departure {
-    /// Returns the same departure, of a frame that is ECN-capable or not.
+    /// Returns the same departure, with or without ECN capability.
     fn with_capable(self, capable: bool) -> Self {
-        Self { capable, ..self }
+        Self { last: self.last.with_capable(capable), ..self }
     }
 }
 
@@ -267,7 +262,7 @@ impl EndSystems {
         whole
     }
 
-    /// Marks a frame of `vc` in transit, because a switch has marked its last cell and an edge device takes over the
+    /// Marks a frame of `vc` in transit after a switch has marked its last cell, when an edge device receives the
     /// frame.
     pub(crate) fn mark(&mut self, vc: VcIndex, frame: FrameNumber) {
         self.vcs.mark(vc, frame);
@@ -296,7 +291,7 @@ impl EndSystems {
         }
         match body {
             Body::Data { flow, segment, sent, reduced, capable } => {
-                // Only a capable segment can carry a mark for TCP; others may have passed an ABR switch.
+                // Only an ECN-capable segment can carry a mark for TCP; others may have passed an ABR switch.
                 let marked = marked && capable;
                 if let Some(delays) = &mut self.delays {
                     delays.on_delivered(flow, sent, now);
@@ -351,7 +346,7 @@ impl EndSystems {
                             bursts.next = Some(next);
                             self.departures.push(Reverse((next, flow)));
                         }
-                        // During the pause, another copy of a segment arrived and was acknowledged.
+                        // A repeated segment arrived during the pause and was acknowledged.
                         Some(_) => reached!(AckDuringPause),
                     }
                 }
@@ -386,13 +381,13 @@ impl EndSystems {
         }
     }
 
-    /// Returns whether actions of the end systems may have brought the next tick forward: because a clock has woken, a
-    /// sender is paced, pauses or sends without TCP, or because hosts take time to process packets.
+    /// Returns whether the next tick may have moved forward: a clock has woken, a sender is paced, pauses or does not
+    /// use TCP, or hosts take time to process packets.
     pub fn take_rescheduled(&mut self) -> bool {
         std::mem::take(&mut self.woken) || !self.departures.is_empty() || self.processing.is_some()
     }
 
-    /// Wakes all clocks because something happens to a connection after all ticks before `until`.
+    /// Wakes all clocks because an event concerns a connection after all ticks before `until`.
     #[inline]
     fn wake_before(&mut self, until: Time) {
         if !self.asleep.is_empty() {
@@ -418,9 +413,9 @@ impl EndSystems {
         ticks.chain(departure).chain(done).chain(opening).min()
     }
 
-    /// Handles everything due at `now`. Clocks tick first: retransmission clocks before others, connections in index
-    /// order. Then paced senders continue, bursts begin and packets are sent, in index order. Then requests open, in group
-    /// order. Finally, packets that hosts have processed leave, in host order. Returns how many connections had a tick.
+    /// Handles everything due at `now`: first clock ticks (retransmission clocks, then others, by connection), then
+    /// paced senders, bursts and packets by index, then new requests by group, and finally processed packets by host.
+    /// Returns how many connections had a tick.
     pub fn on_tick(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         self.asleep.retain(|&clock| self.clocks[clock].due != now);
@@ -500,12 +495,12 @@ impl EndSystems {
         ticked
     }
 
-    /// Returns the delays of the flows' packets so far, by flow, if they are measured.
+    /// Returns the delays of the flows' packets so far, by flow, if delays are measured.
     pub(crate) fn delays(&self) -> Option<TiVec<FlowIndex, FlowDelayTimes>> {
         self.delays.as_ref().map(|delays| delays.times())
     }
 
-    /// Returns the connections of flows, by flow.
+    /// Returns the connections of all flows, by flow.
     pub fn connections(&self) -> &TiSlice<FlowIndex, Connection> {
         &self.connections.flows
     }
@@ -575,12 +570,12 @@ impl EndSystems {
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
         }
         if let Some(files) = &mut connection.files {
-            // Called for every acknowledgement and every segment.
+            // This function runs for every acknowledgement and every segment.
             files.on_progress(connection.sender.acknowledged(), connection.sender.sent(), now);
         }
         let departure = connection.sender.next_departure(now);
         if departure.is_some() && departure != connection.departure {
-            // The departure recorded before this one has passed, because the pacing time changes only when a segment is
+            // The previously recorded departure is in the past, because the pacing time changes only when a segment is
             // sent.
             connection.departure = departure;
             self.departures.extend(departure.map(|time| Reverse((time, flow))));
@@ -629,13 +624,13 @@ impl EndSystems {
         self.vcs.delay(vc, number);
     }
 
-    /// Records that a delayed frame of `vc` goes on, so that later frames no longer overtake it.
+    /// Records that a delayed frame of `vc` leaves the link's delay line, so that later frames no longer overtake it.
     pub(crate) fn release(&mut self, vc: VcIndex, number: FrameNumber) {
         self.vcs.release(vc, number);
     }
 
-    /// Returns the bytes of its flow that a frame carries; `None` for other frames than data. The frame must be in flight
-    /// on `vc`.
+    /// Returns the range of its flow's bytes that a frame carries; `None` if the frame carries no data. The frame must
+    /// be in flight on `vc`.
     pub(crate) fn segment(&self, vc: VcIndex, number: FrameNumber) -> Option<Segment> {
         match self.vcs.get(self.vcs.sender_of(vc, number)).log.frame(number).body {
             Body::Data { segment, .. } => Some(segment),

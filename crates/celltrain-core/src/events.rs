@@ -25,7 +25,7 @@ pub trait Observer {
         let _ = (now, event);
     }
 
-    /// Receives the record of a request of this group that closes.
+    /// Receives the record of a closing request of this group.
     fn on_request_closed(&mut self, group: GroupIndex, record: &RequestRecord) {
         let _ = (group, record);
     }
@@ -65,7 +65,7 @@ pub enum Event {
 /// An event of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentEvent {
-    /// The flow. From the number of flows on, the index stands for the connection of a request ([`RequestEvent`]).
+    /// The flow. Indices from the number of flows on stand for connections of requests ([`RequestEvent`]).
     pub flow: FlowIndex,
     /// The VC that carries its frame.
     pub vc: VcIndex,
@@ -97,7 +97,7 @@ pub struct EcnBits {
 /// Events of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SegmentStep {
-    /// TCP passes the segment to its host's port for the first time. Also covers packets without TCP.
+    /// TCP passes a new segment to its host's port. Also used for packets without TCP.
     Sent {
         /// The segment's range of bytes. For packets without TCP, offsets count the payload of all packets sent.
         segment: Segment,
@@ -170,11 +170,11 @@ pub enum ArrivalKind {
 /// The kind of information in an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckKind {
-    /// An acknowledgement of bytes for the first time.
+    /// An acknowledgement of new bytes.
     New,
-    /// An acknowledgement of the same bytes as the last one, perhaps with news about the window or other segments.
+    /// An acknowledgement of the same bytes as the previous one, possibly with news about the window or other segments.
     Duplicate,
-    /// A later acknowledgement arrived before this one.
+    /// An acknowledgement that a later one has overtaken.
     Old,
 }
 
@@ -192,7 +192,7 @@ pub struct TimerEvent {
 /// The timers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// Guards outstanding segments. If there are several timers, this is the one that expires first.
+    /// The timer of outstanding segments. If there are several, the one that expires first.
     Retransmission,
     /// Guards a closed window.
     Persist,
@@ -237,7 +237,7 @@ pub enum FrameStep {
     Admitted(Judged),
     /// The frame's first cell arrived at a port that refuses all of its cells.
     Refused(Judged),
-    /// The frame loses a cell at a full port and can no longer be completed.
+    /// The frame loses a cell at a full port and is therefore incomplete.
     Cut {
         /// The port's link.
         link: LinkIndex,
@@ -248,7 +248,7 @@ pub enum FrameStep {
         /// The limit of the shared memory that kept the cell out, if the port is in one.
         refusal: Option<MemoryRefusal>,
     },
-    /// The frame loses a cell at a port that mistakes it for part of the previous frame, whose last cell was lost
+    /// The frame loses a cell at a port that takes it for part of the previous frame, whose last cell was lost
     /// upstream.
     LostJoined {
         /// The port's link.
@@ -256,32 +256,32 @@ pub enum FrameStep {
         /// Cells waiting there.
         occupancy: u32,
     },
-    /// The frame loses a cell, its first on this link, to a loss rule.
+    /// A loss rule discards the frame's first lost cell on this link.
     LostOnLink {
         /// The link.
         link: LinkIndex,
         /// The packet or cell that the rule selected.
         loss: LinkLoss,
     },
-    /// The frame arrived complete at an edge device that has no room for it.
+    /// The frame arrived complete at an edge device whose buffer is full.
     NoRoom(Judged),
-    /// An edge device drops it while it waits there to enter the ATM network.
+    /// An edge device drops the frame while it waits to enter the ATM network.
     Dropped {
         /// The port's link.
         link: LinkIndex,
-        /// Cells waiting there after the drop.
+        /// Number of cells waiting there after the drop.
         occupancy: u32,
-        /// True if the frame was dropped because the VC's rate fell, false if it made room for another.
+        /// True if the frame was dropped because the VC's rate fell, false if it made room for another frame.
         rate_fell: bool,
     },
     /// The frame reached its destination host complete.
     Delivered,
-    /// The frame's last cell reached the host, but the frame was not intact.
+    /// The frame's last cell reached the host, but the frame was damaged.
     Failed(Failure),
 }
 
 impl FrameStep {
-    /// Returns the link on which or at whose port the step happened; `None` at a host.
+    /// Returns the link on which, or at whose port, the event happened; `None` at a host.
     pub fn link(&self) -> Option<LinkIndex> {
         match *self {
             Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.link),
@@ -293,7 +293,7 @@ impl FrameStep {
         }
     }
 
-    /// Returns X: the cells waiting at the port where the step happened; `None` on a link and at a host.
+    /// Returns X, the number of cells waiting at the port where the event happened; `None` on a link and at a host.
     pub fn occupancy(&self) -> Option<u32> {
         match *self {
             Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.occupancy),
@@ -304,8 +304,7 @@ impl FrameStep {
         }
     }
 
-    /// Returns in words why the frame was refused, cut, joined, dropped or failed, or an empty text if none of this
-    /// happened.
+    /// Returns the reason in words if the frame was refused, cut, joined, dropped or damaged; otherwise an empty text.
     pub fn reason(&self) -> &'static str {
         match *self {
             Self::Admitted(_) | Self::Delivered => "",
@@ -392,7 +391,7 @@ pub enum CellStep {
     Admitted,
     /// The cell is lost.
     Lost(Loss),
-    /// The cell does not arrive at the end of the link behind the port.
+    /// The cell is lost on the link behind the port.
     LostOnLink(LinkLoss),
     /// The cell leaves the buffer to make room for another, or because its frame cannot be completed.
     PushedOut,
@@ -423,9 +422,9 @@ impl CellStep {
 /// Reason why a cell does not enter a port's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// There is no room.
+    /// The buffer is full.
     NoRoom {
-        /// True if this is the first cell that its frame loses in this way.
+        /// True for the first cell that the frame loses in this way.
         cuts: bool,
     },
     /// The cell's frame was refused.
@@ -468,14 +467,14 @@ pub struct MemoryEvent {
     pub shared: u32,
     /// Q: cells of the pool's shared part that are taken.
     pub used: u32,
-    /// The threshold of the queue in the shared part, if the policy has one.
+    /// The queue's threshold in the shared part, if the policy has one.
     pub threshold: Option<f64>,
 }
 
 /// An event of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestEvent {
-    /// Number of its connection. Flows have the first numbers, and requests those that follow, in the order of opening.
+    /// Number of the request's connection. Flows have the first numbers, followed by requests in the order of opening.
     pub flow: FlowIndex,
     /// Its step.
     pub step: RequestStep,
@@ -490,65 +489,64 @@ pub enum RequestStep {
         group: GroupIndex,
         /// The request's number within the group, from 0.
         number: u32,
-        /// The pair of hosts.
+        /// The pair of hosts of the request.
         pair: PairIndex,
         /// The VCs of its data and of its acknowledgements.
         vcs: [VcIndex; 2],
         /// Bytes to send.
         bytes: u64,
-        /// Number of the query that the request answers, if it is an answer.
+        /// Number of the query, if the request is an answer to one.
         query: Option<u32>,
     },
-    /// The receiver has its last byte.
+    /// The receiver has the last byte of the request.
     Completed,
     /// The sender knows that the request is complete, and the connection closes. No later event has its number.
     Closed,
 }
 
-/// The limit of a memory that kept a cell out, with its numbers.
+/// The limit of a memory that kept a cell out, with the relevant numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryRefusal {
     /// The memory.
     pub memory: MemoryIndex,
     /// The queue or priority group that had no room.
     pub queue: QueueIndex,
-    /// The limit that was reached.
+    /// The limit that refused the cell.
     pub limit: Limit,
     /// The rule of the policy, in words.
     pub rule: &'static str,
     /// `q_i`: cells of the queue or group in the shared part.
     pub shared: u32,
-    /// Q: cells of the pool's shared part that were taken.
+    /// Q: number of occupied cells in the pool's shared part.
     pub used: u32,
-    /// The threshold of the queue in the shared part, if the policy has one.
+    /// The queue's threshold in the shared part, if the policy has one.
     pub threshold: Option<f64>,
 }
 
 /// A step at a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryStep {
-    /// The memory has no room for a cell. The port's event for the cell follows.
+    /// The memory has no room for a cell. The port's own event for the cell follows.
     Refused {
         /// The VC that carries the cell.
         vc: VcIndex,
         /// Number of the cell's frame within the VC, or of the RM cell.
         frame: FrameNumber,
-        /// The limit that was reached.
+        /// The limit that refused the cell.
         limit: Limit,
         /// The rule of the policy, in words.
         rule: &'static str,
     },
-    /// The link that feeds the group is to stop (xoff).
+    /// The link that feeds the group must stop (xoff).
     Paused,
     /// The link may continue (xon).
     Resumed,
-    /// The group is part of a cycle that waits for itself: all its cells wait at ports that groups of the same cycle
-    /// have paused.
+    /// The group is part of a deadlock: all its cells wait at ports that groups of the same cycle have paused.
     Deadlocked,
 }
 
 impl MemoryStep {
-    /// Returns in words why the cell was refused, or an empty text if none was.
+    /// Returns the reason for the refusal in words, or an empty text if no cell was refused.
     pub fn reason(&self) -> &'static str {
         match *self {
             Self::Refused { limit, rule, .. } => limit.reason(rule),

@@ -1,4 +1,4 @@
-//! File delay: a TCP connection's stream is cut into files of one size, and the delay of each file is measured.
+//! File delay: a TCP connection's stream is divided into files of equal size, and the delay of each file is measured.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 3.1, where a file has 100 KB; `docs/mechanisms.md` section 6
 //! . Symbols: L is the size of a file. D is its delay, from the instant when its first byte is first sent to the
@@ -9,18 +9,18 @@ use std::collections::VecDeque;
 
 use crate::units::{Clock, Span, Time};
 
-/// The files of one connection: consecutive pieces of its stream from the first byte on.
+/// The files of one connection, which are consecutive pieces of its stream.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// L.
     size: u64,
-    /// First byte of the next file to begin.
+    /// First byte of the next file to be sent.
     next: u64,
     /// End of the oldest incomplete file.
     until: u64,
     /// Start times of the incomplete files, oldest first. The window limits their number.
     began: VecDeque<Time>,
-    /// D of the complete files, in order.
+    /// Delays D of the complete files, in order.
     delays: Vec<Span>,
 }
 
@@ -45,13 +45,13 @@ impl Files {
         }
     }
 
-    /// Returns D of the complete files, in order.
+    /// Returns the delays D of the complete files, in order.
     pub fn delays(&self) -> &[Span] {
         &self.delays
     }
 }
 
-/// Statistics of D over several files, in milliseconds; `None` if no file transfer was completed.
+/// Statistics of the delay D over several files, in milliseconds; `None` if no file is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FileDelay {
     /// Mean.
@@ -82,8 +82,8 @@ impl FileDelay {
     }
 }
 
-/// Returns a percentile of n sorted values: the one at position (n - 1) p, counted from 0, interpolated linearly
-/// between two positions.
+/// Returns a percentile of n sorted values, at position (n - 1) p (counted from 0), with linear interpolation between
+/// two positions.
 ///
 /// Source: Hyndman and Fan, *Sample quantiles in statistical packages*, 1996, definition 7.
 fn percentile(sorted: &[Span], percent: usize) -> f64 {
@@ -103,8 +103,8 @@ mod tests {
         delays.iter().map(|&delay| Span(delay)).collect()
     }
 
-    /// Returns the delays of files of 1024 bytes after each step. A step gives the numbers of segments of 512 bytes
-    /// acknowledged and sent so far, and the time.
+    /// Returns the delays of files of 1024 bytes. A step gives the numbers of segments of 512 bytes acknowledged and
+    /// sent so far, and the time.
     fn delays(steps: &[(u64, u64, u64)]) -> Vec<Vec<Span>> {
         let mut files = Files::of(1024);
         let mut after = |&(acknowledged, sent, now)| {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn retransmitting_the_first_byte_of_a_file_does_not_restart_its_delay() {
-        // The first byte is sent again at 3005. Then a second file begins and ends.
+        // The first byte is retransmitted at 3005. Then a second file begins and ends.
         let found = delays(&[(0, 1, 5), (0, 1, 3005), (1, 3, 3010), (2, 4, 3020), (4, 6, 3030)]);
         let from_the_first_time = [&[][..], &[], &[], &[3015], &[3015, 20]].map(spans);
         assert_eq!(found, from_the_first_time);

@@ -1,12 +1,12 @@
 //! The run's fingerprint: 64 bits that change if the time of any segment or acknowledgement changes.
 //!
-//! Each flow folds in the events at its end systems in the order they occur. At the end, the flows and ports are folded
-//! in by index. So two engines agree on the fingerprint if and only if every frame reached its end system at the same
-//! instant and every counter is the same, regardless of the order of computation.
+//! Each flow adds the events at its end systems in order of time. At the end, flows and ports are added by index. So
+//! two engines have the same fingerprint if and only if every frame reached its end system at the same instant and
+//! every counter is equal, regardless of the order of computation.
 
 use std::fmt;
 
-/// A running 64-bit digest of whole numbers.
+/// A 64-bit digest of a sequence of whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(u64);
 

@@ -1,5 +1,5 @@
-//! GFR at the edge of the network. It tests which cells of a VC conform to its contract and which frames are eligible
-//! for its guarantee, and tags the frames that are not eligible.
+//! GFR at the edge of the network: tests whether cells conform to their VC's contract and whether frames are eligible
+//! for its guarantee, and tags ineligible frames.
 //!
 //! Source: ATM Forum TM 4.1 as recalled in `docs/mechanisms.md` 2.13 \[R\]; its names PCR, MCR, MBS, MFS, CDVT, T and
 //! tau are used. Differences from the source: all cells of a frame have the CLP of its first cell, so the test for a
@@ -110,8 +110,8 @@ pub(crate) struct Policer {
     pub(crate) counters: EdgeCounters,
 }
 
-/// A leaky bucket of cells. It is exact on any clock. A cell adds 424 times the clock's units per second. In each unit
-/// of time, the bucket loses the rate in bits per second.
+/// An exact leaky bucket for cells on any clock. Each cell adds 424 times the clock's units per second. In each unit of
+/// time, the bucket loses the rate in bits per second.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: u128,
@@ -158,8 +158,7 @@ impl Policer {
         let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
         let cdvt = clock.span(contract.cdvt);
         let mbs = contract.mbs.map_or(2 * u64::from(contract.mfs), u64::from);
-        // (MBS - 1) (1/MCR - 1/PCR), in the unit of the MCR's bucket. In the unit of a rate's own bucket, 1/rate is one
-        // cell.
+        // (MBS - 1) (1/MCR - 1/PCR) in the unit of the MCR's bucket, in which 1/MCR is one cell.
         let at_pcr = frame_rate.cell * frame_rate.rate / peak_rate.rate;
         let burst = u128::from(mbs.saturating_sub(1)) * (frame_rate.cell - at_pcr);
         Self {
@@ -180,7 +179,7 @@ impl Policer {
     pub(crate) fn on_cell(&mut self, now: Time, cell: Cell) -> Cell {
         if self.in_frame == 0 {
             self.counters.frames += 1;
-            // F-GCRA: the first cell decides for the whole frame.
+            // F-GCRA: the first cell decides about the whole frame.
             self.passed = !cell.tagged() && self.frame_rate.level(now) <= self.tau;
             self.tags = !self.passed && self.tagging && !cell.tagged();
             reached!(FrameTagged if self.tags);

@@ -100,9 +100,9 @@ pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
 /// The errors of a host's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Delay of its first tick.
+    /// Delay of the clock's first tick.
     pub offset: Span,
-    /// Relative slowness of a clock; negative if the clock is fast.
+    /// Relative slowness of the clock; negative if it is fast.
     pub skew: f64,
 }
 

@@ -28,8 +28,8 @@
 //! assert_eq!(links[vc], "sw1->sw2");
 //! ```
 
-/// Defines the index types. Each is a number of 32 bits that indexes a `TiVec` of its own kind, and converts from and
-/// to `usize` when a network is built and when results are made.
+/// Defines the index types. Each is a 32-bit number that indexes a `TiVec` of its own kind, and converts from and to
+/// `usize` for building networks and computing results.
 macro_rules! indices {
     ($($(#[$about:meta])* $name:ident;)*) => {$(
         $(#[$about])*

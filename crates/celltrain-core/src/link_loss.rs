@@ -1,8 +1,8 @@
 //! Losses and delays on links: cells and whole frames of chosen VCs that a link does not deliver, or delivers late.
 //!
-//! A lost cell takes its time on the link and disappears at the instant at which it would arrive, as a cell whose header
-//! was hit by a bit error does (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the
-//! link, whether or not another rule loses them. A delayed frame leaves the link later (`delay_line.rs`).
+//! A lost cell takes its time on the link and disappears when it would arrive, like a cell with a bit error in its
+//! header (`docs/design/engine-order.md`). Each rule counts the cells or frames of one VC on the link, even those that
+//! another rule loses. A delayed frame leaves the link later (`delay_line.rs`).
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -25,7 +25,7 @@ pub struct LossRule {
     pub vc: VcIndex,
     /// Unit that the rule counts and loses: packets or cells.
     pub unit: LossUnit,
-    /// Selects what is lost.
+    /// Selects the packets or cells that are lost.
     pub pattern: LossPattern,
 }
 
@@ -36,7 +36,7 @@ pub struct DelayRule {
     pub vc: VcIndex,
     /// Selects the packets that are delayed. A pattern with a probability shares its stream with a loss rule for packets.
     pub pattern: LossPattern,
-    /// Time by which they arrive later. If several rules delay a packet, the longest time applies.
+    /// Additional delay of the packets. If several rules delay a packet, the longest delay applies.
     pub by: Duration,
 }
 
@@ -68,9 +68,9 @@ pub enum LossPattern {
     /// The packet that carries the byte at this offset of its flow, the first `times` times that it enters the link. The
     /// unit must be packets.
     Byte {
-        /// Offset of the byte among all bytes that the flow sends, from 0.
+        /// Offset of the byte in the flow's data, from 0.
         offset: u64,
-        /// Number of transmissions that are lost, the first one and retransmissions alike.
+        /// Number of transmissions that are lost, including retransmissions.
         times: u64,
     },
 }
@@ -111,14 +111,14 @@ impl LinkLoss {
     }
 }
 
-/// The fate of a cell at the end of a link with rules.
+/// The result for a cell at the end of a link with rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives.
     Passes,
     /// It is lost.
     Lost(LinkLoss),
-    /// The frame of the packet or cell arrives later by this time.
+    /// The packet or cell belongs to a frame that arrives this much later.
     Delayed(Span),
 }
 
@@ -143,10 +143,11 @@ impl LossCounters {
     }
 }
 
-/// Number of times a rule could have selected something in a run, and did.
+/// Numbers of packets or cells that a rule could have selected in a run, and that it selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCounters {
-    /// Packets or cells that reached the end of the link; for a byte, the bytes of the flow up to the last one that did.
+    /// Packets or cells that reached the end of the link. For a byte rule, the flow's bytes up to the last one that
+    /// did.
     pub reached: u64,
     /// Packets or cells that the rule lost or delayed.
     pub selected: u64,
@@ -159,8 +160,8 @@ impl RuleCounters {
 }
 
 impl LossPattern {
-    /// Returns what a rule should have selected in a run but never met, in words; `None` if there is no such thing. `of`
-    /// is the flow or VC, and `counters` are those of the rule at the end of the run.
+    /// Describes what a rule should have selected in a run but never met; `None` if it met everything. `of` is the flow
+    /// or VC, and `counters` are the rule's counters at the end of the run.
     pub fn unmet(&self, unit: LossUnit, of: &str, counters: RuleCounters) -> Option<String> {
         let RuleCounters { reached, selected } = counters;
         match *self {
@@ -178,8 +179,8 @@ impl LossPattern {
     }
 }
 
-/// Returns which of these packets or cells never came, in words; `None` if all did. `numbers` are in ascending order,
-/// `of` is the flow or VC, and `came` is how many of its packets or cells came.
+/// Describes which of these packets or cells never arrived; `None` if all did. `numbers` are in ascending order, `of`
+/// is the flow or VC, and `came` is the number of packets or cells that arrived.
 pub fn never_came(unit: LossUnit, numbers: &[u64], of: &str, came: u64) -> Option<String> {
     const MOST: usize = 3;
     let rest = &numbers[numbers.partition_point(|&number| number < came)..];
@@ -220,11 +221,11 @@ struct VcLosses {
 struct RuleState {
     /// The rule's place among the link's rules.
     place: usize,
-    /// The branch whose frames count, if several VCs have merged.
+    /// The branch whose frames the rule counts, if several VCs have merged.
     branch: Option<u8>,
     unit: LossUnit,
     pattern: LossPattern,
-    /// The time by which the selected packets are delayed; `None` if they are lost.
+    /// Delay of the selected packets; `None` if they are lost.
     delay: Option<Span>,
     draws: Stream,
     /// Number of packets or cells so far.
@@ -233,9 +234,9 @@ struct RuleState {
     is_bad: bool,
     /// Number of packets or cells that the rule has selected so far.
     selected: u64,
-    /// Bytes of the flow up to the last one that came, if a byte is chosen.
+    /// Number of the flow's bytes up to the last one that arrived, for a byte rule.
     bytes: u64,
-    /// The current frame, if packets are counted, and whether it is selected.
+    /// The current frame, and whether it is selected, for a rule for packets.
     frame: Option<FrameNumber>,
     selects_frame: bool,
 }
@@ -246,7 +247,7 @@ impl LinkLosses {
         Self { link, vcs: ti_vec![VcLosses::default(); vcs] }
     }
 
-    /// Adds a rule for the VC with this label. If several VCs have merged, `branch` is the branch whose frames count. A
+    /// Adds a rule for the VC with this label. If several VCs have merged, the rule counts the frames of `branch`. A
     /// probability uses `draws`.
     pub fn add(&mut self, label: Label, rule: &LossRule, branch: Option<u8>, draws: Stream) {
         self.add_rule(label, (rule.unit, &rule.pattern, None), branch, draws);
@@ -326,7 +327,7 @@ impl RuleState {
         RuleCounters { reached, selected: self.selected }
     }
 
-    /// Counts a cell. Returns the unit and the number that it is selected with, if the rule selects it.
+    /// Counts a cell. Returns the unit and its number, if the rule selects it.
     fn take(&mut self, cell: Cell, segment: impl Fn() -> Option<Segment>) -> Option<(LossUnit, u64)> {
         let of_other_branch = self.branch.is_some_and(|branch| branch != cell.frame.branch());
         match self.unit {

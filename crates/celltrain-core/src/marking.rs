@@ -62,7 +62,7 @@ pub enum MarkedAt {
     Dequeue,
 }
 
-/// The cells on which marks depend.
+/// The queue whose length decides about marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
@@ -101,8 +101,8 @@ impl MarkingConfig {
         faults
     }
 
-    /// Creates the policy of a port that marks packets, and drops those that it cannot mark, from the port's own
-    /// `policy`.
+    /// Creates the policy of a port that marks packets: the port's own `policy`, except that packets which cannot be
+    /// marked are dropped.
     pub(crate) fn dropping(&self, policy: Box<dyn BufferPolicy>, capacity: Option<u32>) -> NotCapable {
         let cells = |threshold: Threshold| threshold.cells(capacity.unwrap_or(u32::MAX));
         NotCapable::new(policy, [cells(self.k_min), cells(self.k_max.unwrap_or(self.k_min))], self.p_max)
@@ -135,7 +135,7 @@ pub(crate) struct Marker {
     p_max: f64,
     weight: f64,
     at: MarkedAt,
-    /// The cells that its caller counts.
+    /// The number of cells that the caller must count.
     pub(crate) of: Counted,
     average: f64,
     /// True if every data cell is marked, not only the last one of a packet.
@@ -171,7 +171,7 @@ impl Marker {
         if cell.is_rm() || !(self.every_cell || cell.last_cell()) {
             return cell;
         }
-        // With a weight of 1 this is the queue itself, exactly.
+        // With a weight of 1, the average is exactly the queue.
         self.average += self.weight * (f64::from(waiting) - self.average);
         let marks = if self.average > self.k_max {
             true

@@ -60,7 +60,7 @@ fn filled(
             crossing[link].push(vc);
         }
     }
-    // With the VCs in this order, one pass finds a link's level.
+    // With the VCs in this order, one pass finds the level at which a link is full.
     for on in &mut crossing {
         token.tick(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
@@ -68,8 +68,8 @@ fn filled(
 
     let mut rates = vec![f64::INFINITY; paths.len()];
     let level_of = |link: LinkIndex, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
-    // The link that fills first is processed first. Levels only rise as other links fill, so a level that has become
-    // too low is detected when its link's turn comes.
+    // Links are processed in the order in which they fill. Levels only rise as other links fill, so an outdated level
+    // is detected when its link is next.
     let mut next = BinaryHeap::with_capacity(capacities.len());
     for (link, on) in crossing.iter_enumerated() {
         token.tick(on.len())?;
@@ -107,7 +107,7 @@ fn filled(
 /// including its forward RM cells. Acknowledgements, and the backward RM cells sent with them, demand nothing.
 ///
 /// # Errors
-/// If the work is cancelled.
+/// Returns [`Interrupted`] if the work is cancelled.
 pub fn goodputs_mbps(network: &Network, token: &CancellationToken<'_>) -> Result<Vec<f64>, Interrupted> {
     let mbps = |bits_per_second: u64| bits_per_second as f64 / 1e6;
     let mut capacities: TiVec<LinkIndex, f64> =
@@ -118,7 +118,7 @@ pub fn goodputs_mbps(network: &Network, token: &CancellationToken<'_>) -> Result
         let mut path = network.vcs[flow.data_vc].path.clone();
         let pcr = network.vcs[flow.data_vc].abr.as_ref().and_then(|abr| abr.pcr);
         let wanted = wanted_mbps(flow).map(|wanted| wanted / network.data_share(flow));
-        // A demand limits a flow like a link of its own.
+        // A demand limits a flow like an additional link of that capacity.
         for most in wanted.into_iter().chain(pcr.map(|pcr| mbps(pcr.bits_per_second))) {
             path.push(capacities.push_and_get_key(most));
         }
@@ -211,7 +211,7 @@ impl Vc {
 /// the VCs in the order in which their rates exceed their minimums.
 fn level(capacity: f64, on: &[usize], vcs: &[Vc], rates: &[f64]) -> f64 {
     let rising = || on.iter().filter(|&&vc| rates[vc] == f64::INFINITY).map(|&vc| vcs[vc]);
-    // At level 0 all rates are at their minimums.
+    // At level 0, all VCs have their minimum rates.
     let fixed: f64 = on.iter().map(|&vc| if rates[vc] == f64::INFINITY { vcs[vc].minimum } else { rates[vc] }).sum();
     let (mut left, mut weights, mut level) = (capacity - fixed, 0.0, f64::INFINITY);
     for vc in rising() {
@@ -225,7 +225,7 @@ fn level(capacity: f64, on: &[usize], vcs: &[Vc], rates: &[f64]) -> f64 {
     level
 }
 
-/// A level with a total order.
+/// A level, as a float with a total order.
 #[derive(Clone, Copy, PartialEq)]
 struct Level(f64);
 
@@ -273,11 +273,10 @@ mod tests {
         let weighted = |weights: &[f64]| shares_of(&[90.0], &paths, Terms { weights, ..Terms::default() });
         assert_eq!(weighted(&[1.0, 2.0, 6.0]), [10.0, 20.0, 60.0]);
         let with_minimum = |minimums: &[f64]| shares_of(&[90.0], &paths, Terms { minimums, ..Terms::default() });
-        // A minimum of 20 makes no difference to an equal share of 30. A minimum of 50 does, and leaves 20 to each of
-        // the others.
+        // A minimum of 20 does not change an equal share of 30. A minimum of 50 leaves 20 to each of the other VCs.
         assert_eq!(with_minimum(&[20.0, 0.0, 0.0]), [30.0, 30.0, 30.0]);
         assert_eq!(with_minimum(&[50.0, 0.0, 10.0]), [50.0, 20.0, 20.0]);
-        // The minimums exceed the capacity.
+        // The sum of the minimums exceeds the capacity.
         assert_eq!(with_minimum(&[80.0, 0.0, 30.0]), [80.0, 0.0, 30.0]);
     }
 

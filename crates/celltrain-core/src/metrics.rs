@@ -1,4 +1,4 @@
-//! Measures of a run. Every measure is defined here and nowhere else.
+//! Measures of a run. This file defines every measure.
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `docs/mechanisms.md` section 6.
 
@@ -30,8 +30,8 @@ use crate::scheduler::Class;
 use crate::timeouts::Timeouts;
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
-/// All results of a run. Rates are averages over the whole run, including its start, unless only a part is measured
-/// ([`RunResult::over`]).
+/// All results of a run. Rates are averages over the whole run, including its start, unless only a part of the run is
+/// measured ([`RunResult::over`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// Simulated seconds.
@@ -40,11 +40,11 @@ pub struct RunResult {
     pub measured_from_s: f64,
     /// End of the measured time, in seconds.
     pub measured_to_s: f64,
-    /// Sum of the goodputs of the flows and requests that cross the bottleneck, each as a share of the most the
-    /// bottleneck could carry.
+    /// Sum of the goodputs of the flows and requests that cross the bottleneck, each divided by its maximum possible
+    /// goodput there.
     pub efficiency: f64,
-    /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all flows if no VC is. `None` if these
-    /// flows delivered nothing.
+    /// Jain's index of the goodputs of flows whose VCs have the class UBR, or of all flows if there are none. `None` if
+    /// these flows delivered nothing.
     pub fairness: Option<f64>,
     /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows get the
     /// same fraction of their fair share. `None` if these flows delivered nothing.
@@ -63,7 +63,7 @@ pub struct RunResult {
     pub ports: TiVec<LinkIndex, PortResult>,
     /// Memories that ports share.
     pub memories: TiVec<MemoryIndex, MemoryResult>,
-    /// The first cycle of priority groups that paused each other for ever, if there was one.
+    /// The first cycle of priority groups that paused each other forever, if any.
     pub deadlock: Option<Deadlock>,
     /// Links with loss rules.
     pub losses: TiVec<LossyIndex, LossResult>,
@@ -89,19 +89,19 @@ pub struct FlowResult {
     pub name: String,
     /// The name of the flow's traffic.
     pub traffic: &'static str,
-    /// Name and version of the stack at its ends, if they are outside the simulation; empty otherwise. Not in the
-    /// fingerprint.
+    /// Name and version of the stack at the flow's ends, if they are outside the simulation; empty otherwise. Not in
+    /// the fingerprint.
     pub stack: String,
     /// Bytes passed to the application in order, each counted once, in megabits per second.
     pub goodput_mbps: f64,
     /// The goodput that the flow would have at its max-min fair share of the network, in megabits per second:
     /// [`max_min::goodputs_mbps`].
     pub max_min_mbps: f64,
-    /// Payload of all segments that arrived whole, including repetitions, in megabits per second.
+    /// Payload of all segments that arrived complete, including repetitions, in megabits per second.
     pub throughput_mbps: f64,
     /// Bytes passed to the application.
     pub delivered_bytes: u64,
-    /// Payload of all segments that arrived whole, including repetitions, in bytes.
+    /// Payload of all segments that arrived complete, including repetitions, in bytes.
     pub received_bytes: u64,
     /// Segments sent, retransmissions included.
     pub segments_sent: u64,
@@ -109,12 +109,12 @@ pub struct FlowResult {
     pub retransmitted_segments: u64,
     /// Segments that arrived but contained no new data.
     pub repeated_segments: u64,
-    /// Packets that a stack outside the simulation sent with neither TCP nor UDP in them. If there are only such packets,
-    /// the numbers of segments and the throughput are not known. Not in the fingerprint.
+    /// Packets without TCP and UDP that a stack outside the simulation sent. If there are no others, segment counts and
+    /// throughput are unknown. Not in the fingerprint.
     pub unknown_packets: u64,
     /// Number of times the retransmission timer expired.
     pub timeouts: u64,
-    /// Number of times duplicate acknowledgements started a retransmission.
+    /// Number of times duplicate acknowledgements triggered a retransmission.
     pub fast_retransmits: u64,
     /// cwnd at the end, in segments; 0 without TCP.
     pub cwnd_segments: f64,
@@ -127,21 +127,21 @@ pub struct FlowResult {
     pub packets_delivered: u64,
     /// Seconds from the flow's start until its whole file was acknowledged; `None` before then, and without a file.
     pub completion_s: Option<f64>,
-    /// Delay of the files into which the flow's stream is cut; `None` if not measured or without TCP.
+    /// Delay of the files into which the flow's stream is divided; `None` if not measured or without TCP.
     pub file_delay: Option<FileDelay>,
     /// Delays of its packets; `None` if not measured.
     pub delays: Option<FlowDelayTimes>,
 }
 
 impl FlowResult {
-    /// Returns whether the numbers of segments and the throughput are known. They are not if a stack outside the
-    /// simulation uses a protocol that is neither TCP nor UDP.
+    /// Returns whether segment counts and throughput are known. They are unknown if a stack outside the simulation uses
+    /// neither TCP nor UDP.
     pub const fn has_segments(&self) -> bool {
         self.segments_sent > 0 || self.unknown_packets == 0
     }
 }
 
-/// One output port's measures.
+/// Measures of one output port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortResult {
     /// Its name.
@@ -177,7 +177,7 @@ pub struct MemoryResult {
     pub name: String,
     /// Number of cells that fit into the memory.
     pub cells: u32,
-    /// The largest number of cells that were ever in the memory.
+    /// The largest number of cells in the memory so far.
     pub max_used_cells: u32,
     /// Number of cells in the memory at the end.
     pub used_cells: u32,
@@ -189,12 +189,12 @@ pub struct MemoryResult {
     pub queues: TiVec<QueueIndex, QueueResult>,
 }
 
-/// Priority groups that pause each other for ever: the cells of each wait at the port that feeds the next.
+/// Priority groups that pause each other forever, because the cells of each group wait at the port that feeds the next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deadlock {
-    /// Time at which the cycle was complete, in seconds.
+    /// Time at which the last pause closed the cycle, in seconds.
     pub at_s: f64,
-    /// The links that feed the groups, and their priorities, in the order in which one waits for the next.
+    /// The links that feed the groups, and their priorities, in the order of the cycle.
     pub cycle: Vec<(String, u8)>,
 }
 
@@ -209,17 +209,16 @@ pub struct PoolResult {
     pub policy: &'static str,
     /// B: cells of the pool's shared part.
     pub cells: u32,
-    /// The largest number of cells of the shared part that were ever taken.
+    /// The largest number of occupied cells in the shared part so far.
     pub max_used_cells: u32,
-    /// Cells of the shared part that are taken at the end.
+    /// Number of occupied cells in the shared part at the end.
     pub used_cells: u32,
 }
 
 /// Results for a queue or a priority group of a memory, or for a queue of a port with a scheduler or a shaped port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueResult {
-    /// The queue's name, which consists of the memory, the output or input link, and the priority; or of the link, and the VCs
-    /// or classes.
+    /// The queue's name: the memory, the link and the priority; or the link, and the VCs or classes.
     pub name: String,
     /// The name of the queue's pool; `None` without a memory. The cells are then not counted by queue.
     pub pool: Option<String>,
@@ -229,13 +228,12 @@ pub struct QueueResult {
     pub cells: u32,
     /// Counters of its cells.
     pub counters: QueueCounters,
-    /// Delays of its packets at the output port; `None` for a priority group, or if not measured.
+    /// Delays of the queue's packets at the output port; `None` for a priority group, or if not measured.
     pub delays: Option<DelayTimes>,
 }
 
 impl RunResult {
-    /// Returns what the rules of links should have lost or delayed in a run of the network but never met: packets, cells or
-    /// bytes beyond what was sent.
+    /// Returns the packets, cells or bytes that loss rules should have affected but that were never sent.
     pub fn unmet_rules(&self, network: &Network) -> Vec<UnmetRule> {
         let with_rules = network.links.iter().filter(|link| link.has_rules());
         let rules = with_rules.zip(&self.losses).flat_map(|(link, of_link)| {
@@ -252,12 +250,12 @@ impl RunResult {
     }
 }
 
-/// A rule of a link that lost or delayed less than it should.
+/// A link's rule that lost or delayed less than it should.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmetRule {
     /// Number of the rule among all rules of the network, from 0; the same in all runs of a scenario.
     pub number: usize,
-    /// The warning: what did not happen, where and why.
+    /// The warning about what did not happen, where and why.
     pub text: String,
 }
 
@@ -272,9 +270,9 @@ impl fmt::Display for UnmetRule {
 pub struct LossResult {
     /// The link's name.
     pub name: String,
-    /// Counters of the cells at its end.
+    /// Counters of the cells at the end of the link.
     pub counters: LossCounters,
-    /// Counters of its rules over the whole run, in their order.
+    /// Counters of the link's rules over the whole run, in order.
     pub rules: Vec<RuleCounters>,
 }
 
@@ -285,9 +283,9 @@ pub struct ContractResult {
     pub name: String,
     /// Counters at the edge of the network.
     pub edge: EdgeCounters,
-    /// Frames discarded whole by the policies of the ports that the VC crosses before any merge.
+    /// Whole frames that the policies of the VC's ports discarded before any merge.
     pub discarded_frames: u64,
-    /// Frames that lost a cell at these ports for lack of room.
+    /// Frames that lost a cell at these ports because the buffer was full.
     pub cut_frames: u64,
 }
 
@@ -312,15 +310,15 @@ pub struct AbrResult {
 /// Numbers of all cells by outcome: `offered = delivered + lost + discarded + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellTotals {
-    /// Sent by end systems, plus RM cells.
+    /// Cells sent by end systems, plus RM cells.
     pub offered: u64,
-    /// Reached the host at the end of their VC, or, for RM cells, the end of their loop.
+    /// Cells that reached the host at the end of their VC, or RM cells that reached the end of their loop.
     pub delivered: u64,
-    /// Lost for lack of room, or on a link with loss rules.
+    /// Cells lost because a buffer was full, or on a link with loss rules.
     pub lost: u64,
     /// Discarded by policies.
     pub discarded: u64,
-    /// Waiting, in service or on a link when the run ended.
+    /// Cells waiting, in service or on a link when the run ended.
     pub in_flight: u64,
 }
 
@@ -338,8 +336,8 @@ pub struct FinalState<'a> {
     pub ports: &'a TiSlice<LinkIndex, PortState>,
     /// Its memories.
     pub memories: &'a TiSlice<MemoryIndex, MemoryState>,
-    /// Time at which groups of memories paused each other for ever, and the links and priorities of their cycle; `None`
-    /// if this did not happen.
+    /// Time at which groups paused each other forever, with the links and priorities of their cycle; `None` if this did
+    /// not happen.
     pub deadlock: Option<&'a (Time, Vec<(LinkIndex, u8)>)>,
     /// Its end systems.
     pub end_systems: &'a EndSystems,
@@ -361,13 +359,13 @@ impl FinalState<'_> {
     /// Measures the run, after asserting that every cell is accounted for, by VC and by port.
     ///
     /// # Errors
-    /// If the work is cancelled.
+    /// Returns [`Interrupted`] if the work is cancelled.
     pub fn measure(&self) -> Outcome {
         self.measure_if(true)
     }
 
-    /// Measures the part of a run that a partition has simulated. The counters need not balance, because cells may have
-    /// moved to other partitions.
+    /// Measures the part of a run that a partition has simulated. Its counters need not balance, because cells may move
+    /// to other partitions.
     pub(crate) fn measure_partition(&self) -> Outcome {
         self.measure_if(false)
     }
@@ -418,7 +416,7 @@ impl FinalState<'_> {
     }
 
     fn conserve(&self, is_whole: bool) -> CellTotals {
-        // Beyond a merge its branches cannot be distinguished, so they are counted together.
+        // After a merge, branches cannot be distinguished, so they are counted together.
         let first_branches = self.network.first_branches();
         let first = |vc: VcIndex| first_branches[vc];
         let mut within: TiVec<VcIndex, _> = ti_vec![PortCounters::default(); self.network.vcs.len()];

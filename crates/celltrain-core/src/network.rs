@@ -30,7 +30,7 @@ use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
 use crate::units::{BitRate, Bytes, Clock, Duration, Span, Time};
 
-/// Complete input of a run.
+/// The complete input of a run.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// Seed of every random stream.
@@ -118,9 +118,9 @@ pub struct Link {
     pub policy: PolicyConfig,
     /// Selects the next cell to send.
     pub scheduler: SchedulerConfig,
-    /// Feedback to the sources of its ABR VCs.
+    /// Feedback to the sources of the port's ABR VCs.
     pub allocator: Option<AllocatorConfig>,
-    /// When it marks packets as a sign of congestion; `None` if it marks none.
+    /// Rules for marking packets; `None` if the port marks none.
     pub marking: Option<MarkingConfig>,
     /// The packet buffer, if the link leads from an edge device into the ATM network.
     pub edge: Option<EdgeConfig>,
@@ -202,7 +202,7 @@ impl Flow {
         !self.outside && self.retransmits()
     }
 
-    /// Returns whether the flow's ends send lost data again.
+    /// Returns whether the flow's ends retransmit lost data.
     pub fn retransmits(&self) -> bool {
         self.outside || self.traffic.packets().is_none()
     }
@@ -216,17 +216,17 @@ impl Flow {
     }
 }
 
-/// Next hop of a cell at the end of a link.
+/// The next hop of a cell at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The output port of this link, under this label.
     Port {
         /// The link.
         link: LinkIndex,
-        /// The VC's label there.
+        /// The VC's label at that port.
         label: Label,
     },
-    /// The destination host of this VC.
+    /// The destination host of the VC.
     Host {
         /// The VC.
         vc: VcIndex,
@@ -236,17 +236,17 @@ pub enum Next {
 /// The labels of all VCs on all links.
 #[derive(Clone, Debug)]
 pub struct Routing {
-    /// For each link and label: the next hop of a cell.
+    /// Next hop of a cell, by link and label.
     pub next: TiVec<LinkIndex, TiVec<Label, Next>>,
-    /// For each link and label: the VC; the first branch if VCs have merged.
+    /// The VC, by link and label; the first branch if VCs have merged.
     pub vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
-    /// For each link and label: true if frames of this VC wait there until they are complete.
+    /// True if frames of the VC wait until they are complete, by link and label.
     pub merging: TiVec<LinkIndex, TiVec<Label, bool>>,
-    /// For each VC: its label on its first link.
+    /// Label of each VC on its first link.
     pub first_label: TiVec<VcIndex, Label>,
-    /// For each link: its number among the input links of the node it reaches.
+    /// Number of each link among the input links of the node it reaches.
     pub input: TiVec<LinkIndex, u32>,
-    /// For each node: its input links, in order.
+    /// Input links of each node, in order.
     pub inputs: TiVec<NodeIndex, Vec<LinkIndex>>,
 }
 
@@ -326,7 +326,7 @@ impl Network {
         marking.as_ref().map(|marking| marking.build(*buffer, draws()))
     }
 
-    /// Returns the VCs that cross a link, by label, in the form that the link's scheduler needs.
+    /// Returns the VCs that cross a link, by label, as input for the link's scheduler.
     pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<VcKind<'a>> {
         let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc].class);
         self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()
@@ -420,7 +420,7 @@ impl Network {
             routing.input.push(u32::try_from(routing.inputs[link.to].len()).expect("links have 32-bit numbers"));
             routing.inputs[link.to].push(number);
         }
-        // For each merge: the labels of its first branch, shared by all branches after the merge.
+        // Labels of each merge's first branch, which all branches share after the merge.
         let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
         for (number, vc) in self.vcs.iter_enumerated() {
@@ -479,8 +479,8 @@ pub fn atm_part(
     start..end + 1
 }
 
-/// If rates are controlled, the clock's unit is divided by this. The shortest interval between two cells is then some
-/// hundred thousand units.
+/// If rates are controlled, the clock's unit is divided by this number. The shortest interval between two cells is then
+/// some hundred thousand units.
 const UNITS_FOR_RATES: u64 = 1000;
 
 /// Nodes and links of a topology under construction.
@@ -498,7 +498,7 @@ impl Graph {
         self.nodes.push_and_get_key(Node { name: name.into(), kind })
     }
 
-    /// Returns the opposite link of a pair that was added together.
+    /// Returns the other link of a pair that was added together.
     pub fn way_back(link: LinkIndex) -> LinkIndex {
         LinkIndex::new(link.number() ^ 1)
     }

@@ -1,6 +1,6 @@
-//! Observation of a run without side effects: the interface of probes, and a probe that records time series.
+//! Observation of runs without side effects: the interface of probes, and a probe that records time series.
 //!
-//! A probe gets only shared references and copies, so a run has the same fingerprint with and without it.
+//! A probe gets only shared references and copies, so it cannot change a run's fingerprint.
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
@@ -24,7 +24,7 @@ pub trait Probe: Observer {
         &[]
     }
 
-    /// Observes the network at `now`, after everything that happens at that instant.
+    /// Observes the network at `now`, after all events of this instant.
     fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
         let _ = (now, view);
     }
@@ -61,8 +61,8 @@ pub trait Queues {
     fn occupancy(&self, link: LinkIndex) -> u32;
 
     /// Returns the smallest and largest number of cells waiting at the port of this link since the latest snapshot or
-    /// the start of the run. The port must be one of [`Probe::traced_ports`]. Every length is included, even if it
-    /// changes within an instant.
+    /// the start of the run. The port must be one of [`Probe::traced_ports`]. Includes lengths that change within an
+    /// instant.
     fn range(&self, link: LinkIndex) -> QueueRange;
 
     /// Appends the number of cells of each VC that wait at the port of this link, by label.
@@ -92,7 +92,7 @@ pub struct SeriesChoice {
     pub windows: bool,
     /// Bytes delivered of each flow.
     pub delivered: bool,
-    /// ACR of each flow whose data VC has one, see [`Recorder::rate_flows`].
+    /// ACR of each flow whose data VC is ABR, see [`Recorder::rate_flows`].
     pub rates: bool,
     /// Packets waiting to enter the ATM network, see [`Recorder::edge_flows`], and the state of the discard algorithm
     /// there.
@@ -116,7 +116,7 @@ pub struct Recorder {
     /// Number of samples taken.
     taken: u64,
     end: Time,
-    /// The instants of the samples.
+    /// Times of the samples.
     pub times: Vec<Time>,
     /// Waiting cells, one row per sample, one column per chosen port.
     pub queue_cells: Vec<u32>,
@@ -137,11 +137,11 @@ pub struct Recorder {
     pub acr_mbps: Vec<f64>,
     /// QL: packets at the edge device or ABR source, one row per sample, one column for each of `edge_flows`.
     pub edge_packets: Vec<u32>,
-    /// The phase of the adaptive discard algorithm, 0 or 1, in the same layout; 0 with other algorithms.
+    /// Phase of the adaptive discard algorithm, 0 or 1, in the same layout; 0 for other algorithms.
     pub edge_phase: Vec<u32>,
-    /// The algorithm's `LD_ACR` in megabits per second, cell headers included, in the same layout.
+    /// `LD_ACR` of the algorithm in megabits per second, including cell headers, in the same layout.
     pub edge_ld_acr_mbps: Vec<f64>,
-    /// The algorithm's `P_CTR`, in the same layout.
+    /// `P_CTR` of the algorithm, in the same layout.
     pub edge_p_ctr: Vec<u32>,
     /// Cells in each queue of a memory, one row per sample, one column for each of `queues`.
     pub memory_cells: Vec<u32>,
@@ -196,7 +196,7 @@ impl Recorder {
         &self.links
     }
 
-    /// Returns the flows whose data has an ACR. They are the columns of the ACR series.
+    /// Returns the flows whose data VC is ABR. They are the columns of the ACR series.
     pub fn rate_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.rates.iter().map(|&(flow, _)| flow)
     }

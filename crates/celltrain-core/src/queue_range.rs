@@ -1,6 +1,6 @@
-//! The smallest and largest number of cells waiting at a port, between samples and over a whole run.
+//! The smallest and largest queue lengths of a port, between samples and over a whole run.
 
-/// The smallest and largest number of cells waiting at a port over some time.
+/// The smallest and largest queue lengths of a port over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueRange {
     /// The fewest.
@@ -9,25 +9,25 @@ pub struct QueueRange {
     pub largest: u32,
 }
 
-/// Tracks the range of a queue that is empty at the start of the run.
+/// Tracks the range of a queue that is empty at the start of a run.
 ///
 /// A cell that starts service at the time of its arrival counts as waiting at that time, as in
 /// [`PortState::max_queue`](crate::port::PortState::max_queue).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueTracker {
     since_sample: QueueRange,
-    /// The largest queue before that sample.
+    /// The largest queue before the latest sample.
     largest_before: u32,
 }
 
 impl QueueTracker {
-    /// Records that the queue has become shorter: now `cells` cells are waiting.
+    /// Records that the queue has become shorter and now has `cells` cells.
     #[inline]
     pub(crate) fn fall(&mut self, cells: u32) {
         self.since_sample.least = self.since_sample.least.min(cells);
     }
 
-    /// Records that the queue has become longer: now `cells` cells are waiting.
+    /// Records that the queue has become longer and now has `cells` cells.
     #[inline]
     pub(crate) fn rise(&mut self, cells: u32) {
         self.since_sample.largest = self.since_sample.largest.max(cells);
@@ -40,13 +40,13 @@ impl QueueTracker {
         self.rise(largest);
     }
 
-    /// Returns the range since the latest sample, if `cells` cells are waiting now.
+    /// Returns the range since the latest sample if `cells` cells are waiting now.
     pub(crate) fn range(&self, cells: u32) -> QueueRange {
         let QueueRange { least, largest } = self.since_sample;
         QueueRange { least: least.min(cells), largest: largest.max(cells) }
     }
 
-    /// Starts a new range at a sample, while `cells` cells are waiting.
+    /// Starts a new range at a sample, when `cells` cells are waiting.
     pub(crate) fn start_range(&mut self, cells: u32) {
         self.largest_before = self.max_queue();
         self.since_sample = QueueRange { least: cells, largest: cells };

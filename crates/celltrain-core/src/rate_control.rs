@@ -17,7 +17,7 @@ use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
-/// A VC's place at a port: the link, and the VC's label there.
+/// A VC at a port: the link, and the VC's label there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The link.
@@ -31,19 +31,19 @@ pub struct Place {
 pub struct RateControl {
     ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,
     allocators: TiVec<LinkIndex, Option<Box<dyn Allocator>>>,
-    /// For each VC: the place where it is shaped; `None` if it is not shaped.
+    /// The port and label at which each VC is shaped; `None` if it is not shaped.
     places: TiVec<VcIndex, Option<Place>>,
     loops: TiVec<VcIndex, Option<Loop>>,
-    /// For each link and label of a VC: the place where data of the other direction leaves the switch that the link
-    /// reaches, if the allocator there writes into the VC's backward RM cells. Empty if there is no such place.
+    /// For each link and label of a VC: where data of the other direction leaves the switch at the end of the link, if
+    /// the allocator there writes into the VC's backward RM cells. Empty if there is no such port.
     passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
 
-/// The loop of an ABR VC.
+/// The control loop of an ABR VC.
 struct Loop {
-    /// The place where the VC is shaped.
+    /// The port and label at which the VC is shaped.
     home: Place,
-    /// The link at whose end its RM cells leave the loop.
+    /// The link at whose end the VC's RM cells leave the loop.
     end: LinkIndex,
     /// The VC of the other direction.
     partner: VcIndex,
@@ -56,7 +56,7 @@ impl RateControl {
     /// Creates the shaped ports, loops and allocators of a network, before the first cell is sent.
     ///
     /// # Errors
-    /// If the work is cancelled.
+    /// Returns [`Interrupted`] if the work is cancelled.
     pub fn new(
         network: &Network,
         routing: &Routing,
@@ -130,7 +130,7 @@ impl RateControl {
         })
     }
 
-    /// Returns the place where a VC is shaped; `None` if it is not.
+    /// Returns the port and label at which a VC is shaped; `None` if it is not.
     pub fn place(&self, vc: VcIndex) -> Option<Place> {
         self.places[vc]
     }
@@ -141,7 +141,7 @@ impl RateControl {
         self.ports[link].as_deref()
     }
 
-    /// Returns the shaped port at the start of a link, to change it, if there is one.
+    /// Returns the shaped port at the start of a link mutably, if there is one.
     #[inline]
     pub fn port_mut(&mut self, link: LinkIndex) -> Option<&mut ShapedPort> {
         self.ports[link].as_deref_mut()
@@ -153,12 +153,12 @@ impl RateControl {
         self.allocators[link].as_mut()
     }
 
-    /// Returns the number of waiting cells above which the port at the start of a link marks cells, if it does.
+    /// Returns the number of waiting cells above which the port at the start of a link marks cells, if any.
     pub fn marks_above(&self, link: LinkIndex) -> Option<u32> {
         self.allocators[link].as_ref()?.marks_above()
     }
 
-    /// Returns whether the loop of a VC ends at the end of this link, where its RM cells leave the loop.
+    /// Returns whether the control loop of a VC ends at the end of this link.
     #[inline]
     pub fn ends(&self, vc: VcIndex, link: LinkIndex) -> bool {
         self.loops[vc].as_ref().is_some_and(|of_vc| of_vc.end == link)
@@ -178,7 +178,7 @@ impl RateControl {
         (!rm.backward).then(|| self.of_mut(vc).destination.turn_around(&rm))
     }
 
-    /// Returns where an RM cell goes at the end of `vc`'s loop: to the place where the other direction is shaped.
+    /// Returns where an RM cell continues at the end of `vc`'s loop: where the other direction is shaped.
     #[inline]
     pub fn goes_to(&self, vc: VcIndex) -> Place {
         self.of(self.of(vc).partner).home
@@ -220,7 +220,7 @@ impl RateControl {
     }
 
     /// Lets an allocator write into an RM cell on `vc` that passes its switch. The port at `place` carries the data of
-    /// the cell's loop, and `queue` cells are waiting there.
+    /// the loop, and has `queue` waiting cells.
     pub fn write(&mut self, vc: VcIndex, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
         let port = self.ports[home.link].as_mut().expect("every ABR VC leaves its source through a shaped port");
@@ -265,7 +265,7 @@ impl RateControl {
         Some([port.rms_sent(home.label), *rms_ended])
     }
 
-    /// Returns the place where a VC is shaped, if its rate is controlled.
+    /// Returns the port and label at which a VC is shaped, if its rate is controlled.
     pub fn home(&self, vc: VcIndex) -> Option<Place> {
         self.loops[vc].as_ref().map(|of_vc| of_vc.home)
     }
@@ -298,7 +298,7 @@ fn passes(
     }
     let mut passes: TiVec<LinkIndex, TiVec<Label, _>> =
         routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
-    // For each node: the link and label on which the other direction of the current VC leaves it.
+    // For each node, the link and label on which the other direction of the current VC leaves it.
     let mut leaving: TiVec<NodeIndex, Option<Place>> = ti_vec![None; network.nodes.len()];
     for ((number, vc), part) in network.vcs.iter_enumerated().zip(parts) {
         let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };

@@ -43,7 +43,7 @@
 //! `config`, `Line` and `module` are names that the function chooses. `cargo expand -p celltrain-core tcp::congestion`
 //! shows the expansion.
 
-/// Defines a list of variants and the functions they share; see the top of `registry.rs`.
+/// Defines a list of variants and the functions they share, as described at the top of `registry.rs`.
 #[macro_export]
 macro_rules! registry {
     (@functions $lines:tt) => {};

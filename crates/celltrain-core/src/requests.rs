@@ -18,7 +18,7 @@ use crate::tcp::TcpConfig;
 use crate::units::{Bytes, Duration};
 
 indices! {
-    /// An ordered pair of hosts between which requests can send.
+    /// An ordered pair of hosts that requests can use.
     PairIndex;
 
     /// A group of requests.
@@ -32,7 +32,7 @@ pub struct Requests {
     pub pairs: TiVec<PairIndex, Pair>,
     /// Groups of requests.
     pub groups: TiVec<GroupIndex, RequestGroup>,
-    /// True if the result of a run has no records of closed requests. The observer of the run gets them when they close.
+    /// True if results omit closed requests. The run's observer receives their records when they close.
     pub drops_closed: bool,
 }
 
@@ -57,9 +57,9 @@ pub struct RequestGroup {
     pub name: String,
     /// The TCP of its connections.
     pub tcp: TcpConfig,
-    /// The way in which its connections open.
+    /// Whether connections open with a handshake.
     pub opening: Opening,
-    /// Determines the times at which its connections open, their hosts and their sizes.
+    /// Determines when connections open, between which hosts, and with which sizes.
     pub arrivals: Arrivals,
 }
 
@@ -77,10 +77,10 @@ impl RequestGroup {
 /// How a connection opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opening {
-    /// With a SYN, a SYN-ACK, and then data with the ACK (RFC 9293, 3.5).
+    /// Connections open with a SYN and a SYN-ACK, followed by data with the ACK (RFC 9293, 3.5).
     #[default]
     Handshake,
-    /// Without a handshake: the first data leaves at once, as if the connection had been open already.
+    /// Connections open without a handshake: the first data leaves at once, as if the connection were already open.
     Open,
 }
 
@@ -104,12 +104,12 @@ pub enum Arrivals {
         interval: Duration,
         /// Distribution of the intervals: constant or random.
         times: QueryTimes,
-        /// Bytes of all answers to a query together. Each sender sends an equal share, rounded up.
+        /// Total size of all answers to a query. Each sender sends an equal part, rounded up.
         bytes: Bytes,
         /// Number of hosts that answer.
         senders: u32,
-        /// For each possible receiver: the pairs that lead to it, at least `senders` of them. For each query, a
-        /// receiver is drawn, and then the senders from its pairs.
+        /// For each possible receiver, the pairs that lead to it, at least `senders` of them. Each query draws a
+        /// receiver, and then senders from its pairs.
         receivers: Vec<Vec<PairIndex>>,
         /// Maximum delay before an answer. Each delay is drawn between 0 and this value.
         spread: Duration,
@@ -122,7 +122,7 @@ pub enum PairOrder {
     /// Each pair is drawn independently.
     #[default]
     Random,
-    /// All pairs in turn, in an order that is drawn once.
+    /// All pairs take turns, in a random order that is drawn once.
     InTurn,
 }
 
@@ -175,7 +175,7 @@ impl Sizes {
         self.at(rng.unit()).round() as u64
     }
 
-    /// Returns the size that a request stays below with probability `share`.
+    /// Returns the size that a request does not reach with probability `share`.
     fn at(&self, share: f64) -> f64 {
         let place = self.points.partition_point(|&(_, cumulative)| cumulative < share);
         let (bytes, cumulative) = self.points[place.min(self.points.len() - 1)];
@@ -191,8 +191,8 @@ impl Sizes {
     /// segments are rounded up.
     pub fn mean_segments(&self, mss: u64) -> f64 {
         let mss = mss as f64;
-        // Sizes from k mss + 1/2 on need more than k segments. So the mean is 1 plus, for each k, the share of the
-        // sizes from there on. Sizes from `lower` to `upper` are equally likely.
+        // Sizes from k mss + 1/2 on need more than k segments. So the mean is 1 plus the sum of these probabilities
+        // over k. Sizes from `lower` to `upper` are equally likely.
         let mean = |lower: f64, upper: f64| {
             let [all, some] = [lower, upper].map(|size| ((size - 0.5) / mss).floor().max(0.0));
             let sizes = (some - all) * (upper - 0.5 - mss * (all + some + 1.0) / 2.0);

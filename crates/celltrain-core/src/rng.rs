@@ -1,4 +1,4 @@
-//! Random numbers from named streams. They are the same on every machine.
+//! Random numbers from named streams, which are the same on every machine.
 //!
 //! Source: the generator is xoshiro256** 1.0 and the seeding `SplitMix64` (Blackman and Vigna, 2018); the name is
 //! hashed by 64-bit FNV-1a. No generator is shared, so drawing numbers in one component never affects another.
@@ -54,7 +54,7 @@ impl Stream {
         let low = |product: u64| product & u64::from(u32::MAX);
         let mut product = draw(self);
         if low(product) < u64::from(bound) {
-            // A draw can be rejected only in this case, so the division is needed only here.
+            // Rejection is possible only in this case, so only this case needs the division.
             let threshold = u64::from(bound.wrapping_neg() % bound);
             while low(product) < threshold {
                 product = draw(self);
@@ -111,10 +111,10 @@ impl Stream {
     }
 }
 
-/// Far longer than any run.
+/// A duration far longer than any run.
 const LONGEST: u64 = 1 << 62;
 
-/// Returns 64 bits that depend only on a key and a number, and look random.
+/// Returns 64 pseudorandom bits that depend only on a key and a number.
 pub(crate) fn hash(key: u64, number: u64) -> u64 {
     split_mix(key ^ split_mix(number.wrapping_add(0x9e37_79b9_7f4a_7c15)))
 }
@@ -125,7 +125,7 @@ fn split_mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns a property-test configuration with a fixed seed, so that a test run is the same everywhere.
+/// Returns a property-test configuration with a fixed seed, so that tests behave the same everywhere.
 #[cfg(test)]
 pub(crate) fn proptest_seeded(seed: u64) -> proptest::test_runner::Config {
     proptest::test_runner::Config {
@@ -208,6 +208,6 @@ mod tests {
         assert_eq!(draws.iter().max(), Some(&Span(LONGEST)));
     }
 
-    /// Recorded numbers. If they change, the results of every run change.
+    /// Recorded numbers; if they change, the results of every run change.
     const PINNED: [u64; 3] = [11_279_107_376_953_867_294, 4_143_580_889_016_707_893, 6_105_796_715_261_145_753];
 }

@@ -8,18 +8,18 @@ use std::path::Path;
 /// Settings of a script, by key.
 pub(crate) type Settings = serde_json::Map<String, serde_json::Value>;
 
-/// Plays the lines after the settings.
+/// Executes the lines after the settings.
 pub(crate) trait Player {
-    /// A record of something that the player sends.
+    /// Record of an item that the player sends.
     type Sent: Debug;
 
     /// Plays a line. The error explains why the line failed.
     fn play(&mut self, words: &[&str]) -> Result<(), String>;
 
-    /// Returns the records of everything that has been sent but not yet expected by a line.
+    /// Returns the records of all items that were sent but that no line has expected yet.
     fn unexpected(&self) -> &[Self::Sent];
 
-    /// Fails if something was sent that the script does not list before the next event.
+    /// Fails if the player sent an item that the script does not list before the next event.
     fn expect_silence(&self) -> Result<(), String> {
         if self.unexpected().is_empty() {
             Ok(())
@@ -29,7 +29,7 @@ pub(crate) trait Player {
     }
 }
 
-/// Plays a script with the player that `begin` creates from its settings. The error names the first line that failed.
+/// Runs a script with the player that `begin` creates from its settings. The error names the first line that failed.
 pub(crate) fn play<P: Player>(text: &str, begin: impl Fn(Settings) -> Result<P, String>) -> Result<(), String> {
     let mut settings = Settings::new();
     let mut player: Option<P> = None;
@@ -51,7 +51,7 @@ pub(crate) fn play<P: Player>(text: &str, begin: impl Fn(Settings) -> Result<P, 
     player.ok_or("the script does nothing")?.expect_silence().map_err(|why| format!("at the end, {why}"))
 }
 
-/// Plays every script in a folder of `tests`. There must be at least `least` of them.
+/// Runs every script in a folder of `tests`, which must contain at least `least` scripts.
 pub(crate) fn play_all(folder: &str, least: usize, play: impl Fn(&str) -> Result<(), String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -22,7 +22,7 @@ pub struct ShapedPort {
     cell_time: Span,
     /// Rate of the link, in cells per second.
     line_rate: f64,
-    /// Instant at which the link has sent everything passed to it.
+    /// Time at which the link has sent all cells passed to it.
     free: Time,
     buffer: EdgeBuffer,
     vcs: TiVec<Label, Shaped>,
@@ -42,11 +42,11 @@ struct Shaped {
 enum Pace {
     /// Cells are sent by ABR's rules.
     Controlled(Box<Source>),
-    /// Cells are sent at the line rate. The next one starts no earlier than this.
+    /// Cells are sent at the line rate, the next one no earlier than this time.
     Line(Time),
 }
 
-/// Data cells that left the port's queue before their start.
+/// Data cells that left the port's queue before their start time.
 #[derive(Clone, Copy)]
 struct Ahead {
     label: Label,
@@ -72,7 +72,7 @@ impl Ahead {
     }
 }
 
-/// Longer than any run, but small enough to be added to an instant.
+/// A time longer than any run, but small enough to be added to another time.
 const LONGEST_STEP: Span = Span(1 << 62);
 
 impl ShapedPort {
@@ -106,9 +106,8 @@ impl ShapedPort {
         self.buffer.offer(label, packet, acr);
     }
 
-    /// Offers a packet at `now` without taking back the cells of that VC that left the queue early. Returns whether
-    /// there are any such cells. They belong to a packet that is sent first in any case. The buffer counts cells that
-    /// have not started as waiting.
+    /// Offers a packet at `now` without taking back the VC's cells that left the queue early. Returns whether there are
+    /// such cells. Their packet is sent first in any case, and the buffer counts them as waiting until they start.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
         let back = ahead.not_started(now);
@@ -123,8 +122,8 @@ impl ShapedPort {
         true
     }
 
-    /// Returns whether this backward RM cell leaves the rate of its VC unchanged, so that cells handed out ahead need
-    /// not be taken back.
+    /// Returns whether this backward RM cell leaves the VC's rate unchanged, so that cells sent early need not be taken
+    /// back.
     pub fn keeps_rate(&self, label: Label, rm: &RmCell) -> bool {
         self.source(label).is_some_and(|source| source.acr_after(rm) == source.acr())
     }
@@ -171,7 +170,7 @@ impl ShapedPort {
         self.buffer.take_outcomes()
     }
 
-    /// Removes the RM cells before `number`, because RM cell `number` has reached the end of its loop.
+    /// Removes the RM cells before `number`, which has reached the end of its loop.
     pub fn forget_rms_before(&mut self, label: Label, number: FrameNumber) {
         self.vcs[label].rms.forget_before(number);
     }
@@ -194,9 +193,8 @@ impl ShapedPort {
         Label::counting().zip(&self.vcs).filter_map(one).min()
     }
 
-    /// Sends the cell that starts at `now`, if there is one. If `ahead` is given, also hands out the data cells of the
-    /// same packet that follow at equal intervals and start no later than `ahead`, assuming that nothing arrives in
-    /// between. Returns the cells and the interval.
+    /// Sends the cell that starts at `now`, if any. With `ahead`, also sends the packet's following data cells at equal
+    /// intervals that start by that time, assuming that nothing arrives in between. Returns the cells and the interval.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
         debug_assert!(self.ahead.is_none(), "cells that have not started are taken back first");
         let (time, label) = self.first()?;
@@ -220,7 +218,7 @@ impl ShapedPort {
                 if let Some(rm) = rm {
                     vc.rms_sent += 1;
                     let number = vc.rms.push(Frame::new(1, rm));
-                    // Rules 4 and 11 determine the CLP.
+                    // Rules 4 and 11 determine the CLP bit.
                     let cell = Cell::rm(label, number).with_tag(rm.out_of_rate);
                     return Some((Run { last: cell, cells: 1 }, period));
                 }
@@ -261,13 +259,13 @@ impl ShapedPort {
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(left - 1);
         match &self.vcs[label].pace {
             Pace::Line(_) => most,
-            // Send cells one by one if they are so far apart that an out-of-rate cell may come between them.
+            // Send cells one by one if an out-of-rate cell may come between them.
             Pace::Controlled(source) if source.next_out_of_rate(true).is_some() => 0,
             Pace::Controlled(source) => most.min(source.data_cells_until_rm(first)),
         }
     }
 
-    /// Takes back the cells handed out that would start at `now` or later. Returns their VC and number, if there are
+    /// Takes back the cells sent early that would start at `now` or later. Returns their VC and number, if there are
     /// any.
     pub fn take_back(&mut self, now: Time) -> Option<(Label, u32)> {
         let ahead = self.ahead.take()?;
@@ -281,7 +279,7 @@ impl ShapedPort {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),
             }
-            // The cell before the first one taken back was the last to start.
+            // The cell before those taken back was the last to start.
             self.free = Time(next.0 - period.0) + self.cell_time;
         }
         (back > 0).then_some((label, back))
@@ -340,7 +338,7 @@ impl ShapedPort {
         self.per_vc().sum()
     }
 
-    /// Starts a new range of the queue at a sample.
+    /// Starts a new range of the queue length at a sample.
     pub fn start_range(&mut self) {
         debug_assert!(self.ahead.is_none(), "cells that have not started are taken back first");
         self.buffer.start_range();
@@ -375,7 +373,7 @@ mod tests {
         let discard = DiscardConfig::TailDrop(tail_drop::Config {});
         let config = EdgeConfig { buffer: None, memory: Memory::PerVc, discard };
         let mut port = ShapedPort::new(Span(10), 100.0, EdgeBuffer::new(&config, 2, &[12; 2]), vec![None, None]);
-        // Arriving cells of packets of 12 and 2 cells, and the number of cells that wait afterwards.
+        // Packets of 12 and 2 cells: arriving cells, and the number of waiting cells afterwards.
         for (label, last, cells, waiting) in [(0, false, 7, 0), (0, true, 5, 12), (1, true, 2, 14)] {
             port.on_cells(Run { last: cell(label, 0, last), cells });
             assert_eq!(port.occupancy(), waiting);

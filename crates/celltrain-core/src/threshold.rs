@@ -34,7 +34,7 @@ pub enum Threshold {
 }
 
 impl From<u32> for Threshold {
-    /// Converts a number of cells, 1 included.
+    /// Converts a number of cells. The integer 1 is one cell, not the whole buffer.
     fn from(cells: u32) -> Self {
         Threshold::Cells(cells)
     }

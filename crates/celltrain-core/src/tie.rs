@@ -17,15 +17,15 @@ pub enum TieOrder {
     /// Uniformly random, drawn for every instant from the port's own stream.
     #[default]
     Random,
-    /// By input link, starting one input further after every tie.
+    /// By input link, starting one link further after every tie.
     Rotating,
-    /// By input link, always the same: one source captures a full buffer completely.
+    /// Always by input link, so that one source captures a full buffer completely.
     Fixed,
-    /// As in a list of events, first in, first out: cells of links that were idle come first, and links that continue
-    /// keep their order.
+    /// As in a first-in first-out event list: cells of links that were idle come first, and busy links keep their
+    /// order.
     EventList,
-    /// As in a list of events, last in, first out: cells of links that were idle come first, and links that continue
-    /// reverse their order at every cell.
+    /// As in a last-in first-out event list: cells of links that were idle come first, and busy links reverse their
+    /// order at every cell.
     EventListLastIn,
 }
 
@@ -85,18 +85,22 @@ impl TieBreaker {
     }
 
     /// Orders cells that arrived at `now`. `cells` must be sorted by input link; each input has at most one.
+    #[inline]
     pub fn order<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
-        if let Self::EventList(list) = self {
-            list.order(now, cells, input);
-        } else if cells.len() > 1 {
-            match self {
-                Self::Random(rng) => rng.shuffle(cells),
-                Self::Rotating { inputs, first } => {
-                    cells.sort_by_key(|cell| (input(cell) + *inputs - *first) % *inputs);
-                    *first = (*first + 1) % *inputs;
-                }
-                Self::Fixed | Self::EventList(_) => {}
+        match self {
+            Self::Random(rng) => rng.shuffle(cells),
+            others => others.order_by_input(now, cells, input),
+        }
+    }
+
+    fn order_by_input<T>(&mut self, now: Time, cells: &mut [T], input: impl Fn(&T) -> u32) {
+        match self {
+            Self::EventList(list) => list.order(now, cells, input),
+            Self::Rotating { inputs, first } if cells.len() > 1 => {
+                cells.sort_by_key(|cell| (input(cell) + *inputs - *first) % *inputs);
+                *first = (*first + 1) % *inputs;
             }
+            Self::Rotating { .. } | Self::Fixed | Self::Random(_) => {}
         }
     }
 
@@ -104,28 +108,34 @@ impl TieBreaker {
     ///
     /// # Panics
     /// Panics if the order depends on which links had a cell before.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call takes 1 % of a run with WFQ: the function is called for each tie")]
     pub fn pass_over(&mut self, cells: u32) {
-        if cells < 2 {
-            return;
-        }
         match self {
             Self::Random(rng) => {
                 for bound in (2..=cells).rev() {
                     rng.below(bound);
                 }
             }
-            Self::Rotating { inputs, first } => *first = (*first + 1) % *inputs,
-            Self::Fixed => {}
-            Self::EventList(_) => unreachable!("ports with the tie order of an event list handle single cells"),
+            others => others.pass_over_without_draws(cells),
+        }
+    }
+
+    fn pass_over_without_draws(&mut self, cells: u32) {
+        match self {
+            Self::Rotating { inputs, first } if cells > 1 => *first = (*first + 1) % *inputs,
+            Self::Rotating { .. } | Self::Fixed | Self::Random(_) => {}
+            Self::EventList(_) => {
+                assert!(cells < 2, "ports with the tie order of an event list handle single cells");
+            }
         }
     }
 }
 
 /// The order of a simulator's list of events, in which the arrival of a link's cell creates the arrival of its next one.
 ///
-/// Links that were idle come first, before links whose cell follows the one before it without a gap. Among both, the
-/// order is the one in which the links had their last cells, or its reverse.
+/// Links that were idle come first, before links whose cells follow one another without a gap. Within each kind, the
+/// order is that of the links' previous cells, or its reverse.
 #[derive(Clone, Debug)]
 pub struct EventList {
     links: Vec<LinkOfList>,

@@ -10,25 +10,25 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_op
 
 use crate::plan::{Host, Plan};
 
-/// Name of the device in every host.
+/// Name of the TUN device in every host.
 pub const DEVICE: &str = "atm0";
-/// Bytes that may wait for the device. The kernel loses more, so this is more than its largest send buffers.
+/// Number of bytes that may wait for the device. The kernel drops more, so this exceeds its largest send buffers.
 const MOST_BYTES: u32 = 100_000_000;
 
-/// Returns the device of a descriptor of this process. The descriptor may be closed afterwards.
+/// Returns the device for a file descriptor of this process. The descriptor may be closed afterwards.
 ///
 /// # Errors
 /// If there is no such descriptor.
 pub fn device(descriptor: i32) -> io::Result<File> {
-    // A duplicate is safe, whoever has the descriptor.
+    // SAFETY: duplicating a descriptor is safe whoever owns it.
     let own = pidfd_open(getpid(), PidfdFlags::empty())?;
     Ok(pidfd_getfd(own, descriptor, PidfdGetfdFlags::empty())?.into())
 }
 
 /// Returns the shell commands that set up a host's device.
 ///
-/// The kernel learns the rate of the host's ports, because a device does not hold its packets back: TCP would fill the
-/// device's queue, and take the wait there for a long path.
+/// The kernel is given the rate of the host's ports, because a device does not delay its packets: TCP would fill the
+/// device's queue and treat the wait there as a long path.
 pub fn commands(network: &Network, plan: &Plan, host: &Host) -> String {
     let clock = network.clock();
     let mtu = host.peers.iter().map(|peer| peer.mtu).max().unwrap_or_default();
@@ -44,7 +44,7 @@ pub fn commands(network: &Network, plan: &Plan, host: &Host) -> String {
         .iter()
         .map(|&port| clock.seconds(Time(0) + clock.cell_time(network.links[port].rate) * cells.into()));
     let bytes_per_second: f64 = packet_times.map(|seconds| f64::from(mtu) / seconds).sum();
-    // A late timer costs nothing if it is less than 1 ms late.
+    // Timers that are less than 1 ms late do no harm.
     let burst = (bytes_per_second / 1e3).max(2.0 * f64::from(mtu));
     format!(
         "ip -batch - << END\n{ip}END\n\

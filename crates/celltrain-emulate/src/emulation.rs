@@ -1,4 +1,4 @@
-//! The loop that keeps a simulation at the wall clock's time.
+//! The main loop, which keeps a simulation synchronised with the wall clock.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -27,17 +27,18 @@ use crate::plan::{Peer, Plan};
 use crate::traffic::Traffic;
 use crate::wall::WallClock;
 
-/// A host's device is not read while this many cells wait at the host's port, so that the kernel feels the link.
+/// Number of cells waiting at a host's port above which the host's device is not read, so that the kernel notices the
+/// link.
 const MOST_WAITING: u32 = 128;
-/// The loop sleeps at most this long, and then checks whether to stop.
+/// Longest sleep of the loop, after which it checks for cancellation.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
-/// The end of the run stays this far ahead, so that all events of a sleep are known.
+/// Distance of the end of the run from the present, so that all events during a sleep are known.
 const AHEAD: units::Duration = units::Duration::from_milliseconds(20);
-/// The loop keeps up while it is at most this far behind the clock.
+/// Longest delay behind the wall clock at which the loop still keeps up.
 const MOST_BEHIND: Duration = Duration::from_millis(10);
-/// The loop checks whether it keeps up each time it has simulated this much.
+/// Simulated time between two checks of whether the loop keeps up.
 const LONGEST_STEP: units::Duration = units::Duration::from_milliseconds(1);
-/// The loop gives up if it has not kept up for this long.
+/// The loop gives up after it has not kept up for this long.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The largest IPv4 packet.
 const LONGEST_PACKET: usize = 65_535;
@@ -45,9 +46,9 @@ const LONGEST_PACKET: usize = 65_535;
 /// Communication with an emulation on another thread.
 #[derive(Debug, Default)]
 pub struct Control {
-    /// The loop sets it once packets travel.
+    /// Set by the loop once packets can travel.
     pub started: AtomicBool,
-    /// Set it to end the emulation before the end of the network's run.
+    /// Set by the caller to end the emulation early.
     pub over: AtomicBool,
 }
 
@@ -56,29 +57,29 @@ pub struct Emulation<'a> {
     plan: &'a Plan,
     devices: &'a [File],
     aal5: &'a Aal5Options,
-    /// By host: its peers by their addresses.
+    /// Peers of each host, by address.
     peers: Vec<HashMap<Ipv4Addr, &'a Peer>>,
-    /// By host: the time in which its port sends half of the cells that may wait there.
+    /// Time in which each host's port sends half of the cells that may wait there.
     pauses: Vec<Span>,
-    /// Packets on their way, by VC, in the order in which they were sent.
+    /// Packets in transit, by VC, in sending order.
     on_the_way: TiVec<VcIndex, VecDeque<InFlight<'a>>>,
     traffic: Traffic,
     lateness: Lateness,
     buffer: Box<[u8]>,
-    /// Packets sent so far.
+    /// Number of packets sent so far.
     packets: u64,
-    /// The present or next time at which the loop did not keep up.
+    /// Time since which the loop has not kept up, or of the next check.
     behind_since: Option<Instant>,
 }
 
-/// A packet on its way.
+/// A packet in transit.
 struct InFlight<'a> {
     number: u64,
     peer: &'a Peer,
     bytes: Vec<u8>,
 }
 
-/// A packet that has been read.
+/// A packet read from a device.
 struct Read<'a> {
     from: usize,
     peer: &'a Peer,
@@ -119,7 +120,7 @@ impl<'a> Emulation<'a> {
         simulation: &mut HostedSimulation<'_, '_, P>,
         control: &Control,
     ) -> Result<Lateness, EmulationError> {
-        // Without a fixed priority, the kernel may wake the thread 50 us late.
+        // Without a fixed priority, the kernel may wake the thread 50 us too late.
         set_current_timer_slack(NonZeroU64::new(1)).map_err(io::Error::from)?;
         let (clock, mut end) = (simulation.clock(), simulation.end());
         simulation.end_at((simulation.now() + clock.span(AHEAD)).min(end));
@@ -136,7 +137,7 @@ impl<'a> Emulation<'a> {
                 .filter(|(_, room)| room.is_none())
                 .map(|(&pause, _)| wall.duration(units::Time(pause.0)));
             let ready = self.wait(&room, pauses.fold(next.min(LONGEST_SLEEP), Duration::min))?;
-            // A packet that is read after the clock could be injected before it was sent.
+            // Read the packet before the clock: otherwise it could be injected before it was sent.
             self.read(&ready, &room, &mut read)?;
             let now = wall.now().min(end);
             if now + clock.span(AHEAD) > simulation.end() {
@@ -184,7 +185,7 @@ impl<'a> Emulation<'a> {
         Ok(has_room.iter().zip(&devices).filter_map(is_ready).collect())
     }
 
-    /// Reads packets until the ports are full.
+    /// Reads packets from devices until the ports are full.
     fn read(
         &mut self,
         ready: &[usize],
@@ -200,7 +201,7 @@ impl<'a> Emulation<'a> {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => return Err(EmulationError::Device { host: from, error }),
                 };
-                // Packets to unknown addresses, and those that no frame can carry, get lost.
+                // Packets to unknown addresses, and packets that no frame can carry, are lost.
                 if let Some(&peer) = destination(bytes).and_then(|address| self.peers[from].get(&address))
                     && bytes.len() <= usize::from(peer.mtu)
                 {
@@ -233,7 +234,7 @@ impl<'a> Emulation<'a> {
         simulation: &mut HostedSimulation<'_, '_, P>,
         wall: &WallClock,
     ) {
-        // Packets of a VC do not overtake each other: those before it are lost.
+        // Packets of a VC do not overtake each other, so earlier packets are lost.
         let InFlight { peer, bytes, .. } = loop {
             let kept = self.on_the_way[vc].pop_front().expect("every arriving packet was sent before");
             if kept.number == tag {
@@ -241,13 +242,13 @@ impl<'a> Emulation<'a> {
             }
         };
         self.traffic.on_arrived(vc, &bytes, simulation.counters(peer.flow));
-        // A host that has taken its device down loses the packet.
+        // A host whose device is down loses the packet.
         let _ = (&self.devices[peer.host]).write(&bytes);
         self.lateness.add(wall.since(time));
     }
 
-    /// Checks that the loop keeps up, when it is `behind` the wall clock. A slow round makes the next one longer, so a
-    /// simulation that is too slow never catches up.
+    /// Checks that the loop keeps up when it is `behind` the wall clock. A slow iteration makes the next one longer, so
+    /// a simulation that is too slow never catches up.
     fn check_pace(&mut self, behind: Duration, simulated_s: f64) -> Result<(), EmulationError> {
         if behind <= MOST_BEHIND {
             self.behind_since = None;
@@ -274,12 +275,12 @@ pub enum EmulationError {
     Interrupted,
     /// A device failed.
     Device {
-        /// The position of its host in the plan.
+        /// Index of the host in the plan.
         host: usize,
         /// The error.
         error: io::Error,
     },
-    /// A call of the system failed.
+    /// A system call failed.
     System(io::Error),
     /// The simulation refused a packet.
     Refused(SimulationError),
@@ -287,7 +288,7 @@ pub enum EmulationError {
     TooFast {
         /// Simulated seconds so far.
         simulated_s: f64,
-        /// Time by which the simulation is behind the wall clock.
+        /// Delay of the simulation behind the wall clock.
         behind: Duration,
     },
 }
@@ -345,7 +346,7 @@ mod tests {
     use super::*;
     use crate::plan::name_stacks;
 
-    /// Sends a packet and an answer to each that arrives, between sockets instead of devices.
+    /// Sends a packet and answers each arriving packet, using sockets instead of devices.
     #[test]
     fn packets_and_answers_in_an_emulation_are_delayed_as_in_the_simulated_network() {
         let mut network = Trial::new(1).link_rate(8_000_000).round_trip(Duration::from_millis(30)).network();

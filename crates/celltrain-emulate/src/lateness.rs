@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Buckets for each power of two, so that a percentile is exact to 1/32.
+/// Number of buckets for each power of two, which makes percentiles exact to 1/32.
 const SUB_BUCKETS: u32 = 32;
 
 /// A histogram of the lateness of packets.
@@ -27,7 +27,8 @@ impl Lateness {
         self.max = self.max.max(lateness);
     }
 
-    /// Returns the lateness that `share` of all packets do not exceed, up to 3 % too large; `None` without a packet.
+    /// Returns the lateness that a fraction `share` of all packets does not exceed, up to 3 % too large; `None` without
+    /// packets.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         let wanted = (share * self.packets as f64).ceil().max(1.0);
         let mut seen = 0;
@@ -39,7 +40,7 @@ impl Lateness {
     }
 }
 
-/// Returns the bucket of a number: its power of two, and the bits after the first one.
+/// Returns the bucket of a number, which its power of two and the following bits determine.
 fn bucket(ns: u64) -> usize {
     let bits = SUB_BUCKETS.ilog2();
     let power = ns.max(1).ilog2().max(bits) - bits;
@@ -47,7 +48,7 @@ fn bucket(ns: u64) -> usize {
         .expect("the index of a bucket fits in the address space")
 }
 
-/// Returns the largest number of a bucket.
+/// Returns the largest number in a bucket.
 fn end(bucket: usize) -> u64 {
     let (bucket, size) = (bucket as u64, u64::from(SUB_BUCKETS));
     let power = (bucket / size).saturating_sub(1);

@@ -1,7 +1,7 @@
 //! Runs a network in real time. Its hosts are Linux network namespaces, in which any program can be started.
 //!
-//! Each host has a TUN device. A packet that the kernel sends is injected into the simulation at the present instant,
-//! and written to the other host's device when it arrives there. The caller creates the namespaces and the devices.
+//! Each host has a TUN device. A packet that the kernel sends is injected into the simulation at the current time, and
+//! written to the other host's device when it arrives there. The caller creates the namespaces and the devices.
 #![cfg(target_os = "linux")]
 
 mod devices;

@@ -8,13 +8,13 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{LinkTimes, Network};
 use celltrain_core::units::Span;
 
-/// Addresses are of this network: 10.77.0.0/16.
+/// The network from which host addresses are taken: 10.77.0.0/16.
 const NETWORK: u32 = 0x0a4d_0000;
-/// The number of addresses in the network of the hosts.
+/// Number of addresses in this network.
 const MOST_HOSTS: usize = 65_534;
 /// Headers of a TCP segment and its packet without options, in bytes (RFC 9293, RFC 791).
 const TCP_IP_HEADERS: u64 = 40;
-/// The least MTU that Linux accepts for IPv4 (RFC 791).
+/// The smallest MTU that Linux accepts for IPv4 (RFC 791).
 const LEAST_MTU: u64 = 68;
 /// The largest length of an IPv4 packet.
 const MOST_MTU: u64 = 65_535;
@@ -22,11 +22,11 @@ const MOST_MTU: u64 = 65_535;
 /// The hosts of a network that exchange packets in real time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The ends of all TCP flows, in the order of the flows.
+    /// The ends of all TCP flows, in flow order.
     pub hosts: Vec<Host>,
-    /// Flows between hosts that an earlier flow connects. No packets travel on their VCs.
+    /// Flows between hosts that an earlier flow already connects. Their VCs carry no packets.
     pub unused: Vec<FlowIndex>,
-    /// The shortest time for a cell from a host to its peer and back, without queues.
+    /// The shortest round-trip time of a cell from a host to its peer, without queues.
     pub shortest_round_trip: Span,
 }
 
@@ -43,21 +43,21 @@ pub struct Host {
     pub ports: BTreeSet<LinkIndex>,
 }
 
-/// A host to which another host can send.
+/// A host that another host can send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Its position in [`Plan::hosts`].
     pub host: usize,
     /// The flow that connects the two hosts.
     pub flow: FlowIndex,
-    /// The VC on which packets travel to that host.
+    /// The VC that carries packets to that host.
     pub vc: VcIndex,
     /// The largest packet, in bytes.
     pub mtu: u16,
 }
 
 impl Plan {
-    /// Assigns addresses to the ends of all TCP flows, and makes the flows' end systems real.
+    /// Assigns addresses to the ends of all TCP flows, and moves these ends outside the simulation.
     ///
     /// # Errors
     /// If the network has no TCP flow, or cannot be emulated.
@@ -125,7 +125,7 @@ impl Plan {
     }
 }
 
-/// Names the kernel as the stack of the flows whose ends are hosts. Results leave out what such a stack does not show.
+/// Names the kernel as the stack of the flows between hosts. Results omit values that such a stack does not show.
 pub fn name_stacks(network: &Network, result: &mut RunResult) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     for (_, own) in network.flows.iter().zip(&mut result.flows).filter(|(flow, _)| flow.outside) {

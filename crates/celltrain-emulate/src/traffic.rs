@@ -1,4 +1,4 @@
-//! Counters of flows, read off the headers of their packets.
+//! Counters of flows, derived from packet headers.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use celltrain_core::index::VcIndex;
 use celltrain_hosts::Segments;
 use etherparse::{SlicedPacket, TransportSlice};
 
-/// The connections seen, by VC and ports. A connection's two directions count separately.
+/// Connections seen so far, by VC and ports. The two directions of a connection count separately.
 #[derive(Default)]
 pub(crate) struct Traffic {
     connections: HashMap<(VcIndex, u16, u16), Segments>,
@@ -37,7 +37,7 @@ impl Traffic {
             TransportSlice::Tcp(segment) => {
                 let ports = (vc, segment.source_port(), segment.destination_port());
                 if segment.syn() {
-                    // A new connection has sequence numbers of its own.
+                    // A new connection has its own sequence numbers.
                     self.connections.remove(&ports);
                 }
                 (ports, true)

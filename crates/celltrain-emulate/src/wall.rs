@@ -6,7 +6,7 @@ use celltrain_core::units::{Clock, Time};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// A wall clock that starts together with a simulation.
+/// A wall clock that starts at the same time as a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WallClock {
     start: Instant,
@@ -18,17 +18,17 @@ impl WallClock {
         Self { start: Instant::now(), units_per_second: u128::from(clock.units_per_second) }
     }
 
-    /// Returns the present instant of the simulation.
+    /// Returns the current time of the simulation.
     pub(crate) fn now(&self) -> Time {
         self.time(self.start.elapsed())
     }
 
-    /// Returns how long ago `time` was; zero if it is still to come.
+    /// Returns how long ago `time` was; zero if it is in the future.
     pub(crate) fn since(&self, time: Time) -> Duration {
         self.start.elapsed().saturating_sub(self.duration(time))
     }
 
-    /// Returns how far ahead `time` is; zero if it has passed.
+    /// Returns how far in the future `time` is; zero if it is in the past.
     pub(crate) fn until(&self, time: Time) -> Duration {
         self.duration(time).saturating_sub(self.start.elapsed())
     }
@@ -37,7 +37,7 @@ impl WallClock {
         Time(u64::try_from(elapsed.as_nanos() * self.units_per_second / NS_PER_SECOND).unwrap_or(u64::MAX))
     }
 
-    /// Rounded up, so that the clock has reached `time` once this much has elapsed.
+    /// Round up, so that the clock has reached `time` after this duration.
     pub(crate) fn duration(&self, time: Time) -> Duration {
         let nanoseconds = (u128::from(time.0) * NS_PER_SECOND).div_ceil(self.units_per_second);
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_emulation_clock_reaches_an_instant_once_the_same_real_time_has_elapsed() {
-        // 97.2 units in a microsecond, and less than a unit in a nanosecond.
+        // A microsecond has 97.2 units, so a nanosecond has less than one unit.
         for units_per_second in [97_200_000, 1_000_000_000_000] {
             let clock = WallClock::start(Clock::exact(units_per_second));
             for time in [0, 1, 96, 97, 98, 12_345_678, u64::from(u32::MAX)] {

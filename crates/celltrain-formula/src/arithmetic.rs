@@ -1,5 +1,4 @@
-//! Arithmetic without infinities. Every operation on finite numbers gives a finite number, and the same one on every
-//! machine.
+//! Arithmetic without infinities. Every operation on finite numbers gives a finite number, equal on every machine.
 //!
 //! Sum, difference, product, quotient and square root are the correctly rounded operations of IEEE 754. A result that
 //! is not finite is replaced and counted. Overflow gives the largest number with the sign of the result. Division by
@@ -47,7 +46,7 @@ impl OfTwo {
             Self::Sum => settled(a + b, replaced),
             Self::Difference => settled(a - b, replaced),
             Self::Product => settled(a * b, replaced),
-            // The sign of a zero must not matter.
+            // The sign of zero must not affect results.
             Self::Quotient => settled(a / if b == 0.0 { 0.0 } else { b }, replaced),
             Self::Least => {
                 if b < a {
@@ -74,7 +73,7 @@ pub enum OfOne {
     Negative,
     /// The absolute value.
     Absolute,
-    /// The largest whole number not above a.
+    /// The largest whole number that does not exceed a.
     Floor,
     /// The square root.
     Root,
@@ -114,7 +113,7 @@ pub fn exponential(a: f64, replaced: &mut Replaced) -> f64 {
     let r = (a - n * LN_2[0]) - n * LN_2[1];
     // The last term is below 2^-60 of the sum.
     let series = (1..=TERMS_OF_EXP).rev().fold(1.0, |sum, i| 1.0 + r * sum / f64::from(i));
-    // Multiply in two steps, as 2^1024 overflows and 2^-1074 is subnormal.
+    // Multiply in two steps, because 2^1024 overflows and 2^-1074 is subnormal.
     #[expect(clippy::cast_possible_truncation, reason = "the exponent is between -1076 and 1076")]
     let n = n as i32;
     let half = n / 2;
@@ -200,7 +199,7 @@ mod tests {
 
     #[test]
     fn functions_of_formulas_return_the_same_bits_on_every_machine() {
-        // Reference values. If they change, so do all runs that use these functions.
+        // Reference values. A change would affect all runs that use these functions.
         let bits =
             [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];
         let [e, less, ln_10, below_0] = bits;

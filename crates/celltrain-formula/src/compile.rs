@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Compiles an expression and returns the place of its value. If `into` is given, that register is the place.
+    /// Compiles an expression and returns the location of its value: the register `into`, if given.
     fn value(&mut self, of: &'a Expression, into: Option<u8>) -> Result<Place, Fault> {
         let free = self.lowest;
         let place = match &of.node {

@@ -49,7 +49,7 @@ pub fn parse_measure(text: &str) -> Result<Vec<Step>, Fault> {
     Ok(steps)
 }
 
-/// Splits a path at its dots, except inside parentheses.
+/// Splits a path at dots, except inside parentheses.
 fn split(path: &str) -> Vec<String> {
     let mut open = 0_usize;
     let at_dot = |character: char| {

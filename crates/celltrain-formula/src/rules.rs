@@ -73,9 +73,9 @@ impl Name {
 /// Time at which a formula is evaluated. It determines the names and functions that the formula may use.
 #[derive(Clone, Copy, PartialEq)]
 pub enum On {
-    /// Once, as the run starts.
+    /// Once, when the run starts.
     Start,
-    /// At the question or event with this key.
+    /// When this question is asked or this event occurs.
     Event(&'static str),
 }
 
@@ -121,9 +121,9 @@ pub struct Texts<'a> {
     pub state: &'a BTreeMap<String, Start>,
     /// Names of state that the host keeps for each VC.
     pub vc_state: &'a BTreeMap<String, Start>,
-    /// Questions to answer during a run: key, formula, kind of the answer.
+    /// Questions that formulas answer during a run: key, formula, kind of answer.
     pub questions: &'a [(&'static str, &'a str, Kind)],
-    /// New values by event.
+    /// New values of state, by event.
     pub events: &'a [(&'static str, &'a BTreeMap<String, String>)],
     /// The VCs, by label; `None` if they are not known yet.
     pub vcs: Option<&'a [&'a str]>,
@@ -137,9 +137,9 @@ pub type Updates = Vec<(u8, Program)>;
 /// Compiled formulas.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Programs that answer the questions, in the same order.
+    /// Programs that answer the questions, in the order of the questions.
     pub answers: Vec<Program>,
-    /// Updates for the events, in the same order.
+    /// Updates for the events, in the order of the events.
     pub updates: Vec<Updates>,
     /// Registers with constants and shared state filled in.
     pub registers: Box<Registers>,

@@ -90,7 +90,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         values[4] = f64::from(draws.below(2));
         let mut registers = compiler.registers();
         registers[..6].copy_from_slice(&values);
-        // Values left by an earlier run do not matter.
+        // Values from an earlier run do not matter.
         registers[128..REGISTERS].fill(f64::from(draws.below(9)));
         let seed = draws.next();
         let (mut replaced, mut stream) = (0, Draws(seed));

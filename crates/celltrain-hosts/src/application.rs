@@ -1,14 +1,14 @@
-//! Applications: the data that a sender writes, and when. They do not depend on the stack.
+//! Applications determine which data a sender writes, and when. They do not depend on the stack.
 
 use std::time::Duration;
 
-/// The data that an application sends.
+/// The data that an application writes.
 pub enum Application {
     /// Data without end.
     Bulk,
     /// This many bytes.
     File(u64),
-    /// This many bytes, then a pause from their last acknowledgement on, repeatedly.
+    /// Bursts of this many bytes, each followed by a pause after its last acknowledgement.
     Bursts {
         /// Bytes of each burst.
         bytes: u64,
@@ -21,7 +21,7 @@ pub enum Application {
 pub struct Source {
     application: Application,
     written: u64,
-    /// Number of bytes that the application wants to have written by now.
+    /// Number of bytes that the application wants to write up to now.
     wanted: u64,
     /// End of the pause.
     next: Option<Duration>,
@@ -37,8 +37,8 @@ impl Source {
         Self { application, written: 0, wanted, next: None }
     }
 
-    /// Returns how many bytes it writes now, at most `room`, given the number of bytes acknowledged so far. The first of
-    /// them has the returned offset.
+    /// Returns the number of bytes that the application writes now, at most `room`, and the offset of the first one.
+    /// `acknowledged` bytes have been acknowledged so far.
     pub fn write(&mut self, now: Duration, acknowledged: u64, room: usize) -> (u64, usize) {
         if let Application::Bursts { bytes, pause } = &mut self.application {
             if self.next.is_none() && acknowledged >= self.wanted {
@@ -55,12 +55,12 @@ impl Source {
         (offset, bytes)
     }
 
-    /// Returns the end of the present pause.
+    /// Returns the end of the current pause.
     pub fn next(&self) -> Option<Duration> {
         self.next
     }
 
-    /// Returns whether it has written all its data and will write no more.
+    /// Returns whether the application has written all its data.
     pub fn has_ended(&self) -> bool {
         matches!(self.application, Application::File(_)) && self.written == self.wanted
     }
@@ -71,8 +71,8 @@ impl Source {
     }
 }
 
-/// Fills `bytes` with the data of a stream from `offset` on: lines of fifteen hexadecimal digits, each with the offset
-/// of the line, as in captures of celltrain's own TCP.
+/// Fills `bytes` with a stream's data from `offset` on: lines of fifteen hexadecimal digits that give the line's
+/// offset, as in captures of celltrain's TCP.
 pub fn payload(offset: u64, bytes: &mut [u8]) {
     for (at, byte) in (offset..).zip(bytes) {
         let (line, column) = (at & !15, at % 16);

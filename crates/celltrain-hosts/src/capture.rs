@@ -21,13 +21,13 @@ use crate::driver::{Hosts, HostsError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) from: Duration,
-    /// `None`: until the end of the run, or until a file has [`MOST_BYTES`].
+    /// End of the part; `None` for the end of the run, or until a file has [`MOST_BYTES`].
     pub(crate) to: Option<Duration>,
 }
 
 /// A capture of a run.
 pub(crate) struct Captured {
-    /// The files: the senders' packets, and the receivers'.
+    /// The two files, with the packets of senders and receivers.
     pub(crate) paths: Vec<PathBuf>,
     /// The reason why the run ended.
     pub(crate) end: End,
@@ -113,7 +113,7 @@ impl Observer for BothEnds<'_> {
     }
 }
 
-/// A file with a limit on its size.
+/// A file with a size limit.
 struct Output {
     path: PathBuf,
     file: File,

@@ -1,4 +1,4 @@
-//! The time that a stack sees.
+//! The time that a transport stack sees.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use celltrain_core::units::{Clock, Time};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Converts between instants of a run and the time of a stack, which is rounded down to the stack's unit.
+/// Converts between simulation time and the time of a stack, which is rounded down to the stack's unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StackClock {
     units_per_second: u128,
@@ -24,7 +24,7 @@ impl StackClock {
         Duration::from_nanos(u64::try_from(nanoseconds).expect("a run is shorter than 584 years"))
     }
 
-    /// Returns the first instant after `now` at which the stack sees `timeout` or later.
+    /// Returns the first time after `now` at which the stack's clock has reached `timeout`.
     pub(crate) fn first(self, timeout: Duration, now: Time) -> Time {
         let timeout = timeout.as_nanos().min(u128::from(u64::MAX)).div_ceil(self.unit_ns);
         let units = timeout.max(self.units(now) + 1);

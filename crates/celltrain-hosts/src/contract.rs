@@ -9,7 +9,7 @@ use celltrain_core::traffic::Load;
 
 use crate::stack::{Endpoint, HEADER, Report, Side};
 
-/// Largest number of packets of one call of `poll`. A gigabit link takes half a second for as many full packets.
+/// Largest number of packets from one call of `poll`. A gigabit link needs half a second for as many full packets.
 pub const MOST_PACKETS: usize = 50_000;
 
 /// Most packets of an end on their way while as many cells wait at its host's port, and most bytes of such packets.
@@ -27,9 +27,9 @@ pub(crate) struct Contract {
     packets: u64,
     /// Bytes sent after IP headers.
     sent: u64,
-    /// Bytes that have arrived after IP headers.
+    /// Number of bytes that have arrived, without IP headers.
     arrived: u64,
-    /// The bytes received by the last report.
+    /// Number of received bytes in the last report.
     received: u64,
 }
 
@@ -49,7 +49,7 @@ impl Contract {
         self.arrived += payload(packet);
     }
 
-    /// Counts a packet that leaves the end. Returns what is wrong with it, if anything is (RFC 791, 3.1).
+    /// Counts a packet that leaves the end. Returns the error in its header, if any (RFC 791, 3.1).
     pub(crate) fn packet_problem(&mut self, packet: &[u8]) -> Option<String> {
         self.packets += 1;
         self.sent += payload(packet);
@@ -136,12 +136,12 @@ impl Contract {
     }
 }
 
-/// Returns the number of bytes of a packet's IP header.
+/// Returns the length of a packet's IP header in bytes.
 fn header_bytes(packet: &[u8]) -> usize {
     packet.first().map_or(0, |first| 4 * usize::from(first & 15))
 }
 
-/// Returns the number of bytes of a packet after its IP header.
+/// Returns the length of a packet without its IP header in bytes.
 fn payload(packet: &[u8]) -> u64 {
     packet.len().saturating_sub(header_bytes(packet)) as u64
 }

@@ -25,7 +25,7 @@ use crate::seen::{Seen, Step};
 use crate::segments::Segments;
 use crate::stack::{Packet, Report, Side, Stack};
 
-/// A flow whose ends are stacks. It must be [outside](celltrain_core::network::Flow::outside) the simulation.
+/// A flow whose ends are real stacks. It must be [outside](celltrain_core::network::Flow::outside) the simulation.
 pub struct HostedFlow {
     /// The flow.
     pub flow: FlowIndex,
@@ -39,11 +39,11 @@ pub struct Hosts {
     ends: Vec<End>,
     /// By hosted flow.
     segments: Vec<Segments>,
-    /// Packets on their way, by VC, in the order in which they were sent.
+    /// Packets in transit, by VC, in sending order.
     on_the_way: TiVec<VcIndex, VecDeque<InFlight>>,
-    /// The next time of each stack that has one.
+    /// Next poll time of each stack that has one.
     timeouts: BTreeSet<(Time, usize)>,
-    /// Packets sent so far.
+    /// Number of packets sent so far.
     packets: u64,
 }
 
@@ -54,7 +54,7 @@ struct End {
     flow: FlowIndex,
     side: Side,
     host: NodeIndex,
-    /// The VC on which this end sends.
+    /// The VC on which this end sends packets.
     vc: VcIndex,
     stack: Box<dyn Stack>,
     clock: StackClock,
@@ -63,7 +63,7 @@ struct End {
     contract: Contract,
 }
 
-/// Polls of a stack in which nothing happens.
+/// Counts polls of a stack in which nothing happens.
 #[derive(Default)]
 struct Idle {
     /// True if a packet has arrived since the last poll.
@@ -71,24 +71,24 @@ struct Idle {
     report: Report,
     /// Such polls within [`IDLE_TIME`].
     polls: Polls,
-    /// Such polls since the timeout was last later than the poll.
+    /// Number of such polls since the timeout was last in the future.
     due: Polls,
 }
 
-/// A number of polls, and the time of the first.
+/// A number of polls, and the time of the first one.
 #[derive(Clone, Copy, Default)]
 struct Polls {
     count: u32,
     from: Duration,
 }
 
-/// Most polls for nothing within [`IDLE_TIME`].
+/// Maximum number of idle polls within [`IDLE_TIME`].
 const MOST_IDLE_POLLS: u32 = 100_000;
 const IDLE_TIME: Duration = Duration::from_millis(10);
 
-/// Most polls for nothing while every timeout has already passed, if this lasts longer than [`DUE_TIME`]. On a slow link or
-/// with a coarse clock, few polls fit into [`IDLE_TIME`]. A stack whose own clock is coarser than its unit may return a
-/// time that has passed until its clock moves on.
+/// Maximum number of idle polls while every timeout is in the past, if this lasts longer than [`DUE_TIME`]. On a slow
+/// link or with a coarse clock, few polls fit into [`IDLE_TIME`]. A stack with a coarse clock may return past times
+/// until its clock advances.
 const MOST_DUE_POLLS: u32 = 10;
 const DUE_TIME: Duration = Duration::from_millis(20);
 
@@ -99,7 +99,7 @@ impl Polls {
 }
 
 impl Idle {
-    /// Records a poll. Returns what the stack does too often for nothing, if it does.
+    /// Records a poll. Returns a description if the stack is polled too often without effect.
     fn stuck(&mut self, now: Duration, next: Option<Duration>, has_sent: bool, report: Report) -> Option<String> {
         let is_idle = !std::mem::take(&mut self.has_packet) && !has_sent && self.report == report;
         self.report = report;
@@ -124,7 +124,7 @@ impl Idle {
     }
 }
 
-/// A packet on its way.
+/// A packet in transit.
 struct InFlight {
     number: u64,
     sent: Time,
@@ -211,7 +211,7 @@ impl Hosts {
         }
     }
 
-    /// Passes a packet that has arrived to its stack. Returns the stack's end.
+    /// Passes an arrived packet to its stack. Returns the stack's end.
     fn deliver<P: Probe>(
         &mut self,
         delivered: &Delivered,
@@ -340,7 +340,7 @@ impl Hosts {
     }
 }
 
-/// Folds a packet that is sent into the fingerprint of its flow.
+/// Adds a packet that is sent to its flow's fingerprint.
 fn fold(fingerprint: &mut Fingerprint, now: Time, bytes: &[u8]) {
     fingerprint.fold_all([now.0, bytes.len() as u64]);
     for part in bytes.chunks(8) {

@@ -3,8 +3,8 @@
 //! A stack implements [`Stack`], which has neither a clock nor sockets. [`Trial`] tests it against a bottleneck in a
 //! few lines, deterministically, and writes a capture if a requirement is not met. [`Hosts`] runs stacks in any network.
 //!
-//! Packets travel as IP in LLC/SNAP over AAL5, acknowledgements on the reverse VC. The simulation counts cells. Bytes
-//! stay here until their frame arrives or is lost.
+//! Packets travel as IP in LLC/SNAP over AAL5, and acknowledgements use the reverse VC. The simulation counts cells,
+//! while this crate keeps the bytes until their frame arrives or is lost.
 
 mod application;
 mod capture;
@@ -21,7 +21,7 @@ pub mod smoltcp;
 mod stack;
 mod trial;
 
-/// The types of networks, policies and results.
+/// Re-exported types of networks, policies and results.
 pub use celltrain_core;
 
 pub use application::{Application, Source, payload};
@@ -33,7 +33,7 @@ pub use segments::Segments;
 pub use stack::{Endpoint, Packet, Report, Side, Stack};
 pub use trial::Trial;
 
-/// Compiles and runs the README's example.
+/// Compiles and runs the example in the README.
 #[cfg(all(doctest, feature = "smoltcp"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

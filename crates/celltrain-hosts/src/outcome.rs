@@ -6,12 +6,12 @@ use celltrain_core::link_loss::LossyIndex;
 use celltrain_core::metrics::{CellTotals, FlowResult, LossResult, PortResult, RunResult};
 use typed_index_collections::TiVec;
 
-/// The result of a [trial](crate::Trial). Numbers that the packets do not show are `None`, never 0.
+/// The result of a [trial](crate::Trial). Numbers that packets do not show are `None`, never 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Length of the run, in seconds.
     pub duration_s: f64,
-    /// Sum of the goodputs, as a share of the most that the bottleneck could carry.
+    /// Sum of the goodputs, divided by the maximum that the bottleneck could carry.
     pub efficiency: f64,
     /// Jain's index of the goodputs: 1 if all are equal. `None` if nothing was delivered.
     pub fairness: Option<f64>,
@@ -23,7 +23,7 @@ pub struct Outcome {
     pub ports: TiVec<LinkIndex, PortResult>,
     /// Links that lose chosen packets.
     pub losses: TiVec<LossyIndex, LossResult>,
-    /// Cells of all flows together.
+    /// Cell counts of all flows together.
     pub cells: CellTotals,
     /// 64-bit digest that changes if the time or a byte of any packet changes.
     pub fingerprint: Fingerprint,
@@ -36,7 +36,7 @@ pub struct FlowOutcome {
     pub name: String,
     /// Bytes that the stack has delivered to its application.
     pub delivered_bytes: u64,
-    /// These bytes in megabits per second.
+    /// Goodput: these bytes in megabits per second.
     pub goodput_mbps: f64,
     /// Payload of all segments that arrived, in megabits per second; `None` without TCP or UDP.
     pub throughput_mbps: Option<f64>,
@@ -46,11 +46,11 @@ pub struct FlowOutcome {
     pub retransmitted_segments: Option<u64>,
     /// Segments that arrived without new data; `None` without TCP or UDP.
     pub repeated_segments: Option<u64>,
-    /// Packets sent with neither TCP nor UDP in them.
+    /// Packets sent without TCP or UDP.
     pub unknown_packets: u64,
     /// Congestion window at the end, in segments; `None` if the stack does not show it.
     pub cwnd_segments: Option<f64>,
-    /// Seconds from the start until all of a file was acknowledged; `None` before then.
+    /// Seconds from the start until the whole file was acknowledged; `None` before then.
     pub completion_s: Option<f64>,
 }
 

@@ -1,9 +1,8 @@
-//! QUIC (RFC 9000) of the crate [quinn-proto](https://docs.rs/quinn-proto).
+//! QUIC (RFC 9000) from the crate [quinn-proto](https://docs.rs/quinn-proto).
 //!
-//! The sender is the client. A file and each burst are a stream of their own, and so is endless data. Connections are
-//! not encrypted, so all bytes follow from the seed. Fixed here: the MTU of the path is known, so nothing
-//! searches for it; connections without traffic stay open; packets carry ECT(0), and no switch marks them. The
-//! application at the receiver reads at once.
+//! The sender is the client. Each file, each burst, and endless data use one stream. Connections are not encrypted, so
+//! the seed determines all bytes. The path MTU is known and not probed; idle connections stay open; packets carry
+//! ECT(0), but no switch marks them. The receiving application reads at once.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -37,19 +36,19 @@ pub struct Config {
     pub congestion: Congestion,
     /// Length of a full packet with its headers of IP and UDP, in bytes.
     pub mtu: u16,
-    /// Data that the receiver lets the sender send beyond what its application has read, in bytes.
+    /// Amount of data, in bytes, that the receiver permits beyond what its application has read.
     pub receive_window: u32,
-    /// Data that the sender keeps until it is acknowledged, in bytes.
+    /// Amount of unacknowledged data that the sender keeps, in bytes.
     pub send_buffer: u64,
-    /// Window at the start, in bytes; `None` for quinn-proto's own.
+    /// Initial congestion window in bytes; `None` for quinn-proto's default.
     pub initial_window: Option<u32>,
-    /// Round-trip time that is assumed before one is measured.
+    /// Round-trip time assumed before the first measurement.
     pub initial_rtt: Duration,
-    /// Longest delay of an acknowledgement, if the sender asks for one; `None` for the receiver's own, 25 ms.
+    /// Longest acknowledgement delay that the sender requests; `None` for the receiver's default, 25 ms.
     pub ack_delay: Option<Duration>,
 }
 
-/// Congestion control of quinn-proto. Its BBR has random numbers without a seed, so it cannot be used.
+/// Congestion control of quinn-proto. BBR is not available, because its random numbers cannot be seeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
     /// `NewReno` (RFC 9002).
@@ -120,13 +119,13 @@ pub struct Quic {
     /// The stream that is being sent or received.
     stream: Option<StreamId>,
     source: Source,
-    /// Data that the application has written and the stream has not taken.
+    /// Data that the application has written but the stream has not accepted.
     unsent: Vec<u8>,
-    /// Bytes that the peer has acknowledged, as far as their stream has ended.
+    /// Number of bytes acknowledged, up to the last finished stream.
     acknowledged: u64,
     /// Bytes read by the receiver.
     received: u64,
-    /// The start of the run on the clock of quinn-proto, which counts from it.
+    /// Start of the run on the clock of quinn-proto.
     start: Instant,
     next: Option<Duration>,
 }
@@ -135,7 +134,7 @@ const PORT: u16 = 443;
 /// UDP header plus IP header without options.
 const HEADERS: u16 = 28;
 const TIME_TO_LIVE: u8 = 64;
-/// Bytes that an application writes at a time.
+/// Number of bytes that an application writes at a time.
 const WRITE: usize = 4096;
 
 impl Quic {
@@ -183,7 +182,7 @@ impl Quic {
         (self.end.remote, PORT).into()
     }
 
-    /// Passes events between the connection and its endpoint, and notes what has been acknowledged.
+    /// Passes events between the connection and its endpoint, and records acknowledgements.
     fn handle_events(&mut self) {
         let Some((handle, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll_endpoint_events() {
@@ -200,7 +199,7 @@ impl Quic {
         }
     }
 
-    /// Writes what the application has for the stream.
+    /// Writes the application's data to the stream.
     fn write(&mut self, now: Duration) {
         let Some((_, connection)) = &mut self.connection else { return };
         loop {
@@ -212,7 +211,7 @@ impl Quic {
                 self.unsent.resize(bytes, 0);
                 payload(offset, &mut self.unsent);
             }
-            // The peer allows no stream before the handshake.
+            // The peer permits no stream before the handshake.
             let Some(stream) = self.stream.or_else(|| connection.streams().open(Dir::Uni)) else { return };
             self.stream = Some(stream);
             match connection.send_stream(stream).write(&self.unsent) {
@@ -226,7 +225,7 @@ impl Quic {
         }
     }
 
-    /// Reads everything that has arrived in order. Panics if it is not what the sender's application wrote.
+    /// Reads all data that has arrived in order. Panics if it differs from what the sender's application wrote.
     fn read(&mut self) {
         let Some((_, connection)) = &mut self.connection else { return };
         let mut expected = Vec::new();
@@ -247,7 +246,7 @@ impl Quic {
                     Err(error) => panic!("the sender does not reset the stream: {error}"),
                 }
             };
-            // The same poll sends any new credit.
+            // The same poll sends any new flow-control credit.
             let _ = chunks.finalize();
             if !has_ended {
                 return;
@@ -259,7 +258,7 @@ impl Quic {
     /// Returns a UDP packet over IPv4 to the other end.
     fn packet(&self, datagram: &[u8], ecn: Option<EcnCodepoint>) -> Packet {
         let (from, to) = (self.end.local.octets(), self.end.remote.octets());
-        // The builder sets the length.
+        // The packet builder sets the length.
         let mut ip = Ipv4Header::new(0, TIME_TO_LIVE, IpNumber::UDP, from, to)
             .expect("an IPv4 header of length 0 is valid before its payload is known");
         ip.ecn = match ecn {
@@ -364,7 +363,7 @@ impl ConnectionIdGenerator for ConnectionIds {
     }
 }
 
-/// The date of all runs.
+/// The calendar date of all runs.
 struct NoDate;
 
 impl TimeSource for NoDate {

@@ -1,4 +1,4 @@
-//! Packets of hosted flows, as seen at their ends.
+//! Packets of hosted flows, observed at their ends.
 
 use celltrain_capture::Place;
 use celltrain_capture::watch::OwnPacket;
@@ -12,7 +12,7 @@ use crate::stack::Side;
 /// A packet of a hosted flow, seen at one of its ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// When it was seen. For a lost packet, when its loss became known.
+    /// Time of the observation. For a lost packet, the time when its loss became known.
     pub time: Time,
     /// Time at which the packet was sent.
     pub sent: Time,
@@ -26,9 +26,9 @@ pub struct Seen<'a> {
     pub vc: VcIndex,
     /// The number of its frame within its VC.
     pub frame: FrameNumber,
-    /// The step of its TCP segment or acknowledgement, if it has one. Data flows from the sender to the receiver.
+    /// The event of its TCP segment or acknowledgement, if it has one. Data flows from the sender to the receiver.
     pub segment: Option<SegmentStep>,
-    /// Number of the packet in the run, from 0, in the order of sending.
+    /// Number of the packet in the run, from 0, in sending order.
     pub number: u64,
     /// The packet.
     pub bytes: &'a [u8],
@@ -46,7 +46,7 @@ pub enum Step {
 }
 
 impl<'a> Seen<'a> {
-    /// Returns the packet for a capture; `None` if it is lost, which is not seen at an end.
+    /// Returns the packet for a capture; `None` for a lost packet, which no end sees.
     pub fn captured(&self) -> Option<OwnPacket<'a>> {
         let &Self { flow, side, step, vc, frame, number, bytes, .. } = self;
         let at = if side == Side::Sender { Place::Sender } else { Place::Receiver };

@@ -1,4 +1,4 @@
-//! A flow's segments, read off the headers of its packets.
+//! Segments of a flow, derived from packet headers.
 
 use celltrain_core::engine::OutsideCounters;
 use celltrain_core::events::{AckKind, ArrivalKind, SegmentStep};
@@ -6,7 +6,7 @@ use celltrain_core::tcp::sender::Cause;
 use celltrain_core::tcp::{Ack, SackBlocks, Segment};
 use etherparse::{SlicedPacket, TransportSlice};
 
-/// The segments of a flow that have been seen at its two ends. Positions are sequence numbers that do not wrap around.
+/// The segments of a flow seen at its two ends. Positions are sequence numbers that do not wrap around.
 #[derive(Default)]
 pub struct Segments {
     /// Position of the first byte of data, once a segment has been sent.
@@ -16,9 +16,9 @@ pub struct Segments {
     acknowledged: u64,
     /// Data that has arrived: disjoint ranges of positions, in order.
     arrived: Vec<[u64; 2]>,
-    /// Ports of the first segment that has arrived.
+    /// Ports of the first segment that arrived.
     ports: Option<[u16; 2]>,
-    /// True if anything but segments of one connection has arrived.
+    /// True if any packet was not a segment of one connection.
     is_mixed: bool,
 }
 
@@ -43,7 +43,8 @@ impl Segments {
             }
         };
         if self.first.is_none() {
-            // In the second lap, so that earlier sequence numbers have a position too. A SYN counts as a byte.
+            // Start in the second cycle of sequence numbers, so that earlier ones have a position too. A SYN counts as
+            // a byte.
             self.sent = LAP + u64::from(sequence) + u64::from(syn);
             self.first = Some(self.sent);
             self.acknowledged = self.sent;
@@ -102,7 +103,8 @@ impl Segments {
         self.arrived.iter().map(|[start, end]| end - start).sum()
     }
 
-    /// Returns the most bytes that the receiver can have received; `None` if its packets are not one TCP connection.
+    /// Returns an upper bound on the bytes that the receiver has received; `None` if its packets are not one TCP
+    /// connection.
     pub fn most_received(&self) -> Option<u64> {
         (!self.is_mixed).then(|| self.arrived_bytes())
     }
@@ -134,7 +136,7 @@ impl Segments {
         }
     }
 
-    /// Returns the position of a sequence number that is less than half a lap from the newest data.
+    /// Returns the position of a sequence number that is less than half a cycle from the newest data.
     fn position(&self, sequence: u32) -> u64 {
         let ahead = sequence.wrapping_sub(low(self.sent)).cast_signed();
         self.sent.saturating_add_signed(i64::from(ahead))

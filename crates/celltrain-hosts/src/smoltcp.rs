@@ -1,7 +1,7 @@
-//! The stack [smoltcp](https://docs.rs/smoltcp), which has no other source of randomness than its seed.
+//! The stack [smoltcp](https://docs.rs/smoltcp), whose only source of randomness is its seed.
 //!
-//! Fixed by smoltcp 0.14: an RTO from 1 to 60 s, timers of 1 ms, a clock of 1 us, at most four gaps in the receiver's
-//! data, no selective acknowledgements at the sender, no ECN. The receiver's application reads at once.
+//! smoltcp 0.14 has fixed properties: an RTO of 1 to 60 s, timers of 1 ms, a clock of 1 us, at most four gaps in the
+//! receiver's data, no selective acknowledgements at the sender, and no ECN. The receiving application reads at once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -29,18 +29,18 @@ pub struct Config {
     pub receive_window: usize,
     /// The sender's buffer, in bytes.
     pub send_buffer: usize,
-    /// Longest delay of an acknowledgement; `None` to acknowledge each segment at once.
+    /// Longest acknowledgement delay; `None` to acknowledge each segment at once.
     pub ack_delay: Option<Duration>,
     /// True if a segment that is not full waits for the acknowledgement of earlier data.
     pub nagle: bool,
-    /// When the receiving application reads.
+    /// Determines when the receiving application reads.
     pub reads: Reads,
 }
 
 /// Congestion control of smoltcp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
-    /// The window of the receiver is the only limit.
+    /// No congestion control: only the receiver's window limits the sender.
     None,
     /// Reno.
     Reno,
@@ -53,8 +53,8 @@ pub enum Congestion {
 pub enum Reads {
     /// Before smoltcp acknowledges it: each acknowledgement advertises an empty buffer.
     BeforeAcks,
-    /// After smoltcp has acknowledged it, as in smoltcp's own tests: data that is not read yet reduces the window. smoltcp
-    /// does not count an acknowledgement with another window as a duplicate.
+    /// After smoltcp has acknowledged it, as in smoltcp's own tests: unread data reduces the window. smoltcp does not
+    /// count acknowledgements with a different window as duplicates.
     AfterAcks,
 }
 
@@ -91,13 +91,13 @@ pub struct Smoltcp {
     source: Source,
     /// Bytes read by the receiver.
     received: u64,
-    /// Bytes that the peer has acknowledged.
+    /// Number of bytes that the peer has acknowledged.
     acknowledged: u64,
     next: Option<Duration>,
 }
 
 const PORT: u16 = 49152;
-/// TCP header plus IP header, both without options.
+/// Length of the TCP header and the IP header, both without options.
 const HEADERS: usize = 40;
 
 impl Smoltcp {
@@ -146,7 +146,7 @@ impl Smoltcp {
         [Box::new(Self::new(config, sender, application)), Box::new(receiver)]
     }
 
-    /// Writes what the application has for the sender's buffer.
+    /// Writes the application's data to the sender's buffer.
     fn write(&mut self, now: Duration) {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.socket);
         if socket.state() == tcp::State::Closed && self.source.written() == 0 {
@@ -155,7 +155,7 @@ impl Smoltcp {
             return;
         }
         self.acknowledged = self.source.written() - socket.send_queue() as u64;
-        // The buffer is a ring, so there may be room at its end and at its start.
+        // The buffer is a ring, so there may be free space at its end and at its start.
         while socket.can_send() {
             let (source, acknowledged) = (&mut self.source, self.acknowledged);
             let written = socket.send(|room| {
@@ -172,7 +172,7 @@ impl Smoltcp {
         }
     }
 
-    /// Reads everything that has arrived in order. Panics if it is not what the sender's application wrote.
+    /// Reads all data that has arrived in order. Panics if it differs from what the sender's application wrote.
     fn read(&mut self) {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.socket);
         let mut expected = Vec::new();
@@ -232,7 +232,7 @@ fn instant(now: Duration) -> time::Instant {
     time::Instant::from_micros(i64::try_from(now.as_micros()).expect("a run is shorter than 292,000 years"))
 }
 
-/// The device between smoltcp and the network.
+/// The device that connects smoltcp to the network.
 #[derive(Default)]
 struct Link {
     mtu: usize,

@@ -7,14 +7,13 @@ use celltrain_core::index::FlowIndex;
 use celltrain_core::network::Network;
 use celltrain_core::rng::Stream;
 
-/// A packet, from its IP header on.
+/// A packet, starting with its IP header.
 pub type Packet = Vec<u8>;
 
-/// One end of a flow: a transport stack with its application, without a clock and without sockets.
+/// One end of a flow: a transport stack and its application, without clock and sockets.
 ///
-/// Times are since the start of the run. The network calls [`poll`](Stack::poll) first when the flow starts, then after
-/// each packet that arrives, and when a timeout has expired. All of these happen after everything else that happens in
-/// the same instant.
+/// Times are measured from the start of the run. The network first calls [`poll`](Stack::poll) when the flow starts,
+/// then after each arriving packet and each expired timeout, always after all other events of the same instant.
 pub trait Stack: Send {
     /// Handles a packet that has arrived.
     fn on_packet(&mut self, now: Duration, packet: &[u8]);
@@ -22,9 +21,9 @@ pub trait Stack: Send {
     /// Appends the packets to send now.
     fn poll(&mut self, now: Duration, out: &mut Vec<Packet>);
 
-    /// Returns the time at which to call `poll` next, if no packet arrives before. If the time has passed, the call
-    /// comes one [`unit`](Stack::unit) later. Queried after each call of `poll`. The run ends with an error after 100,000
-    /// polls within 10 ms in which nothing happens.
+    /// Returns the time at which to call `poll` next if no packet arrives earlier. If this time has passed, the call
+    /// comes one [`unit`](Stack::unit) later. Queried after each call of `poll`. The run ends with an error after
+    /// 100,000 idle polls within 10 ms.
     fn next_timeout(&self) -> Option<Duration>;
 
     /// Returns the state of the application's transfer.
@@ -50,8 +49,8 @@ pub struct Report {
     pub completed: bool,
     /// At the sender, the congestion window in bytes; `None` if the stack does not show it.
     pub cwnd: Option<u64>,
-    /// At the sender, the packets that were lost and whose data is sent again, if the stack counts them; `None` to
-    /// count them from the headers of packets.
+    /// At the sender, the number of lost packets whose data was sent again, if the stack counts them; `None` to derive
+    /// it from packet headers.
     pub retransmitted: Option<u64>,
 }
 
@@ -64,7 +63,7 @@ pub enum Side {
     Receiver,
 }
 
-/// Values that a stack needs at one end of a flow.
+/// Information that a stack needs at one end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// The flow.

@@ -35,14 +35,14 @@ pub struct Trial {
     duration: Duration,
     seed: u64,
     mss: u64,
-    /// For each flow with losses: the numbers of the packets to lose.
+    /// Numbers of the packets to lose, for each flow with losses.
     losses: Vec<(usize, Vec<u64>)>,
     /// The part of a failing run to capture, if it was selected.
     window: Option<Window>,
 }
 
 impl Trial {
-    /// Creates a trial on a LAN: a round trip of 30 us, 5 s long, with segments of 512 bytes.
+    /// Creates a trial on a LAN with a round trip of 30 us, a duration of 5 s and segments of 512 bytes.
     pub fn new(senders: usize) -> Self {
         Self {
             senders,
@@ -101,8 +101,8 @@ impl Trial {
         Self { mss: bytes, ..self }
     }
 
-    /// Loses packets of a flow's sender on the link to the first switch. Flows are numbered from 0, as in the result, and
-    /// packets from 0 in the order of sending. A handshake and retransmissions count. If the flow sends fewer packets,
+    /// Loses packets of a flow's sender on the link to the first switch. Flows are numbered from 0, as in the result,
+    /// and packets from 0 in sending order, including handshake and retransmissions. If the flow sends fewer packets,
     /// [`check`](Self::check) fails, and [`run`](Self::run) warns.
     #[must_use]
     pub fn lose(mut self, flow: usize, packets: impl IntoIterator<Item = u64>) -> Self {
@@ -121,7 +121,7 @@ impl Trial {
         Self { window: Some(Window { from: time.saturating_sub(margin), to: Some(time + margin) }), ..self }
     }
 
-    /// Returns the time before a failure that is captured.
+    /// Returns how long before a failure the capture begins.
     fn shortly(&self) -> Duration {
         let (longest, bytes) = SHORTLY;
         longest.min(Duration::from_nanos(bytes * 8 * 1_000_000_000 / self.link_rate.bits_per_second))
@@ -237,7 +237,7 @@ impl Trial {
                 }
             })
         }));
-        // Captures begin a little earlier.
+        // Captures begin slightly earlier.
         let before = |time: Time| {
             Duration::from_nanos(celltrain_capture::nanoseconds(clock, time)).saturating_sub(self.shortly())
         };
@@ -299,7 +299,7 @@ fn observed(
 
 /// A failure of a trial.
 struct Failure {
-    /// True if a stack has panicked, false if a requirement is not met.
+    /// True if a stack has panicked, false if a requirement was not met.
     is_panic: bool,
     /// Start of the part of the run to capture.
     from: Duration,
@@ -430,7 +430,7 @@ mod tests {
         let some = trial().capture_around(Duration::from_millis(10), Duration::from_millis(1));
         let (_, captures) = failure("around", |path| some.check(path, flood(1), |_| panic!("not met")));
         let packets = count(&captures.unwrap()[0], &[1; 1480]);
-        // Both ends of two flows send forty packets each millisecond; only the senders' are in this file.
+        // Both ends of two flows send forty packets each millisecond; this file contains only the senders' packets.
         assert!((100..600).contains(&packets), "{packets}");
     }
 

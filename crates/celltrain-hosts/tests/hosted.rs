@@ -50,7 +50,7 @@ impl Stack for Chatter {
         let mut packets = std::mem::take(&mut self.answers);
         if now >= self.next {
             packets += self.random.below(6);
-            // Sometimes the timeout is in the past.
+            // The timeout is sometimes in the past.
             let pause = Duration::from_micros(u64::from(self.random.below(1500)));
             self.next = (now + pause).saturating_sub(Duration::from_micros(20));
         }

@@ -40,7 +40,7 @@ impl<'a> Sink<'a> {
         self.handed(stopped, |py| self.call.call1(py, (name_of(block.kind), columns(py, block)?)))
     }
 
-    /// Delivers bytes of a capture, as [`Self::take`] does.
+    /// Delivers bytes of a capture, like [`Self::take`].
     pub(crate) fn take_bytes(&self, bytes: &[u8], stopped: &AtomicBool) -> bool {
         self.handed(stopped, |py| self.call.call1(py, (PyBytes::new(py, bytes),)))
     }

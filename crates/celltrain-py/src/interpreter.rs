@@ -19,7 +19,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Threads that are attached or about to attach, and have Rust frames on their stack.
+/// Threads that are attached or about to attach, with Rust frames on their stack.
 static CALLS: Gate = Gate::new();
 /// Python threads whose work must not be interrupted: [`AwaitedAtExit`].
 static WORK: Gate = Gate::new();
@@ -64,7 +64,7 @@ pub(crate) fn interrupt(thread: ThreadId) {
     set_exception_of(thread, true);
 }
 
-/// Withdraws an exception of [`interrupt`] that has not been raised yet.
+/// Withdraws an [`interrupt`] exception that has not been raised yet.
 pub(crate) fn withdraw(thread: ThreadId) {
     set_exception_of(thread, false);
 }
@@ -74,7 +74,7 @@ pub(crate) fn attach_uninterrupted<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
     let thread = thread::current().id();
     attach(|py| {
         let number = threads().remove(&thread);
-        // An earlier interrupt would be raised in `f`. It is repeated until the thread has stopped.
+        // An earlier interrupt would be raised in `f`. The interrupt is repeated until the thread has stopped.
         if let Some(number) = number {
             set_exception(py, number, false);
         }
@@ -88,7 +88,7 @@ pub(crate) fn attach_uninterrupted<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
 
 fn set_exception_of(thread: ThreadId, is_raised: bool) {
     attach(|py| {
-        // The lock is held until the exception is set, so the thread cannot end before.
+        // Hold the lock until the exception is set, so that the thread cannot end earlier.
         if let Some(&number) = threads().get(&thread) {
             set_exception(py, number, is_raised);
         }
@@ -140,7 +140,7 @@ pub(crate) fn watch_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// threads, on which a callback may depend.
 #[pyfunction]
 fn on_exit(py: Python<'_>, process: u32) {
-    // After a fork, none of the counted threads exist in this process.
+    // After a fork, the counted threads do not exist in this process.
     if process != process::id() {
         return;
     }
@@ -162,7 +162,7 @@ impl Gate {
         Self { closed: AtomicBool::new(false), inside: AtomicUsize::new(0) }
     }
 
-    /// Enters if the gate is open. Returns whether it was.
+    /// Enters if the gate is open. Returns whether it was open.
     fn enter(&self) -> bool {
         self.inside.fetch_add(1, Ordering::SeqCst);
         let is_open = !self.closed.load(Ordering::SeqCst) || FINALIZER.get() == Some(&thread::current().id());

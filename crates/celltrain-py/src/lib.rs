@@ -155,7 +155,7 @@ fn threshold(json: &str) -> Option<String> {
     read_threshold(json).err()
 }
 
-/// Reads in two steps, so that an error does not include a position in the JSON.
+/// Read in two steps, so that errors do not include a position in the JSON.
 fn read_threshold(json: &str) -> Result<Threshold, String> {
     let value = serde_json::from_str(json).map_err(|_| format!("is not {EXPECTED}"))?;
     serde_json::from_value(value).map_err(|error| error.to_string())

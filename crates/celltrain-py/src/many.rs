@@ -16,8 +16,8 @@ use crate::cancel::{self, Cancel};
 use crate::scenario::Scenario;
 use crate::{Failure, arrays, engine_named, interpreter, policy};
 
-/// Runs many scenarios on several threads, and delivers each result when its run ends. Calls `on_unmet` before that with
-/// the rules of links that never met what they should have lost or delayed, if there are any.
+/// Runs many scenarios on several threads, and delivers each result when its run ends. First calls `on_unmet` with the
+/// link rules that never met what they should have lost or delayed, if any.
 #[expect(clippy::too_many_arguments, reason = "Python passes each option as an argument of its own")]
 #[pyfunction]
 #[pyo3(signature = (
@@ -60,7 +60,7 @@ pub(crate) fn run_many(
     let trace = if trace.is_empty() {
         None
     } else {
-        // All runs use the same step, which by default is derived from the first scenario's duration.
+        // All runs use the same sampling step, by default derived from the first scenario's duration.
         let read = |token: &CancellationToken<'_>| runner::first_duration(&handles, token);
         let first = cancel::watched(py, cancel, read)?;
         let trace = first.map_or(Ok(None), |duration| Trace::new(duration, &trace, step, links));
@@ -96,7 +96,7 @@ fn hand_over(
     on_error: Option<&Py<PyAny>>,
 ) -> PyResult<()> {
     if done.is_err() {
-        // A run that exceeds its limit is interrupted, too.
+        // A run that exceeds its time limit is interrupted, too.
         drop(policy::take_interrupted());
     }
     match (done, on_error) {

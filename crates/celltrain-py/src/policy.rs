@@ -34,7 +34,7 @@ impl Interpreter for Classes {
     fn when_full(&self, config: &Config) -> Option<WhenFull> {
         let said: PyResult<Option<String>> =
             interpreter::attach(|py| py.import(MODULE)?.call_method1("when_full", (&config.class,))?.extract());
-        // An unknown value is reported as a fault of the class.
+        // Unknown values are reported as faults of the class.
         said.ok().flatten().and_then(|said| serde_json::from_value(said.into()).ok())
     }
 
@@ -129,7 +129,7 @@ pub(crate) fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     outside::fail(json!({"faults": [fault], "warnings": []}).to_string());
 }
 
-/// Placeholder for an object that could not be created. The run ends at its next check.
+/// Placeholder for an object that could not be created. The run ends at its next check for cancellation.
 struct Nothing;
 
 impl Object for Nothing {
@@ -159,7 +159,7 @@ impl Object for Class {
         interpreter::attach(|py| match self.answer(py, buffer, vc, rng) {
             Ok(admitted) => admitted,
             Err(error) => {
-                // Nine decimals are nanoseconds.
+                // Nine decimals correspond to nanoseconds.
                 let seconds = format!("{:.9}", buffer.now.0 as f64 / self.units_per_second);
                 let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
                 let of = self.vcs.get(vc.number() as usize).map_or("", String::as_str);

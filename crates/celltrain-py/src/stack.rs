@@ -29,7 +29,7 @@ pub(crate) fn check(config: &Config) -> Vec<Fault> {
     })
 }
 
-/// Returns the fault of a scenario whose `mss` is not that of the class.
+/// Returns the fault of a scenario whose `mss` differs from the class's `mss`.
 fn mss_fault(py: Python<'_>, config: &Config) -> Option<Fault> {
     let own = settings(py, &config.settings)
         .and_then(|settings| py.import(MODULE)?.call_method1("mss_of", (&config.class, settings))?.extract());
@@ -74,7 +74,7 @@ struct Class {
     name: String,
     /// The end, for error messages.
     end: String,
-    /// Removed after an error. The run ends at its next check.
+    /// Removed after an error; the run then ends at its next check.
     object: Option<Py<PyAny>>,
     timeout: Option<Duration>,
     report: Report,

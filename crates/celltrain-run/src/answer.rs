@@ -25,7 +25,7 @@ pub struct Build {
     pub profile: &'static str,
 }
 
-/// The commit that the program named.
+/// The commit that the program has set.
 static COMMIT: OnceLock<&'static str> = OnceLock::new();
 
 impl Build {
@@ -46,7 +46,7 @@ impl Build {
         env!("CARGO_PKG_VERSION").replace("-dev", ".dev")
     }
 
-    /// Names the commit of the program, before the first call of `this`. Only the program's own crate is compiled again
+    /// Sets the commit of the program, before the first call of `this`. Only the program's own crate is compiled again
     /// after each commit.
     pub fn identify(commit: &'static str) {
         COMMIT.get_or_init(|| commit);
@@ -72,7 +72,7 @@ pub fn delays(wanted: &Wanted) -> DelayChoice {
 pub struct Answer<'a> {
     /// The run.
     pub run: &'a EndedRun,
-    /// The wanted parts of its lists, or `None` for all.
+    /// Requested parts of the answer's lists, or `None` for all.
     pub wanted: Option<&'a Wanted>,
     /// Cancels the writing of rows.
     pub token: &'a CancellationToken<'a>,
@@ -94,7 +94,7 @@ impl Answer<'_> {
         measures: &'static [Measure<T>],
         items: impl IntoIterator<Item = &'b T>,
     ) -> Rows<'b, T> {
-        // The delays of all flows and ports are measured, or none.
+        // Either the delays of all flows and ports are measured, or none.
         let has_delays = self.run.result.ports.iter().any(|port| port.delays.is_some());
         let columns = columns(self.wanted, list);
         Rows { measures, items: items.into_iter().collect(), columns, has_delays, token: self.token }
@@ -175,7 +175,7 @@ fn outlines<'a, T>(measures: &[Measure<T>], names: impl IntoIterator<Item = &'a 
     names.into_iter().map(|name| outline(measures, name)).collect()
 }
 
-/// Wanted columns of a list.
+/// Requested columns of a list.
 #[derive(Clone, Copy)]
 enum Columns<'a> {
     All,
@@ -190,7 +190,7 @@ fn columns<'a>(wanted: Option<&'a Wanted>, list: &str) -> Columns<'a> {
     }
 }
 
-/// The wanted part of an answer's list.
+/// The requested part of an answer's list.
 struct Rows<'a, T: 'static> {
     measures: &'static [Measure<T>],
     items: Vec<&'a T>,
@@ -205,7 +205,7 @@ impl<T> Serialize for Rows<'_, T> {
         if matches!(self.columns, Columns::None) {
             return rows.end();
         }
-        // The first measure of a row is its name.
+        // The first measure of a row is the row's name.
         let first = self.measures[0].name;
         let kept = |measure: &Measure<T>, name: &str| match self.columns {
             Columns::These(wanted) => name == first || wanted.iter().any(|column| column == name),

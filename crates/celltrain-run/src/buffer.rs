@@ -107,8 +107,8 @@ pub struct Frames {
     pub arrived_s: Vec<f64>,
     /// Time of the damage in seconds; NaN if the frame is intact.
     pub damaged_s: Vec<f64>,
-    /// Port that damaged it, an index into [`History::ports`]; -1 if undamaged, or if the receiver will join it to the
-    /// previous frame, whose last cell was lost.
+    /// Port that damaged the frame, an index into [`History::ports`]; -1 if undamaged, or if the receiver will join it
+    /// to the previous frame, whose last cell was lost.
     pub damaged_at: Vec<i32>,
     /// Outcome at this port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
     pub fate: Vec<&'static str>,
@@ -460,7 +460,7 @@ impl<'a> Buffer<'a> {
         let frame = (event.vc, event.frame);
         let Some(vc) = self.places_of[event.vc] else { return };
         let Some(link) = event.step.link() else {
-            // This frame and all earlier ones have reached the end of their path.
+            // The frame and all earlier ones have reached the end of their path.
             forget(&mut self.damaged, frame);
             forget(&mut self.segments, frame);
             return;

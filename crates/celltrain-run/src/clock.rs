@@ -1,6 +1,6 @@
 //! Wall-clock time, for limits and measured durations.
 //!
-//! WebAssembly has no clock of its own, so the host program provides one. Until then, no time passes.
+//! WebAssembly has no clock, so the host program provides one. Until then, measured times are zero.
 
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 pub use std::time::Instant;

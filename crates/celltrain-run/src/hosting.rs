@@ -24,7 +24,7 @@ mod quic;
 #[cfg(feature = "smoltcp")]
 mod smoltcp;
 
-/// Names and versions of the stacks that this build has.
+/// Names and versions of the stacks in this build.
 pub const VERSIONS: &[(&str, &str)] = &[
     #[cfg(feature = "smoltcp")]
     ("smoltcp", celltrain_hosts::smoltcp::VERSION),
@@ -70,7 +70,7 @@ fn version(name: &str) -> Result<String, String> {
     }
 }
 
-/// Runs a network on one thread, with hosts at the ends of its flows if there are any.
+/// Runs a network on one thread, with real stacks at the ends of its flows if there are any.
 ///
 /// # Errors
 /// If the run is interrupted, or a stack sends a packet that its VC cannot carry.
@@ -87,10 +87,10 @@ pub(crate) fn run<P: Probe + Tap>(
         .map_err(unfinished)
 }
 
-/// Does the same as [`run`] for the probe only, without a result, up to `until`.
+/// A variant of [`run`] for the probe only, without a result, up to `until`.
 ///
 /// # Errors
-/// The same as for [`run`].
+/// Returns the same errors as [`run`].
 pub(crate) fn observe<P: Probe + Tap>(
     engine: Engine,
     (network, until): (&Network, units::Duration),
@@ -111,7 +111,7 @@ fn unfinished(error: HostsError) -> Unfinished {
     }
 }
 
-/// Creates the stacks of a scenario's network; `None` if all flows use the simulation's own TCP.
+/// Creates the stacks of a scenario's network; `None` if all flows use simulated TCP.
 ///
 /// # Errors
 /// If this build lacks a stack.
@@ -126,10 +126,10 @@ pub fn hosts(scenario: &Scenario, network: &Network) -> Result<Option<Hosts>, St
     Ok((!flows.is_empty()).then(|| Hosts::new(network, flows)))
 }
 
-/// Checks that a flow shows its congestion window.
+/// Checks that at least one flow shows its congestion window.
 ///
 /// # Errors
-/// If all flows have stacks that do not.
+/// Returns an error if all flows have stacks that do not show it.
 pub(crate) fn check_windows(scenario: &Scenario, network: &Network) -> Result<(), String> {
     let is_shown = |flow: &Flow| !flow.outside || matches!(scenario.stack_of(&flow.name), Some(StackConfig::Quic(_)));
     if network.flows.is_empty() || network.flows.iter().any(is_shown) {

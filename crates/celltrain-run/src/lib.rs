@@ -80,7 +80,7 @@ impl From<String> for Unfinished {
     }
 }
 
-/// Compiles and runs the README's example.
+/// Compiles and runs the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

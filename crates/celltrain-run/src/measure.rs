@@ -29,11 +29,11 @@ pub enum Accessor<T> {
     Number(fn(&T) -> Option<f64>),
 }
 
-/// When to show a measure in printed tables.
+/// Rule for showing a measure in printed tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// Only in the answer.
+    /// Shown only in the answer.
     Never,
     /// In every table.
     Always,

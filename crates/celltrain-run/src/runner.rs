@@ -50,7 +50,7 @@ pub struct How<'a> {
     pub wanted: Option<&'a Wanted>,
     /// Maximum number of threads for a run without observers; one if `None`.
     pub threads: Option<NonZeroUsize>,
-    /// Largest expected number of requests of which records are returned; 0 to return none.
+    /// Largest expected number of requests for which records are returned; 0 to return none.
     pub most_records: u64,
     /// True to measure the delays of packets even if `wanted` does not name them.
     pub delays: bool,
@@ -69,8 +69,8 @@ pub struct Watched<'a> {
     pub events: Option<EventOutput<'a>>,
     /// Captures.
     pub captures: Vec<Captured<'a>>,
-    /// Engine that reports the events, if it may differ from the run's engine. If all windows end before the run does,
-    /// this engine stops there, and the run's engine computes the answer. Otherwise this engine does the whole run.
+    /// Engine that reports the events, if it differs from the run's engine. If all windows end before the run does,
+    /// this engine stops there, and the run's engine computes the answer. Otherwise, this engine does the whole run.
     pub told_by: Option<Engine>,
 }
 
@@ -108,7 +108,7 @@ pub struct Finished {
     pub answer: String,
     /// The series, if any were requested.
     pub series: Option<Recorded>,
-    /// The records of all requests, if they were wanted and are not too many.
+    /// The records of all requests, if they were requested and are not too many.
     pub records: Option<Records>,
     /// Number of packets or cells in each capture.
     pub captured: Vec<u64>,
@@ -183,7 +183,7 @@ pub fn one_watched(
         progress,
     };
     let finished = run.finished(watched);
-    // Code outside the core that exceeds the limit is interrupted, which is a problem of its own.
+    // Code outside the core that exceeds the limit is interrupted, which counts as an error of the run.
     if let Some(problem) = outside::take()
         && !limit.has_passed()
     {
@@ -409,7 +409,7 @@ pub struct Observers<'a> {
     pub captures: Vec<Box<dyn Capturing + 'a>>,
     /// History of a port's buffer.
     pub buffer: Option<Buffer<'a>>,
-    /// Arrivals of a connection that is alone.
+    /// Arrivals of a connection that has its path to itself.
     pub alone: Option<&'a mut alone::Recorder>,
 }
 

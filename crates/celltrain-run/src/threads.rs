@@ -15,7 +15,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 /// Interval at which the calling thread checks for cancellation, well below the promised 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// Time in which threads stop by themselves. Later they are interrupted.
+/// Time in which threads stop by themselves before they are interrupted.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// An interpreter whose code may run on the threads.
@@ -31,7 +31,7 @@ pub struct Host {
 
 static HOST: OnceLock<Host> = OnceLock::new();
 static NEXT: AtomicU64 = AtomicU64::new(0);
-/// Runs with a limit, by a running number.
+/// Runs with a limit, by sequence number.
 static DUE: Mutex<BTreeMap<u64, Due>> = Mutex::new(BTreeMap::new());
 
 struct Due {
@@ -46,7 +46,7 @@ pub fn provide(host: Host) {
     let _ = HOST.set(host);
 }
 
-/// Lets the interpreter's code on this thread be interrupted if it is still busy after `limit`, until the value is
+/// Allows interrupting the interpreter's code on this thread if it is still busy after `limit`, until the value is
 /// dropped. `None` if the process has no interpreter.
 pub(crate) fn limited(limit: Duration) -> Option<Limited> {
     HOST.get()?;
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn work_items_are_processed_concurrently_on_the_requested_number_of_threads() {
         let all = Barrier::new(3);
-        // With fewer threads, the first thread would wait forever.
+        // With fewer threads, the first work item would wait forever.
         let on = |_| Ok::<_, io::Error>(());
         over((3, 3), |_, _| all.wait(), on).unwrap();
         over((0, 3), |_, _| unreachable!("there is no work to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();

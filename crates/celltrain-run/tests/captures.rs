@@ -1,5 +1,5 @@
-//! Captures of random networks: a capture is read without a fault by a reader of its own and by the codecs, or it is
-//! refused with a message. The networks push out cells, lose cells on links, host real stacks and open requests.
+//! Captures of random networks: an independent reader and the codecs read each capture without an error, or the capture
+//! is refused with a message. The networks push out cells, lose cells on links, host real stacks and open requests.
 //!
 //! `CELLTRAIN_CAPTURES=200` draws 200 networks, and tshark reads the captures too (`make campaign NAME=captures`).
 //! `CELLTRAIN_CAPTURES_SEED=7` starts with seed 7. Captures are in `target/tmp/captures`.
@@ -55,7 +55,7 @@ enum Which {
 enum Ends {
     Model,
     Stack(&'static str),
-    /// Queries, and flows too if true.
+    /// The network has queries, and also flows if true.
     Requests(bool),
 }
 
@@ -189,7 +189,7 @@ fn read(case: &Case, file: &[u8], count: u64) -> usize {
     for packet in &file.packets {
         let ip = match (case.kind, case.is_vc_mux) {
             ("ip", _) => Some(packet.bytes.clone()),
-            // Behind the header of ERF and of the cell, and behind the four bytes of SUNATM.
+            // Offset of the packet after the ERF and cell headers, and after the four bytes of SUNATM.
             ("aal5", false) => {
                 Some(unframed(case, aal5::parse(&packet.bytes[20..]).expect("the captured frame is whole").payload))
             }
@@ -199,7 +199,7 @@ fn read(case: &Case, file: &[u8], count: u64) -> usize {
             (kind, _) => {
                 let mut cell = packet.bytes.clone();
                 if kind == "wireshark_cells" {
-                    // An ERF record leaves out the HEC.
+                    // ERF records omit the HEC.
                     cell.drain(..16);
                     let header = [cell[0], cell[1], cell[2], cell[3]];
                     cell.insert(4, hec(header));

@@ -24,13 +24,13 @@ use crate::stack::{StackConfig, StackSizes};
 use crate::tables::Tables;
 use crate::topology::{Layout, Route};
 
-/// A scenario with the layout of its topology. It is used by the checks and to build the network.
+/// A scenario with the layout of its topology, for the checks and for building the network.
 pub struct ResolvedScenario<'a> {
-    /// The scenario as written.
+    /// The scenario, as the user wrote it.
     pub scenario: &'a Scenario,
-    /// The nodes, links and paths.
+    /// The nodes, links and paths of the layout.
     pub layout: Layout,
-    /// The VCs on these paths.
+    /// The VCs on the paths of the layout.
     pub channels: Channels,
     /// The scenario's tables that apply to each part of the layout.
     pub tables: Tables<'a>,
@@ -78,7 +78,7 @@ impl<'a> ResolvedScenario<'a> {
         self.memories.iter().find(|memory| memory.ports.contains(&port))
     }
 
-    /// Returns K of a switch port that has a table, `None` if its buffer has no limit.
+    /// Returns K for a switch port that has a table; `None` if its buffer is unlimited.
     pub fn capacity(&self, port: LinkIndex) -> Option<u32> {
         let own = || self.tables.ports[port].and_then(|(_, port)| port.buffer.cells());
         self.memory_of(port).map_or_else(own, |memory| Some(memories::capacity(memory)))
@@ -120,7 +120,7 @@ impl<'a> ResolvedScenario<'a> {
             }
         }
         for &[data_vc, ack_vc] in &of_flow {
-            // There is one loop in each direction. Both use the parameters of the data VC.
+            // Each direction has its own loop. Both use the parameters of the data VC.
             let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
             for (vc, partner) in [(data_vc, ack_vc), (ack_vc, data_vc)].into_iter().filter(|_| abr.is_some()) {
                 vcs[vc].abr = abr.cloned();

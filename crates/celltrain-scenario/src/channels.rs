@@ -17,7 +17,7 @@ pub struct Channels {
     pub vcs: TiVec<VcIndex, Vc>,
     /// Points at which several VCs merge into one.
     pub merges: TiVec<MergeIndex, Merge>,
-    /// For each flow, the VC of its data and the VC of its acknowledgements.
+    /// For each flow, its data VC and its acknowledgement VC.
     pub of_flow: TiVec<FlowIndex, [VcIndex; 2]>,
 }
 

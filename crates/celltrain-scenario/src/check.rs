@@ -1,8 +1,8 @@
 //! Checks values against each other and against the machine's memory. Even if a scenario can be parsed, it may be
 //! impossible to run, or give results that cannot be trusted.
 //!
-//! There is one module for each area. A check gets a scope, which knows the current path and collects the faults.
-//! Properties that require a layout are checked on [`ResolvedScenario`], from which the network is then built.
+//! There is one module for each area. A check gets a scope, which contains the current path and collects faults. Checks
+//! that require a layout use [`ResolvedScenario`], from which the network is built afterwards.
 
 mod cells;
 mod companions;
@@ -217,7 +217,7 @@ fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     warnings.extend(doubts.take(MOST));
 }
 
-/// Returns whether a condition is true for any of these names.
+/// Returns whether a condition holds for any of these names.
 fn any<'a>(
     names: impl IntoIterator<Item = &'a str>,
     holds: impl Fn(&str) -> bool,

@@ -31,9 +31,9 @@ impl SyntaxFault {
     }
 }
 
-/// Even a scenario that lists a network of some ten thousand nodes is smaller. A larger file is not a scenario.
+/// Even scenarios that list networks of ten thousand nodes are smaller. A larger file is not a scenario.
 const MAX_BYTES: usize = 16 << 20;
-/// The limit for JSON is higher, because programs write every default.
+/// The limit for JSON is higher, because programs write all default values.
 const MAX_JSON_BYTES: usize = 4 * MAX_BYTES;
 /// Maximum length of a quotation; a longer one would not help more than the line number.
 const MAX_QUOTED: usize = 60;
@@ -52,7 +52,7 @@ impl Document {
             let mut faults: Vec<SyntaxFault> = Vec::new();
             let lines = LineIndex::new(text);
             for fault in errors.iter().map(|error| syntax_fault(text, &lines, error)) {
-                // Once nesting is too deep, further errors are meaningless.
+                // When nesting is too deep, further errors are meaningless.
                 let is_too_deep = fault.problem.contains("recurse");
                 if faults.last() != Some(&fault) {
                     faults.push(fault);
@@ -132,7 +132,7 @@ impl Document {
             }
             DeValue::Float(float) => {
                 let number = float.as_str().parse::<f64>().ok().and_then(serde_json::Number::from_f64);
-                // JSON has neither inf nor nan. Written as strings, they are refused like any other wrong value.
+                // JSON has neither inf nor nan. As strings, they are refused like any other wrong value.
                 number.map_or_else(|| Value::from(float.as_str()), Value::Number)
             }
             DeValue::Boolean(truth) => Value::from(*truth),

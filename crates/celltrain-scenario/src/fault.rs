@@ -16,9 +16,9 @@ pub struct Fault {
     pub key: String,
     /// The value as written; empty if there is none.
     pub value: String,
-    /// The problem and its remedy, as a clause that follows `key = value`.
+    /// The problem and its remedy, as a clause after `key = value`.
     pub problem: String,
-    /// The whole line to print.
+    /// The complete line to print.
     pub message: String,
     /// Lines to print below the message: an excerpt with the position marked.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -169,7 +169,7 @@ impl<'a> Form<'a> {
         let words: Vec<&str> = choices.iter().flat_map(constants).collect();
         let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));
         let hint = meant.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
-        // If the value is optional, report what is required of a present value.
+        // If the value is optional, report the requirements for a value that is present.
         let present: Vec<&Value> = choices.iter().filter(|choice| choice["type"] != "null").collect();
         if let ([only], None) = (present.as_slice(), schema.get("x-expect")) {
             return self.value(value, only, path);
@@ -183,7 +183,7 @@ impl<'a> Form<'a> {
         self.refuse(value, format!("is not {}{hint}", self.expectation(schema)), path)
     }
 
-    /// Checks a choice written as a table with one key, its name: a policy, a TCP variant, a topology.
+    /// Checks a choice written as a table whose only key is its name, such as a policy, a TCP variant or a topology.
     fn keyed_choice(&mut self, value: &mut Value, choices: &'a [Value], keys: &[&str], path: &str) -> bool {
         let list = keys.join(", ");
         let Value::Object(map) = value else {
@@ -303,7 +303,7 @@ impl<'a> Form<'a> {
             (Some(least), None) => format!(" ({least} or more)"),
             _ => String::new(),
         };
-        // Describe an optional value by its form when present.
+        // Describe an optional value as if it were present.
         let present = schema["type"].as_array().and_then(|types| types.iter().find(|&kind| kind != "null"));
         let kind = match present.unwrap_or(&schema["type"]).as_str() {
             Some("integer") => "a whole number",

@@ -132,7 +132,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     };
     let mut faults = form::check(&mut document.root, token)?;
     let (mut warnings, mut network, mut does_not_fit) = (Vec::new(), None, false);
-    // Malformed values were removed, so the rest can be checked too, unless a required key is missing. If some faults
+    // Malformed values were removed, so the rest can also be checked, unless a required key is missing. If some faults
     // were not stored, it is unknown which values were removed.
     let scenario: Option<Scenario> = if faults.more() > 0 { None } else { Scenario::deserialize(&document.root).ok() };
     token.check()?;
@@ -143,7 +143,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
         network = verdict.network;
         does_not_fit = verdict.does_not_fit;
     }
-    // Searches for hints may have ended early because of a cancellation.
+    // Cancellation may have ended searches for hints early.
     token.check()?;
     assert!(scenario.is_some() || !faults.is_empty(), "a document that the schema accepts can be deserialized");
     let more = faults.more();
@@ -157,7 +157,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     Ok(Reading { scenario, faults, warnings, network, does_not_fit })
 }
 
-/// Compiles and runs the README's example.
+/// Compiles and runs the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -83,7 +83,7 @@ pub fn probe(
         }
         // A single cell is waiting, first one of another VC, then one of the same VC.
         bench.offer_beside([vc, other], 1, &mut tried.cell_waits);
-        // One admission is proof enough, and twelve-cell frames are slow.
+        // One admission is sufficient proof, and twelve-cell frames are slow to test.
         if tried.frame_waits.iter().any(|attempts| attempts.admitted == 0)
             && port_info.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
         {

@@ -86,7 +86,7 @@ pub(crate) fn resolve(
 /// A longer delay is probably an error in the unit.
 const LONGEST_DELAY: Duration = Duration::from_milliseconds(1_000_000);
 
-/// Returns what a rule of a link selects, and reports the faults in its table.
+/// Returns the selection of a link's rule, and reports the faults in its table.
 fn loss(
     scenario: &Scenario,
     layout: &Layout,
@@ -190,7 +190,7 @@ fn hint(meant: Option<&str>) -> String {
     meant.map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default()
 }
 
-/// Lists the flows, or the first of many.
+/// Lists the flows, or only the first if there are many.
 fn flows(layout: &Layout) -> String {
     const MOST: usize = 8;
     let names: Vec<&str> = layout.flows.iter().take(MOST).map(|flow| flow.name.as_str()).collect();
@@ -209,7 +209,7 @@ fn carries_bytes(scenario: &Scenario, layout: &Layout, channels: &Channels, rule
     has_data && scenario.stack_with(scenario.flow.get(name)).is_none()
 }
 
-/// Returns what a rule counts, and which of it is lost.
+/// Returns the unit that a rule counts, and its selection.
 fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossPattern)> {
     let &LossOptions { ref packets, ref cells, ref every, ref probability, gilbert_elliott, bytes, times, .. } = rule;
     if times.is_some() && bytes.is_none() {
@@ -262,7 +262,7 @@ fn pattern(rule: &LossOptions, scope: &mut Scope<'_>) -> Option<(LossUnit, LossP
     }
 }
 
-/// Returns the value for packets or the value for cells, of which a table has one.
+/// Returns the value for packets or the value for cells; a table has only one of them.
 fn one_of<T>(packets: Option<T>, cells: Option<T>, scope: &mut Scope<'_>) -> Option<(LossUnit, T)> {
     match (packets, cells) {
         (Some(packets), None) => Some((LossUnit::Packets, packets)),

@@ -87,7 +87,7 @@ pub(crate) fn resolve(
         let first = names.first().copied().unwrap_or("sw1");
         of_all.at(key).refuse(format!("is not a switch; {hint}it must be the name of one, such as \"{first}\""));
     }
-    // A pattern of names describes several switches, which have the same faults.
+    // A pattern of names may match several switches, which have the same faults.
     root.merge_equal(before, |switches| format!("(at {switches} switches)"));
     found
 }
@@ -340,7 +340,7 @@ impl<'a> Resolver<'a> {
         self.options.pool.iter().enumerate().map(pool).collect()
     }
 
-    /// Adds up the cells of the memory that a side uses.
+    /// Adds up the cells of the memory that one side uses.
     fn taken(&self, side: Side, queues: &TiVec<QueueIndex, QueueConfig>) -> Taken {
         let mut taken = Taken::default();
         for (number, pool) in self.options.pool.values().enumerate().filter(|(_, pool)| pool.side == side) {
@@ -480,7 +480,7 @@ fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope:
     }
 }
 
-/// Cells of a memory that a side uses.
+/// Number of the memory's cells that one side uses.
 #[derive(Default)]
 struct Taken {
     reserves: u64,

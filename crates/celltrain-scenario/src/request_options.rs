@@ -104,7 +104,7 @@ pub enum PairOptions {
     /// Drawn for each request, independently.
     #[default]
     Random,
-    /// All pairs in turn, in an order that is drawn once.
+    /// All pairs take turns, in a random order that is drawn once.
     AllToAll,
 }
 

@@ -30,18 +30,18 @@ use crate::tables::matches;
 use crate::topology::Layout;
 use crate::topology::search::EqualPaths;
 
-/// Loads above this are probably percentages.
+/// Loads above this value are probably percentages.
 const MAX_LOAD: f64 = 10.0;
-/// A shorter time is probably a mistake in the unit.
+/// A shorter time probably has a wrong unit.
 const MIN_INTERVAL: Duration = Duration::from_microseconds(1);
-/// With shorter mean intervals, the records of requests would fill the memory.
+/// Minimum mean interval. With shorter intervals, the records of requests would fill the memory.
 const MIN_MEAN: Duration = Duration { picoseconds: 1_000 };
 /// Largest number of pairs of hosts of a group. A pair has at least two links each way.
 const MAX_PAIRS: usize = MAX_CROSSINGS / 4;
 /// Picoseconds per second.
 const SECOND: f64 = 1e12;
 
-/// An ordered pair of hosts: the one that sends, and the one that receives.
+/// An ordered pair of hosts: the sender and the receiver.
 type Ends = (NodeIndex, NodeIndex);
 
 #[derive(Clone, Copy)]
@@ -220,7 +220,7 @@ fn connect(
     root: &mut Scope<'_>,
 ) -> Result<Option<BTreeMap<Ends, PairIndex>>, Interrupted> {
     let (before, token) = (root.found().count(), root.token());
-    // Faults in paths concern all tables, and are reported at the first one.
+    // Faults in paths concern all tables, and are reported at the first table.
     let Some((kind, table, _)) = Table::all(scenario).next() else { return Ok(None) };
     let mut of_kind = root.at(kind);
     let mut scope = of_kind.at(table);

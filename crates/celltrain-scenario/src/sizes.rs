@@ -49,7 +49,7 @@ fn rows(text: &str) -> Vec<(f64, f64)> {
     lines.filter_map(|line| line.split_once(',')).map(|(bytes, share)| (number(bytes), number(share))).collect()
 }
 
-/// Reports what is wrong with the points of a cumulative distribution function.
+/// Reports errors in the points of a cumulative distribution function.
 fn check(points: &[(f64, f64)], scope: &mut Scope<'_>) {
     let Some(&(_, end)) = points.last() else {
         scope.refuse("is empty; it needs rows of bytes and probability, the last with probability 1");
@@ -84,7 +84,7 @@ fn check(points: &[(f64, f64)], scope: &mut Scope<'_>) {
     }
 }
 
-/// Returns what is wrong with the name of a distribution.
+/// Returns the error in the name of a distribution, if any.
 fn unknown(name: &str, scope: &Scope<'_>) -> String {
     let list = SHIPPED.map(|(name, _)| format!("\"{name}\"")).join(", ");
     if Path::new(name).extension().is_some_and(|ending| ending == "csv") {

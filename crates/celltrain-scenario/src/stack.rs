@@ -1,6 +1,6 @@
 //! Real transport stacks that the flows of a scenario may use: their names and settings.
 //!
-//! `celltrain-hosts` has the stacks themselves.
+//! The stacks themselves are in `celltrain-hosts`.
 
 use celltrain_core::error::Fault;
 use celltrain_core::registry;
@@ -11,7 +11,7 @@ pub mod quic;
 pub mod smoltcp;
 
 registry! {
-    /// A real transport stack, as a scenario names it: one table whose key is the stack's name.
+    /// A real transport stack in a scenario: a table whose only key is the stack's name.
     #[schemars(rename = "Stack")]
     pub enum StackConfig(module::Config) {
         /// smoltcp, a TCP for embedded systems, in Rust.
@@ -32,13 +32,13 @@ registry! {
     pub fn check(&self) -> Vec<Fault> { |config| config.check() }
 }
 
-/// Sizes that the network needs to know of a stack, in bytes.
+/// Sizes in bytes that the network must know about a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSizes {
     /// Payload of a full segment.
     pub mss: u64,
     /// Largest window that the receiver advertises.
     pub receive_window: u64,
-    /// Largest size of the sender's buffer.
+    /// Size of the sender's buffer at most.
     pub send_buffer: u64,
 }

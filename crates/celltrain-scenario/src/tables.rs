@@ -16,9 +16,9 @@ use crate::topology::Layout;
 
 /// The tables that apply to the parts of a layout, looked up once.
 pub struct Tables<'a> {
-    /// For each flow, its own options.
+    /// Options of each flow.
     pub flows: TiVec<FlowIndex, Option<&'a FlowOptions>>,
-    /// For each VC, its own options and the name of their table.
+    /// Options of each VC, and the name of their table.
     pub vcs: TiVec<VcIndex, Option<(&'a str, &'a VcOptions)>>,
     /// For each link, the name and content of its port's table; always `None` if the link does not leave a switch.
     pub ports: TiVec<LinkIndex, Option<(&'a str, &'a PortConfig)>>,
@@ -64,7 +64,7 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// Returns a VC's own options.
+    /// Returns the options of a VC.
     pub fn vc(&self, vc: VcIndex) -> Option<&'a VcOptions> {
         self.vcs[vc].map(|(_, own)| own)
     }

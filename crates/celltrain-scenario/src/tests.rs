@@ -1,4 +1,4 @@
-//! Tests with whole files: the scenarios read, and the messages for faulty files.
+//! Tests with whole files: scenarios are read, and faulty files give the expected messages.
 
 use std::fmt::Write;
 
@@ -243,7 +243,7 @@ fn near(found: &[f64], expected: &[f64]) -> bool {
     found.len() == expected.len() && found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9)
 }
 
-/// 512 of the 636 bytes of 12 cells are payload.
+/// Of the 636 bytes of 12 cells, 512 are payload.
 const PAYLOAD: f64 = 512.0 / 636.0;
 
 #[test]
@@ -253,7 +253,7 @@ fn the_fair_shares_of_a_chain_of_switches_match_the_formula() {
         let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
         assert!(near(&fair(&text), &shares), "{long} long flows, {cross} cross flows on each link: {:?}", fair(&text));
     }
-    // With slow hosts, the trunks are not a limit.
+    // If hosts are slow, the trunks limit nothing.
     let slow = CHAIN.replace("access_delay", "access_rate = \"10Mbps\"\naccess_delay");
     assert!(near(&fair(&slow), &[10.0 * PAYLOAD; 8]));
 }
@@ -281,7 +281,7 @@ fn max_min_shares_are_assigned_from_the_slowest_links_upward() {
 
 #[test]
 fn fairness_by_max_min_shares_divides_each_goodput_by_its_max_min_share() {
-    // Nothing is lost, so all flows send as much as they can.
+    // No data is lost, so all flows send as much as they can.
     let text = GOOD
         .replace("10s", "300ms")
         .replace("sources = 5", "sources = 5\naccess_rates = { source1-2 = \"5Mbps\" }")

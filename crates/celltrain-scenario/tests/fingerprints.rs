@@ -34,7 +34,7 @@ fn the_fingerprint_of_every_shipped_scenario_equals_the_recorded_fingerprint() {
 #[test]
 #[ignore = "slow; the nightly job runs this test"]
 fn both_engines_agree_on_every_shipped_scenario_with_and_without_tracing() {
-    // The runs of the reference engine come last and are not repeated.
+    // Runs of the reference engine come last and are not repeated.
     let runs = runs();
     let found = on_threads(2, &runs);
     let fast = runs.iter().take_while(|run| run.engine == Engine::Fast).count();
@@ -99,7 +99,7 @@ impl Run {
     fn result(&self) -> RunResult {
         let reading = read_toml(&self.text, &self.scenario);
         let mut scenario = reading.scenario.expect("every shipped scenario is valid");
-        // Networks with requests are large, and reach all of these within their own time.
+        // Networks with requests are large, and reach all rare situations within their own time.
         if scenario.requests.is_empty() {
             scenario.duration = DURATION.parse().unwrap();
         }

@@ -41,7 +41,7 @@ fn ten_sources(icr: &str) -> Network {
 fn ten_active_abr_vcs_each_get_a_tenth_of_the_link_from_any_initial_rate() {
     for icr in ["10kbps", "1Mbps", "15.552Mbps", "50Mbps", "155.52Mbps"] {
         let (rates, _) = rates(&ten_sources(icr));
-        // Ten round trips over six links of 1 ms, each with the delay of a full buffer: 1000 cells of 2.73 us.
+        // Ten round trips over six links of 1 ms, each with the delay of a full buffer (1000 cells of 2.73 us).
         for (ms, now) in rates.iter().enumerate().skip(88) {
             for rate in now {
                 assert!((rate / 15.552 - 1.0).abs() < 0.005, "{rate} Mb/s after {ms} ms with icr = {icr}");
@@ -242,8 +242,8 @@ fn the_rate_of_vbr_is_subtracted_from_the_rate_for_abr() {
     let network = beside_bursts("erica = { delta = 0.0 }", "vbr", "77.76Mbps");
     let (rates, fast) = rates(&network);
     let mean = |from: usize| rates[from..from + 20].iter().map(|now| now[0] + now[1]).sum::<f64>() / 20.0;
-    // The means at 330 and 530 ms start 30 ms into a burst. ABR gets 0.9 of the remaining half during bursts, and 0.9
-    // of the whole link otherwise.
+    // The means at 330 and 530 ms start 30 ms after the beginning of a burst. ABR gets 0.9 of the remaining half during
+    // bursts, and otherwise 0.9 of the whole link.
     for (from, expected) in [(270, 139.97), (330, 69.98), (470, 139.97), (530, 69.98)] {
         assert!((mean(from) / expected - 1.0).abs() < 0.05, "{} Mb/s after {from} ms, not {expected}", mean(from));
     }

@@ -17,11 +17,11 @@ use crate::calls;
 
 #[link(wasm_import_module = "celltrain")]
 unsafe extern "C" {
-    /// Returns the time in milliseconds since some fixed instant.
+    /// Returns the time in milliseconds since a fixed instant.
     safe fn now() -> f64;
     /// Reports the completed fraction of a run, 0 to 1.
     safe fn progress(done: f64);
-    /// Reports the message of a panic, after which this instance cannot be used.
+    /// Reports the message of a panic. The instance cannot be used afterwards.
     safe fn panicked(text: *const u8, length: usize);
 }
 
@@ -50,7 +50,7 @@ pub extern "C" fn celltrain_request(length: usize) -> *mut u8 {
     })
 }
 
-/// Answers the request. Returns the number of columns in the answer.
+/// Processes the request. Returns the number of columns in the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_call() -> usize {
     ANSWER.take();

@@ -12,7 +12,7 @@ mod events;
 mod network;
 mod reading;
 
-/// Compiles and runs the README's example.
+/// Compiles and runs the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

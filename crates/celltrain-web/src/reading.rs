@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Limits {
-    /// Seconds of real time.
+    /// Limit of real time in seconds.
     seconds: f64,
     /// Memory of the engine in bytes, of which a run may use three quarters.
     memory: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Returns whether there is time left. Once false, it stays false.
+    /// Returns whether time is left. Once false, it remains false.
     pub(crate) fn is_ahead(&self) -> bool {
         self.begun.elapsed() <= self.most
     }

@@ -1,5 +1,5 @@
-//! The control of `docs/adding-a-congestion-control.md`. The modules have the core's names, so its file compiles here
-//! and there.
+//! The congestion control of `docs/adding-a-congestion-control.md`. The modules are named as in the core, so the same
+//! file compiles in both places.
 
 pub use celltrain_core::units;
 

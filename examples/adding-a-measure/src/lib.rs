@@ -1,4 +1,4 @@
-//! The measure of `docs/adding-a-measure.md`, in a table of its own.
+//! The measure of `docs/adding-a-measure.md`, in a separate table.
 
 use celltrain_core::metrics::PortResult;
 // [use]
@@ -8,7 +8,7 @@ use celltrain_run::measure::Measure;
 
 type Port = Measure<PortResult>;
 
-/// The lines of the page, which are part of `PORT` in `celltrain-run`.
+/// The lines from the page, which belong to `PORT` in `celltrain-run`.
 pub const PORT: &[Port] = &[
     // [line]
     Port::number(
@@ -21,7 +21,7 @@ pub const PORT: &[Port] = &[
 ];
 // [equation]
 
-/// Cells lost or discarded over cells offered.
+/// Ratio of lost or discarded cells to offered cells.
 fn loss_ratio(counters: &PortCounters) -> Option<f64> {
     let gone = counters.lost() + counters.discarded();
     (counters.offered > 0).then(|| gone as f64 / counters.offered as f64)

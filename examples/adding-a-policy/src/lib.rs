@@ -1,4 +1,5 @@
-//! The policy of `docs/adding-a-policy.md`. The modules have the core's names, so its file compiles here and there.
+//! The policy of `docs/adding-a-policy.md`. The modules are named as in the core, so the same file compiles in both
+//! places.
 
 pub use celltrain_core::{error, index, rng};
 

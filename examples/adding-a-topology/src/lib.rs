@@ -1,5 +1,5 @@
-//! The topology of `docs/adding-a-topology.md`. The modules have the names of `celltrain-scenario`, so its file compiles
-//! here and there.
+//! The topology of `docs/adding-a-topology.md`. The modules are named as in `celltrain-scenario`, so the same file
+//! compiles in both places.
 
 pub use celltrain_scenario::{fault, scope};
 

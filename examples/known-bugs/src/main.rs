@@ -19,7 +19,7 @@ mod stack {
     pub use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack};
 }
 
-/// The same program that runs smoltcp 0.14 in celltrain, here with smoltcp 0.13.
+/// The adapter that runs smoltcp 0.14 in celltrain, compiled with smoltcp 0.13.
 #[path = "../../../crates/celltrain-hosts/src/smoltcp.rs"]
 #[allow(dead_code)]
 mod old;
@@ -34,7 +34,7 @@ struct Watched {
     log: Log,
 }
 
-/// Times, and the sequence and acknowledgement numbers and the length of segments.
+/// Times, sequence numbers, acknowledgement numbers and lengths of segments.
 type Log = Arc<Mutex<Vec<Event>>>;
 
 #[derive(Clone, Copy)]
@@ -78,7 +78,7 @@ impl Stack for Watched {
     }
 }
 
-/// Runs a sender alone on a link with a round trip of 50 ms. Returns what happened at the sender.
+/// Runs a single sender on a link with a round trip of 50 ms. Returns the log of the sender.
 fn run(lost: &[u64], seconds: u64, make: impl Fn([Endpoint; 2]) -> [Box<dyn Stack>; 2]) -> Vec<Event> {
     let log = Log::default();
     let trial = Trial::new(1).link_rate(25_600_000).round_trip(Duration::from_millis(50)).mss(MSS.into());
@@ -127,7 +127,7 @@ fn retransmissions(name: &str, events: &[Event]) {
     }
 }
 
-/// Prints how much data the sender has outstanding at most in each half second.
+/// Prints the largest amount of outstanding data in each half second.
 fn windows(name: &str, events: &[Event], half_seconds: u32) {
     let first = events.iter().find(|event| event.bytes > 0).expect("the connection sends data").sequence;
     let mut most = vec![0; half_seconds as usize];
@@ -146,7 +146,7 @@ fn windows(name: &str, events: &[Event], half_seconds: u32) {
     println!("{name}: {most:?}");
 }
 
-/// Runs one version of smoltcp. The types of its versions differ.
+/// Runs one version of smoltcp. The two versions have different types.
 macro_rules! run {
     ($version:ident, $congestion:ident, $buffer:expr, $lost:expr, $seconds:expr) => {
         run($lost, $seconds, |ends| {

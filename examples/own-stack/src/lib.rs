@@ -1,4 +1,4 @@
-//! A transport stack of your own: a window of packets, acknowledged one by one, and a timer.
+//! An example of your own transport stack: a window of individually acknowledged packets, and a timer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use celltrain_hosts::{Endpoint, Packet, Report, Side, Stack};
 const PAYLOAD: usize = 512;
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Sends packets with numbers, at most `window` of them unacknowledged. A timeout sends all of them again.
+/// Sends numbered packets, at most `window` of them unacknowledged. A timeout resends all of these.
 pub struct Windowed {
     end: Endpoint,
     window: u32,
-    /// Number of the oldest packet that is not acknowledged or, at the receiver, not received.
+    /// Number of the oldest packet not yet acknowledged (sender) or received (receiver).
     oldest: u32,
     /// Number of the next packet to send.
     next: u32,
@@ -39,7 +39,7 @@ impl Stack for Windowed {
     fn on_packet(&mut self, now: Duration, packet: &[u8]) {
         let number = u32::from_be_bytes(packet[20..24].try_into().expect("every packet begins with its number"));
         match self.end.side {
-            // An acknowledgement has the number of the next packet that the receiver expects.
+            // An acknowledgement carries the number of the next packet that the receiver expects.
             Side::Sender if number > self.oldest => {
                 self.oldest = number;
                 self.next = self.next.max(number);

@@ -222,7 +222,7 @@ export interface Run {
   unmet: UnmetRule[];
 }
 
-/** A rule of a link that lost or delayed less than it should. */
+/** A link's rule that lost or delayed less than it should. */
 export interface UnmetRule {
   /** Number of the rule in the scenario, the same in all of its runs. */
   rule: number;

@@ -57,13 +57,13 @@ export interface Done {
   readonly seed: number;
   readonly answer: Answer;
   readonly unmet: readonly UnmetRule[];
-  /** Every request, kept for the first seed only. */
+  /** Records of all requests, stored only for the first seed. */
   readonly requests?: Requests | null;
 }
 
 export type Phase = "idle" | "running" | "done" | "stopped" | "failed";
 
-/** A set of runs: one scenario, several seeds. */
+/** A set of runs of one scenario with several seeds. */
 export interface Ensemble {
   readonly phase: Phase;
   readonly toml: string;

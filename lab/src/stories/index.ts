@@ -1,4 +1,4 @@
-/** The stories, in the order of the overview. */
+/** The stories, in the order shown in the overview. */
 
 import { clock } from "./clock.ts";
 import { double } from "./double.ts";

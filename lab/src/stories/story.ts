@@ -9,7 +9,7 @@ export interface Change {
   readonly value: unknown;
 }
 
-/** A setting: a shipped scenario with another TCP, and then with changes. */
+/** A setting: a shipped scenario, optionally with another TCP and other changes. */
 export interface Variant {
   readonly name: string;
   readonly base: string;
@@ -18,7 +18,7 @@ export interface Variant {
   readonly changes?: readonly Change[];
 }
 
-/** A measure of a run that a step shows. */
+/** A measure of a run that a story step shows. */
 export interface Shown {
   readonly label: string;
   readonly value: (answer: Answer) => number;
@@ -45,7 +45,7 @@ export type Guess =
       readonly variant: number;
       readonly measure: number;
     }
-  /** One of several answers. The runs decide which are right: more than one if the runs cannot tell them apart. */
+  /** One of several answers. The runs decide which answers are right: several, if the runs cannot distinguish them. */
   | {
       readonly kind: "choice";
       readonly question: string;

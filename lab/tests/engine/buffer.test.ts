@@ -91,7 +91,7 @@ test("a cell lost by its number is the chosen cell, and the run is the same unti
   const left = again.steps.frame.findIndex((frame, row) =>
     again.kinds[again.steps.kind[row] ?? 0] === "departed" && frame === again.at(step)[place]?.frame
       && again.steps.index[row] === chosen.index);
-  // It is missed when it should arrive, after its time on the link and the link's delay of 5 us.
+  // The cell's loss is noticed when it should arrive, after its time on the link and the link's delay of 5 us.
   const late = after.damaged_s - (again.steps.time_s[left] ?? NaN);
   assert.ok(Math.abs(late - (53 * 8) / 155.52e6 - 5e-6) < 1e-9, String(late));
 });

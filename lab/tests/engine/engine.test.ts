@@ -22,7 +22,7 @@ test("a shipped scenario gives the fingerprint and the numbers of the native run
     await t.test(name, async () => {
       const seed = expected["seed"] as number;
       const { answer } = await engine.run(scenarios[name] ?? "", seed, { limits: { seconds: 1e5 } });
-      // Timing and build differ, and the Python package adds the TCP.
+      // Time and build differ, and the Python package adds the TCP.
       const ignored = ["timing", "build", "tcp"];
       for (const measure of Object.keys(expected).filter((key) => !ignored.includes(key))) {
         assert.deepEqual(answer[measure], expected[measure], measure);
@@ -33,7 +33,7 @@ test("a shipped scenario gives the fingerprint and the numbers of the native run
 
 test("a real stack gives the same bytes in each repeat, in both engines and in a new instance", async () => {
   for (const name of ["lan-smoltcp", "smoltcp-and-reno"]) {
-    // The first losses cost a second, and what follows repeats it.
+    // The first losses cause a pause of a second, and the rest repeats this pattern.
     const toml = (scenarios[name] ?? "").replace('"5s"', '"1200ms"');
     const bytes = async (on: Engine, choice: "fast" | "reference"): Promise<string> => {
       const { answer } = await on.run(toml, 3, { engine: choice });

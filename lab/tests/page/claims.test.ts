@@ -30,7 +30,7 @@ const textOf = (variant: Variant): Promise<string> => settingText(engine, scenar
 
 const kept = new Map<string, Answer>();
 
-/** Runs a step as the page does, with the step's own seeds. */
+/** Runs a step like the page does, with the step's own seeds. */
 async function runStep(id: string, title: string): Promise<StepRun> {
   const step = STORIES.find((s) => s.id === id)?.steps.find((s) => s.title === title);
   assert.ok(step?.kind === "run", `${id}: ${title}`);

@@ -89,7 +89,7 @@ def recoveries(space: Space) -> list[str]:
 
 
 def of_table(space: Space, table: str) -> list[int]:
-    """Returns the numbers of a table, as indices into the space's numbers."""
+    """Returns the numbers of a table, as indices into the numbers of the space."""
     return [place for place, number in enumerate(space.numbers) if number.table == table]
 
 

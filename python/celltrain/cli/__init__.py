@@ -25,7 +25,7 @@ COMMANDS = (
     *("store", "report"),
     *("check", "import", "mmu", "list", "explain", "schema", "cite", "bench", "lab", "doctor"),
 )
-#: Modules of commands that have no module with their own name.
+#: Modules of commands whose names differ from the command's name.
 MODULES = {
     **{"check": "new", "import": "new", "list": "explain", "schema": "explain", "plot": "why", "report": "store"},
     **{"study": "reproduce", "tune": "sweep", "vet": "compare"},
@@ -34,7 +34,7 @@ MODULES = {
 
 
 def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
-    """Returns the command line with only these commands, as each takes time to import and to describe."""
+    """Returns the command line with only these commands, because importing and describing each command takes time."""
     program = _typer(
         name="celltrain",
         cls=_Group,

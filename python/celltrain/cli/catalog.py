@@ -1,4 +1,4 @@
-"""The catalog of everything that has a name: models with their parameters, papers, studies, plans and scenarios.
+"""The catalog of named things: models with their parameters, papers, studies, plans and scenarios.
 
 Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler appears here automatically.
 """
@@ -47,9 +47,9 @@ class Parameter:
     type: str
     """Type in words, such as `time`, `whole number` or `one of "keep", "discard"`."""
     unit: str
-    """Empty if the value includes its unit, or has none."""
+    """Unit of the value; empty if the value includes its unit or has none."""
     default: Any
-    """None if the parameter is required, or if it has no value when absent."""
+    """Default value; None if the parameter is required, or has no value when absent."""
     required: bool
     range: str
     """Allowed values; empty if the type defines them."""
@@ -58,7 +58,7 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Something that has a name."""
+    """An item of the catalog."""
 
     kind: str
     """One of `KINDS`."""
@@ -110,7 +110,7 @@ def _models(kind: str, definition: str) -> Iterator[Entry]:
         # A choice is either a table or a constant.
         [(name, table)] = choice.get("properties", {choice.get("const"): {}}).items()
         if kind == "congestion":
-            # A constant, whose settings, if any, are in a separate table.
+            # A constant. Its settings, if any, are in a separate table.
             table = _definitions()["TcpOptions"]["properties"].get(name, {})
         yield _model(kind, name, choice.get("description", ""), table, f"docs/models/{page_of(kind, name)}.md")
 

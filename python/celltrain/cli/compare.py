@@ -14,7 +14,7 @@ from celltrain.model.overrides import as_options, of_options, single
 if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
 
-#: Measures that are printed and drawn by default, and those of requests.
+#: Measures that are printed and drawn by default, and those for requests.
 USUAL = ("efficiency", "fairness")
 
 
@@ -129,7 +129,7 @@ def finish(
         compared.plot(plot, measures=drawn, width=width, style=style)
         written.append(plot)
     prints = dict(zip(compared.seeds, compared.fingerprints[0, 0].tolist(), strict=True)) if fingerprints else {}
-    # A failed run has no fingerprint.
+    # Failed runs have no fingerprint.
     known = {"fingerprints": {str(seed): text or None for seed, text in prints.items()}} if fingerprints else {}
     output.show(compared.to_dict() | known, blocks(compared, usual), lambda: compared.table.to_pylist())
     for seed, text in prints.items():

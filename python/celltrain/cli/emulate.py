@@ -17,7 +17,7 @@ from celltrain.running.emulation import Emulated, Host, Program, doubts
 from celltrain.running.emulation import emulate as emulate_scenario
 from celltrain.text import shown
 
-#: Begins a program on the command line.
+#: Marks the beginning of a program on the command line.
 KEYWORD = "host"
 
 
@@ -72,7 +72,7 @@ def _programs(words: Sequence[str]) -> list[Program]:
             raise InputError.saying(
                 f"found {shown(rest[0])}: write -- {KEYWORD} HOST PROGRAM [ARGUMENTS]", key="programs"
             )
-        # A program may have an argument -- of its own.
+        # A program may itself have an argument `--`.
         ends = (place for place in range(2, len(rest) - 1) if rest[place] == "--" and rest[place + 1] == KEYWORD)
         end = next(ends, len(rest))
         programs.append(Program(host=rest[1], words=rest[2:end]))
@@ -98,9 +98,9 @@ def _enter(hosts: Sequence[Host]) -> None:
 
 
 def _blocks(emulated: Emulated) -> Iterator[Block]:
-    """Yields the lines and tables of an emulation: those of a run, lateness and programs."""
+    """Yields the lines and tables of an emulation: the tables of a run, lateness and programs."""
     for block in blocks(emulated.result):
-        # The engine's time is the wall clock's, and nothing can be repeated exactly.
+        # The engine follows the wall clock, so no run can be repeated exactly.
         if not (isinstance(block, Line) and block.text.startswith(("speed:", "fingerprint:"))):
             yield block
     report = emulated.report

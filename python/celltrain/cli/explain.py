@@ -144,7 +144,7 @@ def explain(
         output.show(names, [grid, Line(text="To explain one: celltrain explain fba")], list)
         return
     wanted = name.removesuffix(".toml")
-    # A Python class and a page are named after the kind too: memory_formula is the formula of a memory.
+    # Python classes and pages are also named after the kind: memory_formula is the formula of a memory.
     page_names = {"memory_policies": "memory_", "discards": "edge_"}
     named = [
         entry
@@ -196,7 +196,7 @@ def _term(wanted: str) -> tuple[str, str] | None:
     for name in (wanted.lower(), wanted.lower().removesuffix("s")):
         if name in terms:
             return terms[name]
-        # An abbreviation's meaning begins with its long form: FBA | Fair buffer allocation: ...
+        # The meaning of an abbreviation begins with its long form: FBA | Fair buffer allocation: ...
         written_out = [one for one in terms.values() if one[1].lower().startswith((f"{name}:", f"{name}."))]
         if written_out:
             return written_out[0]

@@ -31,9 +31,9 @@ from celltrain.model.policy_files import is_policy_file
 from celltrain.model.scenario import read, repeated, save, table, to_toml
 from celltrain.text import among, shown
 
-#: Word in place of a file name, to import the buffer configuration of a switch with SONiC.
+#: Word that replaces a file name, to import the buffer configuration of a SONiC switch.
 SONIC = "sonic"
-#: Arguments that apply to `sonic`.
+#: Arguments that are valid for `sonic`.
 OF_SONIC = {"file", "folder", "generation", "cable", "out", "as_json"}
 #: Options of graphs.
 OF_GRAPHS = inspect.signature(import_graph).parameters.keys() - {"path"}
@@ -180,7 +180,7 @@ def import_(
 
 
 class _Import(TyperCommand):
-    """The command `import`. The help of `import sonic` leaves out what applies to graphs."""
+    """The command `import`. The help of `import sonic` omits options for graphs."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Prints the help of `import sonic`, or parses the arguments."""
@@ -220,7 +220,7 @@ def _import_sonic(
 
 
 def _refuse(context: typer.Context, names: AbstractSet[str], problem: str) -> None:
-    """Refuses options that were given and do not apply."""
+    """Refuses options that were given although they do not apply."""
     given = [
         name
         for name in sorted(names)
@@ -253,7 +253,7 @@ def check(
         celltrain check chain-epd --plot chain.png
     """
     if plot is not None:
-        # Refused before any file is read.
+        # Refuse these options before reading any file.
         if len(files) != 1:
             raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name only one")
         refuse_other(plot, "--plot")

@@ -32,7 +32,7 @@ MOST_SEED, MOST_RUNS = (1 << 64) - 1, 1_000_000
 def option(
     metavar: str | None, text: str, *names: str, panel: str | None = None, default: str | bool = True, **more: Any
 ) -> Any:
-    """Creates an option. `metavar` is None if it takes no value; `default` is the text of its default in the help."""
+    """Creates an option; `metavar` is None if it takes no value, and `default` is the default shown in the help."""
     return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, show_default=default, **more)
 
 
@@ -119,7 +119,7 @@ def names_of(texts: list[str] | None) -> list[str] | None:
 
 @contextmanager
 def naming() -> Iterator[None]:
-    """Adds to errors about names how `--names` separates them."""
+    """Adds to errors about names an explanation of how `--names` separates them."""
     try:
         yield
     except InputError as error:

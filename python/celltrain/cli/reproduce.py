@@ -28,6 +28,7 @@ def reproduce(
     table: list[str] | None = None,
     network: list[str] | None = None,
     row: list[str] | None = None,
+    choice: list[str] | None = None,
     settings: options.Set = None,
     seeds: Runs = 30,
     seed: options.FirstSeed = 1,
@@ -51,6 +52,8 @@ def reproduce(
         table (N): Only this table. May be repeated; all by default.
         network (NAME): Only this network, such as LAN. May be repeated; all by default.
         row (VALUES): Only the row with these keys, such as 5,1000,epd. May be repeated; all by default.
+        choice (ID=ANSWER): Use this answer to a question that the paper leaves open, such as A-03=event_list. May be
+            repeated.
         settings (PATH=VALUE): Use this setting in every scenario of the paper. May be repeated.
 
     Ensemble:
@@ -84,7 +87,7 @@ def reproduce(
     if out is not None and not resume and (out / RUNS).exists():
         shell.complain(f"{shown(out)} has finished runs, which this command repeats; --resume keeps them")
     changed = single(settings)
-    loaded = load(paper, overrides=changed)
+    loaded = load(paper, overrides=changed, choices=choice or ())
     numbers = loaded.numbers(tables=table, networks=network, rows=row)
     if toml:
         return _print_toml(loaded, numbers)
@@ -95,8 +98,8 @@ def reproduce(
 
     def start(tell: Callable[[Progress], None]) -> Reproduction:
         kept: dict[str, Any] = {} if out is None else {"kept": out / RUNS, "resume": resume}
-        choice: dict[str, Any] = {"tables": table, "networks": network, "rows": row, "overrides": changed or None}
-        return run(paper, **choice, seeds=counts, seed=seed, jobs=jobs, progress=tell, **kept)
+        chosen: dict[str, Any] = {"tables": table, "networks": network, "rows": row, "overrides": changed or None}
+        return run(paper, **chosen, choices=choice or (), seeds=counts, seed=seed, jobs=jobs, progress=tell, **kept)
 
     return _answer(paper, start, output, look, out=out, brief=brief, strict=strict, resumable=True)
 

@@ -185,7 +185,7 @@ def run(
     if plot is not None:
         written.append(result.plot.write(plot, width=width, style=style, labels=named_by, log=logarithmic))
     settled = result.steady() if warm_up else None
-    # JSON has no NaN.
+    # NaN cannot be written as JSON.
     steady = {} if settled is None else {"steady": {k: None if v != v else v for k, v in asdict(settled).items()}}
     output.show(result.to_dict() | steady, blocks(result), lambda: result.flows.to_pylist())
     if settled is not None:
@@ -319,7 +319,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield from _delays(answer, ports)
     if answer["memories"]:
         yield _rows("memory", MEMORIES, answer["memories"], answer["memories"])
-        # Only memories count cells by queue.
+        # Cells are counted by queue only in memories.
         counted = [queue for queue in answer["queues"] if queue["max_cells"] is not None]
         yield _rows("queue", QUEUES, sorted(counted, key=lambda queue: -queue["max_cells"])[:MOST_FLOWS], counted)
     if (deadlock := answer["deadlock_s"]) is not None:
@@ -440,7 +440,7 @@ FORMATS = {"Mb/s": ".3f", "s": ".3f", "ms": ".4g", "1": ".1%"}
 def _text(measure: Measure, row: dict[str, Any]) -> str:
     value = measure.of(row)
     if value is None:
-        # A missing number of cells means no limit; any other missing value is left out.
+        # A missing number of cells means no limit. Other missing values are omitted.
         return "infinite" if measure.unit == "cells" else ""
     if measure.kind == "string":
         return str(value)

@@ -112,7 +112,7 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             if isinstance(error, SystemExit | GeneratorExit):
                 raise
             if isinstance(error, OSError) and error.errno in FULL:
-                # Otherwise the interpreter would try again at exit to write the buffered output.
+                # Otherwise, the interpreter would try to write the buffered output again at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 complain(f"standard output: cannot be written ({error.strerror})")
                 return BAD_INPUT
@@ -174,7 +174,7 @@ class Output:
         if csv is not None and not prints and not csv.suffix and not csv.exists():
             raise InputError.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")
         if csv is not None and not prints:
-            # Check this before a long run rather than after it.
+            # Check this before a long run instead of after it.
             check_target(csv)
         return cls(
             form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
@@ -232,7 +232,7 @@ class Output:
 
 
 _TABLE = {"csv": (Csv, None), "as_json": (Json, False)}
-#: Output of commands that print an answer, an answer and a table, or an answer and a table also for documents.
+#: Decorators for commands that print only an answer, or an answer and a table, also for documents.
 Answer = Annotated[Output, Several(Output.of, {"as_json": (Json, False)})]
 Table = Annotated[Output, Several(Output.of, _TABLE)]
 Document = Annotated[Output, Several(Output.of, {**_TABLE, "md": (Markdown, False), "tex": (Latex, False)})]

@@ -92,7 +92,7 @@ Where = Annotated[AbstractContextManager[Any], options.Several(_worker, _WHERE)]
 
 
 def _plan(kind: str) -> Any:
-    """Creates the argument PLAN."""
+    """Creates the argument PLAN of a command."""
     text = f"The plan: a TOML file{kind}, or the name of a shipped one."
     return typer.Argument(metavar="PLAN", help=text, autocompletion=options.complete_plans)
 

@@ -95,7 +95,7 @@ class Diagrams:
         segments(events == "sent", colour_of_flow(self._run.flow_index(flows)[flow]), "sent", 2.4, 3)
         reasons = texts(table, "reason")
         for reason, shade in _COLOURS.items():
-            # Retransmissions are drawn larger, to be visible where the line of ACKs crosses them.
+            # Retransmissions are drawn larger, so that they are visible on the line of ACKs.
             segments(again & (reasons == reason), shade, f"sent again: {reason}", 3.6, 4)
         _acks(ax, table, events, x, by, high)
         for label, lost in _lost_segments(self._run, own, table, is_sent).items():
@@ -146,7 +146,8 @@ class Diagrams:
         points = _drawn(times, total)
         drawn, states = times[points], waiting[:, points]
         if span is not None:
-            # The window begins with the queue after the last event before it, and ends with the queue after its last event.
+            # The window begins with the queue length after the last event before it, and ends with the length after its
+            # last event.
             if before.size:
                 drawn, states = np.append(span[0], drawn), np.hstack([before, states])
             end = min(span[1], float(numbers(everything, "time_s").max()))
@@ -289,7 +290,7 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
         marks(ax, x[duplicate], highest[duplicate] / by, "|", SOFT, "duplicate ACK", zorder=2)
     cwnd = numbers(table, "cwnd") * np.nanmax(numbers(table, "length"))
     of_sender = (acked | (events == "retransmitted")) & (highest >= 0) & ~np.isnan(cwnd)
-    # A limit far above the sent data would be outside the plot, so it is cut off.
+    # Limits far above the sent data would be outside the plot, so they are cut off.
     allowed = np.minimum((highest + cwnd)[of_sender] / by, 2 * high + 1)
     style |= {"color": GREY, "linewidth": 0.9, "linestyle": (0, (4, 1.5)), "zorder": 1}
     ax.plot(x[of_sender], allowed, label="ACK + cwnd", **style)
@@ -317,7 +318,7 @@ _MOST_VCS = len(canvas.COLOURS)
 _REST = "#DDDDDD"
 #: Colours of marks, different from all colours of flows.
 _REMAINDER, _REMOVED = "#E07B00", "#6A3D9A"
-#: Columns of a figure. In each column, the instants with the fullest and the emptiest buffer are drawn.
+#: Number of columns of a figure. In each column, the instants with the fullest and the emptiest buffer are drawn.
 _COLUMNS = 600
 #: Maximum number of flows that a label names.
 _FEW_NAMES = 3
@@ -518,7 +519,7 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
         left = [visit.departed for visit in visits if visit.departed is not None]
         arrivals = [visit.arrived for visit in following or []]
         if following is None and end is not None and left:
-            # The host records only the arrival of the last cell, but all cells take equally long to reach it.
+            # The host records only the arrival of the last cell, but all cells take the same time to reach it.
             arrivals = [time + end[0] - left[-1] for time in left]
         for first, last in zip(left, arrivals, strict=False):
             if last is not None:

@@ -1,4 +1,4 @@
-"""Event tables for diagrams: selecting rows, converting columns to arrays, and preparing the axes."""
+"""Event tables for diagrams: selects rows, converts columns to arrays, and prepares the axes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ MOST_MARKS = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """The events of a run, and facts about it."""
+    """The events of a run, with information about the run."""
 
     log: Mapping[str, pa.Table]
     title: str

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#003FB6", "#922244")
 INK = "#222222"
 MARKERS = "osD^vPX"
-#: Line styles by index, so that lines differ without colours, too. Dots come last: they also mark levels.
+#: Line styles by index, so that lines differ even without colours. Dots come last, because they also mark levels.
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (4, 1, 1, 1)), (0, (9, 2)), (0, (1, 1)))
 GREY = "#8A929B"
 PALE = "#B8BEC6"
@@ -139,7 +139,7 @@ def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) 
     from matplotlib import rcParams
 
     form = path.suffix.removeprefix(".").lower()
-    # The style may set a resolution.
+    # The style may specify a resolution.
     own = rcParams["savefig.dpi"]
     dpi = own if isinstance(own, int | float) else PNG_DOTS if form == "png" else 150
     content = rendered(figure, form, dpi=dpi, metadata=metadata)
@@ -163,7 +163,8 @@ def brief(name: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-#: Above this number, marks are drawn as an image within the figure: as vectors, each would take a hundred bytes.
+#: Above this number, marks are drawn as an image within the figure, because each vector mark would take a hundred
+#: bytes.
 MOST_MARKS = 1500
 #: Resolution of such an image in dots per inch, by format. A page contains each SVG twice, in two widths, so SVG has
 #: screen resolution to save space.
@@ -189,7 +190,7 @@ LEGEND_PER_INCH = 11.0
 
 @dataclass(frozen=True, kw_only=True)
 class FigureStyle:
-    """Width and style of a figure, and the facts in its subtitle."""
+    """Width and style of a figure, and the information in its subtitle."""
 
     width: str = "page"
     """One of `WIDTHS`, or a length such as `8.5cm`."""
@@ -395,7 +396,7 @@ def panelled(
 
 #: Height of a line of small text, in inches.
 LINE = 0.16
-#: Share of its room that a text may take: its width changes slightly with resolution and format.
+#: Fraction of the available width that a text may use, because its width varies slightly with resolution and format.
 SURE = 0.92
 
 
@@ -457,7 +458,7 @@ def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title:
     )
 
 
-#: Attempts to fit labels: breaking one label changes the room of the others.
+#: Number of attempts to fit labels, because breaking one label changes the space for others.
 ATTEMPTS = 5
 #: Smallest size of a label whose words are longer than its room, in points.
 SMALLEST = 5.0

@@ -1,4 +1,4 @@
-"""Common parts of pages: sections, inlined figures, and the templates."""
+"""Common parts of HTML pages: sections, inlined figures, and the templates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Inlined:
     caption: str
     svg: str
     narrow: str
-    """The SVG for narrow screens, where texts of the wide one would be too small to read; empty if there is none."""
+    """The SVG for narrow screens, where text of the wide figure would be too small; empty if there is none."""
 
     @classmethod
     def of(cls, drawing: Drawing, narrow: Drawing) -> Inlined:
@@ -42,7 +42,7 @@ class Inlined:
 
     @classmethod
     def of_svg(cls, name: str, title: str, content: bytes) -> Inlined:
-        """Creates a figure that has one width."""
+        """Creates a figure with a single width."""
         return cls(name=name, title=title, caption="", svg=_svg(content, name, title), narrow="")
 
 

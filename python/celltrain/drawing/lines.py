@@ -31,7 +31,7 @@ SHIFT = 0.012
 DASHES = ("-", "--", ":", "-.")
 #: Height of a row of dots, and of the space around the rows of a panel, in inches.
 ROW, AROUND = 0.24, 0.75
-#: Rows of dots for which a panel has room at least: two rows alone would touch.
+#: Minimum number of rows of dots for which a panel reserves space, because two rows alone would touch.
 FEWEST = 4
 #: Maximum number of numeric values with a tick each, and of ticks at words.
 MOST_NUMBERS, MOST_TICKS = 6, 12
@@ -101,7 +101,7 @@ class Effect:
 
     across: Scale
     places: NDArray[np.float64]
-    """Positions of the means. They differ from the positions in `across` if means are over ranges of values."""
+    """Positions of the means. They differ from those in `across` if means are over ranges of values."""
     means: Group
     behind: tuple[NDArray[np.float64], NDArray[np.float64]] | None
     """Points that the means are computed from, drawn in a pale colour."""
@@ -154,7 +154,7 @@ def lines(
             style: dict[str, Any] = {"marker": marker, "capsize": 2, "markersize": 4, "zorder": 3}
             style |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
             if look.style is not None:
-                # A style may consist of greys, which are hard to distinguish on a photocopy.
+                # A style may use only greys, which are hard to distinguish on a photocopy.
                 style["linestyle"] = DASHES[row % len(DASHES)]
             ends = bars(group.mean, group.half, panel.limits)
             axes.errorbar(at, group.mean, yerr=ends, color=colour, label=names[row], **style)
@@ -249,7 +249,7 @@ def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y
 
 
 def _shifted(across: Scale, row: int, rows: int) -> NDArray[np.float64]:
-    """Returns the positions of a group's means, slightly offset from those of the other groups."""
+    """Returns the positions of a group's means, slightly offset from those of other groups."""
     places = across.places
     shift = (row - (rows - 1) / 2) * SHIFT
     if across.words:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Maximum number of queues with an area of their own, and the colour of the area for the others.
 _MOST_QUEUES = len(COLOURS)
 _REST = "#DDDDDD"
-#: A queue has an area of its own if its cells once took this share of the memory: thinner areas cannot be seen.
+#: A queue gets its own area if it ever held this fraction of the memory, because thinner areas cannot be seen.
 _THIN = 0.01
 #: Maximum number of thresholds with lines of their own.
 _MOST_THRESHOLDS = 4
@@ -44,7 +44,7 @@ class Block:
 def of(
     answer: Mapping[str, Any], recorded: Sequence[str], held: Any, name: str | None, side: str | None = None
 ) -> Block:
-    """Finds a memory in a run's answer.
+    """Finds a memory in the answer of a run.
 
     Args:
         answer: The answer of the run.
@@ -67,7 +67,7 @@ def of(
 def _queues_of(name: str, memories: Sequence[str], queues: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Returns the queues of a memory. The name of one memory may begin with the name of another.
 
-    Queues of schedulers belong to no memory.
+    Schedulers' queues belong to no memory.
     """
 
     def memory_of(queue: Mapping[str, Any]) -> str:
@@ -83,7 +83,7 @@ def _block(
     if side is not None:
         one_of("side", f"a side of the memory {shown(row['name'])}", side, sides)
     else:
-        # Pauses are decided by the groups of the ingress side.
+        # The priority groups of the ingress side decide about pauses.
         side = "ingress" if any(queue["pauses"] for queue in queues) else sides[0]
     chosen = [queue for queue in queues if queue["side"] == side]
     names = [queue["name"] for queue in chosen]
@@ -133,7 +133,7 @@ def draw(ax: Axes, times: Any, block: Block, held: Any, thresholds: Any) -> None
 def _thresholds(ax: Axes, times: Any, cells: int, of_queues: Sequence[tuple[str, Any]]) -> None:
     """Draws each different threshold once: in black if all queues have the same, or else in the colours of queues.
 
-    A queue that may always hold all `cells` of the memory has no threshold of its own.
+    A queue that may always hold all `cells` of the memory has no threshold line.
     """
     import numpy as np
 

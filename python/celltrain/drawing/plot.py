@@ -63,7 +63,7 @@ class Plot:
         port = brief(labels[0], canvas.LONGEST_LABEL) if len(labels) == 1 else f"{len(labels)} ports"
         ax = self._steps("queue", times, labels, cells, f"Queue at {port}", "cells waiting", ax)
         for index, (low, high) in enumerate(zip(least.T, largest.T, strict=True)):
-            # A sample contains the range of the step before it.
+            # A sample contains the range of the queue during the previous step.
             ends = ([*low[1:], low[-1]], [*high[1:], high[-1]])
             is_first = index == 0 and len(times) > 1
             step = valued(float(times[1] - times[0]), "s", 4) if is_first else ""
@@ -200,7 +200,7 @@ class Plot:
                 if look.narrow:
                     _below(panel, look)
                     if name != names[0]:
-                        # The lines about the run are long: they are above the first panel.
+                        # The lines about the run are long, so they are placed above the first panel.
                         panel.set_title(panel.get_title().split("\n")[0])
             if look.narrow:
                 canvas.fitted(figure)

@@ -37,7 +37,7 @@ class Map:
     across: Scale
     up: Scale
     values: NDArray[np.float64]
-    """For a heat map: a row for each value of `up`, with NaN for missing values. For dots: one value each."""
+    """For a heat map, a row for each value of `up`, with NaN for missing values. For dots, one value for each."""
     title: str = ""
 
 
@@ -216,13 +216,13 @@ class Colouring:
 
     scale: Scale
     levels: NDArray[np.int64]
-    """Position of each point's value on the scale."""
+    """Position of each point's value on the colour scale."""
     names: Sequence[str]
     """Values with their units."""
 
     @property
     def is_named(self) -> bool:
-        """True if the values are in the legend; otherwise there is a colour scale."""
+        """True if the legend lists the values; otherwise there is a colour scale."""
         return not self.scale.sampled and len(self.names) <= MOST_COLOURS
 
 
@@ -257,7 +257,7 @@ def fronts(
             ticks = spread(len(colouring.names), MOST_TICKS)
             bar.set_ticks(ticks, labels=[legible(colouring.names[tick], LONGEST_VALUE) for tick in ticks])
     canvas.legend_below(figure, grid, look, "" if colouring is None else colouring.scale.label)
-    # Numbers can only be placed in the final layout.
+    # Numbers can be placed only after the layout is final.
     canvas.fitted(figure).draw_without_rendering()
     every = np.stack([x.mean, y.mean], axis=1)
     for axes, panel in zip(grid, panels, strict=True):

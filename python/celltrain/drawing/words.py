@@ -32,7 +32,7 @@ def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
     multiples = _MULTIPLES.get(unit)
     if multiples is None or not sizes:
         return unit, 1.0
-    # The largest multiple in which the smallest value is at least one, apart from rounding.
+    # Select the largest multiple in which the smallest value is at least one, apart from rounding.
     fitting = [(name, size) for name, size in multiples if min(sizes) >= size * (1 - 1e-9)]
     return fitting[-1] if fitting else multiples[0]
 
@@ -119,7 +119,7 @@ def broken(text: str, most: int) -> str:
 
 #: Text for a measure without a value, such as the fairness of flows that delivered nothing.
 UNDEFINED = "undefined"
-#: Names of measures whose keys are not clear without their underscores.
+#: Names of measures whose keys would not be clear without underscores.
 _CALLED = {
     "fairness_max_min": "max-min fairness",
     "timeouts_together": "flows that time out together",
@@ -143,7 +143,8 @@ _CALLED = {
     "timing.engine_seconds": "run time of the engine (s)",
     "timing.cell_hops_per_second": "cell-hops per second",
 }
-#: Units at the end of a key, which the label repeats in parentheses. "Lost cells" keeps its cells, a buffer does not.
+#: Units at the end of a key, which the label gives in parentheses. "Lost cells" keeps the word "cells", but a buffer
+#: does not.
 _UNITS = re.compile(
     r"(?:(?<![a-z])(buffer|threshold|queue|used|pool|headroom|max|cwnd)_(?:cells|segments)|_(?:mbps|ms|s))$"
 )
@@ -184,7 +185,7 @@ def label(name: str, unit: str = "1") -> str:
     'mean completion time, queries (query, ms)'
     """
     if " " in name:
-        # An expression, whose unit is unknown.
+        # An expression's unit is unknown.
         return shown(name.replace("_", " "))
     if (found := _OF_ROW.fullmatch(name)) is None:
         text = _key(name)
@@ -233,7 +234,7 @@ def _key(key: str) -> str:
     return start + _CALLED.get(key, key).replace("_rm_", " RM ").replace(".", " ").replace("_", " ")
 
 
-#: Tables whose entries have names that a label gives, such as the port of a buffer.
+#: Tables whose entries' names appear in labels, such as the port of a buffer.
 _NAMED = ("port", "link", "requests", "switch", "flow", "vc", "pool", "host", "group", "node")
 
 
@@ -302,7 +303,7 @@ def estimated(mean: float, half: float) -> str:
         return UNDEFINED
     if not math.isfinite(half):
         return figure(mean)
-    # Values that differ only by rounding have no spread.
+    # Values that differ only by rounding have zero spread.
     if half <= 1e-9 * abs(mean):
         return f"{figure(mean)} ± 0"
     # Round to two digits of the half width.

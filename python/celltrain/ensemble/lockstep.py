@@ -53,6 +53,7 @@ class Step:
         processing: Transmission time of the largest segment at the bottleneck, as in Floyd and Jacobson's random time.
         tick: The coarsest tick of a retransmission timer.
         ties_drawn: True if the order of ties differs from seed to seed.
+        ticks_drift: True if the common rate of all ticks differs from seed to seed.
     """
 
     together: int
@@ -61,6 +62,7 @@ class Step:
     processing: str
     tick: str
     ties_drawn: bool
+    ticks_drift: bool = False
 
     def starves(self, least_mbps: float, timeouts: float) -> bool:
         """Returns whether a flow starves in a run, given the smallest goodput of a flow and the number of timeouts."""
@@ -86,7 +88,8 @@ class LockStepWarning:
     def __str__(self) -> str:
         step = self.step
         runs = f"{self.starved} of {self.seeds} seeds" if self.seeds > 1 else "its one seed"
-        differ = "different seeds change only the order of ties" if step.ties_drawn else "seeds do not differ"
+        changed = ["the order of ties"] * step.ties_drawn + ["the common rate of all ticks"] * step.ticks_drift
+        differ = f"different seeds change only {' and '.join(changed)}" if changed else "seeds do not differ"
         return (
             f"in {runs} a flow starves ({self.least_mbps:.3g} of a fair {step.fair_mbps:.3g} Mb/s), and {differ}: "
             f"{step.together} flows start together and hosts use no random times. The result may depend on this lock-step. Check "
@@ -146,12 +149,13 @@ def in_step(scenario: Mapping[str, Any]) -> Step | None:
         fair_segments=fair * 1e6 / 8 * length / segment,
         processing=f"{round(cells * 424e3 / network.links[network.bottleneck].rate_mbps)}ns",
         ties_drawn=full["switch"]["tie_order"] == "random",
+        ticks_drift=any(tcp["tick_phase"] == "drifting" for tcp in tcps),
         tick=max((tcp["timer_granularity"] for tcp in tcps), key=seconds),
     )
 
 
 def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the paths of the settings that make seeds differ, apart from the order of ties."""
+    """Yields the paths of settings that make flows of a seed differ, apart from the order of ties."""
     host = scenario["host"]
     if seconds(host["processing"]) > 0 and host["processing_times"] == "uniform":
         yield "host.processing_times"
@@ -189,7 +193,7 @@ def _starts(scenario: Mapping[str, Any], names: list[str]) -> dict[str, float]:
     [topology] = scenario["topology"].values()
     flows = topology.get("flows", ())
     starts |= {flow["name"]: seconds(flow["start"]) for flow in flows if isinstance(flow, Mapping)}
-    # Ranges come first, so that a flow's own table overrides them.
+    # Process ranges first, so that a flow's own table overrides them.
     for name, own in sorted(scenario["flow"].items(), key=lambda entry: entry[0] in starts):
         if own["start"] is not None:
             starts |= dict.fromkeys(named(name, names), seconds(own["start"]))

@@ -99,12 +99,12 @@ def tried(plan: Plan) -> list[str]:
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
         outcomes = []
-        # Hold the other axes at their first, middle and last values.
+        # Keep the other axes at their first, middle and last values.
         corners = (0, len(plan.points) // 2, len(plan.points) - 1)
         for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
             first, last = (_canonical(plan.points[base + level * stride].scenario) for level in (0, len(group) - 1))
             if first is None or last is None or first == last:
-                # The axis has no effect here, but may have one elsewhere.
+                # The axis has no effect at these values, but may have one elsewhere.
                 continue
             for text in (first, last):
                 if text not in prints and time.monotonic() - begun < TRIED_SECONDS:
@@ -360,7 +360,7 @@ def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterat
     able = np.flatnonzero(
         (seeds >= LEAST_SEEDS) & ~dead & ((distinct == 1) | narrow([one.name for one in runs.measures], mean, sd))
     )
-    # Reading a scenario takes as long as a short run. If there are many points, only some are read.
+    # Reading a scenario takes as long as a short run, so only some are read if there are many points.
     chosen = able[list(_spread(len(able), MOST_READ))]
     points = runs.points[chosen].tolist()
     found = [
@@ -557,7 +557,7 @@ def _ties_only(scenario: Mapping[str, Any]) -> bool:
 
 
 def _canonical(scenario: Mapping[str, Any]) -> str | None:
-    """Returns the canonical text; None for a scenario that does not fit into memory, whose rows report that."""
+    """Returns the canonical text; None for a scenario that does not fit into memory, which its rows report."""
     try:
         return canonical(scenario)
     except ScenarioError:
@@ -565,7 +565,7 @@ def _canonical(scenario: Mapping[str, Any]) -> str | None:
 
 
 def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the tables in a table. A plan's scenario may contain any kind of value."""
+    """Yields the tables inside a table. A plan's scenario may contain any kind of value."""
     for name, table in value.items() if isinstance(value, Mapping) else ():
         if isinstance(table, Mapping):
             yield str(name), table

@@ -114,8 +114,8 @@ BLOCK = 1000
 BLOCK_RUNS = 100_000
 #: Maximum number of runs to collect before a write.
 WRITE_RUNS = 4096
-#: Minimum time between two writes in seconds, to write short runs together. A run that took half of it is written at
-#: once.
+#: Minimum time between two writes in seconds, so that short runs are written together. A run that took at least half of
+#: it is written at once.
 WRITE_SECONDS = 0.2
 
 
@@ -174,9 +174,9 @@ class Coordinator:
         self, plan: Plan, store: Store, worker: Worker, progress: Callable[[Progress], object] | None = None
     ) -> None:
         self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
-        #: Protects everything below, as a worker may iterate over the runs on another thread.
+        #: Protects all attributes below, because a worker may iterate over the runs on another thread.
         self._lock = threading.Lock()
-        #: Runs that were started but not yet written, by key; None until they are received.
+        #: Runs that were started but not written yet, by key; None until they are received.
         self._runs: dict[str, RunRecord | None] = {}
         self._received = 0
         self._repeats: list[Repeat] = []
@@ -255,7 +255,7 @@ class Coordinator:
             return True
 
     def _take(self, rows: Rows) -> None:
-        """Keeps the received rows, and writes them if a write is due."""
+        """Stores the received rows in memory, and writes them to disk if a write is due."""
         manifest = self._store.manifest
         if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
             problem = (
@@ -272,7 +272,7 @@ class Coordinator:
         self._report()
 
     def _keep(self, record: RunRecord) -> None:
-        """Keeps a run until the next write. Ignores a run that was received before."""
+        """Stores a run in memory until the next write. Ignores a run that was received before."""
         with self._lock:
             if self._runs.get(record.run_key, record) is not None:
                 return
@@ -316,7 +316,7 @@ class Coordinator:
             self._told = now
             self._tell(self._progress())
 
-    # Adding seeds until intervals are narrow.
+    # Functions that add seeds until intervals are narrow.
 
     def _until_narrow(self, first: int, last: int) -> None:
         """Runs some points in rounds, until each has a narrow enough interval or the maximum number of seeds.

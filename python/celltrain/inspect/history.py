@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from celltrain import _core
     from celltrain.model.types import Scenario
 
-#: A time after the end of any run.
+#: A time later than the end of any run.
 NEVER = float("inf")
-#: Seconds after the instant that the first attempt records: longer than most timeouts.
+#: Number of seconds after the instant that the first attempt records, longer than most timeouts.
 _REACH = Fraction(30)
 #: Maximum duration of the losses, in seconds, for which frames of all VCs are recorded.
 _ALL_VCS = 1.0
@@ -209,12 +209,12 @@ _ENDS = ("refused", "cut", "joined", "dropped", "lost", "failed")
 
 
 class Fates:
-    """The fates of frames, from the table of frame events."""
+    """The outcomes of frames, from the table of frame events."""
 
     def __init__(self, frames: pa.Table, memories: pa.Table | None = None) -> None:
         self.frames = frames
         self.memories = memories
-        #: Index of the event in which a shared memory first refused a cell of a frame, by VC and frame number.
+        #: Index of the event in which a shared memory first refused a cell of each frame, by VC and frame number.
         self.at_memory: dict[tuple[str, int], int] = {}
         if memories is not None:
             refused = np.flatnonzero(texts(memories, "event") == "refused")
@@ -227,7 +227,7 @@ class Fates:
         self.port = texts(frames, "port")
         self.time = numbers(frames, "time_s")
         frame = numbers(frames, "frame")
-        #: Index of the event at which a frame was lost, by VC and frame number.
+        #: Index of the event at which each frame was lost, by VC and frame number.
         self.by_frame: dict[tuple[str, int], int] = {}
         for place in np.flatnonzero(np.isin(self.event, _ENDS)):
             self.by_frame.setdefault((self.vc[place], int(frame[place])), int(place))
@@ -247,7 +247,7 @@ class Fates:
         at = self.at_memory.get((row["vc"], row["frame"]))
         if at is None or self.memories is None or row["event"] not in ("refused", "cut"):
             return None
-        # The port's own policy may have refused the frame before or after.
+        # The port's own policy may have refused the frame earlier or later.
         is_same = self.memories["time_s"][at].as_py() == row["time_s"]
         return Rows("memories", self.memories, [at]) if is_same else None
 
@@ -307,7 +307,7 @@ class EventRuns:
 
     @cached_property
     def stacks(self) -> dict[str, str]:
-        """The stacks of flows whose packets may be no TCP, by flow: `stack.quic` or the name of a class."""
+        """Stacks that may not use TCP, by flow: `stack.quic` or the name of a class."""
         return {
             flow.name: _QUIC if flow.stack == "quic" else flow.stack
             for flow in self.network.flows
@@ -357,8 +357,8 @@ class EventRuns:
     def around(self, flows: Sequence[str], instant: float, exactness: float) -> tuple[History, Episode | None]:
         """Returns the history and the episode of the connection in the longest trouble around an instant.
 
-        If none is in trouble, returns the first connection. The history ends some time after the instant, or with the
-        run if the outcome is not known by then. Leaves out flows that `explicable` leaves out.
+        If no connection is in trouble, returns the first one. The history ends some time after the instant, or with the
+        run if the outcome is not known by then. Omits flows that `explicable` omits.
         """
         for end in dict.fromkeys((min(Fraction(instant) + _REACH, self.duration), self.duration)):
             episodes = {
@@ -378,8 +378,8 @@ class EventRuns:
     def histories(self, flows: Sequence[str], end: Fraction, *, share: tuple[float, float]) -> list[History]:
         """Returns the histories of some connections until a time.
 
-        Frames may be in transit if they have not arrived and no later frame has. If one is overdue, the reference
-        engine determines its fate. Raises `ScenarioError` if all use QUIC.
+        Frames may be in transit if neither they nor later frames have arrived. If a frame is overdue, the reference
+        engine determines its outcome. Raises `ScenarioError` if all connections use QUIC.
         """
         if not flows:
             raise ScenarioError(Fault.saying("This network has no flows to explain, only requests.", key="flow"))
@@ -407,7 +407,7 @@ class EventRuns:
         return histories(Fates(tables["frames"]))
 
     def fates(self, history: History, episode: Episode) -> Fates:
-        """Returns the fates of frames sent in an episode; of all VCs if the losses were within a short time."""
+        """Returns the outcomes of frames sent in an episode; of all VCs if the losses were within a short time."""
         places = [*history.within(history.lost, episode), *history.within(history.lost_acks, episode)]
         last = max([episode.start, *history.time[places].tolist()])
         end = min(Fraction(last) + _ON_WAY, self.duration)

@@ -192,7 +192,7 @@ def _stress(neighbours: list[list[int]], core: list[int]) -> Points:
     _, sizes, vectors = np.linalg.svd(centred, full_matrices=False)
     places = np.zeros((count, 2))
     places[:, : len(vectors[:2])] = (vectors * np.sqrt(count * sizes / max(sizes[0], 1e-9))[:, None])[:2].T
-    # Shift each node differently, as points that coincide would never separate.
+    # Shift each node differently, because nodes at the same position would never separate.
     places += 0.01 * np.column_stack([np.sin(7.0 * np.arange(count)), np.cos(5.0 * np.arange(count))])
     weights = (distances > 0) / np.maximum(distances, 1.0) ** 2
     weights = weights[:, :, None] / np.maximum(weights.sum(axis=0)[:, None], 1e-9)
@@ -201,14 +201,14 @@ def _stress(neighbours: list[list[int]], core: list[int]) -> Points:
         lengths = np.maximum(np.linalg.norm(offsets, axis=2), 1e-9)
         wanted = places[pivots][:, None] + (distances / lengths)[:, :, None] * offsets
         places = (weights * wanted).sum(axis=0)
-    # Turn the longer side horizontal and the first node to the left, so that the picture is reproducible.
+    # Rotate the longer side to horizontal and the first node to the left, so that the picture is reproducible.
     places -= places.mean(axis=0)
     turned = places @ np.linalg.svd(places, full_matrices=False)[2].T
     return np.asarray(1.25 * turned * np.where(turned[0] < 0, 1.0, -1.0))
 
 
 def _distances(neighbours: list[list[int]], core: list[int], start: int) -> list[float]:
-    """Returns the number of links from a switch to each switch. Unreachable ones are farther than all others."""
+    """Returns the number of links from a switch to each switch; unreachable switches come last."""
     away = {start: 0}
     for node in (queue := [start]):
         for other in neighbours[node]:

@@ -13,7 +13,7 @@ from celltrain.drawing.words import counted
 from celltrain.inspect.history import NEVER, Episode, Fates, History, Rows
 from celltrain.text import shown
 
-#: Fates of frames in words, by the event in the table of frames.
+#: Outcomes of frames in words, by the event in the table of frames.
 DONE = {
     "refused": "refused",
     "cut": "lost in a full buffer",
@@ -87,7 +87,7 @@ def loss(row: Mapping[str, Any], what: str) -> str:
 
 
 def pool(row: Mapping[str, Any]) -> str:
-    """Returns a sentence on the pool, queue and threshold because of which a shared memory refused a cell."""
+    """Returns a sentence on the pool, queue and threshold that made a shared memory refuse a cell."""
     what = "priority group" if row["side"] == "ingress" else "queue"
     queue = f"the {what} of priority {row['priority']} at {shown(row['port'])}"
     threshold = row.get("threshold")
@@ -414,7 +414,7 @@ class _Story:
         history, episode = self.history, self.episode
         expired = np.flatnonzero((history.expired >= episode.start) & (history.expired <= episode.end))
         notices = [(float(history.expired[place]), "timeout", int(place)) for place in expired]
-        # A sender that goes back retransmits many segments for the same reason. Only the first coincides with a
+        # After go-back-N, a sender retransmits many segments for the same reason. Only the first coincides with a
         # duplicate ACK that requests it.
         requests = {(history.time[place], history.ack[place]) for place in history.duplicates}
         fast = self.retransmitted[history.reason[self.retransmitted] == _FAST]
@@ -434,7 +434,7 @@ class _Story:
                 yield from self._ignored_duplicates(limits[number], time)
             yield self._notice(time, what, place, lost_at if number == 0 else None)
             sent = self.retransmitted[(times >= time) & (times < limits[number + 2])]
-            # The sentence about the notice already includes the first segment.
+            # The sentence about the sender's notice already includes the first segment.
             if len(sent) > 1 or (len(sent) and self.history.time[sent[0]] > time):
                 yield self._retransmissions(sent)
         early = self.retransmitted[times < limits[1]]
@@ -487,7 +487,7 @@ class _Story:
     def _doubling(self, time: float) -> list[int] | None:
         """Returns the first and last row with the RTO doubled by the expiry before `time`; None if it changed since.
 
-        Measuring a round trip ends the doubling. Retransmitted data is not measured (Karn's algorithm).
+        A round-trip measurement ends the doubling. Retransmitted data is not measured (Karn's algorithm).
         """
         history = self.history
         expired = history.expired[history.expired < time]

@@ -201,7 +201,7 @@ class Silence:
         """Summarises an episode in a run that ends at `end`."""
         until = min(episode.end, end)
         sent = history.time[history.sent]
-        # A silence may begin with the episode's last segment; it then ends with the episode.
+        # A silence that begins with the episode's last segment ends with the episode.
         edges = np.append(sent[(sent >= episode.start) & (sent <= until)], until)
         longest = int(np.argmax(np.diff(edges))) if len(edges) > 1 else 0
         return cls(

@@ -31,7 +31,7 @@ PACKET = 1500
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A term of a sum, in words."""
+    """A term of a sum, described in words."""
 
     cells: int
     words: str
@@ -60,7 +60,7 @@ class Limits:
     alpha: Fraction | None
     """None with a static threshold."""
     share: int
-    """Cells of the pool that the group or queue can get."""
+    """Number of cells of the pool that the group or queue can get."""
     counts_arriving_cell: bool
     pause: int | None = None
     """Last cell before the sender is paused; None without headroom."""
@@ -72,7 +72,7 @@ class Limits:
 
     @property
     def is_limited(self) -> bool:
-        """True if the threshold comes before the end of the pool."""
+        """True if the threshold is reached before the pool is full."""
         return self.alpha is not None or self.share < self.shared.cells
 
     @property
@@ -388,7 +388,7 @@ class Division:
         rule, pools = self.chip.queue, [profile.pool]
         if rule is not None and rule.pool == "ingress":
             inner = [one for one, settings in self.switch.pool.items() if settings.type == "ingress"]
-            # A cell needs a place on both sides.
+            # Each cell needs a place on both sides.
             pools = [*sorted(inner, key=lambda one: self.switch.pool[one].size, reverse=True)[:1], profile.pool]
         reserve = self.reserve(profile, is_queue=True)
         limits = min((self._limits(name, profile, pool, reserve) for pool in pools), key=lambda one: one.share)
@@ -415,7 +415,8 @@ class Division:
         if pool.type == "ingress":
             if rule.includes_headroom and headroom:
                 steps.append(Step(cells=-headroom, words=f"less headroom ({pool.xoff:,} bytes)"))
-            # If the ports do not divide evenly among the memories, describe the memory with the fewest shared cells.
+            # If the ports cannot be divided evenly among the memories, describe the memory with the fewest shared
+            # cells.
             memories = range(chip.memory.count)
             taken = (list(self._taken(name, number, has_headroom=bool(headroom))) for number in memories)
             steps += min(taken, key=lambda steps: sum(step.cells for step in steps))

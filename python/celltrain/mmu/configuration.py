@@ -58,7 +58,7 @@ class Profile(Table):
 
     @property
     def alpha(self) -> Fraction | None:
-        """The share of the free cells that a group or queue may use; None with a static threshold."""
+        """The multiple of the free cells that a group or queue may use; None with a static threshold."""
         return None if self.dynamic_th is None else Fraction(2) ** self.dynamic_th
 
 
@@ -107,7 +107,7 @@ class Switch(Table):
         return sum(len(list(names_of(ports))) for ports in self.port)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the configuration as plain tables and lists, without keys that have no value."""
+        """Returns the configuration as plain tables and lists, omitting keys without a value."""
         return self.model_dump(mode="json", exclude_none=True)
 
     def to_toml(self, *, head: str = "") -> str:

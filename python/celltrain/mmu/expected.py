@@ -33,7 +33,7 @@ _TEST = re.compile(r"(pcbb_)?xo(ff|n)_\d+|lossy_queue_\d+|hdrm_pool_size|wm_\w+"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A number in the file, and the number that follows from the configuration."""
+    """A number in the test file, and the corresponding number from the configuration."""
 
     line: int
     key: str
@@ -46,7 +46,7 @@ class Entry:
 
     @property
     def follows(self) -> bool:
-        """True if the configuration gives the number."""
+        """True if the configuration gives the expected number."""
         return self.expected == self.calculated
 
 
@@ -184,7 +184,7 @@ class Document:
 
 
 def _section(root: Document, chip: Generation, wanted: str | None) -> tuple[str, Document]:
-    """Returns the section to compare and its name. Raises `InputError` if there is no such section."""
+    """Returns the section to compare and its name. Raises `InputError` if the file has no such section."""
     chips = root.tables.get("qos_params", root).tables
     inner = chips[chip.short].tables if chip.short in chips else None
     if inner is None:
@@ -233,7 +233,7 @@ class Calculator:
         of_group = [row for row in here if priority in (numbers(row.group or "", MOST_GROUP) or ())]
         if of_group or profile is None:
             return of_group[0].limits if of_group and _agree(of_group) else None
-        # Profiles that no port uses at present.
+        # Profiles that no port currently uses.
         switch = self.division.switch
         for name in (f"pg_lossless_{profile}_profile", profile):
             if name in switch.profile and switch.profile[name].xoff:

@@ -58,7 +58,7 @@ class GroupRule(Table):
 
 
 class ThresholdRule(Table):
-    """The dynamic threshold: alpha times the free cells."""
+    """The dynamic threshold, which is alpha times the free cells."""
 
     counts_arriving_cell: bool
     """True if the free cells are counted as if the arriving cell had been admitted."""
@@ -85,7 +85,7 @@ class Generation(Table):
     short: str
     """Name of the generation in the test files of sonic-mgmt."""
     switches: tuple[str, ...]
-    """Parts of the names of switches and chips that are of this generation."""
+    """Parts of the names of switches and chips that belong to this generation."""
     memory: Memory
     pool: PoolRule
     group: GroupRule

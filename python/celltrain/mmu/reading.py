@@ -1,4 +1,4 @@
-"""Tables of files that people write, read into dataclasses; every fault has its file and line."""
+"""Reads tables in files that users write into dataclasses. Every fault has its file and line."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read_toml(path: Path, *, what: str) -> tuple[dict[str, Any], Source]:
     """Reads a TOML file; raises `InputError`."""
     file = str(path)
     table, lines = shipped.toml(shipped.read_text(path, what=what), file)
-    # The parser writes entries of lists as `port[0]`.
+    # The parser names entries of lists like `port[0]`.
     places = {re.sub(r"\[(\d+)\]", r".\1", key): Place(file, line, key) for key, line in lines.items()}
     return table, Source(file=file, places=places)
 

@@ -38,7 +38,7 @@ class Fill:
     group: str | None
     queue: str | None
     turn: int
-    """Place of the group in the order of filling."""
+    """Position of the group in the order of filling."""
     pause: int | None
     pause_simulated: int | None
     full: int
@@ -117,7 +117,7 @@ def filled(row: Row) -> Iterator[Fill]:
     """Runs the scenario that fills the groups or the queue of a row, and yields the result for each."""
     limits, groups = row.limits, max(len(row.in_turn), 1)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # The run delivers nothing on purpose.
+        # The run deliberately delivers nothing.
         warnings.simplefilter("ignore", CelltrainWarning)
         model = Scenario.model_validate(scenario(limits, groups=groups))
         # Events of memories come from the reference engine.

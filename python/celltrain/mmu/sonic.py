@@ -33,9 +33,9 @@ KEYS = {
 #: Keys that do not change a threshold, and tables about buffers that are not read.
 OTHER_KEYS = {"headroom_type", "packet_discard_action", "NULL"}
 OTHER_TABLES = ("BUFFER_PORT_INGRESS_PROFILE_LIST", "BUFFER_PORT_EGRESS_PROFILE_LIST")
-#: Priorities that pause their sender if no table specifies them.
+#: Default priorities that pause their sender.
 LOSSLESS = (3, 4)
-#: Profiles of priority groups and queues if no table names them, as in SONiC's own template.
+#: Default profiles of priority groups and queues, as in SONiC's own template.
 LOSSY_GROUPS = {"0": "ingress_lossy_profile"}
 QUEUES = {"0-2": "egress_lossy_profile", "3-4": "egress_lossless_profile", "5-6": "egress_lossy_profile"}
 #: The pool of the lossless groups that SONiC makes from `pg_profile_lookup.ini`.
@@ -108,7 +108,7 @@ class Tables:
             return
         inner = text.strip()
         if path.suffix == ".j2" and not inner.startswith("{"):
-            # SONiC's templates are parts of a file: tables without the braces around them, and a comma at the end.
+            # SONiC's templates are fragments of a file: tables without the surrounding braces, with a comma at the end.
             text = "{" + text.rstrip().rstrip(",") + "}"
         try:
             root = files.json_of(re.sub(r",(\s*[}\]])", r"\1", text) if path.suffix == ".j2" else text)
@@ -350,7 +350,7 @@ def _without_headroom(read: Tables) -> Iterator[str]:
 
 
 def _ranges(priorities: list[int]) -> Iterator[str]:
-    """Yields neighbouring priorities together.
+    """Yields consecutive priorities together.
 
     >>> list(_ranges([2, 3, 4, 6]))
     ['2-4', '6']

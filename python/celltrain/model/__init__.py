@@ -1,1 +1,1 @@
-"""Scenarios: their types, how they are read, checked and written, and the measures of a run."""
+"""Scenarios: their types, reading, checking and writing, and the measures of a run."""

@@ -130,7 +130,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[s
 
 
 class _ByName(type):
-    """Stands for a class that has not been imported; instances are recognised by the names of their classes."""
+    """A placeholder for a class that has not been imported; instances are recognised by their class names."""
 
     def __instancecheck__(cls, value: object) -> bool:
         if any(kind.__name__ == cls.__name__ for kind in type(value).__mro__):
@@ -217,7 +217,7 @@ def expected(hint: Any) -> list[str]:
 
 
 class Answer:
-    """Base of the classes that only celltrain creates, as the results of its calls."""
+    """Base of the classes that only celltrain creates, such as the results of its calls."""
 
     _call = ""
     """The call that returns such an answer, for messages."""

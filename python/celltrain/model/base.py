@@ -212,7 +212,7 @@ def _is_threshold(value: Any) -> Any:
     """Refuses numbers and texts that are not thresholds."""
     if isinstance(value, int | float | str) and (problem := _core.threshold(json.dumps(value))):
         raise PydanticCustomError("threshold", "{problem}", {"problem": problem})
-    # A number of cells is an integer in TOML files, too.
+    # Numbers of cells are integers in TOML files, too.
     return int(value) if isinstance(value, float) and value > 1 else value
 
 

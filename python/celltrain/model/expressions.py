@@ -40,9 +40,9 @@ from celltrain.text import nearest
 Series = Mapping[str, Any]
 
 
-#: Largest number of names among which a similar one is suggested: a mesh has thousands of connections.
+#: Largest number of names to search for a similar one, because a mesh has thousands of connections.
 MOST_NEAR = 200
-#: Measures that users look for under other names.
+#: Other names under which users look for measures.
 OTHERWISE = {
     "throughput": "goodput_mbps or flows.sum(*).throughput_mbps",
     "loss": "cells.lost",
@@ -69,11 +69,11 @@ class NoValueError(MeasureError):
 
 
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-#: A step to several members: a function, and the members whose values it combines.
+#: A step that selects several members: a function, and the members whose values it combines.
 _SEVERAL = re.compile(r"(\w+)\((.+)\)")
 #: Time between two samples of a trace recorded for a measure.
 STEP = "10ms"
-#: Minimum length in seconds: several round trips, so that a climb is not just a recovery.
+#: Minimum length in seconds of a growth phase: several round trips, so that it is not just a recovery.
 SHORTEST_CLIMB = 0.4
 
 
@@ -115,7 +115,7 @@ def problem(text: str, outline: Mapping[str, Any]) -> str:
     try:
         measure(text, outline)
     except NoValueError:
-        # With placeholder numbers a divisor may be zero, or a value missing, unlike in a real run.
+        # With placeholder numbers, a divisor may be zero or a value missing, unlike in a real run.
         return ""
     except MeasureError as error:
         return str(error)
@@ -132,7 +132,7 @@ def check_syntax(text: str) -> None:
 def _parsed(text: str) -> Sequence[float | list[str] | str]:
     """Parses a measure; returns its terms in postfix order."""
     try:
-        # Text from JSON may contain half of a surrogate pair; no name does.
+        # Text from JSON may contain half of a surrogate pair, which no name does.
         return _core.parse_expression(text.encode(errors="replace").decode())
     except ValueError as error:
         raise MeasureError(f"{text!r:.200} {error}") from None
@@ -215,7 +215,7 @@ def named(text: str, known: Sequence[str]) -> list[str]:
     if text in known:
         return [text]
     if "*" in text:
-        # Only the asterisk is a wildcard.
+        # Only the asterisk acts as a wildcard.
         pattern = re.sub(r"[?\[]", r"[\g<0>]", text)
         if fitting := [name for name in known if fnmatchcase(name, pattern)]:
             return fitting
@@ -226,7 +226,7 @@ def named(text: str, known: Sequence[str]) -> list[str]:
     stem, first, last = several[1], int(several[2]), int(several[3])
     if first > last:
         raise MeasureError(f"{text!r} is an empty range: put the lower number first")
-    # Check the length before expanding the range, which might not fit in memory.
+    # Check the length before expanding the range, which might not fit into memory.
     if last - first >= len(known):
         raise MeasureError(f"{text!r} is a range of {last - first + 1:,} names, but there are only {len(known):,}")
     there = set(known)
@@ -263,10 +263,10 @@ COMBINE: dict[str, Callable[[NDArray[np.float64]], float]] = {
 
 
 def climb(series: Series, flow: str) -> float:
-    """Returns the linear growth of cwnd in segments per second: the mean over all climbs that are long enough."""
+    """Returns the linear growth of cwnd in segments per second: the mean over all long enough growth phases."""
     time, window = series["time_s"], _window(series, flow, "cwnd_segments")
     ssthresh = _window(series, flow, "ssthresh_segments")
-    # A climb lasts while cwnd is at or above ssthresh, ssthresh does not change and cwnd does not shrink.
+    # A growth phase lasts while cwnd is at least ssthresh, ssthresh does not change and cwnd does not shrink.
     goes_on = (window[1:] >= ssthresh[1:]) & (np.diff(ssthresh) == 0) & (np.diff(window) >= 0)
     ends = np.flatnonzero(np.diff(np.concatenate(([False], goes_on, [False])).astype(np.int8)))
     climbs = [(first, last) for first, last in ends.reshape(-1, 2) if time[last] - time[first] >= SHORTEST_CLIMB]
@@ -282,7 +282,7 @@ def mean_window(series: Series, flow: str) -> float:
     return float(window[linear].mean()) if linear.any() else 0.0
 
 
-#: `series.<name>.<flow>`: measures computed from a trace of the windows.
+#: Measures computed from a trace of the windows: `series.<name>.<flow>`.
 SERIES: dict[str, Callable[[Series, str], float]] = {"climb": climb, "mean_window": mean_window}
 
 
@@ -322,7 +322,7 @@ def _too_few(path: Sequence[str], answer: Mapping[str, Any]) -> str:
     try:
         completed = int(follow(answer, [*path[:3], "completed"]))
     except MeasureError:
-        # The path has several groups.
+        # The path selects several groups.
         return ""
     what = "queries" if path[2] == "queries" else "requests"
     return f"needs {needed:,} complete {what} of a run, but this run has only {completed:,}"

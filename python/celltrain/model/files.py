@@ -39,7 +39,7 @@ class UnreadableError(Exception):
         self.missing = missing
         """True if the file does not exist."""
         self.regular = regular
-        """False for a folder, a pipe or a device; a regular file may be replaced later."""
+        """False for a folder, a pipe or a device. A regular file may be replaced later."""
         super().__init__(problem)
 
 
@@ -188,12 +188,12 @@ def check_target(path: str | os.PathLike[str], *made: Path | None) -> None:
 def replacing(path: Path, *, kept: tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
     """Opens a temporary file. Once complete, it is renamed to `path`, replacing any existing file.
 
-    It is also renamed if the block raises one of the exceptions in `kept`.
+    The file is also renamed if the block raises one of the exceptions in `kept`.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     created = False
     try:
-        # Exclusive creation follows no link.
+        # Exclusive creation does not follow links.
         with temporary.open("xb") as file:
             created = True
             yield file
@@ -205,7 +205,7 @@ def replacing(path: Path, *, kept: tuple[type[BaseException], ...] = ()) -> Iter
         if created:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        # An OutputError may be about another file.
+        # An OutputError may concern another file.
         if (
             isinstance(error, OSError)
             and not isinstance(error, OutputError)
@@ -245,7 +245,7 @@ def making(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         for path in made:
-            # Folders that are not empty stay.
+            # Folders that are not empty remain.
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FORMATS = {".graphml": "GraphML", ".json": "JSON"}
 KINDS = {"host": "hosts", "switch": "switches", "edge_device": "edge_devices"}
-#: Largest number of nodes that a fault names.
+#: Largest number of nodes listed in a fault.
 MOST_NAMED = 5
 #: Largest number of faults shown.
 MAX_FAULTS = 100

@@ -151,7 +151,7 @@ class Grid:
             return wanted
         widths = [least for least, _ in bounds]
         room = max(width - self._between(columns) - sum(widths), 0)
-        # Serve the columns that need least first, so that a column of prose gets the rest.
+        # Start with the columns that need least width, so that a column of prose gets the rest.
         for left, place in enumerate(sorted(range(len(columns)), key=lambda place: wanted[place] - widths[place])):
             more = min(wanted[place] - widths[place], room // (len(columns) - left))
             widths[place] += more
@@ -216,9 +216,9 @@ def markdown(blocks: Iterable[Block]) -> str:
 
 
 def latex(blocks: Iterable[Block]) -> str:
-    r"""Writes an answer in LaTeX: its tables, each with its notes below it, and its other lines as comments.
+    r"""Writes an answer in LaTeX: its tables, each followed by its notes, and other lines as comments.
 
-    Notes before the first table are below that table, too.
+    Notes before the first table are also placed below that table.
     """
     parts, notes, has_table = [r"% Needs \usepackage{booktabs} in the preamble."], list[str](), False
     for block in blocks:

@@ -51,9 +51,9 @@ class Measure:
     printed: str = "never"
     """Condition for printing the column: `never`, `always`, rows `differ`, or a value is `present` in some row."""
     on_request: bool = False
-    """True if an answer has it only on request, such as delays of packets."""
+    """True if answers contain it only on request, such as delays of packets."""
     label: str = ""
-    """The user's label in tables and figures; empty if the label is made of the name."""
+    """The user's label in tables and figures; empty if the label is derived from the name."""
 
     @property
     def column(self) -> str:
@@ -86,8 +86,8 @@ class Series:
     name: str
     meaning: str
     over: str
-    """List that names each of its columns: `ports`, `occupancy_columns`, `flows`, `window_flows`, `rate_flows`,
-    `edge_flows` or `memory_queues`."""
+    """List that names the columns: `ports`, `occupancy_columns`, `flows`, `window_flows`, `rate_flows`, `edge_flows` or
+    `memory_queues`."""
     columns: tuple[Measure, ...]
 
 

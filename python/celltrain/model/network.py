@@ -157,10 +157,12 @@ RECOVERY = {
 }
 #: Kinds of traffic that do not use TCP.
 WITHOUT_TCP = ("constant_rate", "on_off")
-#: Default sizes of a TCP; a summary only shows others.
+#: Default sizes of a TCP; a summary shows only other sizes.
 MSS, MTU, WINDOW = "512B", "1500B", "65535B"
 #: Profiles of behaviours other than the default, in words.
 RULES = {"paper": "rules of the papers"}
+#: Phases of timer ticks that are not the default.
+PHASES = {"random": "random phases", "drifting": "drifting ticks"}
 #: Default congestion control of stacks.
 CONGESTION = {"smoltcp": "reno", "quic": "cubic"}
 #: Maximum length of the description of a TCP with its sizes, for a line of 80 characters.
@@ -282,19 +284,19 @@ def _variant(tcp: Mapping[str, Any]) -> str:
     control = options.get("congestion", "jacobson")
     by = {"jacobson": "", "formula": " with formulas"}.get(control, f" with {control}")
     rules, sizes = RULES.get(options.get("rules", ""), ""), _sizes(options)
-    # First what changes results most, as a figure cuts off a line that is too long.
+    # Put what affects results most first, because figures truncate long lines.
     details = [
         RECOVERY[name],
         *([rules] if rules else []),
         *sizes,
         f"{_spaced(options.get('timer_granularity', '100ms'))} ticks",
     ]
-    if options.get("tick_phase") == "random":
-        details.append("random phases")
+    if phase := PHASES.get(options.get("tick_phase", "")):
+        details.append(phase)
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")
     words = f"{name}{by} ({', '.join(details)})"
-    # The name implies the recovery, so a long line leaves it out.
+    # The name implies the recovery, so long lines omit the recovery.
     return words if len(words) <= MOST_WORDS or not (rules or sizes) else f"{name}{by} ({', '.join(details[1:])})"
 
 

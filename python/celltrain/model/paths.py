@@ -26,7 +26,7 @@ class Quantity:
 
     kind: str
     unit: str
-    """Unit of columns in a store."""
+    """Unit of the quantity in the columns of a store."""
     units: dict[str, Fraction]
     """Units in terms of `unit`, the finest last: scenarios store whole numbers of the finest."""
     example: str
@@ -78,7 +78,7 @@ def exact(number: float) -> Fraction:
 
 
 Schema = dict[str, Any]
-#: An index into a list; no list has billions of members.
+#: An index into a list. No list has billions of members.
 _INDEX = re.compile("[0-9]{1,9}")
 
 
@@ -246,7 +246,7 @@ def _unknown(step: str, place: list[Schema], parent: str) -> str:
     if not known:
         return f"is not a setting: there is nothing below {parent}"
     near = nearest(step, known)
-    # Users often write port settings without the name of the port.
+    # Users often write settings of a port without the port's name.
     if not parent and step in _schema()["$defs"]["PortConfig"]["properties"]:
         near = f"port.bottleneck.{step}"
     listed = f"{f'below {parent}' if parent else 'keys'}: {', '.join(known)}"

@@ -44,11 +44,11 @@ class Policy:
     table: dict[str, Any]
     """Settings of the policy under its key, as in the table `policy` of a port."""
     file: str = field(default=_NO_FILE, repr=False)
-    """File name to show in messages."""
+    """Name of the policy's file in messages."""
     prefix: str = field(default="policy.", repr=False)
-    """Prefix of the policy's keys in that file."""
+    """Prefix of the policy's keys in its file."""
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
-    """Line number of every key in that file."""
+    """Line number of every key in the policy's file."""
 
     def __post_init__(self) -> None:
         faults = []
@@ -93,7 +93,7 @@ class Policy:
 
 
 class Table(dict[str, Any]):
-    """A policy's table as a setting. It refers to the policy, so that faults can name its file; copies do not."""
+    """A policy's table as a setting; refers to the policy, so that faults can name its file. Copies do not."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.table)

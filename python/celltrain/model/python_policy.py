@@ -178,7 +178,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     try:
         return Compiled(numba.cfunc(SIGNATURE, error_model="numpy")(function))
     except Exception as error:
-        # Show the name: the address in a repr differs from run to run.
+        # Show the name, because the address in a repr differs between runs.
         called = getattr(function, "__qualname__", type(function).__name__)
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         fault = Fault.of_option("function", called, "cannot be compiled by numba; fix what it reports")
@@ -247,7 +247,7 @@ def made(
 def traceback_of(error: BaseException) -> list[str]:
     """Called by the core: returns an exception's traceback without the last line, which is in the message.
 
-    It begins at the user's code, after the calls of this package.
+    The traceback begins at the user's code, after the calls of this package.
     """
     begin = error.__traceback__
     while begin is not None and begin.tb_frame.f_globals.get("__name__", "").startswith("celltrain."):

@@ -42,12 +42,12 @@ _METHODS = {
 
 @dataclass(frozen=True)
 class StackEnd:
-    """The end of a flow at which a stack is."""
+    """The end of a flow at which a stack runs."""
 
     flow: str
     """Name of the flow."""
     side: Literal["sender", "receiver"]
-    """Which end sends the data."""
+    """The end of the flow that sends the data."""
     local: bytes
     """IPv4 address of this end: four bytes."""
     remote: bytes
@@ -66,7 +66,7 @@ class Stack(Named):
     whole nanoseconds since the start of the run.
     """
 
-    #: Bytes that the receiving application has got, in order; maintained by the stack.
+    #: Number of bytes that the receiving application has received, in order; maintained by the stack.
     received: int = 0
     #: True at the sender once all of a file has been acknowledged; maintained by the stack.
     completed: bool = False
@@ -112,7 +112,7 @@ class Stack(Named):
 def mss_of(called: str, settings: dict[str, Any]) -> dict[str, str]:
     """Returns the key `mss` of a scenario's table for a class with these settings, if it has an attribute `mss`.
 
-    Also called by the core, which refuses another value.
+    The core also calls this, and refuses other values.
     """
     return _mss(settings.get("mss", getattr(class_of(called, Stack), "mss", None)))
 

@@ -230,7 +230,7 @@ def _placed(
         wrong, path = other
         written = f" ({option} {path}={settings[path].typed})" if option else ""
         return wrong.changed(problem=f"{wrong.problem}{written}", file=file)
-    # Try settings inside a table before the table itself.
+    # Check settings inside a table before the table itself.
     for path, setting in sorted(settings.items(), key=lambda item: -len(item[0])):
         is_ambiguous = "names 2" in fault.problem and path.startswith(f"{fault.key}.")
         if is_ambiguous or f"{fault.key}.".startswith(f"{path}."):
@@ -394,9 +394,9 @@ def n_source(
     )
 
 
-#: Simulated seconds for which `check` runs Python stacks at least.
+#: Minimum simulated seconds for which `check` runs Python stacks.
 BEGINNING_S = 0.1
-#: Real time in seconds that a longer check may take.
+#: Maximum real time of a longer check, in seconds.
 PATIENCE_S = 5.0
 
 # Keys that are written first; the others follow in their own order.
@@ -442,7 +442,7 @@ def _tables(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
     own = {key: value for key, value in _in_order(table) if not isinstance(value, dict)}
     inner = {key: value for key, value in _in_order(table) if isinstance(value, dict)}
     lines = [f"{toml_key(key)} = {toml_value(value)}\n" for key, value in own.items()]
-    # A table that contains only tables needs no header; an empty one does.
+    # A table that contains only tables needs no header, but an empty table does.
     heads = [f"[{'.'.join(map(toml_key, path))}]\n"] if path and (own or not inner) else []
     texts = ["".join([*heads, *lines])]
     for key, value in inner.items():

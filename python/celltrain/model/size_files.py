@@ -15,11 +15,11 @@ from celltrain.model.files import UnreadableError, below
 from celltrain.model.shipped import read_text
 from celltrain.text import shown
 
-#: Ending of the names of such files.
+#: Ending of the names of files with sizes.
 ENDING = ".csv"
 #: A number. Python's `float` also accepts underscores, and the digits of other scripts.
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*")
-#: A cell that begins like a number, in any script.
+#: A cell that starts like a number, in any script.
 _LIKE_NUMBER = re.compile(r"(?:^|[,;\t])\s*[\"']?[-+.]?\d")
 #: Form of a row, for messages.
 FORM = "a size in bytes, a comma and the probability of sizes up to it, such as 20000,0.6"
@@ -41,7 +41,7 @@ class SizeFile:
         match = re.fullmatch(re.escape(key) + r"\[(\d+)\]", fault.key)
         if match is None:
             return fault
-        # Messages do not quote the file, which may be anything.
+        # Messages do not quote the file, because it may contain anything.
         return fault.changed(file=self.file, line=self.lines[int(match[1])], value="")
 
 

@@ -220,8 +220,7 @@ class CellOptions(Model):
 
 
 class EdgeTailDrop(Model):
-    """Tail drop: a packet is refused if the waiting cells and its own together exceed the buffer. It has no
-    parameters.
+    """Tail drop: a packet is refused if it does not fit into the buffer. It has no parameters.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.2.
     """
@@ -240,7 +239,7 @@ EvaluatedAt: TypeAlias = Literal["arrivals_and_rates", "full_at_arrivals", "arri
 
 
 class AdaptiveDiscard(Model):
-    """Adaptive Discard Algorithm for VCs with buffers of their own.
+    """Adaptive Discard Algorithm for VCs with separate buffers.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.1.
     """
@@ -271,10 +270,10 @@ class AdaptiveDiscard(Model):
 
 
 class SharedAdaptiveDiscard(Model):
-    """Adaptive Discard Algorithm for VCs that share one memory. When it is full, the VC that most exceeds its share
-    loses the packet at the front of its queue. Shares are proportional to ACR.
+    """Adaptive Discard Algorithm for VCs that share one memory. When the memory is full, the VC that most exceeds its
+    share loses its front packet. Shares are proportional to ACR.
 
-    Source: draft-jagan-e2e-traf-mgmt-00, section 4.1; the extension is celltrain's.
+    Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, extended by celltrain.
     """
 
     low_threshold_packets: int = Field(
@@ -301,7 +300,7 @@ EdgeDiscard: TypeAlias = Annotated[
         shared_adaptive_discard=SharedAdaptiveDiscard,
     ),
 ]
-"""The discard algorithm of an edge device in a scenario: a table with one key, the algorithm's name."""
+"""The discard algorithm of an edge device in a scenario: a table whose only key is the algorithm's name."""
 
 EdgeMemory: TypeAlias = Literal["per_vc", "shared"]
 """Division of an edge device's buffer among VCs."""
@@ -425,10 +424,10 @@ class PythonStack(Model):
 
 
 Stack: TypeAlias = Annotated[Smoltcp | Quic | PythonStack, Keyed(smoltcp=Smoltcp, quic=Quic, python=PythonStack)]
-"""A real transport stack, as a scenario names it: one table whose key is the stack's name."""
+"""A real transport stack in a scenario: a table whose only key is the stack's name."""
 
 AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
-"""Effect on cwnd of a pause in which nothing is outstanding (A-48). Only `bursts` traffic pauses."""
+"""Effect on cwnd of a pause in which no data is outstanding (A-48). Only `bursts` traffic pauses."""
 
 Backoff: TypeAlias = Literal["double", "none"]
 """Growth of the retransmission timeout after repeated timeouts."""
@@ -547,7 +546,7 @@ SsthreshRule: TypeAlias = Literal[
 ]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
-TickPhase: TypeAlias = Literal["common", "random"]
+TickPhase: TypeAlias = Literal["common", "drifting", "random"]
 """Phases of the timer ticks of all connections (A-20)."""
 
 TimerExpiry: TypeAlias = Literal["at_tick", "after_rto"]
@@ -781,7 +780,7 @@ class Reno(TcpOptions):
 
 
 class NewReno(TcpOptions):
-    """Fast recovery until everything outstanding is acknowledged, one hole per round trip (RFC 6582)."""
+    """Fast recovery until all outstanding data is acknowledged, one hole per round trip (RFC 6582)."""
 
 
 class NewRenoHoe(TcpOptions):
@@ -802,7 +801,7 @@ Tcp: TypeAlias = Annotated[
         vanilla=Vanilla, tahoe=Tahoe, reno=Reno, newreno=NewReno, newreno_hoe=NewRenoHoe, sack=Sack, sack_pipe=SackPipe
     ),
 ]
-"""The TCP of a connection, as a scenario names it: one table whose key is the variant's name."""
+"""The TCP of a connection in a scenario: a table whose only key is the variant's name."""
 
 
 class Greedy(Model):
@@ -871,7 +870,7 @@ Traffic: TypeAlias = Annotated[
     Greedy | File | Bursts | ConstantRate | OnOff,
     Keyed(greedy=Greedy, file=File, bursts=Bursts, constant_rate=ConstantRate, on_off=OnOff),
 ]
-"""The traffic of a flow, as a scenario names it: one table whose key is the kind's name."""
+"""The traffic of a flow in a scenario: a table whose only key is the kind's name."""
 
 
 class FlowOptions(Model):
@@ -1145,8 +1144,8 @@ class Efci(Model):
 
 
 class EqualShare(Model):
-    """Equal share: a source is allowed the link's rate divided by the number of active VCs. A VC is active until its
-    timer expires; each of its cells restarts the timer.
+    """Equal share: a source may use the link's rate divided by the number of active VCs. A VC is active until its timer
+    expires; each of its cells restarts the timer.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 3.
     """
@@ -1193,8 +1192,8 @@ class Erica(Model):
 
 
 class EricaPlus(Model):
-    """ERICA+: computes rates as ERICA does. The target load is more than the available capacity while the queue
-    would drain in less than `t0`, and less while it would take longer.
+    """ERICA+: computes rates like ERICA, with a target load that depends on the queue. The target exceeds the available
+    capacity while the queue would drain in less than `t0`, and is lower while draining would take longer.
 
     Source: ATM Forum 96-1172; Kalyanaraman 1997.
     """
@@ -1242,7 +1241,8 @@ class EricaPlus(Model):
 
 
 class MaxMin(Model):
-    """Max-min: a source is allowed its max-min fair share of the whole network, computed with full knowledge of it.
+    """Max-min: a source may use its max-min fair share of the whole network, computed with full knowledge of the
+    network.
 
     Source: Bertsekas and Gallager, Data Networks, section 6.5.2.
     """
@@ -1252,7 +1252,7 @@ Allocator: TypeAlias = Annotated[
     Efci | EqualShare | Erica | EricaPlus | MaxMin,
     Keyed(efci=Efci, equal_share=EqualShare, erica=Erica, erica_plus=EricaPlus, max_min=MaxMin),
 ]
-"""The allocator of a port in a scenario: a table with one key, the allocator's name."""
+"""The allocator of a port in a scenario: a table whose only key is the allocator's name."""
 
 Infinite: TypeAlias = Literal["infinite"]
 """The word "infinite"."""
@@ -1267,7 +1267,7 @@ MarkedAt: TypeAlias = Literal["enqueue", "dequeue"]
 """Selects the time at which packets are marked: on arrival or on departure."""
 
 Counted: TypeAlias = Literal["port", "queue", "memory"]
-"""The cells on which marks depend."""
+"""The queue whose length decides about marks."""
 
 
 class Marking(Model):
@@ -1771,7 +1771,7 @@ Policy: TypeAlias = Annotated[
         python=Python,
     ),
 ]
-"""The policy of a port, as a scenario names it: one table whose key is the policy's name."""
+"""The policy of a port in a scenario: a table whose only key is the policy's name."""
 
 
 class Fifo(Model):
@@ -1815,7 +1815,7 @@ class Wfq(Model):
 
 
 class WfqFormula(Model):
-    """Weighted fair queuing with weights of your own: a formula of constants gives the weight of each VC.
+    """Weighted fair queuing in which a formula of constants gives the weight of each VC.
 
     Source: the scenario for the weights; Golestani, A self-clocked fair queueing scheme for broadband
     applications, 1994.
@@ -1870,7 +1870,7 @@ Scheduler: TypeAlias = Annotated[
         minimum_rate=MinimumRate,
     ),
 ]
-"""The scheduler of a port, as a scenario names it: one table whose key is the scheduler's name."""
+"""The scheduler of a port in a scenario: a table whose only key is the scheduler's name."""
 
 
 class Port(Model):
@@ -1976,11 +1976,11 @@ class DynamicThreshold(Model):
 
 
 LongestQueueDropVariant: TypeAlias = Literal["tail_lowest", "head_highest"]
-"""The cell that is lost, and the queue if several are longest."""
+"""Selects which cell of the longest queue is lost, and which queue if several are longest."""
 
 
 class LongestQueueDrop(Model):
-    """Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
+    """Longest Queue Drop: every cell enters, and a full pool removes a cell of the longest queue.
 
     Source: Wei, Coyle and Hsiao 1991; Aiello, Kesselman and Mansour 2008.
     """
@@ -2048,7 +2048,8 @@ class Occamy(Model):
 
 
 class Credence(Model):
-    """Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+    """Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm would
+    lose.
 
     Source: Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1.
     """
@@ -2059,7 +2060,7 @@ class Credence(Model):
 
 
 class MemoryFormula(Model):
-    """A policy of your own: a condition that says which cells may enter.
+    """A policy of your own, written as a condition for cells to enter.
 
     Source: the scenario.
     """
@@ -2096,7 +2097,7 @@ MemoryPolicy: TypeAlias = Annotated[
         formula=MemoryFormula,
     ),
 ]
-"""The policy of a pool, as a scenario names it: one table whose key is the policy's name."""
+"""The policy of a pool in a scenario: a table whose only key is the policy's name."""
 
 Side: TypeAlias = Literal["egress", "ingress"]
 """The side of a switch on which cells are counted."""
@@ -2531,7 +2532,7 @@ Topology: TypeAlias = Annotated[
         network=GeneralNetwork,
     ),
 ]
-"""The topology: one table whose key is the name of its kind."""
+"""The topology: a table whose only key is the name of its kind."""
 
 RateFormat: TypeAlias = Literal["exact", "rm_cell"]
 """Format of rates in RM cells (A-29)."""

@@ -56,6 +56,7 @@ def reproduce(
     seed: int = 1,
     kept: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    choices: Sequence[str] = (),
 ) -> Reproduction:
     """Runs a paper's tables again and compares the results with the printed numbers.
 
@@ -75,13 +76,15 @@ def reproduce(
         seed: The first seed; the others follow.
         kept: File to which the finished runs are written at the end, and after Ctrl-C.
         resume: True to take the finished runs from `kept`, and run only the others.
+        choices: Alternative answers to questions that the paper leaves open, such as `["A-03=event_list"]`; an unknown
+            one names those of the paper.
 
     Raises:
         InputError: If there is no such paper, table, row or network, or too few seeds or threads.
         ScenarioError: If a scenario is invalid with the overrides.
         CancelledError: If `cancel` ended the call before the first run.
     """
-    paper = load(paper_id, overrides=overrides)
+    paper = load(paper_id, overrides=overrides, choices=choices)
     file = None if kept is None else Kept(Path(kept), resume=resume)
     if resume and file is None:
         raise PaperError("resume = True needs kept, the file of the finished runs")
@@ -131,7 +134,9 @@ def _command(
     words = ["celltrain", paper.kind.command, paper.id]
     for option, values in chosen.items():
         words += [word for value in values or () for word in (f"--{option}", str(value))]
-    for path, value in paper.overrides.items():
+    words += [word for choice in paper.chosen for word in ("--choice", choice.name)]
+    implied = {path: value for choice in paper.chosen for path, value in choice.overrides.items()}
+    for path, value in ((path, value) for path, value in paper.overrides.items() if implied.get(path) != value):
         words += ["--duration", str(value)] if paper.kind is STUDY else ["--set", f"{path}={value}"]
     counts = dict(seeds) if isinstance(seeds, Mapping) else {"": seeds}
     wan = counts.pop("WAN", None)
@@ -322,7 +327,7 @@ def _scored(
         names = measures[record.point]
         for text, value, why in zip(names, record.values, record.problems or [None] * len(names), strict=True):
             if value is None:
-                # The measure divides by zero, as fairness does for a run that carried nothing, or a percentile has too
+                # The measure divides by zero, like fairness in a run without delivered data, or a percentile has too
                 # few values.
                 undefined[text] += 1
                 if why is not None:

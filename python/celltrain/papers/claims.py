@@ -26,6 +26,9 @@ forms:
                are compared one by one, and `rows` says whether `every` row, the default, or `some` row is inside.
 
 A claim with a failing test fails; otherwise it is undecided if one of its tests is.
+
+If a threshold stands for a word of the paper, a test may have a `neighbour`: limits in place of its own. The claim then
+has a second verdict, with these limits, which never replaces the first.
 """
 
 from __future__ import annotations
@@ -57,6 +60,9 @@ class Claim:
         holds: None if the seeds do not decide, and if the claim is open.
         open: True if a row has too few finished seeds.
         reason: Theory from which a study derives the claim; empty for a paper.
+        depends_on: Reason for the verdict, in the words of the paper's file: a published or an unpublished setting, or a
+            threshold chosen for a word; empty if the file does not say.
+        neighbour_holds: Verdict with neighbouring thresholds; None if the claim has none, or is open.
         published_holds: Verdict on the printed numbers; None if the paper prints none.
         seeds_share: Share of single seeds for which the claim holds; None if its rows have no seed in common.
         seeds: Number of seeds common to all its rows.
@@ -70,6 +76,9 @@ class Claim:
     reason: str
     quote: str
     section: str
+    depends_on: str
+    neighbour_holds: bool | None
+    neighbour_evidence: str
     published_holds: bool | None
     published_evidence: str
     seeds_share: float | None
@@ -117,6 +126,8 @@ def judge(paper: Paper, scored: Sequence[Scored], unfinished: Sequence[Number] =
             examined = [s for s in scored if _rows([Point.of(s.number, 0.0)], tests)]
             is_open = len(_rows(ours, tests)) < needed or not all(s.enough for s in examined)
             holds, evidence = (None, _too_few(examined, unfinished, tests)) if is_open else verdict(tests, ours)
+            near = [] if is_open else _neighbours(tests)
+            neighbour_holds, neighbour_evidence = verdict(near, ours) if near else (None, "")
             by_seed = [] if is_open else _by_seed(tests, examined)
             is_printed = len(_rows(printed, tests)) == needed
             published_holds, published_evidence = verdict(tests, printed) if is_printed else (None, "")
@@ -127,7 +138,9 @@ def judge(paper: Paper, scored: Sequence[Scored], unfinished: Sequence[Number] =
                     holds=holds,
                     open=is_open,
                     evidence=evidence,
-                    **{name: str(entry.get(name, "")) for name in ("reason", "quote", "section")},
+                    **{name: str(entry.get(name, "")) for name in ("reason", "quote", "section", "depends_on")},
+                    neighbour_holds=neighbour_holds,
+                    neighbour_evidence=neighbour_evidence,
                     published_holds=published_holds,
                     published_evidence=published_evidence,
                     seeds_share=sum(by_seed) / len(by_seed) if by_seed else None,
@@ -143,6 +156,8 @@ def check(paper: Paper) -> None:
         with _naming(claim):
             for entry in claim["tests"]:
                 _form(entry)
+                if unknown := set(entry.get("neighbour", {})) - {"low", "high"}:
+                    raise PaperError(f"neighbour has {', '.join(sorted(unknown))}; it may have low and high")
                 for quantity in _quantities(entry):
                     if quantity not in paper.quantities:
                         raise PaperError(f"{quantity!r} is not a quantity; choose from {', '.join(paper.quantities)}")
@@ -209,7 +224,7 @@ def _bound(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 def _trend(entry: Entry, points: Sequence[Point]) -> Verdict:
     groups, sign = _groups(entry, points), _sign(entry)
-    # The correlation of a group without variation is undefined and counts as zero.
+    # The correlation of a group without variation is undefined, and counts as zero.
     signed = [
         sign * (rank_correlation([_ordinal(p.keys[entry["key"]]) for p in group], [p.value for p in group]) or 0.0)
         for group in groups
@@ -261,7 +276,7 @@ def _best(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 
 def _paired(entry: Entry, points: Sequence[Point]) -> Verdict:
-    # Tables may share rows.
+    # Several tables may share rows.
     sides = [{tuple(sorted(p.keys.items())): p for p in side}.values() for side in _sides(entry, points)]
     a, b = (_by_keys(_some(list(side)), entry.get("on", [])) for side in sides)
     rows = {key: ratio(_seeds(a[key]), _seeds(b[key])) for key in a if key in b}
@@ -317,6 +332,12 @@ def verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
     """Applies all tests of a claim."""
     verdicts = [apply(entry, points) for entry in tests]
     return _all([holds for holds, _ in verdicts]), "; ".join(evidence for _, evidence in verdicts)
+
+
+def _neighbours(tests: Sequence[Entry]) -> list[Entry]:
+    """Returns the tests with their neighbouring limits; none if no test has any."""
+    has_any = any("neighbour" in test for test in tests)
+    return [{**test, **test.get("neighbour", {})} for test in tests] if has_any else []
 
 
 def _too_few(examined: Sequence[Scored], unfinished: Sequence[Number], tests: Sequence[Entry]) -> str:
@@ -415,7 +436,7 @@ def _ordinal(value: Value) -> float:
 
 
 def _text(value: float) -> str:
-    # Adding zero turns -0.0 into 0.0.
+    # Adding zero converts -0.0 to 0.0.
     return f"{round(value, 3) + 0.0:.3f}" if abs(value) < 100 else f"{value:.0f}"
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 #: Formats of every figure.
 ENDINGS = ("png", "svg", "pdf")
-#: Characters of a title per inch.
+#: Number of characters of a title per inch.
 TITLE_PER_INCH = 13
 
 
@@ -174,7 +174,8 @@ class Source:
     def worded(self, part: str, value: Value | None) -> str:
         """Returns the text for a panel or a line.
 
-        It comes from the template `<part>_label` if there is one, otherwise from the key and the value with its unit.
+        The text comes from the template `<part>_label` if there is one, otherwise from the key and the value with its
+        unit.
         """
         if template := self.spec.get(f"{part}_label"):
             return str(template).replace("{}", str(value))
@@ -383,7 +384,7 @@ def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None
         crosses += printed
         label = f"{label}: range and mean" if printed else label
         axes.scatter(at, [one.mean for one in chosen], color=colour, marker=marker, s=16, label=label)
-    # Printed values come last in the legend, too.
+    # Printed values also come last in the legend.
     for scored, colour, note in ((True, "black", ""), (False, GREY, ", not scored")):
         own = [(place, one.printed) for place, one in crosses if one.number.scored is scored]
         if own:

@@ -35,7 +35,7 @@ def _checked(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Kept:
-    """Finished runs by key. The key covers the scenario, the seed and the version, so no other run is taken."""
+    """Finished runs by key. The key includes the scenario, the seed and the version, so that no other run is used."""
 
     def __init__(self, path: Path, *, resume: bool) -> None:
         """Reads the file if `resume` is true; raises `PaperError` if that is impossible."""

@@ -17,10 +17,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from celltrain import _core
 from celltrain.errors import PaperError as PaperError
+from celltrain.model import shipped
 from celltrain.model.expressions import MeasureError, measure
 from celltrain.model.overrides import Setting, applied
 from celltrain.model.paths import seconds, set_key
@@ -38,7 +39,7 @@ Hashed = TypeVar("Hashed", bound=Hashable)
 #: Function that returns the text of a shipped file, such as `papers/af-96-1269/paper.toml`; None if there is none.
 Reader = Callable[[str], str | None]
 
-#: Number of rows that a message about an unknown row lists.
+#: Number of rows listed in a message about an unknown row.
 MOST_ROWS = 8
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -136,6 +137,13 @@ class Choice(Entry):
     id: str
     text: str
     overrides: dict[str, Any] = Field(validation_alias="set")
+
+    @property
+    def name(self) -> str:
+        """Name for `--choice`, such as `A-03=fixed`: the id, and the value of the only setting or else the text."""
+        [value, *more] = self.overrides.values()
+        answer = self.text if more or isinstance(value, dict) else value
+        return f"{self.id}={answer}" if self.id else str(answer)
 
 
 class Description(Entry):
@@ -247,7 +255,8 @@ class Paper(Description):
     Attributes:
         panels: Scenarios of the panels of figures with runs of their own, by the figure's id.
         claims: Content of `claims.toml`, as `celltrain.papers.claims` reads it.
-        overrides: Changes to every configuration, by dotted path.
+        overrides: Changes to every configuration, by dotted path, including those of `chosen`.
+        chosen: Alternative answers in place of the paper's own.
     """
 
     kind: Kind
@@ -256,6 +265,7 @@ class Paper(Description):
     panels: dict[str, list[dict[str, Any]]]
     claims: list[dict[str, Any]]
     overrides: dict[str, Any]
+    chosen: tuple[Choice, ...] = ()
 
     @property
     def has_print(self) -> bool:
@@ -333,7 +343,12 @@ def matches(row: Mapping[str, Value], where: Mapping[str, Any]) -> bool:
 
 
 def load(
-    paper_id: str, *, kind: Kind = PAPER, overrides: Mapping[str, Any] | None = None, read: Reader = _core.data
+    paper_id: str,
+    *,
+    kind: Kind = PAPER,
+    overrides: Mapping[str, Any] | None = None,
+    choices: Sequence[str] = (),
+    read: Reader = _core.data,
 ) -> Paper:
     """Reads a paper, or a study.
 
@@ -341,6 +356,7 @@ def load(
         paper_id: The id, such as `"af-96-1269"`.
         kind: `PAPER` or `STUDY`.
         overrides: Settings to change in every scenario, by dotted path, such as `{"switch.tie_order": "fixed"}`.
+        choices: Names of alternative answers to open questions, such as `A-03=fixed`. `overrides` count for more.
         read: Function that reads a shipped file; by default from the files built into the package.
     """
     folder = f"{kind.folder}/{paper_id}"
@@ -350,7 +366,7 @@ def load(
             hint = f"type: celltrain {other.command} {paper_id}"
             raise PaperError(f"{described(paper_id)} is a {other.word}, not a {kind.word}; {hint}")
         raise PaperError(f"there is no {kind.word} {described(paper_id)}; {among(paper_id, kind.ids())}")
-    return _Expansion(folder, kind, overrides or {}, read).paper()
+    return _Expansion(folder, kind, overrides or {}, read, choices).paper()
 
 
 def describe(paper_id: str, kind: Kind) -> Description:
@@ -389,7 +405,7 @@ def _has_names(template: Any, names: Mapping[str, Value]) -> bool:
 
 
 class _Rule(Entry):
-    """How to score the numbers that `where` matches; the last matching rule applies."""
+    """Rule for scoring the numbers that `where` matches; the last matching rule applies."""
 
     where: dict[str, Any] = Field(default_factory=dict)
     tolerance: int | float | None = None
@@ -398,6 +414,12 @@ class _Rule(Entry):
     point: bool = False
     scored: bool = True
     note: str = ""
+
+    @model_validator(mode="after")
+    def _checked(self) -> _Rule:
+        if self.point and self.tolerance is None and self.relative_tolerance is None:
+            raise ValueError("a point needs tolerance or relative_tolerance, such as tolerance = 0 for an exact value")
+        return self
 
     def tolerance_of(self, published: float | None, unit_of_last_digit: float) -> float:
         """Returns the stated tolerance; if there is none, a unit of the last printed digit."""
@@ -442,10 +464,11 @@ class _Source(Description):
 class _Expansion:
     """Expands a description into numbers, and collects the configurations they need."""
 
-    def __init__(self, folder: str, kind: Kind, overrides: Mapping[str, Any], read: Reader) -> None:
+    def __init__(
+        self, folder: str, kind: Kind, overrides: Mapping[str, Any], read: Reader, choices: Sequence[str] = ()
+    ) -> None:
         self.folder = folder
         self.kind = kind
-        self.overrides = overrides
         self.read = read
         self.file = f"{folder}/{kind.word}.toml"
         content = self.toml(f"{kind.word}.toml")
@@ -454,11 +477,32 @@ class _Expansion:
                 content[part] = {name: {"name": name, **entry} for name, entry in content.get(part, {}).items()}
             self.source = _Source.model_validate(content)
         except ValidationError as error:
-            fault = error.errors()[0]
-            place = ".".join(map(str, fault["loc"]))
-            raise PaperError(f"{self.file}: {place} = {described(fault['input'])}: {fault['msg']}") from None
+            raise self.invalid(error) from None
+        self.chosen = tuple(self.choice(name) for name in choices)
+        self.overrides = {path: value for choice in self.chosen for path, value in choice.overrides.items()} | {
+            **overrides
+        }
         self.configurations: dict[str, Configuration] = {}
         self.bases: dict[str, dict[str, Any]] = {}
+
+    def invalid(self, error: ValidationError) -> PaperError:
+        """Returns the error for an invalid description, with the line."""
+        fault = error.errors()[0]
+        place = ""
+        _, lines = shipped.toml(self.text(f"{self.kind.word}.toml"), self.file)
+        line = 1
+        for part in fault["loc"]:
+            place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+            line = lines.get(place, line)
+        value = "" if isinstance(fault["input"], dict) else f" = {described(fault['input'])}"
+        return PaperError(f"{self.file}:{line}: {place}{value}: {fault['msg'].removeprefix('Value error, ')}")
+
+    def choice(self, name: str) -> Choice:
+        """Returns the alternative answer with this name."""
+        by_name = {choice.name: choice for choice in self.source.choices}
+        if name not in by_name:
+            raise PaperError(f"{self.source.id} has no choice {described(name)}; {among(name, by_name)}")
+        return by_name[name]
 
     def text(self, name: str) -> str:
         text = self.read(f"{self.folder}/{name}")
@@ -489,6 +533,7 @@ class _Expansion:
             overrides={
                 path: value.typed if isinstance(value, Setting) else value for path, value in self.overrides.items()
             },
+            chosen=self.chosen,
         )
 
     def panels(self, figure: dict[str, Any]) -> list[dict[str, Any]]:
@@ -596,12 +641,12 @@ class _Expansion:
 
 
 def _end_measuring_in_time(scenario: dict[str, Any]) -> None:
-    """Measures up to the end of a run that was shortened to less than its measured time."""
+    """If a run is shortened to less than its measured time, measures up to the end of the run."""
     measure = scenario.get("measure", {})
     try:
         ends_late = "to" in measure and seconds(str(measure["to"])) > seconds(str(scenario["duration"]))
     except ValueError:
-        return  # The check of the scenario reports it.
+        return  # The check of the scenario reports this fault.
     if ends_late:
         del measure["to"]
 

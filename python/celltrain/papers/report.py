@@ -190,7 +190,7 @@ class Reproduction(Carded):
                 drawn = figures.write(self.paper, self.scored, path, width=width, style=style)
             written += drawn
             if find_spec("jinja2"):
-                # Written last: if there is a page, the folder is complete.
+                # Write the page last: if there is a page, the folder is complete.
                 written.append(path / f"{self.paper.kind.command}.html")
                 replace(written[-1], page(self, [file for file in drawn if file.suffix == ".svg"]))
         return written
@@ -307,7 +307,7 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
 def number_grid(table: Table, members: Sequence[Scored], *, seeds: bool) -> Grid:
     """Returns a row for each published number: key, the paper's value, ours, the range of the seeds, the verdict.
 
-    With `seeds`, a column says on how many finished seeds each number rests.
+    With `seeds`, a column shows the number of finished seeds for each number.
     """
     keys = [key for key in table.keys if key != "network"]
     heads = [*map(_words, keys), "paper", "ours", "range", *(["seeds"] if seeds else []), "agrees", "PIT"]
@@ -423,7 +423,7 @@ def footnote(scored: Scored) -> str:
 
 
 def few_seeds(members: Sequence[Scored]) -> bool:
-    """Returns whether any scored number that is a draw has too few seeds for PIT tests."""
+    """Returns whether any scored random number has too few seeds for PIT tests."""
     draws = [scored for scored in members if scored.number.scored and not scored.number.point]
     return any(len(scored.seeds) < FEWEST_SEEDS for scored in draws)
 
@@ -528,7 +528,8 @@ def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
         if not (brief and claim.holds):
             share = "" if claim.seeds_share is None else f"{round(claim.seeds_share * claim.seeds)}/{claim.seeds}"
             printed = "" if claim.published_holds is None else _yes(claim.published_holds)
-            text = f"{claim.text} ({claim.id}: {claim.evidence})"
+            near = f"; with neighbouring thresholds: {_yes(claim.neighbour_holds)}" if claim.neighbour_evidence else ""
+            text = f"{claim.text} ({claim.id}: {claim.evidence}{near})"
             grid.add_row("open" if claim.open else _yes(claim.holds), share, *(printed for _ in in_print), text)
     if grid.rows:
         yield grid

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from celltrain.papers.paper import Number, grouped
 from celltrain.running.statistics import half_width, ks, ks_probability, spearman
 
-#: Decimal fractions such as 0.49 + 0.01 are inexact in binary; comparisons must not depend on that.
+#: Sums such as 0.49 + 0.01 are inexact in binary, and comparisons must not depend on this.
 SLACK = 1e-9
 #: The middle nine tenths of the range of probability-integral values.
 MIDDLE = (0.05, 0.95)
 #: Minimum number of seeds for a p-value from the seeds themselves.
 FEWEST_SEEDS = 10
-#: Number of seeds with which a number has a verdict although more were requested, as after an interrupt.
+#: Number of finished seeds that is enough for a verdict although more were requested, for example after an interrupt.
 ENOUGH_SEEDS = 5
 
 
@@ -43,7 +43,7 @@ class Scored:
 
     @property
     def printed(self) -> float:
-        """The printed value; an experiment has none."""
+        """The printed value; None for an experiment."""
         assert self.number.published is not None, "an experiment has no printed value"
         return self.number.published
 
@@ -99,7 +99,7 @@ class Scored:
     def inside_tolerance(self) -> bool | None:
         """True if the seeds' mean is within the tolerance that the paper's file states; None if it states none.
 
-        None with too few finished seeds, too.
+        Also None with too few finished seeds.
         """
         return self._near_mean if self.number.tolerance_stated else None
 

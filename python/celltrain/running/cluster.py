@@ -128,7 +128,7 @@ class Cluster:
         if now - self._counted < COUNT:
             return True
         self._counted = now
-        # If the connection is breaking, its status will say so at the next check.
+        # If the connection is failing, its status will show this at the next check.
         with suppress(Exception):
             _, self._threads = self.size()
         if self._threads:
@@ -162,7 +162,7 @@ class Cluster:
         """Handles chunks that have ended; returns whether there were any."""
         ended = {future: future.status for future in self._in_flight if future.status not in ("pending", "lost")}
         handled = 0
-        # If a result is lost with its worker, Dask computes it again.
+        # If a worker is lost with a result, Dask computes the result again.
         for future, status in ended.items():
             if self._interrupts:
                 break
@@ -171,7 +171,7 @@ class Cluster:
                 if status in ("finished", "error"):
                     answer = future.result(timeout=fetch) if status == "finished" else future.exception(timeout=fetch)
             except (Exception, CancelledError, asyncio.CancelledError):
-                # The result was lost while it was fetched. The next check will find out.
+                # The result was lost while it was fetched, which the next check will detect.
                 continue
             # The chunk stays in flight until its rows are passed on, because Ctrl-C may interrupt in between.
             parcel = self._in_flight[future]
@@ -236,7 +236,7 @@ class _Parcel:
 
 
 def _packed(what: Chunk) -> bytes:
-    # Scenarios of a plan are very similar, so they compress well.
+    # The scenarios of a plan are very similar, so they compress well.
     return zlib.compress(pickle.dumps(what), 1)
 
 
@@ -336,14 +336,14 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
 
 
 async def _missing(address: str, timeout: float) -> str | None:
-    """Returns why no scheduler answers there, or None if one does. A `Client` waits forever for other servers."""
+    """Returns why no scheduler answers there, or None if one does. A `Client` would wait forever for other servers."""
     from distributed.core import rpc
     from distributed.security import Security
 
     try:
         arguments = Security().get_connection_args("client")
         async with rpc(address, connection_args=arguments, timeout=timeout) as remote:
-            # The connection has its own time limit, with a better message.
+            # The connection has its own time limit and a better message.
             found = await asyncio.wait_for(remote.identity(), timeout + 0.5)
     except (TimeoutError, asyncio.TimeoutError):
         return f"no answer within {timeout:g} s"

@@ -37,13 +37,13 @@ CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 #: Programs that an emulation needs, with their Debian packages.
 TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2", "tc": "iproute2"}
 TUN = "/dev/net/tun"
-#: Creates a device that has no Ethernet headers or others (linux/if_tun.h).
+#: Flags for a device without Ethernet or other extra headers (linux/if_tun.h).
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-#: Name of the device in every host.
+#: Name of the TUN device in every host.
 DEVICE = b"atm0"
 #: Time between the starts of two programs, so that a server can listen before its client connects.
 GAP_SECONDS = 0.1
-#: A program may take this long to end after the emulation, in tenths of a second.
+#: Time that a program may take to end after the emulation, in tenths of a second.
 GRACE = 5
 #: Sets up a host: names of the hosts, loopback device, no IPv6. The host ends when its standard input does.
 SETUP = """
@@ -56,7 +56,7 @@ END = f"""
 kill -TERM -1 2> /dev/null
 for _ in $(seq {GRACE}); do kill -0 -1 2> /dev/null || exit 0; sleep 0.1; done
 """
-#: Packets whose lateness exceeds this share of the shortest round trip make a result doubtful.
+#: If the lateness of packets exceeds this fraction of the shortest round trip, the result is doubtful.
 MOST_LATENESS = 0.1
 
 
@@ -67,11 +67,11 @@ class Program:
     host: str
     """Name of the host."""
     words: Sequence[str]
-    """The program and its arguments."""
+    """Name and arguments of the program."""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     """The program's process, once it has started."""
     exit_code: int | None = None
-    """Its exit code; None if it did not start, or was ended with the emulation."""
+    """Exit code of the program; None if it did not start, or was ended with the emulation."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the program as in the answer in JSON."""
@@ -213,7 +213,7 @@ def _host(name: str, addresses: Mapping[str, str]) -> Iterator[Host]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # Ctrl-C does not reach this process.
+        # Ctrl-C does not reach the host's process.
         start_new_session=True,
     )
     with process:
@@ -240,7 +240,7 @@ def _device(host: Host, commands: str) -> Iterator[int]:
     import fcntl
 
     def opened() -> int:
-        # A thread that has entered a namespace cannot easily return.
+        # Use a new thread, because a thread that has entered a namespace cannot easily return.
         with Path(f"/proc/{host.process.pid}/ns/net").open() as space:
             if ctypes.CDLL(None, use_errno=True).setns(space.fileno(), 0):
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -298,7 +298,7 @@ def _end(hosts: Sequence[Host]) -> None:
 
 
 def _wait(programs: Sequence[Program]) -> None:
-    """Waits for programs that have been ended."""
+    """Waits for programs that received a signal to end."""
     for program in programs:
         if program.process is not None:
             program.process.wait()

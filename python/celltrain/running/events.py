@@ -190,7 +190,7 @@ class _Writer:
 
     def __init__(self, files: Mapping[str, IO[bytes]], run: Mapping[str, str]) -> None:
         self.metadata: dict[str, str] = {}
-        """Facts that are only known at the end of the run."""
+        """Information that is known only at the end of the run."""
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
         """The time of the last event."""
@@ -322,7 +322,7 @@ def _parquet(file: Any) -> pa.Table:
 
     parquet = pq.ParquetFile(file)
     table = parquet.read()
-    # The schema lacks facts that became known at the end of the run.
+    # The schema lacks information that became known only at the end of the run.
     added = {name: text for name, text in (parquet.metadata.metadata or {}).items() if name != b"ARROW:schema"}
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
 
@@ -420,7 +420,7 @@ class Capture:
         with making(self.path.parent), writing(self.path), replacing(self.path, kept=INTERRUPTS) as file:
 
             def take(data: bytes) -> None:
-                # Errors here must name this file, not another file of the run.
+                # Errors here must name this file and no other file of the run.
                 with writing(self.path):
                     file.write(data)
 

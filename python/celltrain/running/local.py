@@ -85,7 +85,7 @@ class Local:
                     run_records(chunk, self.threads, take_one)
                     chunk = _waited(upcoming)
             finally:
-                # The thread must not run Python code while the interpreter is ending.
+                # The thread must not run Python code during interpreter shutdown.
                 stop.cancel()
 
 
@@ -151,7 +151,7 @@ def command() -> list[str]:
 def main() -> None:
     """Runs the one run that standard input describes; exits early if the parent process ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    # Other output must not mix with the record.
+    # Other output must not be mixed with the record.
     os.dup2(2, 1)
     parent = os.getppid()
 
@@ -169,7 +169,7 @@ def main() -> None:
 
 
 class Children:
-    """Processes that are killed together."""
+    """Processes that are killed together if the call ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

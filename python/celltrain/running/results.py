@@ -139,7 +139,7 @@ def run(
     try:
         with ExitStack() as files:
             outputs: dict[str, Any] = {}
-            # The capture's own errors already name its files, so they are opened first.
+            # The capture's own errors already name its files, so the captures are opened first.
             if capture is not None:
                 captures = [(one.for_core(), files.enter_context(one.taking())) for one in capture.by_file()]
                 outputs |= {"captures": captures, "on_captured": capture.count}
@@ -186,7 +186,7 @@ def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
     if not fault.problem.endswith("is not a port of this network"):
         return fault
     names = [link.name for link in Network.of_core(scenario).links]
-    # Ports at the named node come first.
+    # List the ports at the named node first.
     node = fault.value.strip('"')
     names.sort(key=lambda name: not (node and node in name.split("->")))
     more = f" and {len(names) - MOST_PORTS:,} more" if len(names) > MOST_PORTS else ""
@@ -436,7 +436,7 @@ class RunResult(Carded):
             contents["requests"] = self.requests
         if self._answer["requests"]:
             contents["request_groups"] = self.request_groups
-        # `result.json` is written last: a folder that has it is complete.
+        # Write `result.json` last: a folder that contains it is complete.
         written = [target / "result.json"]
         with writing(folder):
             target.mkdir(parents=True, exist_ok=True)
@@ -510,7 +510,7 @@ def balance(answer: Mapping[str, Any]) -> str:
     if answer["measured_to_s"] < answer["duration_s"]:
         # If measurement ends before the run, the number of cells in flight at its end is unknown.
         return ", ".join([offered, *parts])
-    # Every run asserts that no cell is unaccounted for, so the rest were in flight when measurement began.
+    # Every run asserts that all cells are accounted for, so the remaining cells were in flight when measurement began.
     before = sum(cells[name] for name in ("delivered", "lost", "discarded", "in_flight")) - cells["offered"]
     first = f"{before:,} in flight at {begin:g} s + {offered}" if begin > 0 else offered
     return f"{first} = {' + '.join([*parts, left])}"

@@ -82,7 +82,7 @@ def student(freedom: Floats | Ints | float) -> Floats:
 
 #: The upper 2.5 % quantile of the normal distribution.
 _NORMAL = 1.959963984540054
-#: Above this limit, the expansion in 1 / freedom is exact to the last digit; below it, `math.lgamma` is.
+#: Above this limit, the expansion in 1 / freedom is exact to the last digit; below it, `math.lgamma` is exact.
 _MANY = 1000.0
 
 
@@ -97,7 +97,7 @@ def _student(freedom: float) -> float:
     t += (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160 / freedom**4
     if freedom > _MANY:
         return t
-    # Newton's method on the upper tail. The tail is convex, so the steps approach the quantile from below.
+    # Newton's method on the upper tail, which is convex, so the steps approach the quantile from below.
     t = min(t, 12.0)
     log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
     scale = math.exp(log_scale) / math.sqrt(freedom * math.pi)
@@ -155,7 +155,7 @@ def means(groups: Ints, values: Floats, count: int) -> Means:
         mean = np.bincount(groups, values, minlength=count) / n
         # Subtract the mean first: squares of large numbers that differ little would cancel.
         squares = np.bincount(groups, (values - mean[groups]) ** 2, minlength=count)
-        # A group of equal values has no spread, even if its mean was rounded.
+        # A group of equal values has zero spread, even if its mean was rounded.
         first = np.zeros(count)
         first[groups[::-1]] = values[::-1]
         equal = np.bincount(groups, values != first[groups], minlength=count) == 0
@@ -392,7 +392,7 @@ def mser(values: Floats) -> int | None:
     k = np.arange(1, n + 1, dtype=np.float64)
     from_the_end = means[::-1] - means.mean()
     deviations = np.cumsum(from_the_end**2) - np.cumsum(from_the_end) ** 2 / k
-    # The last few means are not candidates: they may vary little by chance, according to the source.
+    # The last few means are not candidates, because they may vary little by chance, according to the source.
     error = (np.maximum(deviations, 0.0) / k**2)[GROUPED - 1 :][::-1]
     d = int(np.argmin(error))
     return d * GROUPED if 2 * d <= n else None

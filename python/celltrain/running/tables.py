@@ -57,7 +57,7 @@ REQUESTS = (
     Column("retransmitted_segments", "int64", "segments", "data segments retransmitted"),
     Column("timeouts", "int64", "1", "expiries of the request's retransmission timer"),
 )
-#: For each column of names, the list that has them.
+#: List that contains the names, for each column of names.
 _NAMES = {"group": "groups", "from": "nodes", "to": "nodes", "data_vc": "vcs", "ack_vc": "vcs"}
 
 
@@ -76,7 +76,7 @@ def requests(records: Mapping[str, Any]) -> pa.Table:
             names = pa.array(records[_NAMES[column.name]], pa.string())
             arrays.append(pa.DictionaryArray.from_arrays(values, names))
         else:
-            # A query below 0 and a time that is not a number stand for none.
+            # A query below 0 and a NaN time represent missing values.
             is_missing = values < 0 if column.name == "query" else np.isnan(values)
             arrays.append(pa.array(values, mask=is_missing))
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -176,7 +176,7 @@ def encoded(table: pa.Table) -> bytes:
     return content
 
 
-# All CSV is written here. Texts and names of columns are escaped, so that no spreadsheet runs them as formulas.
+# All CSV output is written here. Texts and column names are escaped, so that no spreadsheet runs them as formulas.
 
 
 def write_csv(table: pa.Table, path: Path) -> None:

@@ -20,12 +20,12 @@ fn a_scenario_chooses_the_example_congestion_control_by_its_name() {
     let scenario = read_toml(text, "scalable.toml").scenario.unwrap();
     assert_eq!(scenario.tcp.options().congestion, Congestion::Scalable);
 
-    // A low ssthresh ends slow start immediately.
+    // A low ssthresh ends slow start at once.
     let text = text.replace("duration = \"1s\"", "duration = \"200ms\"");
     let text = text.replace("[tcp.sack]", "[tcp.sack]\ninitial_ssthresh = \"10240B\"");
     let scalable = windows(&text, Engine::Reference);
     assert_eq!(scalable, windows(&text, Engine::Fast), "both engines give the same fingerprint");
-    // cwnd is 20 segments plus 0.01 for each acknowledgement.
+    // cwnd is 20 segments plus 0.01 segments per acknowledgement.
     for cwnd in &scalable {
         let acknowledgements = (cwnd - 20.0) / 0.01;
         assert!(acknowledgements > 1.0 && (acknowledgements - acknowledgements.round()).abs() < 1e-6, "{cwnd}");

@@ -111,8 +111,8 @@ pub const fn cells_for(payload_bytes: usize) -> usize {
     (payload_bytes + TRAILER_BYTES).div_ceil(PAYLOAD_BYTES)
 }
 
-/// Computes the CRC-32 of an AAL5 trailer over `bytes`: generator `0x04C11DB7`, most significant bit first, register
-/// preset to ones, result complemented (ITU-T I.363.5).
+/// Computes the CRC-32 of an AAL5 trailer over `bytes`: generator `0x04C11DB7`, most significant bit first, initial
+/// register all ones, complemented result (ITU-T I.363.5).
 pub fn crc32(bytes: &[u8]) -> u32 {
     // Also known as CRC-32/AAL5.
     static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_BZIP2);
@@ -189,7 +189,7 @@ mod tests {
         vec(any::<u8>(), 1..400)
     }
 
-    /// Recomputes the CRC of a frame, so that a test reaches the checks that follow it.
+    /// Recomputes the CRC of a frame, so that a test reaches the subsequent checks.
     fn with_right_crc(mut pdu: Vec<u8>) -> Vec<u8> {
         let covered = pdu.len() - 4;
         let check = crc32(&pdu[..covered]);

@@ -116,7 +116,7 @@ fn a_capture_of_one_host_has_the_link_type_raw_ip_and_a_capture_of_several_hosts
     let (one, several) = (read(&one), read(&ip().finish().expect("writing to memory cannot fail")));
     assert_eq!(one.interfaces[0].0, 101);
     assert_eq!(several.interfaces[0].0, 0);
-    // The SYN as the sender sends it.
+    // The SYN that the sender sends.
     assert_eq!(one.packets[0].bytes, several.packets[0].bytes);
 }
 

@@ -101,7 +101,7 @@ fn captured_cells_are_exactly_the_cells_that_arrived_and_left_even_in_damaged_fr
         let choice = choice(&network, "cells", Some("both"), Some(&names));
         let (file, events) = captured(&network, &choice, Engine::Reference);
         assert!(file.interfaces.iter().all(|(link_type, _)| *link_type == 147));
-        // The cell tracker determines the headers in the file; the events come from the engine's cells.
+        // The cell tracker determines the headers in the file, and the engine's cells determine the events.
         let told = events.iter().filter_map(|event| match event {
             Event::Cell(cell) if cell.step == CellStep::Arrived => Some((1, cell)),
             Event::Cell(cell) if cell.step == CellStep::Departed => Some((2, cell)),
@@ -143,7 +143,7 @@ fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event])
     };
     let (delivered, failed) =
         (ended(|step| *step == FrameStep::Delivered), ended(|step| matches!(step, FrameStep::Failed(_))));
-    // A few frames have left the last port but are still on the last link.
+    // Some frames have left the last port but are still on the last link.
     let on_the_way = network.vcs.len() * 2;
     assert!((delivered..=delivered + on_the_way).contains(&right), "{right} right, {delivered} delivered");
     assert!((failed..=failed + on_the_way).contains(&wrong), "{wrong} wrong, {failed} failed");
@@ -406,14 +406,14 @@ fn the_captured_packets_of_each_request_are_one_connection_with_the_simulated_ha
         };
         assert_eq!(file.packets.len(), count(if at == "sender" { of_sender } else { of_receiver }));
         let connections = by_connection(&file);
-        // Seven queries of three answers; the receiver does not see a SYN that is lost.
+        // There are seven queries with three answers each; the receiver does not see lost SYNs.
         assert!(if at == "sender" { connections.len() == 21 } else { connections.len() > 12 }, "{}", connections.len());
         assert!(file.packets.is_sorted_by_key(|packet| packet.time_ns));
         let hosts = file.interfaces.len();
         assert_eq!(hosts, if at == "sender" { 3 } else { 1 });
         for (number, packets) in connections.values().enumerate() {
             let flags: Vec<u8> = packets.iter().map(|packet| packet.1).collect();
-            // A SYN that is lost is repeated.
+            // A lost SYN is retransmitted.
             let opened = flags.iter().skip_while(|flags| **flags == SYN).skip_while(|flags| **flags == SYN | ACK);
             assert!(flags[0] == SYN && opened.copied().all(|flags| flags == ACK), "{at}: {flags:?}");
             let comment = packets[0].3.as_deref().expect("the comment of a SYN names its request");
@@ -434,7 +434,7 @@ fn a_request_without_a_simulated_handshake_gets_a_captured_handshake_labelled_sy
         let (file, _) = captured(&network, &choice, Engine::Reference);
         let connections = by_connection(&file);
         let made_up = |packets: &&Vec<(u64, u8, usize, Option<String>)>| {
-            // A SYN may be lost, and then the window ends before it is repeated.
+            // The window may end between a lost SYN and its retransmission.
             let flags: Vec<u8> = packets.iter().take(3).map(|packet| packet.1).collect();
             assert!(flags.starts_with(&[SYN]) && (flags.len() < 2 || flags[1] & !ACK == SYN), "{flags:?}");
             packets.len() > 2

@@ -1,4 +1,4 @@
-//! The destination of one ABR VC: turns its forward RM cells around.
+//! The destination of one ABR VC, which returns forward RM cells as backward RM cells.
 //!
 //! Source: ATM Forum TM 4.0, the destination's rules 1 to 6, as `docs/mechanisms.md` 4.3 gives them.
 //!
@@ -12,12 +12,12 @@ use super::RmCell;
 /// The destination of one ABR VC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Destination {
-    /// EFCI of the last data cell, until it has been reported.
+    /// EFCI bit of the last data cell; cleared once an RM cell has reported it.
     efci: bool,
 }
 
 impl Destination {
-    /// Creates a destination that no cell has reached yet.
+    /// Creates a destination that has not received any cell.
     pub fn new() -> Self {
         Self::default()
     }

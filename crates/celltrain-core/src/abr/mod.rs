@@ -35,7 +35,7 @@ pub struct RmCell {
     pub ccr: f64,
     /// MCR: rate guaranteed to the source.
     pub mcr: f64,
-    /// CLP, in the cell's header: true if the cell was sent out of rate.
+    /// CLP bit in the cell's header: true if the source sent the cell out of rate.
     pub out_of_rate: bool,
 }
 

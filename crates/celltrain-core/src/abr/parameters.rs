@@ -19,7 +19,7 @@ use crate::units::{BitRate, CELL_BITS, Duration};
 pub struct Parameters {
     /// PCR: the rate that the source never exceeds. Default: the rate of the VC's first link.
     pub pcr: Option<BitRate>,
-    /// MCR: the guaranteed rate; the source never has to send more slowly.
+    /// MCR: the guaranteed rate. The source may always send at this rate.
     pub mcr: BitRate,
     /// ICR: the rate at which the source starts, and restarts after `adtf`. Default: `pcr`. It is limited to
     /// `tbe` cells per round trip.
@@ -72,7 +72,7 @@ pub enum RateFormat {
     /// Not rounded.
     #[default]
     Exact,
-    /// In the 16 bits of a real cell, rounded down by less than 0.2 %.
+    /// Rates have the 16-bit format of real cells, which rounds them down by less than 0.2 %.
     RmCell,
 }
 
@@ -179,7 +179,7 @@ impl Parameters {
             refuse("adtf", format!("\"{}\"", self.adtf), format!("is not a time from {MIN_ADTF} to {MAX_ADTF}"));
         }
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
-            // The message must also make sense to a user who did not write the key.
+            // Users who did not set the key must also understand the message.
             let is_default = self.tcr == Self::default().tcr;
             let own = if is_default { ", so the default of tcr is too high" } else { "" };
             let problem = format!("must be a positive rate of at most pcr = \"{pcr}\"{own}");

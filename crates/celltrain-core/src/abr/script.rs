@@ -22,9 +22,9 @@
 //! The link's rate is 424 Mbps by default, so a cell takes 1 us, and 424 kbps are 1000 cells a second. Arrivals at an
 //! instant are handled before cells that start at that instant.
 //!
-//! A script must list every cell sent. Each script is played three times: with data cells sent one by one; with trains
-//! sent ahead, whose cells are taken back when something happens; and through a [`ShapedPort`], where the headers of
-//! its cells are checked too.
+//! A script must list every cell sent. Each script runs three times: with data cells sent one by one; with trains sent
+//! ahead, whose unsent cells are taken back when an event occurs; and through a [`ShapedPort`], which also checks cell
+//! headers.
 
 use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source, cells_per_second};
 use crate::cell::{Cell, FrameNumber, Run};
@@ -49,7 +49,7 @@ struct Sent {
     at: Time,
     kind: String,
     content: Option<RmCell>,
-    /// The cell, if a port sent it.
+    /// The cell, if a port sent one.
     cell: Option<Cell>,
 }
 
@@ -216,7 +216,7 @@ impl Player {
                 1
             }
             Mode::Trains => {
-                // Send only one cell ahead if an out-of-rate cell may come between two data cells.
+                // If an out-of-rate cell may come between two data cells, send only one cell ahead.
                 let waiting = self.data;
                 let source = self.source();
                 let most = if source.next_out_of_rate(true).is_some() { 1 } else { waiting };
@@ -272,7 +272,7 @@ impl Player {
             return if words.is_empty() { Ok(()) } else { Err("a data cell has no rates".into()) };
         };
         let mut expected = self.rm_cell(&words)?;
-        // Rates that the line does not name may have any value.
+        // Rates that the script line omits may have any value.
         for (name, rate, sent) in [
             ("er", &mut expected.er, content.er),
             ("ccr", &mut expected.ccr, content.ccr),

@@ -18,9 +18,9 @@ use crate::units::{BitRate, Clock, Duration, Span, Time};
 pub enum Kind {
     /// An RM cell to the destination.
     ForwardRm,
-    /// An RM cell of the other direction, turned around at this end.
+    /// An RM cell of the other direction that this end returns.
     BackwardRm,
-    /// A cell of a frame. Rule 12: it leaves with EFCI = 0.
+    /// A cell of a data frame. By rule 12, it leaves with EFCI = 0.
     Data,
 }
 
@@ -31,7 +31,7 @@ pub struct Counters {
     pub forward_rm_sent: u64,
     /// Forward RM cells sent out of rate.
     pub out_of_rate_sent: u64,
-    /// Backward RM cells sent, in rate or not.
+    /// Backward RM cells sent, both in rate and out of rate.
     pub backward_rm_sent: u64,
     /// Backward RM cells that arrived at this source, no matter which node created them.
     pub backward_rm_received: u64,
@@ -59,7 +59,7 @@ pub struct Source {
 
     /// ACR in cells per second.
     acr: f64,
-    /// The rule that last changed ACR. Only observers read it.
+    /// The rule that last changed ACR, for observers.
     rule: Rule,
     /// Time between two in-rate cells at ACR.
     interval: Span,
@@ -143,7 +143,7 @@ impl Source {
     }
 
     /// Returns the time between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, but at least the cell time
-    /// of the first link. If this is longer than any run, returns `u64::MAX` units.
+    /// of the first link. Returns `u64::MAX` if the interval exceeds every possible run.
     pub fn interval(&self) -> Span {
         self.interval
     }
@@ -154,7 +154,7 @@ impl Source {
         self.pace.next
     }
 
-    /// Returns whether a backward RM cell is waiting to be sent, in rate or not.
+    /// Returns whether a backward RM cell is waiting to be sent, whether in rate or out of rate.
     pub fn backward_rm_waits(&self) -> bool {
         self.waiting.is_some()
     }
@@ -418,7 +418,7 @@ impl Source {
     }
 
     /// Returns 1/rate, rounded up to a whole unit. The rounding tolerates float errors, so that an interval of a whole
-    /// number of units stays as it is.
+    /// number of units does not change.
     fn interval_at(&self, rate: f64) -> Span {
         let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
         if units < LONGEST as f64 {
@@ -436,7 +436,7 @@ impl Source {
 }
 
 impl Train {
-    /// Returns the state of the stream after the train.
+    /// Returns the state of the stream of in-rate cells after the train.
     fn pace(&self, interval: Span) -> Pace {
         match self.cells {
             0 => self.before,
@@ -455,7 +455,7 @@ fn after(time: Time, interval: Span) -> Time {
 /// Relative error bound of a rate and of a quotient by it: 2^-48. Each operation rounds by only 2^-53, so this leaves a
 /// margin.
 const FLOAT_ERROR: f64 = 1.0 / (1_u64 << 48) as f64;
-/// Scenario checks keep all times below this number of units.
+/// Scenario checks limit all times to this number of units.
 const LONGEST: u64 = 1 << 62;
 
 #[cfg(test)]

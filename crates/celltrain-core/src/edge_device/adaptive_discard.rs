@@ -1,4 +1,4 @@
-//! Adaptive Discard Algorithm (ADA): drops packets from the front when the queue is full, and when the VC's ACR has
+//! Adaptive Discard Algorithm (ADA): drops packets from the front when the queue is full or when the VC's ACR has
 //! fallen considerably.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, whose symbols are kept; part of its pseudocode is lost and is
@@ -20,18 +20,17 @@ use crate::coverage::reached;
 use crate::error::Fault;
 use crate::index::Label;
 
-/// Adaptive Discard Algorithm for VCs with buffers of their own.
+/// Adaptive Discard Algorithm for VCs with separate buffers.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 4.1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "AdaptiveDiscard")]
 pub struct Config {
-    /// f: ACR has fallen considerably if it is below this share of `LD_ACR`, 0 to 1. The source gives no value.
+    /// f: ACR has fallen considerably if it is below f times `LD_ACR`, 0 to 1. The source gives no value.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of a rate (0 to 1)"))]
     pub reduction_factor: f64,
-    /// LT: number of packets below which the queue is low. The source says only "a few", far from the largest queue
-    ///
+    /// LT: number of packets below which the queue counts as low. The source says only "a few".
     #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub low_threshold: u32,
     /// Times at which the algorithm is evaluated. The source does not state them.
@@ -48,16 +47,16 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvaluatedAt {
-    /// At every arrival and every change of ACR. A queue at MQS loses a packet in both cases.
+    /// At every arrival and every change of ACR. In both cases, a queue at MQS loses a packet.
     #[default]
     ArrivalsAndRates,
-    /// At every arrival and every change of ACR, but a full queue loses a packet only at arrivals.
+    /// At every arrival and every change of ACR, but only arrivals remove a packet from a full queue.
     FullAtArrivals,
-    /// At every arrival only. After a fall of ACR, the packet is dropped at the next arrival.
+    /// At arrivals only. After a fall of ACR, the next arrival drops the packet.
     Arrivals,
 }
 
-/// The algorithm with the state of every VC.
+/// The algorithm and the state of every VC.
 #[derive(Debug)]
 pub struct AdaptiveDiscard {
     thresholds: Thresholds,
@@ -70,9 +69,9 @@ pub struct AdaptiveDiscard {
 pub struct AdaState {
     /// Congestion Phase.
     pub phase: Phase,
-    /// `LD_ACR`: ACR when a packet was last dropped; in phase 0, the largest ACR since then. In cells a second.
+    /// `LD_ACR`: ACR at the latest drop, or, in phase 0, the largest ACR since then, in cells per second.
     pub ld_acr: f64,
-    /// `P_CTR`: number of packets in the queue when one was last dropped, minus those served since.
+    /// `P_CTR`: queue length in packets at the latest drop, minus the packets served since.
     pub p_ctr: u32,
 }
 
@@ -81,7 +80,7 @@ pub struct AdaState {
 pub enum Phase {
     /// Phase 0: the network is considered uncongested, and a packet is dropped if ACR falls.
     Zero,
-    /// Phase 1: a packet was dropped recently, and further packets are dropped only for lack of room.
+    /// Phase 1: a packet was dropped recently, and further packets are dropped only if the buffer is full.
     One,
 }
 

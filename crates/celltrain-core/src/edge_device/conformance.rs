@@ -13,7 +13,7 @@ use crate::cell::{Cell, FrameNumber};
 use crate::index::Label;
 use crate::port::PortCounters;
 
-/// A buffer whose packets are numbered within each VC, in the order offered.
+/// A buffer whose packets are numbered within each VC, in order of arrival.
 pub(super) struct Bench {
     pub(super) buffer: EdgeBuffer,
     offered: Vec<u32>,
@@ -51,7 +51,7 @@ impl Bench {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.cells).sum()
     }
 
-    /// Applies an operation. Returns the cells that leave and are not put back.
+    /// Applies an operation. Returns the cells that leave for good.
     pub(super) fn apply(&mut self, operation: Operation) -> Vec<Cell> {
         match operation {
             Operation::Offer { vc, cells, acr } => self.offer_at(vc, cells, acr),
@@ -67,7 +67,7 @@ impl Bench {
                     }
                 }
                 let back = back.min(u32::try_from(taken.len()).unwrap());
-                // Put back one cell by itself, then the others together.
+                // Put back one cell, then the others together.
                 for part in [back.min(1), back - back.min(1)] {
                     if part > 0 {
                         self.buffer.untake(vc, part);
@@ -115,8 +115,8 @@ pub(super) fn operations(vcs: u32, longest: u32) -> impl Strategy<Value = Vec<Op
     prop::collection::vec(operation, 0..200)
 }
 
-/// The oracle: the buffer as the sources describe it, with every cell tracked. Cells that are put back count as never
-/// taken.
+/// The oracle: a buffer that follows the sources literally and tracks every cell. Cells that are put back count as
+/// never removed.
 struct Oracle {
     eb: usize,
     discard: DiscardConfig,
@@ -481,8 +481,8 @@ fn only_cells_taken_since_the_last_rate_change_return_to_the_queue_of_an_edge_de
         change(&mut bench);
         bench.buffer.take(vc, 2);
         bench.buffer.untake(vc, 1);
-        // One of the last two cells taken has been put back, so only one more can be. The others were taken before the
-        // change.
+        // One of the last two cells taken has been put back, so only one more can be put back. Earlier cells were taken
+        // before the change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
         assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken early are returned"), "{what}");
     }

@@ -23,7 +23,7 @@ use crate::index::Label;
 #[schemars(rename = "EdgeFrontDrop")]
 pub struct Config {}
 
-/// The algorithm, which has no state.
+/// The front drop algorithm, which has no state.
 #[derive(Debug)]
 pub struct FrontDrop;
 
@@ -54,7 +54,7 @@ impl Discard for FrontDrop {
     }
 }
 
-/// Returns the VC with the most waiting cells among those that have a packet to drop; in a tie, the first of them.
+/// Returns the VC with the most waiting cells among VCs with a droppable packet; in a tie, the first of these VCs.
 fn longest_other(packets: &Packets) -> Option<Label> {
     debug_assert_eq!(packets.memory(), Memory::Shared, "a private buffer has only one VC");
     packets.vcs().filter(|&vc| packets.can_drop(vc)).min_by_key(|&vc| std::cmp::Reverse(packets.cells(vc)))

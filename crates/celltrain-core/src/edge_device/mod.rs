@@ -23,7 +23,7 @@ use crate::index::Label;
 use crate::registry;
 
 registry! {
-    /// The discard algorithm of an edge device in a scenario: a table with one key, the algorithm's name.
+    /// The discard algorithm of an edge device in a scenario: a table whose only key is the algorithm's name.
     #[schemars(rename = "EdgeDiscard")]
     pub enum DiscardConfig(module::Config) {
         /// Tail drop: a packet that does not fit in the buffer is refused.
@@ -76,7 +76,7 @@ pub struct EdgeConfig {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "EdgeMemory")]
 pub enum Memory {
-    /// Each VC has a buffer of its own.
+    /// Each VC has its own buffer.
     #[default]
     PerVc,
     /// All VCs share one buffer.
@@ -167,13 +167,11 @@ pub trait Configure {
 
 /// The buffer of one edge device towards one output link.
 ///
-/// QL, the queue length in packets, includes a packet until its last cell is taken. Cells are counted one by
-/// one: a taken cell is no longer waiting. A packet is under way once one of its cells is taken, and is never
-/// dropped after that.
+/// QL, the queue length in packets, includes a packet until its last cell is taken. The number of waiting cells
+/// excludes taken cells. Once one of its cells is taken, a packet is under way and never dropped.
 ///
-/// If an engine knows that nothing will happen for some time, it may take cells of a packet early. Before any other
-/// call it puts back the cells that have not started ([`EdgeBuffer::untake`]), so algorithms still see them in the
-/// queue.
+/// An engine may take cells of a packet early if nothing can happen meanwhile. Before any other call it puts back the
+/// cells that have not started ([`EdgeBuffer::untake`]), so that algorithms still see them in the queue.
 pub struct EdgeBuffer {
     packets: Packets,
     discard: Box<dyn Discard>,
@@ -240,7 +238,7 @@ impl EdgeBuffer {
         }
     }
 
-    /// Starts a new range of the number of waiting cells, at a sample of a time series.
+    /// Restarts the recorded range of the number of waiting cells, at a sample of a time series.
     pub fn start_range(&mut self) {
         self.packets.start_range();
     }

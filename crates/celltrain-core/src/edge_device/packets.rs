@@ -33,13 +33,13 @@ pub enum Cause {
 /// Outcome of a packet, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOutcome {
-    /// Label of the packet's VC.
+    /// Label of the VC that the packet belongs to.
     pub label: Label,
     /// The packet.
     pub packet: Packet,
     /// Waiting cells of all packets except this one.
     pub occupancy: u32,
-    /// Number of these cells that belong to the packet's VC.
+    /// Number of these waiting cells that belong to the packet's VC.
     pub vc_cells: u32,
     /// VCs with cells waiting.
     pub active_vcs: u32,
@@ -47,12 +47,12 @@ pub struct PacketOutcome {
     pub step: PacketStep,
 }
 
-/// A step in the life of a packet.
+/// An event in the life of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketStep {
-    /// The packet enters the buffer.
+    /// The packet is admitted to the buffer.
     Admitted,
-    /// The packet finds no room.
+    /// The packet is refused because the buffer is full.
     Refused,
     /// The packet is dropped to make room for another.
     DroppedForRoom,
@@ -62,7 +62,7 @@ pub enum PacketStep {
 
 /// The waiting packets of all VCs. Discard algorithms read them and may drop some, but change nothing else.
 pub struct Packets {
-    /// EB; `u32::MAX` means without limit.
+    /// EB, the buffer size; `u32::MAX` means unlimited.
     capacity: u32,
     memory: Memory,
     queues: TiVec<Label, Queue>,
@@ -81,9 +81,9 @@ struct Queue {
     /// Cells taken from the first packet; 0 if it is not under way.
     taken: u32,
     cells: u32,
-    /// Cells taken from one packet since the VC last changed. They can be put back.
+    /// Number of cells of one packet taken since the VC last changed. These cells can be put back.
     ahead: u32,
-    /// The packet served last.
+    /// The packet that was served last.
     served: Packet,
     longest: u32,
     /// ACR in cells a second.
@@ -254,7 +254,7 @@ impl Packets {
         self.queue(vc).packets.iter().copied()
     }
 
-    /// Returns a VC's packet that is under way or next, and how many of its cells are still waiting.
+    /// Returns a VC's packet that is under way or next, and the number of its cells still waiting.
     #[inline]
     pub fn front(&self, vc: Label) -> Option<(Packet, u32)> {
         let queue = self.queue(vc);
@@ -285,7 +285,7 @@ impl Packets {
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
         let queue = &mut self.queues[vc];
         assert!(0 < cells && cells <= queue.ahead, "only cells that were taken early are returned");
-        // If no packet is under way, the cells to be put back belong to the packet served last.
+        // If no packet is under way, the cells belong to the packet that was served last.
         let was_served = queue.taken == 0;
         if was_served {
             queue.packets.push_front(queue.served);
@@ -300,10 +300,9 @@ impl Packets {
         was_served
     }
 
-    /// Returns the counters of the cells offered on a VC. [`PortCounters::lost_overflow`] counts cells of packets
-    /// refused for lack of room, [`PortCounters::lost_pushed_out`] cells of packets dropped from the front for lack of
-    /// room (in both cases packets count as [`PortCounters::cut_frames`]), and [`PortCounters::discarded_frame`] cells
-    /// of packets dropped because the ACR fell.
+    /// Returns the counters of the cells offered on a VC: [`PortCounters::lost_overflow`] for packets refused by a full
+    /// buffer, [`PortCounters::lost_pushed_out`] for packets dropped to make room (both also count in
+    /// [`PortCounters::cut_frames`]), and [`PortCounters::discarded_frame`] for packets dropped because ACR fell.
     pub fn vc_counters(&self, vc: Label) -> PortCounters {
         self.queue(vc).counters
     }
@@ -313,8 +312,8 @@ impl Packets {
         self.tracker.max_queue()
     }
 
-    /// Returns the minimum and maximum number of waiting cells of all VCs together since the latest sample. Cells taken
-    /// early must have been put back before.
+    /// Returns the range of the number of waiting cells of all VCs since the latest sample. The caller must already
+    /// have put back cells that were taken early.
     pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }

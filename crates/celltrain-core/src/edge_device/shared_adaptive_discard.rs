@@ -24,10 +24,10 @@ use super::{Cause, Configure, Discard, Memory, Packets};
 use crate::error::Fault;
 use crate::index::Label;
 
-/// Adaptive Discard Algorithm for VCs that share one memory. When it is full, the VC that most exceeds its share loses
-/// the packet at the front of its queue. Shares are proportional to ACR.
+/// Adaptive Discard Algorithm for VCs that share one memory. When the memory is full, the VC that most exceeds its
+/// share loses its front packet. Shares are proportional to ACR.
 ///
-/// Source: draft-jagan-e2e-traf-mgmt-00, section 4.1; the extension is celltrain's.
+/// Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, extended by celltrain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "SharedAdaptiveDiscard")]
@@ -35,7 +35,7 @@ pub struct Config {
     /// f: ACR has fallen considerably if it is below this share of `LD_ACR`, 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of a rate (0 to 1)"))]
     pub reduction_factor: f64,
-    /// LT: number of packets below which a VC's queue is low.
+    /// LT: number of packets below which a VC's queue counts as low.
     #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub low_threshold: u32,
 }
@@ -46,7 +46,7 @@ impl Default for Config {
     }
 }
 
-/// The algorithm with the state of every VC.
+/// The algorithm and the state of every VC.
 #[derive(Debug)]
 pub struct SharedAdaptiveDiscard {
     thresholds: Thresholds,
@@ -106,7 +106,7 @@ impl SharedAdaptiveDiscard {
         make_room: impl FnOnce(&mut TiSlice<Label, Vc>, &mut Packets),
     ) {
         let phase = self.vcs[vc].state.phase;
-        // The rate rule comes first, because the packet it drops may already make enough room.
+        // Apply the rate rule first, because dropping a packet may already make enough room.
         if phase == Phase::Zero && self.thresholds.rate_fell(self.vcs[vc].state, packets, vc) {
             self.vcs[vc].drop_front(packets, vc, Cause::RateFell);
         }
@@ -119,9 +119,8 @@ impl SharedAdaptiveDiscard {
     }
 }
 
-/// Returns the VC that loses a packet if the memory lacks room for `cells` more cells of `vc`. It is the VC that most
-/// exceeds its share, among those that have a packet to drop. In a tie, `vc` is chosen if it is among the tied VCs,
-/// otherwise the first of them.
+/// Returns the VC that loses a packet if the memory lacks room for `cells` more cells of `vc`: of the VCs with a
+/// droppable packet, the one that most exceeds its share. In a tie, `vc` is preferred, otherwise the first VC.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "no overflow: the number of waiting cells plus 32 bits fits in 64 bits"
@@ -136,7 +135,7 @@ fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let active = f64::from(
         u32::try_from(packets.vcs().filter(|&j| is_active(j)).count()).expect("the number of VCs fits in 24 bits"),
     );
-    // Y_i - S_i. If no VC may send, all have equal shares.
+    // Y_i - S_i, the excess over the share. If no VC may send, all shares are equal.
     let excess = |j: Label| {
         let y = packets.whole_cells(j) + if j == vc { u64::from(cells) } else { 0 };
         let share = if total > 0.0 { packets.acr(j) / total } else { 1.0 / active };

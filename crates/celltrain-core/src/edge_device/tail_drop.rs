@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Discard, Packets};
 use crate::index::Label;
 
-/// Tail drop: a packet is refused if the waiting cells and its own together exceed the buffer. It has no parameters.
+/// Tail drop: a packet is refused if it does not fit into the buffer. It has no parameters.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 4.2.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ use crate::index::Label;
 #[schemars(rename = "EdgeTailDrop")]
 pub struct Config {}
 
-/// The algorithm, which has nothing to do: the buffer refuses packets that do not fit.
+/// Tail drop does nothing, because the buffer already refuses packets that do not fit.
 #[derive(Debug)]
 pub struct TailDrop;
 

@@ -1,14 +1,14 @@
 //! The clocks of hosts. Connections whose timers tick at the same instants share a clock.
 //!
-//! A clock sleeps until a tick at which a timer expires, or until anything happens at an end system. So the number of
-//! simulated ticks does not depend on the interval between ticks.
+//! A clock sleeps until a timer expires or an event occurs at an end system, so the number of simulated ticks does not
+//! depend on the tick's length.
 
 use std::collections::BTreeMap;
 
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::connections::Connections;
-use crate::host::Rate;
+use crate::host::{Rate, up_to};
 use crate::index::{FlowIndex, NodeIndex};
 use crate::network::Network;
 use crate::requests::{Pair, RequestGroup};
@@ -17,17 +17,17 @@ use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
 use crate::tcp::{DelayedAcks, TcpOptions, TickPhase};
 use crate::units::{Clock, Duration, Span, Time};
 
-/// Connections whose clocks tick together.
+/// Connections whose clocks tick at the same instants.
 pub(super) struct HostClock {
     pub(super) kind: ClockKind,
     pub(super) ticks: Ticks,
-    /// Time of the next tick that has to be simulated. The ticks before it have no effect.
+    /// Time of the next tick that must be simulated. Earlier ticks have no effect.
     pub(super) due: Time,
     pub(super) flows: Vec<FlowIndex>,
 }
 
 impl HostClock {
-    /// Skips the ticks that have no effect unless something else happens before.
+    /// Skips the ticks that would have no effect.
     pub(super) fn sleep(&mut self, connections: &Connections) {
         let quiet = |&flow: &FlowIndex| {
             let connection = &connections[flow];
@@ -39,7 +39,7 @@ impl HostClock {
         self.due = self.ticks.after(self.flows.iter().map(quiet).min().unwrap_or(u64::MAX));
     }
 
-    /// Counts the ticks before `until`, which had no effect. The next tick is simulated.
+    /// Counts the skipped ticks before `until`. The next tick is simulated.
     pub(super) fn wake(&mut self, until: Time, connections: &mut Connections) {
         let skipped = self.ticks.skip_to(until);
         self.due = self.ticks.next();
@@ -55,7 +55,7 @@ impl HostClock {
     }
 }
 
-/// The kind of a clock. If several clocks tick at the same instant, retransmission clocks come first.
+/// Kind of a clock. At the same instant, retransmission clocks tick first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ClockKind {
     Retransmission,
@@ -72,12 +72,14 @@ pub(super) struct HostClocks {
 
 /// The clocks of the connections of a group of requests.
 pub(super) struct GroupClocks {
-    /// For each sending host: the index of its retransmission clock.
+    /// Index of each sending host's retransmission clock.
     senders: TiVec<NodeIndex, u32>,
-    /// For each receiving host: the index of its delayed-acknowledgement clock. Empty if acknowledgements are not
-    /// delayed.
+    /// Index of each receiving host's delayed-acknowledgement clock; empty if acknowledgements are not delayed.
     receivers: TiVec<NodeIndex, u32>,
 }
+
+/// The largest drift is one part in this number, as of a real clock.
+const DRIFT: u64 = 10_000;
 
 /// Placeholder for a host without a clock.
 const NONE: u32 = u32::MAX;
@@ -97,9 +99,9 @@ impl HostClocks {
         for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.uses_tcp()) {
             let options = flow.tcp.options();
             let sender = rate_of(network, network.source(flow.data_vc), clock);
-            let period = sender.takes_for(clock.span(options.resolution()));
+            let period = sender.takes_for(tick(options, network.seed, clock));
             let phase = match options.tick_phase {
-                TickPhase::Common => Span(0),
+                TickPhase::Common | TickPhase::Drifting => Span(0),
                 TickPhase::Random => {
                     let name = format!("flow/{}/tick_phase", flow.name);
                     Span(Stream::new(network.seed, &name).next_u64() % period.0)
@@ -125,14 +127,15 @@ impl HostClocks {
         };
         for pair in group.pairs() {
             let Pair { from, to, .. } = network.requests.pairs[pair];
+            let tick = tick(options, network.seed, clock);
             let ends = [
-                (ClockKind::Retransmission, Some(&mut clocks.senders[from]), from, options.resolution()),
-                (ClockKind::DelayedAck, clocks.receivers.get_mut(to), to, delayed_ack_tick(options)),
+                (ClockKind::Retransmission, Some(&mut clocks.senders[from]), from, tick),
+                (ClockKind::DelayedAck, clocks.receivers.get_mut(to), to, clock.span(delayed_ack_tick(options))),
             ];
             for (kind, place, host, period) in ends {
                 let Some(place) = place.filter(|place| **place == NONE) else { continue };
                 let rate = rate_of(network, host, clock);
-                let number = self.place(kind, ticks(rate.takes_for(clock.span(period)), rate.offset));
+                let number = self.place(kind, ticks(rate.takes_for(period), rate.offset));
                 *place = u32::try_from(number).expect("the number of clocks fits in 32 bits");
             }
         }
@@ -154,7 +157,7 @@ impl HostClocks {
     }
 }
 
-/// Returns the period of the clock that ends delays of acknowledgements.
+/// Returns the period of the clock for delayed acknowledgements.
 fn delayed_ack_tick(options: &TcpOptions) -> Duration {
     match options.delayed_acks {
         DelayedAcks::Timer => options.resolution(),
@@ -162,11 +165,26 @@ fn delayed_ack_tick(options: &TcpOptions) -> Duration {
     }
 }
 
+/// Returns the time from one tick of a retransmission clock to the next.
+///
+/// A common shift of all ticks would only move a run in time: whatever the ticks start keeps its distance to later
+/// ticks.
+fn tick(options: &TcpOptions, seed: u64, clock: Clock) -> Span {
+    let period = clock.span(options.resolution());
+    match options.tick_phase {
+        TickPhase::Common | TickPhase::Random => period,
+        TickPhase::Drifting => {
+            let early = up_to(Span(period.0 / DRIFT), &mut Stream::new(seed, "tick_drift"));
+            Span(period.0 - early.0)
+        }
+    }
+}
+
 fn rate_of(network: &Network, host: NodeIndex, clock: Clock) -> Rate {
     network.host.host_clock(network.seed, &network.nodes[host].name, clock)
 }
 
-/// Returns ticks every `period`, offset by `phase` from its whole multiples.
+/// Returns ticks at all multiples of `period` plus `phase`.
 fn ticks(period: Span, phase: Span) -> Ticks {
     Ticks::new(period, Span(phase.0 % period.0))
 }

@@ -1,4 +1,4 @@
-//! A connection: its two ends, its traffic, and the results.
+//! A connection, with its two ends, its traffic and its results.
 
 use super::OutsideCounters;
 use crate::aal5::Aal5Options;
@@ -12,7 +12,7 @@ use crate::traffic::Emissions;
 use crate::traffic::bursts::Pauses;
 use crate::units::{Clock, Span, Time};
 
-/// A connection: its two ends and their state.
+/// A connection with its two ends and their state.
 pub struct Connection {
     /// The sending end.
     pub sender: Sender,
@@ -27,7 +27,7 @@ pub struct Connection {
     /// Selects the segments to be damaged in transit, if any.
     pub(super) loss: Option<WindowLoss>,
     pub(super) start: Time,
-    /// Time at which pacing allows the next segment, if [`EndSystems`](super::EndSystems) has scheduled that departure.
+    /// Time of the next segment that pacing allows, if [`EndSystems`](super::EndSystems) has scheduled it.
     pub(super) departure: Option<Time>,
     /// Time at which the last byte was acknowledged.
     pub(super) ended: Option<Time>,
@@ -35,9 +35,9 @@ pub struct Connection {
     pub(super) files: Option<Box<Files>>,
     /// Bursts of data over TCP, if the traffic consists of them.
     pub(super) bursts: Option<Box<Bursts>>,
-    /// The packet source, if TCP is not used.
+    /// The packet source, if the flow does not use TCP.
     pub(super) packets: Option<Box<Packets>>,
-    /// The counters that end systems outside the simulation report, if they are the flow's ends.
+    /// Counters that end systems outside the simulation report, if such systems are the flow's ends.
     pub(super) outside: Option<Box<OutsideCounters>>,
     pub(super) fingerprint: Fingerprint,
     /// Observations at the two ends that are not yet in the fingerprint. Used only if different partitions simulate the
@@ -45,7 +45,7 @@ pub struct Connection {
     pub(super) sights: Option<Box<Sights>>,
 }
 
-/// An observation at an end of a connection, as folded into its fingerprint.
+/// An observation at one end of a connection, which enters the fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sight {
     pub(super) time: Time,
@@ -82,7 +82,7 @@ pub(super) struct Bursts {
     /// Size of each burst.
     pub(super) bytes: u64,
     pub(super) pauses: Pauses,
-    /// Start of the next burst; set when the last one has been acknowledged.
+    /// Start of the next burst; set when the previous burst has been acknowledged.
     pub(super) next: Option<Time>,
 }
 
@@ -177,8 +177,8 @@ impl Connection {
         }
     }
 
-    /// Folds the observations at both ends in time order. Within an instant, deliveries come before clock ticks and are
-    /// ordered by link.
+    /// Adds the observations at both ends to the fingerprint in time order. Within an instant, deliveries precede clock
+    /// ticks and are ordered by link.
     pub(super) fn fold_sights(&mut self, others: impl Iterator<Item = Sight>, data_goes_first: bool) {
         let Some(own) = &mut self.sights else {
             unreachable!("the ends of the connection are in different partitions")
@@ -205,8 +205,8 @@ impl Connection {
         self.packets.as_ref().map(|packets| packets.counters)
     }
 
-    /// Returns the number of bytes delivered to the application, each counted once: the bytes in order over TCP,
-    /// otherwise the bytes of all packets that arrived.
+    /// Returns the number of different bytes delivered to the application: the bytes in order over TCP, otherwise the
+    /// bytes of all packets that arrived.
     pub fn delivered_bytes(&self) -> u64 {
         let others = self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes);
         self.receiver.delivered() + others + self.outside.as_ref().map_or(0, |outside| outside.delivered_bytes)
@@ -228,8 +228,8 @@ impl Connection {
         self.files.as_ref().map(|files| files.delays())
     }
 
-    /// Returns cwnd and ssthresh in segments, or zeros without the simulation's TCP. End systems outside the simulation
-    /// may report cwnd.
+    /// Returns cwnd and ssthresh in segments, or zeros if the flow does not use the simulated TCP. End systems outside
+    /// the simulation may report cwnd.
     pub fn windows(&self) -> [f64; 2] {
         if let Some(outside) = &self.outside {
             return [self.sender.segments(outside.cwnd_bytes), 0.0];

@@ -20,15 +20,15 @@ pub(super) struct Connections {
 pub(super) struct OpenRequest {
     pub(super) connection: Connection,
     pub(super) group: GroupIndex,
-    /// Record of the request. The record has no counters of segments while the request is open.
+    /// Record of the request. The counters of segments are filled in when the request closes.
     pub(super) record: RequestRecord,
-    /// Bytes that the receiver has passed to its application and that have been counted.
+    /// Number of delivered bytes that have already been counted.
     pub(super) delivered: u64,
 }
 
-/// A table of the open connections. It has an entry for every connection since the oldest open connection.
+/// A table with an entry for every connection since the oldest open connection.
 struct Open {
-    /// Number of the first connection in `places`.
+    /// Number of the connection in the first entry of `places`.
     first: u32,
     /// For each connection: its index in `slots`, or [`CLOSED`].
     places: VecDeque<u32>,
@@ -96,7 +96,7 @@ impl Connections {
         (*first..).zip(places).filter_map(open)
     }
 
-    /// Returns the number of allocated slots for open connections, and the length of the table.
+    /// Returns the number of allocated connection slots and the length of the table.
     #[cfg(test)]
     pub(super) fn allocated(&self) -> [usize; 2] {
         [self.open.slots.len(), self.open.places.capacity()]

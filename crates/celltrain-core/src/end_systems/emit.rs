@@ -4,7 +4,7 @@
 use super::connection::Packets;
 use super::connections::Connections;
 use super::{Body, Connection, Departure, EndSystems};
-use crate::cell::FrameNumber;
+use crate::cell::{Cell, FrameNumber};
 use crate::events::{
     AckKind, ArrivalKind, EcnBits, Event, Failure, FrameEvent, FrameStep, HandshakeStep, Observer, RequestEvent,
     RequestStep, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
@@ -17,7 +17,7 @@ use crate::units::Time;
 /// A snapshot of a connection, taken before an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
-    /// Ticks left on the retransmission and persist timers.
+    /// Remaining ticks of the retransmission and persist timers.
     timers: [u64; 2],
     ack_delay: u32,
     sent: SenderCounters,
@@ -26,7 +26,7 @@ pub(super) struct Before {
     repeated: u64,
 }
 
-/// A flow, and the number of one of its frames within the VC.
+/// A flow and the number of one of its frames within the VC.
 type FrameOf = (FlowIndex, FrameNumber);
 
 /// Takes a snapshot of a connection if the observer wants events.
@@ -146,8 +146,8 @@ impl EndSystems {
         }
     }
 
-    /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot, updated only by the
-    /// tick.
+    /// Reports the timers that expired at a tick of the retransmission clock. Returns a snapshot that includes only the
+    /// effects of the tick.
     #[inline]
     pub(super) fn emit_expired(
         &self,
@@ -229,11 +229,11 @@ pub(super) fn ended<P: Observer>(vc: VcIndex, frame: FrameNumber, body: &Body, n
     }
 }
 
-/// Reports a segment that was sent. `resent` is the number of retransmissions before it, and is updated.
+/// Reports a segment that was sent. `resent` is the number of earlier retransmissions, which this function updates.
 #[inline]
 pub(super) fn sent<P: Observer>(
     connection: &Connection,
-    Departure { vc, frame, .. }: Departure,
+    Departure { vc, last: Cell { frame, .. }, .. }: Departure,
     (flow, segment, is_damaged): (FlowIndex, Segment, bool),
     resent: &mut u64,
     now: Time,
@@ -258,7 +258,7 @@ pub(super) fn sent<P: Observer>(
 #[inline]
 pub(super) fn packet_sent<P: Observer>(
     packets: &Packets,
-    Departure { vc, frame, .. }: Departure,
+    Departure { vc, last: Cell { frame, .. }, .. }: Departure,
     (flow, number): (FlowIndex, u64),
     now: Time,
     observer: &mut P,
@@ -274,7 +274,7 @@ pub(super) fn packet_sent<P: Observer>(
 #[inline]
 pub(super) fn ack_sent<P: Observer>(
     Connection { sender, receiver, .. }: &Connection,
-    Departure { vc, frame, .. }: Departure,
+    Departure { vc, last: Cell { frame, .. }, .. }: Departure,
     (flow, ack, blocks): (FlowIndex, Ack, Option<SackBlocks>),
     now: Time,
     observer: &mut P,

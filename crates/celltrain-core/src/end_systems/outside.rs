@@ -1,5 +1,5 @@
-//! Frames of end systems outside the simulation. The caller of the simulation injects them, and retrieves the frames
-//! that arrive complete.
+//! Frames of end systems outside the simulation. The caller injects such frames and retrieves those that arrive
+//! complete.
 
 use super::{Body, Departure, EndSystems, leave};
 use crate::aal5::Frame;
@@ -26,21 +26,21 @@ pub struct OutsideCounters {
     pub delivered_bytes: u64,
     /// Segments with data that left the sender.
     pub segments_sent: u64,
-    /// Segments sent that began with data sent before, or packets lost whose data was sent again.
+    /// Segments that began with data already sent before, or packets lost whose data was sent again.
     pub retransmitted_segments: u64,
     /// Payload of all segments that reached the receiver, in bytes.
     pub received_bytes: u64,
     /// Segments that reached the receiver and contained no new data.
     pub repeated_segments: u64,
-    /// Time at which the sender knew that all its data had arrived, if it has an end.
+    /// Time at which the sender learned that all its data had arrived, if its data is finite.
     pub completed: Option<Time>,
     /// The sender's congestion window; 0 if its end system does not show it. Not in the fingerprint, because packets
     /// show its effect.
     pub cwnd_bytes: u64,
-    /// Packets sent that contain neither TCP nor UDP, so that nothing can be counted in them. Not in the fingerprint,
-    /// which has the packets.
+    /// Number of packets sent without TCP or UDP, which are not counted otherwise. Not in the fingerprint, which
+    /// includes the packets.
     pub unknown_packets: u64,
-    /// Fingerprint of the bytes and times of its packets.
+    /// Fingerprint of the contents and times of the flow's packets.
     pub packets: Fingerprint,
 }
 
@@ -70,10 +70,10 @@ pub(crate) struct InjectedFrame {
     pub(crate) tag: u64,
 }
 
-/// The frames that have arrived.
+/// Frames that have arrived.
 #[derive(Default)]
 pub(super) struct Outside {
-    /// Frames not yet taken, in the order of arrival.
+    /// Frames that the caller has not retrieved, in order of arrival.
     delivered: Vec<Delivered>,
     /// Fingerprint of all frames that have arrived.
     pub(super) fingerprint: Fingerprint,
@@ -106,7 +106,7 @@ impl EndSystems {
         self.connections[flow].outside.as_deref_mut()
     }
 
-    /// Returns whether injected frames have arrived that are not yet taken.
+    /// Returns whether the caller has not yet retrieved some frames that arrived.
     pub(crate) fn has_delivered(&self) -> bool {
         self.outside.as_ref().is_some_and(|outside| !outside.delivered.is_empty())
     }

@@ -10,7 +10,7 @@ use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::SackBlocks;
 
-/// For each flow: which ends of its connection this partition simulates.
+/// Connection ends that this partition simulates, by flow.
 pub(crate) struct Ends {
     pub(crate) senders: TiVec<FlowIndex, bool>,
     pub(crate) receivers: TiVec<FlowIndex, bool>,
@@ -25,7 +25,7 @@ pub(crate) struct EndMessages {
     blocks: Vec<(VcIndex, Frame<SackBlocks>)>,
     /// Frames sent earlier that a switch has marked and that are delivered in the other partition.
     marks: Vec<(VcIndex, FrameNumber)>,
-    /// Observations at receiving ends, contiguous and in order for each flow.
+    /// Observations at receiving ends, in order and without gaps for each flow.
     sights: Vec<(FlowIndex, Sight)>,
 }
 
@@ -61,7 +61,7 @@ impl EndSystems {
         }
     }
 
-    /// Adds the mark of a frame that is delivered in another partition, if the frame has a mark. Discards all earlier
+    /// Forwards the mark of a frame that another partition delivers, if the frame is marked. Discards all earlier
     /// frames of the VC.
     pub(crate) fn hand_over(&mut self, vc: VcIndex, frame: FrameNumber, messages: &mut EndMessages) {
         let sender = self.vcs.sender_of(vc, frame);
@@ -71,7 +71,7 @@ impl EndSystems {
         self.vcs.get_mut(sender).log.forget_before(frame);
     }
 
-    /// Discards all frames of a VC, which are needed only in other partitions.
+    /// Discards all frames of a VC that only other partitions need.
     pub(crate) fn forget_all(&mut self, vc: VcIndex) {
         let next = self.next_frame(vc);
         self.vcs.get_mut(vc).log.forget_before(next);

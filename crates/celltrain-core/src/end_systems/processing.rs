@@ -17,12 +17,12 @@ use crate::units::{Clock, Span, Time};
 pub(super) struct Processing {
     longest: Span,
     times: ProcessingTimes,
-    /// For each VC: the host that sends on it, numbered in node order.
+    /// Number of the host that sends on each VC, in node order.
     host_of: TiVec<VcIndex, u32>,
     hosts: Vec<Host>,
-    /// Times at which hosts finish their first waiting packet.
+    /// Times at which hosts finish processing their first waiting packet.
     done: BinaryHeap<Reverse<(Time, u32)>>,
-    /// For each VC: number of cells in packets that have not left yet.
+    /// Number of cells in packets that have not left their host yet, by VC.
     cells: TiVec<VcIndex, u64>,
 }
 
@@ -110,8 +110,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cell::FrameNumber;
+    use crate::cell::{Cell, FrameNumber};
     use crate::host::HostOptions;
+    use crate::index::{Label, LinkIndex};
     use crate::network::tests::simple_network;
     use crate::units::Duration;
 
@@ -128,16 +129,8 @@ mod tests {
     }
 
     fn packet(vc: u32, number: u32) -> Departure {
-        let (link, label) = Default::default();
-        Departure {
-            vc: VcIndex::from(vc as usize),
-            link,
-            label,
-            frame: FrameNumber::new(number),
-            cells: 12,
-            tagged: false,
-            capable: true,
-        }
+        let last = Cell::new(Label::default(), FrameNumber::new(number), true);
+        Departure { vc: VcIndex::from(vc as usize), link: LinkIndex::default(), last, cells: 12 }
     }
 
     #[test]
@@ -157,7 +150,7 @@ mod tests {
         while let Some(now) = processing.next() {
             let mut out = Vec::new();
             processing.leave(now, &mut out);
-            left.extend(out.iter().map(|packet| (now.0, packet.vc.number(), packet.frame)));
+            left.extend(out.iter().map(|packet| (now.0, packet.vc.number(), packet.last.frame)));
         }
         let number = FrameNumber::new;
         assert_eq!(left, [(15, 0, number(0)), (25, 0, number(1)), (25, 2, number(0))]);
@@ -189,8 +182,8 @@ mod tests {
             }
             drain(&mut processing, u64::MAX);
             prop_assert_eq!(left.len(), came.len());
-            // An independent model with one queue per host: the sources send on VCs 0 and 2, their destinations on 1
-            // and 3.
+            // An independent model with one queue per host. The sources send on VCs 0 and 2, and their destinations on
+            // VCs 1 and 3.
             for hosts in [&[0u32][..], &[2], &[1], &[3]] {
                 let of = |all: &[(u64, Departure)]| -> Vec<(u64, Departure)> {
                     all.iter().filter(|(_, packet)| hosts.contains(&packet.vc.number())).copied().collect()

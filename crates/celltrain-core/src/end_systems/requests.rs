@@ -25,11 +25,11 @@ pub(super) struct Requests {
     clock: Clock,
     pairs: TiVec<PairIndex, Pair>,
     groups: TiVec<GroupIndex, Group>,
-    /// Time of the next opening or query.
+    /// Time of the next request or query.
     next: Option<Time>,
     crosses_bottleneck: TiVec<VcIndex, bool>,
     drops_closed: bool,
-    /// Fingerprint of all requests that have closed.
+    /// Fingerprint of all closed requests.
     fingerprint: Fingerprint,
 }
 
@@ -43,7 +43,7 @@ struct Group {
     clocks: GroupClocks,
     path_key: u64,
     opened: u32,
-    /// Records of the requests that have closed, if they are kept, in the order of closing.
+    /// Records of closed requests in the order of closing, if records are kept.
     closed: Vec<RequestRecord>,
     queries: Vec<QueryRecord>,
     delivered_bytes: u64,
@@ -58,7 +58,7 @@ impl Requests {
         }
         let group = |group: &requests::RequestGroup| {
             let phase = group.tcp.options().tick_phase;
-            assert_eq!(phase, TickPhase::Common, "a phase per connection would need a clock per connection");
+            assert_ne!(phase, TickPhase::Random, "a phase per connection would need a clock per connection");
             Group {
                 name: group.name.clone(),
                 tcp: group.tcp.clone(),
@@ -90,7 +90,7 @@ impl Requests {
         Some(requests)
     }
 
-    /// Returns the time of the next opening or query, if there is one.
+    /// Returns the time of the next request or query, if there is one.
     pub(super) fn next(&self) -> Option<Time> {
         self.next
     }
@@ -99,7 +99,7 @@ impl Requests {
         self.next = self.groups.iter().filter_map(|group| group.schedule.next()).min();
     }
 
-    /// Returns the next connection that opens at `now`, with its group. Records the queries before it.
+    /// Returns the next connection that opens at `now`, with its group. Records queries that begin before it.
     fn take_due(&mut self, now: Time) -> Option<(GroupIndex, Opening)> {
         for (number, group) in self.groups.iter_mut_enumerated() {
             while let Some(due) = group.schedule.take_due(now) {
@@ -112,7 +112,7 @@ impl Requests {
         None
     }
 
-    /// Returns the results so far. `open` are the connections that have not closed.
+    /// Returns the results so far. `open` contains the connections that are still open.
     fn results<'a>(&self, open: impl Iterator<Item = &'a OpenRequest>) -> TiVec<GroupIndex, GroupResult> {
         let result = |group: &Group| GroupResult {
             name: group.name.clone(),
@@ -196,7 +196,7 @@ impl EndSystems {
         self.emit_timers(flow, before, now, observer);
     }
 
-    /// Sends the SYN of a connection, for the first time or again.
+    /// Sends or retransmits the SYN of a connection.
     pub(super) fn send_syn(
         &mut self,
         flow: FlowIndex,
@@ -210,7 +210,7 @@ impl EndSystems {
         let departure = self.vcs.put(data_vc, Frame::new(ack_cells, Body::Syn { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
         self.emit_handshake(
-            (flow, departure.frame),
+            (flow, departure.last.frame),
             data_vc,
             (HandshakeStep::SynSent { is_repeated }, false),
             now,
@@ -218,12 +218,12 @@ impl EndSystems {
         );
     }
 
-    /// Returns whether a frame that arrives has an effect; it has none if its connection has closed. Discards the SACK
-    /// blocks of frames before `oldest`.
+    /// Returns whether an arriving frame belongs to an open connection. Discards the SACK blocks of frames before
+    /// `oldest`.
     #[inline(never)]
     pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber, oldest: FrameNumber) -> bool {
         if let Some(blocks) = self.vcs.blocks(sender) {
-            // Blocks are discarded here because a VC may carry only data, which has no blocks, for a long time.
+            // Discard blocks here, because a VC may carry only data (without blocks) for a long time.
             blocks.forget_before(oldest);
         }
         match self.vcs.get(sender).log.frame(number).body {
@@ -249,7 +249,7 @@ impl EndSystems {
         self.emit_handshake((flow, number), data_vc, (HandshakeStep::SynArrived, marked), now, observer);
         let departure = self.vcs.put(ack_vc, Frame::new(ack_cells, Body::SynAck { flow }), None).with_capable(capable);
         leave(&mut self.processing, departure, now, out);
-        self.emit_handshake((flow, departure.frame), ack_vc, (HandshakeStep::SynAckSent, false), now, observer);
+        self.emit_handshake((flow, departure.last.frame), ack_vc, (HandshakeStep::SynAckSent, false), now, observer);
     }
 
     /// Delivers a SYN-ACK. The first one opens the connection at the sender, whose data then carries the ACK.
@@ -276,7 +276,7 @@ impl EndSystems {
         self.emit_timers(flow, before, now, observer);
     }
 
-    /// Counts the bytes that a segment brought to the receiver of a request. They may complete the request.
+    /// Counts the bytes of a segment that are new to the receiver of a request. The segment may complete the request.
     pub(super) fn on_progress(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
         let request = self.connections.request_mut(flow).expect(
             "a request exists after the arrival of its first \
@@ -329,14 +329,14 @@ impl EndSystems {
 
 const HAS_REQUESTS: &str = "a network with requests has connections";
 
-/// Removes a connection from a clock, whose connections are sorted.
+/// Removes a connection from a clock's sorted list.
 fn leave_clock(clock: &mut HostClock, flow: FlowIndex) {
     let place = clock.flows.binary_search(&flow).expect("every open connection is registered with its clocks");
     clock.flows.remove(place);
 }
 
 impl OpenRequest {
-    /// Returns its record with the present counters of its sender.
+    /// Returns the request's record with its sender's current counters.
     fn record(&self) -> RequestRecord {
         let sent = self.connection.sender.counters();
         let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);

@@ -4,27 +4,27 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::{Body, Departure};
 use crate::aal5::{Frame, FrameLog};
-use crate::cell::FrameNumber;
+use crate::cell::{Cell, FrameNumber};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
 use crate::tcp::SackBlocks;
 
 pub(super) struct Vcs {
     ends: TiVec<VcIndex, VcEnds>,
-    /// For each VC: the SACK blocks of acknowledgements in transit, parallel to the frames, if its ends exchange them.
-    /// Empty if no ends do.
+    /// SACK blocks of acknowledgements in transit, by VC and parallel to the frames. Empty if no ends exchange SACK
+    /// blocks.
     blocks: TiVec<VcIndex, Option<FrameLog<SackBlocks>>>,
-    /// For each first branch: all VCs merged into it; empty for a VC that merges with no other. The list is empty if no
-    /// VCs merge.
+    /// All VCs merged into each first branch; empty for a VC that merges with no other. The list is empty if no VCs
+    /// merge.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
-    /// For each VC: frames that links delay. Empty if no link delays any.
+    /// Frames that links delay, by VC. Empty if no link delays frames.
     delayed: TiVec<VcIndex, Vec<DelayedFrame>>,
 }
 
-/// A frame that is delayed, so that others may overtake it.
+/// A delayed frame, which later frames may overtake.
 struct DelayedFrame {
     number: FrameNumber,
-    /// The first frame sent after it was released, which follows it; `None` before.
+    /// The first frame sent after this frame's release, which cannot overtake it; `None` before the release.
     followed_by: Option<FrameNumber>,
 }
 
@@ -33,10 +33,10 @@ struct DelayedFrame {
 #[repr(align(64))]
 pub(super) struct VcEnds {
     link: LinkIndex,
-    label: Label,
+    /// A last cell on that link, with any frame number.
+    last: Cell,
     /// The VC's branch number in a merge.
     branch: u8,
-    tagged: bool,
     pub(super) log: FrameLog<Body>,
     pub(super) offered: u64,
 }
@@ -60,7 +60,8 @@ impl Vcs {
                 siblings.push(number);
             }
             let log = FrameLog::with_numbers_of(number_bits(vc.merge.is_some()));
-            VcEnds { link: vc.path[0], label: first_label[number], branch, tagged: vc.tagged, log, offered: 0 }
+            let last = Cell::new(first_label[number], FrameNumber::default(), true).with_tag(vc.tagged);
+            VcEnds { link: vc.path[0], last, branch, log, offered: 0 }
         };
         let ends = network.vcs.iter_enumerated().map(ends).collect();
         let mut blocks = TiVec::new();
@@ -102,10 +103,10 @@ impl Vcs {
         if let Some(log) = self.blocks(vc) {
             log.push(Frame::new(frame.cells, blocks.unwrap_or(SackBlocks::NONE)));
         }
-        let VcEnds { link, label, branch, tagged, ref mut log, ref mut offered } = self.ends[vc];
+        let VcEnds { link, mut last, branch, ref mut log, ref mut offered } = self.ends[vc];
         *offered += u64::from(frame.cells);
-        let number = log.push(frame).on_branch(branch);
-        Departure { vc, link, label, frame: number, cells: frame.cells, tagged, capable: true }
+        last.frame = log.push(frame).on_branch(branch);
+        Departure { vc, link, last, cells: frame.cells }
     }
 
     /// Returns the number, with its branch, of the next frame that is sent on a VC.
@@ -123,13 +124,13 @@ impl Vcs {
         }
     }
 
-    /// Marks a frame in transit, as a switch has marked its last cell.
+    /// Marks a frame in transit after a switch has marked its last cell.
     pub(super) fn mark(&mut self, vc: VcIndex, frame: FrameNumber) {
         let sender = self.sender_of(vc, frame);
         self.ends[sender].log.frame_mut(frame).marked = true;
     }
 
-    /// Records that a link delays a frame of `vc`. May be called for each of its cells.
+    /// Records that a link delays a frame of `vc`. The caller may repeat this for each cell.
     pub(super) fn delay(&mut self, vc: VcIndex, number: FrameNumber) {
         let sender = self.sender_of(vc, number);
         let delayed = &mut self.delayed[sender];
@@ -138,7 +139,7 @@ impl Vcs {
         }
     }
 
-    /// Records that a delayed frame of `vc` goes on, so that later frames no longer overtake it.
+    /// Records that a delayed frame of `vc` leaves the link's delay line, so that later frames no longer overtake it.
     pub(super) fn release(&mut self, vc: VcIndex, number: FrameNumber) {
         let sender = self.sender_of(vc, number);
         let next = self.ends[sender].log.next();

@@ -1,4 +1,4 @@
-//! A run whose end systems outside the simulation answer while it runs.
+//! A run with end systems outside the simulation, which react while it runs.
 
 use super::{Advance, Progress, Simulation, SimulationError};
 use crate::cancellation::{CancellationToken, Interrupted};
@@ -12,9 +12,9 @@ use crate::units::{Clock, Span, Time};
 
 /// A run that stops whenever a frame arrives for an end system outside the simulation ([`Engine::run_hosted`]).
 ///
-/// Such an end system acts last in an instant: everything else that happens in the instant has happened when the
-/// simulation stops. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that
-/// has not arrived is lost.
+/// Such an end system acts last in an instant: when the simulation stops, all other events of the instant have
+/// happened. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that has not
+/// arrived is lost.
 ///
 /// [`Engine::run_hosted`]: super::Engine::run_hosted
 pub struct HostedSimulation<'s, 'a, P = Nothing> {
@@ -41,7 +41,8 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.network()
     }
 
-    /// Returns the present instant. Everything up to and including it has happened, once the simulation has advanced.
+    /// Returns the current simulation time. Once the simulation has advanced, everything up to and including this time
+    /// has happened.
     pub fn now(&self) -> Time {
         self.simulation.now()
     }
@@ -56,18 +57,18 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.clock()
     }
 
-    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. `until` must
-    /// not be before the present or after the end of the run.
+    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. `until` must be
+    /// between the present and the end of the run.
     ///
     /// # Errors
-    /// If the run is interrupted.
+    /// Returns an error if the run is interrupted.
     pub fn advance_to_delivery(&mut self, until: Time) -> Result<(), Interrupted> {
         assert!((self.now()..=self.end()).contains(&until), "the target time is between now and the end of the run");
         self.simulation.reach_delivery(until, self.progress, self.token)
     }
 
-    /// Returns the time of the next event up to the end of the run, if there is one. Nothing happens before it unless a
-    /// frame is injected.
+    /// Returns the time of the next event up to the end of the run, if any. Nothing happens before it unless a frame is
+    /// injected.
     pub fn next_event(&self) -> Option<Time> {
         self.simulation.next_event()
     }
@@ -102,12 +103,12 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         Ok(self.simulation.put(frame, self.token)?)
     }
 
-    /// Returns the number, within its VC, of the next frame that is injected on a VC.
+    /// Returns the number, within its VC, of the next frame injected on a VC.
     pub fn next_frame(&mut self, vc: VcIndex) -> FrameNumber {
         self.simulation.end_systems().next_number(vc)
     }
 
-    /// Returns the injected frames that have arrived complete since the last call, in the order of arrival.
+    /// Returns the injected frames that have arrived complete since the last call, in order of arrival.
     pub fn take_deliveries(&mut self) -> Vec<Delivered> {
         self.simulation.take_deliveries()
     }
@@ -115,12 +116,12 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// Returns the counters of a flow whose ends are outside the simulation, for its end systems to update.
     ///
     /// # Panics
-    /// If the flow's ends are in the simulation.
+    /// Panics if the flow's ends are in the simulation.
     pub fn counters(&mut self, flow: FlowIndex) -> &mut OutsideCounters {
         self.simulation.end_systems().outside_counters(flow).expect("the flow's ends are outside the simulation")
     }
 
-    /// Takes the probe's last snapshots, without a result.
+    /// Lets the probe take its last snapshots, without computing a result.
     pub(super) fn close(mut self) -> Result<(), Interrupted> {
         let advance = Advance { until: self.end, snapshots_end: self.end + Span(1) };
         self.simulation.reach(advance, self.progress, self.token)

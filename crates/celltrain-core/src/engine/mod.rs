@@ -20,13 +20,13 @@ use crate::network::Network;
 use crate::probe::{Nothing, Probe, Recorder};
 use crate::units::{Duration, Span, Time};
 
-/// The two engines. Both give exactly the same result.
+/// The two engines, which give exactly the same results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// Processes whole frames if nothing can happen to a single cell.
+    /// The fast engine, which processes whole frames wherever cells need no individual treatment.
     #[default]
     Fast,
-    /// Uses a single event list, with an event for every arrival and departure of a cell.
+    /// The reference engine: a single event list, with an event for every arrival and departure of a cell.
     Reference,
 }
 
@@ -34,7 +34,7 @@ impl Engine {
     /// Both engines.
     pub const ALL: [Engine; 2] = [Engine::Fast, Engine::Reference];
 
-    /// Returns the name that users see.
+    /// Returns the name of the implementation for users.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Fast => "fast",
@@ -54,8 +54,8 @@ impl Engine {
     }
 
     /// Runs a network to its end, unless `keep_going` returns false. The engine calls `keep_going` every few
-    /// milliseconds of work, including the time in which it is built and the results are computed. The argument is the
-    /// share of the run that is done, from 0 to 1. Once `keep_going` has returned false it must not return true again.
+    /// milliseconds of work, with the fraction of the run that is done. Once `keep_going` has returned false, it must
+    /// not return true again.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if `keep_going` returned false.
@@ -101,11 +101,11 @@ impl Engine {
         })
     }
 
-    /// Runs a network to its end together with end systems outside the simulation. `hosts` steps the simulation,
-    /// injects their frames and returns when they have nothing more to do.
+    /// Runs a network to its end, together with end systems outside the simulation. `hosts` steps the simulation,
+    /// injects frames and returns when it has nothing more to do.
     ///
     /// # Errors
-    /// The error of `hosts`, and [`Interrupted`] as for [`Engine::run`].
+    /// Returns the error of `hosts`, and [`Interrupted`] as for [`Engine::run`].
     pub fn run_hosted<P: Probe, E: From<Interrupted>>(
         self,
         network: &Network,
@@ -122,8 +122,8 @@ impl Engine {
         })
     }
 
-    /// Does the same as [`Engine::run_hosted`] for the probe only, without a result, up to `until` or to the end of the
-    /// run, whichever is earlier.
+    /// A variant of [`Engine::run_hosted`] for the probe only, without a result, up to `until` or the end of the run,
+    /// whichever is earlier.
     ///
     /// # Errors
     /// The same as for [`Engine::run_hosted`].
@@ -157,7 +157,7 @@ impl Engine {
     ) -> Outcome {
         asking(keep_going, |progress, token| {
             let mode = PortMode::default();
-            // A page runs on one thread, and this code would take 1 % of it.
+            // The web page runs on one thread, and this code would be 1 % of its size.
             if cfg!(not(target_family = "wasm"))
                 && self == Engine::Fast
                 && let Some(result) = fast::parallel::run(mode, options, network, progress, token)?
@@ -171,7 +171,7 @@ impl Engine {
     /// Returns how many threads [`Engine::run_parallel`] uses.
     ///
     /// # Errors
-    /// If it is interrupted.
+    /// Returns an error if the run is interrupted.
     pub fn threads_of(
         self,
         options: ParallelOptions,
@@ -203,24 +203,24 @@ impl Engine {
 /// Explains, by link, which implementation of the fast engine runs for each port of a network.
 ///
 /// # Errors
-/// If it is interrupted.
+/// Returns an error if the run is interrupted.
 pub fn explain_plan(network: &Network, token: &CancellationToken<'_>) -> Result<Vec<PortExplanation>, Interrupted> {
     fast::explain(network, token)
 }
 
-/// Calls `work` with a token that checks whether to continue.
+/// Calls `work` with a cancellation token.
 fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &CancellationToken<'_>) -> T) -> T {
     let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
     let go_on = || keep_going.borrow_mut()(progress.share());
     work(&progress, &CancellationToken::new(&go_on))
 }
 
-/// The end of an advance.
+/// The end of an advance of the simulation.
 #[derive(Clone, Copy)]
 struct Advance {
     /// The last instant that is simulated.
     until: Time,
-    /// The probe takes snapshots only before this instant.
+    /// Snapshots are taken only before this instant.
     snapshots_end: Time,
 }
 
@@ -238,21 +238,21 @@ struct Progress {
 }
 
 impl Progress {
-    /// Returns the share done, from 0 while the engine is being built to 1 while the results are computed.
+    /// Returns the fraction of the work done, from 0 (building the engine) to 1 (computing the results).
     fn share(&self) -> f64 {
         if self.end.get() == Time::default() { 0.0 } else { self.now.get().share_of(self.end.get()) }
     }
 }
 
-/// Runs that cannot be interrupted. The engines are compiled for them in this crate, not again in each crate that calls
-/// them.
+/// Runs that cannot be interrupted. They are compiled in this crate, so that calling crates need not compile the
+/// engines again.
 impl Engine {
     /// Runs a network to its end without a probe.
     pub fn run_to_end(self, network: &Network) -> RunResult {
         self.run(network, &mut Nothing, |_| true).expect("nothing cancels this run")
     }
 
-    /// Runs a network to its end for a recorder.
+    /// Runs a network to its end with a recorder.
     pub fn record(self, network: &Network, recorder: &mut Recorder) -> RunResult {
         self.run(network, recorder, |_| true).expect("nothing cancels this run")
     }

@@ -1,4 +1,4 @@
-//! Records the losses of Longest Queue Drop, which policies of memories use as their predictions.
+//! Records the losses of Longest Queue Drop, which memory policies use as predictions.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,8 @@ use crate::index::MemoryIndex;
 use crate::memory::{PoolConfig, PoolIndex, QueueEnd, QueueIndex, longest_queue_drop};
 use crate::network::Network;
 
-/// Returns the predictions that pools of a network need. `record` runs a network and returns the losses of a memory.
+/// Returns the predictions that a network's memory pools need. `record` runs a network and returns the losses of a
+/// memory.
 pub(super) fn predictions(
     network: &Network,
     mut record: impl FnMut(&Network, MemoryIndex) -> Result<Vec<bool>, Interrupted>,
@@ -27,12 +28,12 @@ pub(super) fn predictions(
     Ok(predictions)
 }
 
-/// Records which of the cells that arrive at a memory are lost.
+/// Records which cells that arrive at a memory are lost.
 #[derive(Default)]
 pub(super) struct LossRecorder {
-    /// For each arrival: true if the cell was lost on arrival or removed later.
+    /// True for each arrival whose cell was lost on arrival or removed later.
     losses: Vec<bool>,
-    /// For each queue on the egress side: the arrivals of the cells that wait, in order.
+    /// Arrivals of the waiting cells in each egress queue, in order.
     waiting: BTreeMap<QueueIndex, VecDeque<usize>>,
 }
 
@@ -63,7 +64,7 @@ impl LossRecorder {
         self.losses[number.expect("the cell was recorded when it entered")] = true;
     }
 
-    /// Returns, by arrival, whether the cell was lost.
+    /// Returns for each arrival whether the cell was lost.
     pub(super) fn into_losses(self) -> Vec<bool> {
         self.losses
     }

@@ -55,20 +55,20 @@ pub(super) struct Engine<'a> {
     memories: SharedMemories<'a>,
     /// The cell that a link is transmitting.
     transmitting: TiVec<LinkIndex, Option<Cell>>,
-    /// For each link: the priorities that pause frames have stopped, one bit each.
+    /// Priorities that pause frames have stopped on each link, one bit each.
     stopped: TiVec<LinkIndex, u8>,
-    /// The first deadlock found.
+    /// The first deadlock found, if any.
     deadlock: Option<(Time, Vec<PausedGroup>)>,
     rate_control: RateControl,
-    /// For each link: the time of the shaped port's next event, if it is on the event list.
+    /// Time of each shaped port's next event, by link, if the event is in the list.
     looked_after: TiVec<LinkIndex, Option<Time>>,
     edge: Edge,
     losses: TiVec<LossyIndex, LinkLosses>,
     /// The delay lines of links that delay packets.
     lines: TiVec<LossyIndex, Option<Box<DelayLine>>>,
-    /// The time of each delay line's next event, if it is on the event list.
+    /// Time of each delay line's next event, if the event is in the list.
     line_events: TiVec<LossyIndex, Option<Time>>,
-    /// For each link: its losses and delays, if it has any.
+    /// Losses and delays of each link, if it has any.
     lossy: TiVec<LinkIndex, Option<LossyIndex>>,
     end_systems: EndSystems,
     events: BinaryHeap<Reverse<Event>>,
@@ -89,11 +89,11 @@ struct Event {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A cell reaches the end of a link, or something happens on the delay line there.
+    /// A cell reaches the end of a link, or the delay line there has an event.
     AtEnd(LinkIndex, AtEnd),
     /// A connection starts to send.
     Start(FlowIndex),
-    /// A link has finished a cell and is free, or a shaped port may send a cell.
+    /// A link has finished sending a cell, or a shaped port may send one.
     Sent(LinkIndex),
     /// A pause frame reaches the port of a link.
     Pause { link: LinkIndex, priority: u8, stops: bool },
@@ -104,7 +104,7 @@ enum What {
 enum AtEnd {
     /// A cell arrives.
     Arrival,
-    /// A cell leaves the delay line, or a packet on it is due.
+    /// A cell leaves the delay line, or a packet on the line is due.
     Line,
 }
 
@@ -135,7 +135,7 @@ struct Instant {
     at_ports: Vec<PortArrival>,
     /// RM cells at the end of their loop, by VC and number.
     at_ends: Vec<(VcIndex, FrameNumber)>,
-    /// RM cells that pass a switch, by VC and number, each with the port whose allocator writes into the cell.
+    /// RM cells that pass a switch, by VC and number, each with the port whose allocator writes into it.
     passing: Vec<(VcIndex, FrameNumber, Place)>,
     starts: Vec<FlowIndex>,
     /// Ports that may be able to start a transmission.
@@ -156,7 +156,7 @@ impl<'a> Engine<'a> {
     /// Creates the engine at the start of a run.
     ///
     /// # Errors
-    /// If it is interrupted.
+    /// Returns an error if the run is interrupted.
     pub(super) fn new(network: &'a Network, token: &CancellationToken<'_>) -> Result<Self, Interrupted> {
         let clock = network.clock();
         let routing = network.routing();
@@ -218,7 +218,7 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Gives policies of memories the losses of Longest Queue Drop, which are recorded in a separate run.
+    /// Gives memory policies the losses of Longest Queue Drop, which a separate run records.
     fn predict(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let predictions = predictions(self.network, |network, memory| {
             let mut run = Engine::new(network, token)?;
@@ -240,7 +240,7 @@ impl<'a> Engine<'a> {
     /// Advances the run to `until`, including that instant. The probe takes snapshots before `snapshots_end`.
     ///
     /// # Errors
-    /// If it is interrupted.
+    /// Returns an error if the run is interrupted.
     pub(super) fn advance(
         &mut self,
         Advance { until, snapshots_end }: Advance,
@@ -259,14 +259,14 @@ impl<'a> Engine<'a> {
             let Some(now) = next.filter(|&now| now <= until) else { break };
             progress.now.set(now);
             let events = self.step(now, probe);
-            // An instant may have no event, only an action of a memory's policy.
+            // An instant may contain only an action of a memory policy, without events.
             token.tick(events.max(1))?;
         }
         progress.now.set(until);
         Ok(())
     }
 
-    /// Passes a frame to its host's port at `now`, after everything else that happens then. The run must have reached
+    /// Passes a frame to its host's port at `now`, after all other events of this instant. The run must have reached
     /// `now`.
     pub(super) fn inject(&mut self, frame: InjectedFrame, now: Time, probe: &mut impl Probe) {
         self.end_systems.inject(frame, now, &mut self.now.departures);
@@ -351,7 +351,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Moves the delay line at the end of a link to `now`. A cell may enter it, with the delay of its packet.
+    /// Advances the delay line at the end of a link to `now`. A cell may enter the line, with the delay of its packet.
     fn move_line(
         &mut self,
         link: LinkIndex,
@@ -450,14 +450,14 @@ impl<'a> Engine<'a> {
     /// Passes the end systems' frames to their hosts' ports.
     fn depart(&mut self, now: Time, probe: &mut impl Probe) {
         let mut departures = std::mem::take(&mut self.now.departures);
-        for Departure { link, label, frame, cells, tagged, capable, .. } in departures.drain(..) {
+        for Departure { link, last, cells, .. } in departures.drain(..) {
             self.now.to_serve.push(link);
-            let cell = |number| Cell::new(label, frame, number == cells).with_tag(tagged).with_capable(capable);
+            let cell = |number| if number == cells { last } else { last.not_last() };
             if let Some(delays) = &mut self.delays {
                 delays.on_arrival(link, cell(cells), now);
             }
             if let Some(port) = self.rate_control.port_mut(link) {
-                port.on_packet(label, Packet { frame, cells, tagged });
+                port.on_packet(last.label(), Packet { frame: last.frame, cells, tagged: last.tagged() });
                 (1..=cells).for_each(|number| self.event_sink(now, probe).cell(link, cell(number), CellStep::Arrived));
                 self.emit_packet_outcomes(link, now, probe);
                 continue;
@@ -526,7 +526,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Looks for groups that pause each other for ever, and reports the first cycle.
+    /// Looks for groups that pause each other forever, and reports the first cycle.
     fn look_for_deadlock(&mut self, now: Time, probe: &mut impl Probe) {
         let mut groups = BTreeMap::new();
         for memory in &self.memories.memories {
@@ -563,7 +563,7 @@ impl<'a> Engine<'a> {
         self.rate_control.port(link).map_or(0.0, |port| port.acr(label))
     }
 
-    /// Lets allocators write into the backward RM cells that pass their switches.
+    /// Lets allocators write into the backward RM cells that pass them.
     fn write(&mut self, now: Time) {
         for (vc, number, place) in self.now.passing.drain(..) {
             if self.rate_control.goes_backward(vc, number) {
@@ -728,7 +728,7 @@ impl<'a> Engine<'a> {
     /// Computes the results up to `end`, which the run must have reached.
     ///
     /// # Errors
-    /// If it is interrupted.
+    /// Returns an error if the run is interrupted.
     pub(super) fn snapshot(&self, end: Time, token: &CancellationToken<'_>) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
         for Reverse(event) in &self.events {

@@ -14,7 +14,7 @@ use crate::units::{Clock, Span, Time};
 /// A run of a network that can be advanced in steps, inspected, and given frames from outside.
 ///
 /// The result is exactly that of [`Engine::run`], no matter which steps are taken. An injected frame joins the queue of
-/// its host's port after everything else that happens at the present instant.
+/// its host's port after all other events of the current instant.
 ///
 /// ```
 /// use celltrain_core::engine::{Engine, Simulation};
@@ -64,17 +64,16 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, P: Probe> Simulation<'a, P> {
-    /// Starts a run with a probe. The probe takes its snapshot of an instant when the simulation moves past that
-    /// instant, after everything that happens in it.
+    /// Starts a run with a probe. The probe's snapshot of an instant includes everything that happens in it.
     pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
         Self::by(engine, PortMode::default(), network, probe, &CancellationToken::never())
             .expect("nothing cancels this run")
     }
 
-    /// Does the same as [`Simulation::observed`], with a forced implementation of contended ports.
+    /// A variant of [`Simulation::observed`] with a forced implementation of contended ports.
     ///
     /// # Errors
-    /// If `token` is cancelled.
+    /// Returns an error if `token` is cancelled.
     #[doc(hidden)]
     pub fn by(
         engine: Engine,
@@ -116,7 +115,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.network
     }
 
-    /// Returns the present instant. Everything up to and including it has happened.
+    /// Returns the current simulation time. Everything up to and including this time has happened.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -134,12 +133,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Simulates everything up to and including `until`.
     ///
     /// # Errors
-    /// If `until` is before the present or after the end of the run.
+    /// Returns an error if `until` is before the present or after the end of the run.
     pub fn advance(&mut self, until: Time) -> Result<(), SimulationError> {
         self.advance_unless(until, &CancellationToken::never())
     }
 
-    /// Does the same as [`Simulation::advance`], unless `token` is cancelled.
+    /// A variant of [`Simulation::advance`] that `token` can cancel.
     ///
     /// # Errors
     /// The same as for [`Simulation::advance`], and if it is interrupted.
@@ -162,20 +161,20 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.snapshot_unless(&CancellationToken::never())
     }
 
-    /// Does the same as [`Simulation::snapshot`], unless `token` is cancelled.
+    /// A variant of [`Simulation::snapshot`] that `token` can cancel.
     ///
     /// # Errors
-    /// If it is interrupted.
+    /// Returns an error if the run is interrupted.
     pub fn snapshot_unless(&mut self, token: &CancellationToken<'_>) -> Result<RunResult, SimulationError> {
         self.reach(Advance::to(self.now), &Progress::default(), token)?;
         Ok(self.measure(token)?)
     }
 
-    /// Passes a frame to the port of `host` at the present instant, on a VC that starts there. It carries a packet of
-    /// `bytes`, and is identified by its tag when it arrives.
+    /// Passes a frame with a packet of `bytes` to the port of `host` now, on a VC that starts there. The tag identifies
+    /// the frame when it arrives.
     ///
     /// # Errors
-    /// If there is no such VC, it starts at another host, or the frame is too long for it.
+    /// Returns an error if there is no such VC, it starts at another host, or the frame is too long for it.
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
         let frame = self.frame(host, vc, bytes, tag)?;
         let (now, token) = (self.now, &CancellationToken::never());
@@ -213,7 +212,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(InjectedFrame { vc, cells: network.aal5.frame_cells(bytes), tag })
     }
 
-    /// Passes a frame to its host's port at the present instant.
+    /// Passes a frame to its host's port now.
     pub(super) fn put(&mut self, frame: InjectedFrame, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         match &mut self.running {
             Running::Fast(engine) => engine.inject(frame, self.now, &mut self.probe, token)?,
@@ -222,8 +221,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(())
     }
 
-    /// Returns the injected frames that have arrived complete since the last call, in the order of arrival. A frame
-    /// that lost a cell never arrives.
+    /// Returns the injected frames that have arrived complete since the last call, in order of arrival. A frame that
+    /// lost a cell never arrives.
     pub fn take_deliveries(&mut self) -> Vec<Delivered> {
         self.end_systems().take_delivered()
     }
@@ -308,7 +307,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         loop {
             let next = self.next_event().unwrap_or(Time::NEVER);
             let step = match self.probe.next_snapshot().filter(|&at| at < next && at < until) {
-                // A snapshot may schedule an event before the one that was next.
+                // A snapshot may schedule an event before the previous next event.
                 Some(at) => Advance { until: at, snapshots_end: at + Span(1) },
                 None => Advance::to(next),
             };
@@ -335,7 +334,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// Moves the end of the run. The engines themselves know only the end of the network's run.
+    /// Moves the end of the run. The engines themselves only know the end of the network's run.
     pub(super) fn end_at(&mut self, end: Time) {
         self.end = end;
     }
@@ -366,31 +365,31 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 }
 
-/// Reason why a simulation refuses a step or a frame, or an interruption. Times are in seconds.
+/// Reasons why a simulation refuses a step or a frame. Times are in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimulationError {
-    /// An instant before the present.
+    /// The given time is before the present.
     Backwards {
         /// The instant.
         until: f64,
         /// The present.
         now: f64,
     },
-    /// An instant after the end of the run.
+    /// The given time is after the end of the run.
     PastEnd {
         /// The instant.
         until: f64,
         /// The end of the run.
         end: f64,
     },
-    /// A VC that the network does not have.
+    /// The network does not have this VC.
     UnknownVc {
         /// The VC's number.
         vc: u32,
         /// Number of VCs in the network.
         vcs: usize,
     },
-    /// A VC that starts at another host.
+    /// The VC starts at another host.
     NotFromHost {
         /// The VC's name.
         vc: String,
@@ -399,13 +398,13 @@ pub enum SimulationError {
         /// The name of the host at which the VC starts.
         source: String,
     },
-    /// A frame that is too long for its VC.
+    /// The frame is too long for its VC.
     TooLong {
         /// The VC's name.
         vc: String,
         /// Length of the packet.
         bytes: u64,
-        /// The longest packet that fits a frame.
+        /// Length of the longest packet that fits a frame.
         most: u64,
     },
     /// The run was interrupted.

@@ -101,9 +101,9 @@ fn a_flow_that_starts_late_still_ends_at_the_end_of_the_run() {
 
 #[test]
 fn sack_blocks_of_a_receiver_reach_the_sender() {
-    // A segment is lost each time the window reaches eight segments. For SACK, only acknowledgements that report new
-    // SACK information are duplicates (RFC 6675, 2). So without SACK blocks, the segment would not be retransmitted
-    // before a timeout.
+    // A segment is lost whenever the window reaches eight segments. For SACK, only acknowledgements with new SACK
+    // information count as duplicates (RFC 6675, 2). Without SACK blocks, the segment would be retransmitted only after
+    // a timeout.
     let tcp = TcpOptions { lose_at_window: Some(Bytes { bytes: 8 * 512 }), ..TcpOptions::default() };
     let mut network = lan(1, None, "200ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -247,7 +247,7 @@ fn both_engines_agree_for_every_policy_every_scheduler_and_merged_vcs() {
 
 #[test]
 fn a_cell_that_leaves_makes_room_for_a_cell_that_arrives_at_the_same_instant() {
-    // With zero delay, arrivals and departures are on the same grid of cell times, so the option decides.
+    // With zero delay, arrivals and departures occur at multiples of the cell time, so the option decides their order.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     let mut network = n_source_network(2, "0s", Some(20), policy, &tcp, "20ms");
@@ -336,8 +336,8 @@ fn checking_for_cancellation_in_a_large_batch_does_not_change_the_run() {
 
 #[test]
 fn a_file_transfer_ends_when_its_last_segment_is_acknowledged() {
-    // As above, one segment is sent per round trip, so a file of 1000 segments takes 1000 round trips. 511999 bytes are
-    // also 1000 segments.
+    // As in the first test, one segment is sent per round trip, so a file of 1000 segments takes 1000 round trips. A
+    // file of 511999 bytes also has 1000 segments.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     for (bytes, segments) in [(512_000, 1000), (511_999, 1000), (512_001, 1001), (1, 1)] {
         let mut network = lan(1, None, "2s");
@@ -353,8 +353,8 @@ fn a_file_transfer_ends_when_its_last_segment_is_acknowledged() {
 
 #[test]
 fn a_burst_starts_one_pause_after_the_previous_burst_was_acknowledged() {
-    // As above, one segment is sent per round trip. 1025 bytes are three segments, so a burst takes three round trips,
-    // and a pause precedes the next burst.
+    // As in the first test, one segment is sent per round trip. 1025 bytes are three segments, so a burst takes three
+    // round trips, and a pause precedes the next burst.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "100ms");
     network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
@@ -368,7 +368,7 @@ fn a_burst_starts_one_pause_after_the_previous_burst_was_acknowledged() {
     let delays = flow.file_delay.unwrap();
     assert_eq!((delays.files, flow.traffic), (whole + 1, "bursts"));
     assert_eq!(flow.delivered_bytes, (whole + 1) * 1536);
-    // The pauses are not part of any burst's delay.
+    // The delay of a burst excludes the pauses.
     assert!((delays.mean_ms.unwrap() - (3 * round_trip) as f64 / 97_200.0).abs() < 1e-9);
     assert_eq!(flow.completion_s, None, "there is always a further event");
 }
@@ -507,8 +507,8 @@ fn results_of_a_gfr_contract_count_the_frames_that_reached_its_first_switch() {
         network.vcs[VcIndex::new(vc)].contract = Some(contract);
     }
     let result = run(&network);
-    // 12 cells at a quarter of the link's rate take 12,720 of 97,200,000 units; the first packet is sent at once. All
-    // reach the switch.
+    // 12 cells at a quarter of the link's rate take 12,720 of 97,200,000 units. The first packet is sent at once. All
+    // cells reach the switch.
     let frames = 97_200_000 / 12_720 + 1;
     let all = EdgeCounters { frames, eligible_frames: frames, ..EdgeCounters::default() };
     let contract = |name: &str, edge| ContractResult { name: name.into(), edge, discarded_frames: 0, cut_frames: 0 };
@@ -575,7 +575,7 @@ fn ubr_gets_its_guaranteed_rate_next_to_a_higher_class_that_always_sends() {
     }
 }
 
-/// Runs a network with files of `size` bytes, and checks that the run is otherwise the same as without files.
+/// Runs a network with files of `size` bytes, and checks that the files do not affect the run otherwise.
 fn with_files(network: &Network, size: u64) -> RunResult {
     let without = run(network);
     assert_eq!(without.file_delay, None);

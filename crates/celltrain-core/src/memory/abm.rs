@@ -112,7 +112,8 @@ impl Abm {
         }
     }
 
-    /// Returns, by priority, the number of queues that hold a share of their threshold, which is at least 1.
+    /// Returns, by priority, the number of queues that hold at least a given share of their threshold, or 1 if there
+    /// are none.
     fn near_threshold(&self, view: &View<'_>, share: f64) -> [u32; 256] {
         let mut counts = [0; 256];
         for (queue, &cells) in view.queues.iter_enumerated() {
@@ -296,7 +297,7 @@ mod tests {
                     sleeps.end_instant(now, true);
                     wakes.end_instant(now, false);
                     assert_eq!(sleeps.thresholds(now), wakes.thresholds(now), "case {case} at {now:?}");
-                    // The policy of another pool removes a cell after the actions of an instant.
+                    // Another pool's policy removes a cell after the actions of the same instant.
                     if now == later && rng.below(4) == 0 {
                         let queue = PoolQueue::new(rng.below(3));
                         sleeps.change(queue, false, now);

@@ -20,7 +20,7 @@ use crate::marking::Counted;
 use crate::rng::Stream;
 use crate::units::{Clock, Span, Time};
 
-/// The queues that count a cell, one on each side that counts.
+/// The queues that count a cell: one on each side of the memory that has pools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellClass {
     /// The queue at the cell's output port.
@@ -49,23 +49,23 @@ impl CellClasses {
     }
 }
 
-/// The answer of a memory to an arriving cell.
+/// The memory's answer to an arriving cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Offer {
     /// There is room for the cell, which has been counted.
     Entered,
     /// There is no room for the cell.
     Refused(Refusal),
-    /// A waiting cell must be removed first. The caller removes it from its port, reports that with
-    /// [`Memory::leave`], and offers the arriving cell again.
+    /// A waiting cell must be removed first. The caller removes it from its port, reports this with [`Memory::leave`],
+    /// and offers the arriving cell again.
     PushOut(Removal),
 }
 
-/// An [`Offer`] without the numbers of a refusal.
+/// An [`Offer`] without the details of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     Entered,
-    /// There is no room for a cell of this queue.
+    /// There is no room for a cell of the given queue.
     Refused(QueueIndex, Limit),
     PushOut(Removal),
 }
@@ -92,26 +92,26 @@ pub struct Removal {
 pub struct Refusal {
     /// The queue that had no room.
     pub queue: QueueIndex,
-    /// The limit that was reached.
+    /// The limit that refused the cell.
     pub limit: Limit,
-    /// The threshold of the queue in the shared part, if the policy has one.
+    /// The queue's threshold in the shared part, if the policy has one.
     pub threshold: Option<f64>,
-    /// `q_i`: cells of the shared part that the queue held.
+    /// `q_i`: cells that the queue held in the shared part.
     pub held: u32,
-    /// Q: cells of the shared part that were taken.
+    /// Q: occupied cells of the shared part.
     pub used: u32,
 }
 
 /// A limit of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// All cells of the memory were taken.
+    /// All cells of the memory were occupied.
     Memory,
-    /// All cells of the pool's shared part were taken.
+    /// All cells of the pool's shared part were occupied.
     Pool,
-    /// The policy did not admit the cell.
+    /// The policy refused the cell.
     Policy,
-    /// The headroom of the group, or the common headroom of the pool, was used up.
+    /// The headroom of the group, or the common headroom of the pool, was exhausted.
     Headroom,
 }
 
@@ -132,7 +132,7 @@ impl Limit {
 pub struct PauseChange {
     /// The group.
     pub queue: QueueIndex,
-    /// True if the link that feeds it is to stop (xoff), false if it may continue (xon).
+    /// True if the link that feeds the group must stop (xoff), false if it may continue (xon).
     pub paused: bool,
 }
 
@@ -158,7 +158,7 @@ pub struct QueueCounters {
 pub struct MemoryState {
     /// Cells in the memory.
     pub used: u32,
-    /// The largest number of cells that were ever in the memory.
+    /// The largest number of cells in the memory so far.
     pub max_used: u32,
     /// Distribution of the occupancy over time.
     pub occupancy: OccupancyTimes,
@@ -171,7 +171,7 @@ pub struct MemoryState {
 /// The state of the shared part of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolState {
-    /// Q: cells of the shared part that are taken.
+    /// Q: occupied cells of the shared part.
     pub used: u32,
     /// The largest Q so far.
     pub max_used: u32,
@@ -204,12 +204,12 @@ struct Pool {
     /// Q.
     used: u32,
     max_used: u32,
-    /// Cells in the headrooms of its queues.
+    /// Cells in the headrooms of the pool's queues.
     in_headroom: u32,
     headroom: Option<u32>,
     /// `q_i`.
     shared: TiVec<PoolQueue, u32>,
-    /// For each queue of the pool: its index in the memory.
+    /// Index of each of the pool's queues in the memory.
     queues: TiVec<PoolQueue, QueueIndex>,
     policy: Box<dyn MemoryPolicy>,
     hooks: Hooks,
@@ -231,7 +231,7 @@ pub struct Memory {
     follows_arrivals: bool,
     /// True if a policy acts without an arrival or a departure.
     has_clock: bool,
-    /// Pause changes that no caller has taken yet, in order.
+    /// Pause changes that the caller has not retrieved yet, in order.
     pause_changes: VecDeque<PauseChange>,
 }
 
@@ -335,7 +335,7 @@ impl Memory {
         }
     }
 
-    /// Does the same as [`Memory::offer`], without the numbers of a refusal.
+    /// A variant of [`Memory::offer`] that does not report the details of a refusal.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn try_enter(&mut self, class: CellClass, now: Time) -> Attempt {
@@ -425,14 +425,13 @@ impl Memory {
         let limit = if queue.in_headroom > 0 {
             Limit::Headroom
         } else {
-            // The fields are borrowed one by one, because `admit` borrows the policy mutably while it reads the other
-            // fields.
+            // Borrow the fields separately, because `admit` borrows the policy mutably while it reads the other fields.
             let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
             match pool.policy.admit(&view, queue.place, 1) {
                 Verdict::Admit if pool.used < pool.cells && self.used < self.cells => return Ok(Part::Shared),
                 Verdict::Admit if pool.used < pool.cells => Limit::Memory,
                 Verdict::Admit => Limit::Pool,
-                // In a full pool, no rule could have admitted the cell.
+                // The pool was full, so no policy could have admitted the cell.
                 Verdict::Refuse if pool.used >= pool.cells => Limit::Pool,
                 Verdict::Refuse => Limit::Policy,
                 Verdict::PushOut(PushOut { queue, end }) => {
@@ -584,7 +583,7 @@ impl Memory {
         self.pools[pool].policy.predict(drops);
     }
 
-    /// Returns the next instant at which a policy acts without an arrival or a departure.
+    /// Returns the next time at which a policy acts without an arrival or a departure.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
         if self.has_clock { self.first_action() } else { None }
@@ -594,8 +593,8 @@ impl Memory {
         self.pools.iter().filter_map(|pool| pool.policy.next_time()).min()
     }
 
-    /// Lets each policy act that is due. After everything at an instant has been served, the caller calls this
-    /// repeatedly until it returns `None`, and removes each returned cell as it does after [`Offer::PushOut`].
+    /// Lets each policy act that is due to act. After service at an instant, the caller repeats this call until it
+    /// returns `None`, and removes each returned cell as after [`Offer::PushOut`].
     pub fn on_time(&mut self, now: Time) -> Option<Removal> {
         for pool in &mut self.pools {
             while pool.policy.next_time().is_some_and(|time| time <= now) {
@@ -612,7 +611,7 @@ impl Memory {
         None
     }
 
-    /// Returns the next change of a pause that has not been taken, in order.
+    /// Returns the next change of a pause that the caller has not retrieved, in order.
     pub fn next_pause_change(&mut self) -> Option<PauseChange> {
         self.pause_changes.pop_front()
     }
@@ -624,7 +623,7 @@ impl Memory {
         egress.or(self.pools.first()).map_or(0, |pool| pool.used)
     }
 
-    /// Returns the memory's counters and cells. `now` is the instant up to which the run has come.
+    /// Returns the memory's counters and cells at the time `now`.
     pub fn state(&self, now: Time) -> MemoryState {
         MemoryState {
             used: self.used,
@@ -640,17 +639,17 @@ impl Memory {
         self.used
     }
 
-    /// Returns the largest number of cells that were ever in the memory.
+    /// Returns the largest number of cells in the memory so far.
     pub fn max_used(&self) -> u32 {
         self.occupancy.max_used()
     }
 
-    /// Returns Q, the number of cells taken in the shared part of a pool.
+    /// Returns Q, the number of occupied cells in the shared part of a pool.
     pub fn pool_used(&self, pool: PoolIndex) -> u32 {
         self.pools[pool].used
     }
 
-    /// Returns the largest number of cells ever taken in the shared part of a pool.
+    /// Returns the largest number of occupied cells in the shared part of a pool so far.
     pub fn pool_max_used(&self, pool: PoolIndex) -> u32 {
         self.pools[pool].max_used
     }
@@ -676,7 +675,7 @@ impl Memory {
         self.queues[queue].in_headroom
     }
 
-    /// Returns the number of cells of the shared part that a queue may hold at present, if its policy has such a
+    /// Returns the number of cells that a queue may currently hold in the shared part, if its policy has such a
     /// threshold.
     pub fn threshold(&self, queue: QueueIndex, now: Time) -> Option<f64> {
         let Queue { pool, place, .. } = self.queues[queue];
@@ -688,13 +687,13 @@ impl Memory {
         self.pools[self.queues[queue].pool].policy.rule()
     }
 
-    /// Returns whether the link that feeds a group is to stop.
+    /// Returns whether the link that feeds a group must stop.
     pub fn is_paused(&self, queue: QueueIndex) -> bool {
         self.queues[queue].paused
     }
 
-    /// Returns the number of cells by which a port decides whether to mark a packet of this class. `at_port` cells wait
-    /// at the port.
+    /// Returns the number of cells that a port compares with its marking thresholds for a packet of this class.
+    /// `at_port` cells wait at the port.
     pub(crate) fn counted(&self, of: Counted, class: CellClass, at_port: u32) -> u32 {
         match of {
             Counted::Port => at_port,

@@ -14,17 +14,17 @@ pub struct MemoryConfig {
     pub name: String,
     /// Number of cells that fit into the memory.
     pub cells: u32,
-    /// The output ports whose waiting cells it holds: links that leave one switch.
+    /// The output ports whose waiting cells it holds, all at one switch.
     pub ports: Vec<LinkIndex>,
     /// Pools of the memory, at least one.
     pub pools: TiVec<PoolIndex, PoolConfig>,
     /// Queues and priority groups of the memory. If a side has a pool, every cell that crosses the memory has a queue there.
     pub queues: TiVec<QueueIndex, QueueConfig>,
-    /// Decides how to treat a frame whose first cell finds no room.
+    /// Determines the treatment of a frame whose first cell finds no room.
     pub frames: FrameAdmission,
     /// Selects the buffer that the policies of the ports see.
     pub policies_see: PolicyScope,
-    /// Selects what pauses of its priority groups do.
+    /// Selects the effect of pauses of the memory's priority groups.
     pub pauses: Pauses,
 }
 
@@ -32,7 +32,7 @@ pub struct MemoryConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pauses {
-    /// Pauses are counted and reported, and nothing stops.
+    /// Pauses are only counted and reported.
     #[default]
     Counted,
     /// Pauses stop the port that feeds the group for cells of its priority, after the propagation delay of the link and
@@ -59,10 +59,10 @@ pub struct PoolConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// By output port and priority.
+    /// Cells are counted by output port and priority.
     #[default]
     Egress,
-    /// By input port and priority.
+    /// Cells are counted by input port and priority.
     Ingress,
 }
 
@@ -105,7 +105,7 @@ pub enum PauseAt {
     /// The first cell in the headroom.
     #[default]
     Headroom,
-    /// The last cell before the headroom: the next cell would find no room in the shared part.
+    /// The last cell before the headroom; the next cell would find no room in the shared part.
     Threshold,
 }
 
@@ -113,7 +113,7 @@ pub enum PauseAt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameAdmission {
-    /// The cell is lost as the port's policy says.
+    /// The port's policy decides which cells are lost.
     #[default]
     Cells,
     /// The frame is refused whole, as by early packet discard.

@@ -1,4 +1,5 @@
-//! Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+//! Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm would
+//! lose.
 //!
 //! Source: Addanki, Pacut and Schmid, "Credence: Augmenting Datacenter Switch Buffer Sharing with ML Predictions", NSDI
 //! 2024, Algorithm 1. A virtual queue for each queue follows Longest Queue Drop: it grows at arrivals, shrinks at
@@ -19,7 +20,8 @@ use crate::coverage::reached;
 use crate::error::Fault;
 use crate::rng::Stream;
 
-/// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+/// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm would
+/// lose.
 ///
 /// Source: Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,10 +40,10 @@ pub struct Credence {
     thresholds: TiVec<PoolQueue, u32>,
     flips: f64,
     rng: Stream,
-    /// For each arrival: true if Longest Queue Drop loses the cell.
+    /// True for each arrival that Longest Queue Drop would lose.
     drops: Arc<[bool]>,
     arrivals: usize,
-    /// The prediction for the arriving cell.
+    /// The prediction about the arriving cell.
     is_drop: bool,
 }
 
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn credence_follows_a_predicted_drop_only_if_queues_are_longer_than_the_safe_length() {
-        // Queues up to B / N = 4 are safe; with five cells the longest is not.
+        // Queues of up to B / N = 4 cells are safe; a longest queue of five cells is not.
         let mut pool = pool(0.0, &[true; 20]);
         assert_eq!(fill(&mut pool, &[0]), [5, 0, 0]);
         assert_eq!(fill(&mut pool, &[1]), [5, 0, 0], "the policy uses the longest queue of the memory");
@@ -165,7 +167,8 @@ mod tests {
     fn the_virtual_queues_of_credence_share_the_memory_as_under_longest_queue_drop() {
         let mut pool = pool(0.0, &[]);
         (0..12).for_each(|_| assert!(pool.offer(0)));
-        // Longest Queue Drop would now push a cell out of queue 0. Credence cannot, but the threshold of queue 0 falls.
+        // Longest Queue Drop would now push a cell out of queue 0. Credence cannot do so, but lowers the threshold of
+        // queue 0.
         assert!(!pool.offer(1));
         assert_eq!([0, 1].map(|queue| pool.threshold(queue)), [11.0, 1.0]);
         pool.leave(0);

@@ -6,14 +6,14 @@ use super::{PoolInfo, PoolQueue};
 use crate::coverage::reached;
 use crate::units::Span;
 
-/// The share of its port's rate at which each queue was drained in the last interval.
+/// Each queue's drain rate in the last interval, as a share of its port's rate.
 #[derive(Debug)]
 pub(super) struct DrainRates {
-    /// Cells that left since the last interval ended.
+    /// Number of cells that left each queue since the last interval ended.
     left: TiVec<PoolQueue, u64>,
-    /// Cells that a port sends in an interval.
+    /// Number of cells that each port can send in an interval.
     most: TiVec<PoolQueue, f64>,
-    /// The smallest share: 1 divided by the port's number of priorities.
+    /// The smallest share of each queue: 1 divided by its port's number of priorities.
     least: TiVec<PoolQueue, f64>,
     shares: TiVec<PoolQueue, f64>,
 }

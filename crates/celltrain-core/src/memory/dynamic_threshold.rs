@@ -123,7 +123,7 @@ mod tests {
             for saturated in 1..=8 {
                 for cells in [100, 997, 12_000] {
                     let [s, b] = [saturated, cells].map(f64::from);
-                    // When a queue's turn comes, the latest cells of the other queues already count in Q.
+                    // In each queue's turn, the latest cells of the other queues already count in Q.
                     let fixed_point = alpha * b / (1.0 + alpha * s);
                     for held in settled(alpha, ArrivingCell::Counted, cells, saturated) {
                         let error = f64::from(held) - fixed_point;

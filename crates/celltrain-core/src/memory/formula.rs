@@ -14,7 +14,7 @@ use typed_index_collections::TiVec;
 use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
 use crate::error::Fault;
 
-/// A policy of your own: a condition that says which cells may enter.
+/// A policy of your own, written as a condition for cells to enter.
 ///
 /// Source: the scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub struct Formula {
     admit: Program,
     registers: Box<Registers>,
     priorities: TiVec<PoolQueue, u8>,
-    /// Results that were replaced because they were NaN or infinite.
+    /// Number of results that were replaced because they were NaN or infinite.
     replaced: u64,
 }
 
@@ -53,7 +53,7 @@ const RANK: u8 = 3;
 const PRIORITY: u8 = 4;
 const FIRST_OWN: u8 = 5;
 
-/// All names that a pool provides, with their registers. The values of names without a register never change.
+/// All names that a pool provides, with their registers. Values without a register never change.
 pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("B", Unit::CELLS, "size of the pool's shared part in cells"), None),
     (Name::number("N", Unit::NONE, "number of queues in the pool"), None),
@@ -64,7 +64,7 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("priority", Unit::NONE, "the priority of the arriving cell"), Some(PRIORITY)),
 ];
 
-/// A pool, if its size is known.
+/// The properties of the pool, if its size is known.
 struct AtPool {
     cells: u32,
     queues: Option<usize>,
@@ -111,7 +111,7 @@ impl Config {
         Ok((rules.answers.remove(0), rules.registers))
     }
 
-    /// Calls `read` with the formulas.
+    /// Compiles the formulas and passes them to `read`.
     fn with_texts<T>(&self, read: impl FnOnce(Texts<'_>) -> T) -> T {
         let constants: BTreeMap<String, Constant> =
             self.constants.iter().map(|(name, start)| (name.clone(), start.clone().into())).collect();

@@ -2,15 +2,14 @@
 
 use crate::units::{Span, Time};
 
-/// The multiples of an interval.
+/// A clock that is due at the multiples of an interval.
 ///
-/// While the clock sleeps it causes no events, however short its interval is. An action has no further effect if
-/// neither the queues nor the policy have changed since the last one. The policy then makes the clock sleep until the
-/// queues change.
+/// A sleeping clock causes no events, however short its interval is. If neither the queues nor the policy have changed
+/// since the last action, another action has no effect. The policy then makes the clock sleep until the queues change.
 #[derive(Debug)]
 pub(super) struct IntervalClock {
     interval: Span,
-    /// The first multiple that is not over.
+    /// The first multiple of the interval that is not in the past.
     next: Time,
     sleeps: bool,
 }
@@ -21,18 +20,18 @@ impl IntervalClock {
         Self { interval, next: Time::default() + interval, sleeps: false }
     }
 
-    /// Returns the instant of the next action, if the clock does not sleep.
+    /// Returns the time of the next action, unless the clock sleeps.
     pub(super) fn next_time(&self) -> Option<Time> {
         (!self.sleeps).then_some(self.next)
     }
 
-    /// Records that the action that was due is done. If it `changed` nothing, the clock sleeps.
+    /// Records that the policy has acted. If nothing `changed`, the clock sleeps.
     pub(super) fn acted(&mut self, changed: bool) {
         self.next = Time(self.next.0.saturating_add(self.interval.0));
         self.sleeps = !changed;
     }
 
-    /// Records a change at `now`, after which the next action may have an effect again.
+    /// Records a change at `now`, which makes the next action effective again.
     #[inline]
     pub(super) fn wake(&mut self, now: Time) {
         if self.sleeps {
@@ -41,7 +40,7 @@ impl IntervalClock {
         }
     }
 
-    /// Records that actions at `now` are over. Changes that follow at `now` wait for the next multiple.
+    /// Records that actions at `now` are complete. Later changes at `now` wait for the next multiple.
     pub(super) fn pass(&mut self, now: Time) {
         if self.sleeps {
             self.skip(now.0 / self.interval.0 + 1);

@@ -1,4 +1,4 @@
-//! Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
+//! Longest Queue Drop: every cell enters, and a full pool removes a cell of the longest queue.
 //!
 //! Source: Wei, Coyle and Hsiao, "An Optimal Buffer Management Policy for High-Performance Packet Switching", GLOBECOM
 //! 1991; Aiello, Kesselman and Mansour, "Competitive Buffer Management for Shared-Memory Switches", ACM Transactions on
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, PushOut, QueueEnd, Verdict, View};
 use crate::coverage::reached;
 
-/// Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
+/// Longest Queue Drop: every cell enters, and a full pool removes a cell of the longest queue.
 ///
 /// Source: Wei, Coyle and Hsiao 1991; Aiello, Kesselman and Mansour 2008.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub struct Config {
     pub variant: Variant,
 }
 
-/// The cell that is lost, and the queue if several are longest.
+/// Selects which cell of the longest queue is lost, and which queue if several are longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "LongestQueueDropVariant")]
@@ -93,8 +93,7 @@ mod tests {
     use crate::memory::tests::Pool;
     use crate::units::Time;
 
-    /// Returns the verdict on a cell that arrives for the first queue of a full pool with these numbers of cells in its
-    /// queues.
+    /// Returns the decision about a cell that arrives for the first queue of a full pool with these queue lengths.
     fn verdict(variant: Variant, queues: &[u32]) -> Verdict {
         let queues: TiVec<PoolQueue, u32> = queues.to_vec().into();
         let used = queues.iter().sum();

@@ -60,7 +60,7 @@ indices! {
 }
 
 registry! {
-    /// The policy of a pool, as a scenario names it: one table whose key is the policy's name.
+    /// The policy of a pool in a scenario: a table whose only key is the policy's name.
     #[schemars(rename = "MemoryPolicy")]
     pub enum MemoryPolicyConfig(module::Config) {
         /// Complete sharing: a cell enters while the pool has a place.
@@ -69,7 +69,7 @@ registry! {
         static_thresholds: StaticThresholds,
         /// Dynamic Threshold: a queue holds at most alpha times the places that are free.
         dynamic_threshold: DynamicThreshold,
-        /// Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
+        /// Longest Queue Drop: every cell enters, and a full pool removes a cell of the longest queue.
         longest_queue_drop: LongestQueueDrop,
         /// Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
         harmonic: Harmonic,
@@ -82,7 +82,8 @@ registry! {
         /// Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are
         /// expelled.
         occamy: Occamy,
-        /// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+        /// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm
+        /// would lose.
         credence: Credence,
         /// A policy of your own, written as a formula in the scenario.
         formula: Formula,
@@ -177,7 +178,7 @@ pub struct QueueInfo {
 }
 
 impl QueueInfo {
-    /// Creates the queue of priority 0 at the port of this number, without settings of its own.
+    /// Creates the queue of priority 0 at the port of this number, with default settings.
     pub fn at_port(port: u32) -> Self {
         Self { port, priority: 0, cell_time: Span(1), alpha: None, threshold: None }
     }
@@ -233,13 +234,13 @@ pub enum Verdict {
 /// A waiting cell that a policy removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PushOut {
-    /// Queue that loses a cell; it holds a cell of the shared part.
+    /// Queue that loses a cell from the shared part.
     pub queue: PoolQueue,
     /// The end of the queue from which the cell is removed.
     pub end: QueueEnd,
 }
 
-/// The hooks of a policy that have an effect. A memory does not call the other hooks.
+/// The optional methods of a policy that have an effect. A memory does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
     /// [`MemoryPolicy::arrived`].
@@ -266,9 +267,9 @@ pub enum QueueEnd {
     Tail,
 }
 
-/// The decisions of a policy about one pool. Both engines use only these methods.
+/// The decisions of a policy for one pool. Both engines use only these methods.
 ///
-/// A policy needs [`admit`](Self::admit) and [`rule`](Self::rule); everything else has a default that is right for
+/// A policy must implement [`admit`](Self::admit) and [`rule`](Self::rule). The defaults of all other methods suit
 /// every policy.
 ///
 /// ```
@@ -293,7 +294,7 @@ pub trait MemoryPolicy: Any + Send {
     /// for it.
     fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict;
 
-    /// Returns the number of cells of the shared part that `queue` may hold at present, if the policy has such a
+    /// Returns the number of cells that `queue` may currently hold in the shared part, if the policy has such a
     /// threshold. Used for pauses, events and figures.
     fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
         let _ = (view, queue);
@@ -321,20 +322,20 @@ pub trait MemoryPolicy: Any + Send {
         let _ = (view, queue, cells);
     }
 
-    /// Returns the instant at which the policy acts next without an arrival or a departure.
+    /// Returns the time at which the policy next acts without an arrival or a departure.
     fn next_time(&self) -> Option<Time> {
         None
     }
 
-    /// Acts at the instant of [`next_time`](Self::next_time), after the service of that instant. Called until
-    /// `next_time` is later; each call removes at most one cell.
+    /// Acts at the time of [`next_time`](Self::next_time), after the service of that instant. Called until `next_time`
+    /// is later; each call removes at most one cell.
     fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
         let _ = view;
         None
     }
 
-    /// Records that the policy has had its turn to act at `now`, whether or not it was due. Changes that follow at
-    /// `now`, such as cells that another pool's policy removes, come after the actions of this instant.
+    /// Records that the policy has had its turn at `now`, even if it was not due. Later changes at `now`, such as cells
+    /// that another pool's policy removes, come after the actions of this instant.
     fn pass(&mut self, now: Time) {
         let _ = now;
     }
@@ -354,8 +355,8 @@ pub trait MemoryPolicy: Any + Send {
     fn rule(&self) -> &'static str;
 }
 
-/// Returns the largest whole number of cells up to a threshold; 0 if it is negative. The rounding error of a product
-/// does not count, so 0.29 of 100 cells is 29.
+/// Returns the largest whole number of cells up to a threshold; 0 if the threshold is negative. Ignores the rounding
+/// error of a product, so 0.29 of 100 cells is 29.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

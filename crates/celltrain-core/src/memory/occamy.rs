@@ -42,13 +42,13 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Occamy {
     alphas: TiVec<PoolQueue, f64>,
-    /// Time in which the bucket gains a token.
+    /// Time in which the token bucket gains a token.
     per_cell: Span,
     /// Time in which the bucket fills up from one token.
     slack: Span,
-    /// Time at which the bucket would be full again.
+    /// Time at which the bucket will be full again.
     full_at: Time,
-    /// The queue after the one that lost the latest cell.
+    /// The queue after the one that last lost a cell.
     next: PoolQueue,
     has_victims: bool,
 }
@@ -122,7 +122,7 @@ impl MemoryPolicy for Occamy {
         let first = self.next;
         let keys = || view.queues.keys();
         let mut in_turn = keys().filter(|&queue| queue >= first).chain(keys().filter(|&queue| queue < first));
-        // Victims were last looked for when the counts of the pool last changed.
+        // The policy last looked for victims when the counts of the pool last changed.
         let queue = in_turn.find(|&queue| self.is_above(view, queue)).expect("a queue is above its threshold");
         self.next = PoolQueue::new(queue.number() + 1);
         self.full_at = self.full_at.max(view.now) + self.per_cell;

@@ -7,10 +7,10 @@
 
 use crate::units::{Span, Time};
 
-/// Sums the times of a memory's arrivals and departures, for each number of cells.
+/// Sums of a memory's arrival and departure times, by number of cells.
 pub(super) struct OccupancyTracker {
-    /// By number of cells: the sum of the times at which the memory began to hold fewer, minus the sum of the times at
-    /// which it began to hold as many, modulo 2^64. There is an entry for every number that it has held.
+    /// For each number of cells: the sum of the times at which the memory fell below it, minus the sum of the times at
+    /// which it reached it, modulo 2^64. There is an entry for each number reached so far.
     sums: Vec<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Default for OccupancyTracker {
 }
 
 impl OccupancyTracker {
-    /// Records a cell that enters. `used`: the number of cells, including the new one.
+    /// Records that a cell enters. `used` is the number of cells, including the new one.
     #[inline]
     pub(super) fn rise(&mut self, used: u32, now: Time) {
         match self.sums.get_mut(used as usize) {
@@ -31,13 +31,13 @@ impl OccupancyTracker {
         }
     }
 
-    /// Adds the entry of an occupancy that was never reached before.
+    /// Adds an entry for an occupancy that is reached for the first time.
     #[cold]
     fn grow(&mut self, now: Time) {
         self.sums.push(0_u64.wrapping_sub(now.0));
     }
 
-    /// Records a cell that leaves. `used`: the number of cells, still including this one.
+    /// Records that a cell leaves. `used` is the number of cells, still including this one.
     #[inline]
     pub(super) fn fall(&mut self, used: u32, now: Time) {
         let sum = &mut self.sums[used as usize];
@@ -49,7 +49,7 @@ impl OccupancyTracker {
         u32::try_from(self.sums.len() - 1).expect("numbers of cells fit in 32 bits")
     }
 
-    /// Returns the times up to `now`, when the memory holds `used` cells.
+    /// Returns the distribution up to `now`, when the memory holds `used` cells.
     pub(super) fn times(&self, used: u32, now: Time) -> OccupancyTimes {
         let (held, others) = self.sums.split_at(used as usize + 1);
         let held = held.iter().map(|sum| Span(sum.wrapping_add(now.0)));
@@ -60,13 +60,13 @@ impl OccupancyTracker {
 /// Distribution of the occupancy of a memory over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OccupancyTimes {
-    /// By number of cells: how long the memory held at least this many. The first entry is the whole time.
+    /// Duration for which the memory held at least a number of cells, by number. The first entry is the whole time.
     at_least: Vec<Span>,
 }
 
 impl OccupancyTimes {
-    /// Returns how long the memory held at least this many cells, by number of cells. The first entry is the whole
-    /// time.
+    /// Returns the duration for which the memory held at least a number of cells, by number. The first entry is the
+    /// whole time.
     pub fn at_least(&self) -> &[Span] {
         &self.at_least
     }
@@ -78,8 +78,8 @@ impl OccupancyTimes {
         (total > 0).then(|| sum as f64 / total as f64)
     }
 
-    /// Returns the smallest number of cells that the memory did not exceed during a share of the time, in thousandths;
-    /// `None` if no time is covered.
+    /// Returns the smallest occupancy that the memory did not exceed during a share of the time, in thousandths; `None`
+    /// if no time is covered.
     ///
     /// # Panics
     /// If the share is more than 1000.
@@ -91,15 +91,15 @@ impl OccupancyTimes {
         (total > 0).then(|| u32::try_from(cells).expect("numbers of cells fit in 32 bits"))
     }
 
-    /// Leaves out the time that `earlier` covers, which began at the same instant and ended earlier.
+    /// Subtracts the times in `earlier`, which began at the same instant and ended earlier.
     pub(crate) fn subtract(&mut self, earlier: &Self) {
         for (Span(time), Span(earlier)) in self.at_least.iter_mut().zip(&earlier.at_least) {
             *time -= earlier;
         }
     }
 
-    /// Takes the times of another partition at the same instant if that partition simulates the memory. In all other
-    /// partitions, the memory is empty.
+    /// Takes over the times of another partition if that partition simulates the memory. In all other partitions, the
+    /// memory is empty.
     pub(crate) fn add_partition(&mut self, other: &Self) {
         if other.at_least.len() > self.at_least.len() {
             self.clone_from(other);
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the times of a memory whose number of cells changes by one at each of these instants.
+    /// Returns the occupancy of a memory whose number of cells changes by one at each of these times.
     fn times(changes: &[(u64, bool)], end: u64) -> OccupancyTimes {
         let (mut tracker, mut used) = (OccupancyTracker::default(), 0);
         for &(now, rises) in changes {
@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn percentiles_and_the_mean_of_memory_occupancy_match_a_hand_calculation() {
-        // No cells until 10, one until 50, two until 90, three until 91, two until 92 and one until 100. So it is empty
-        // during 10 % of the time, and has one cell during 48 %, two during 41 % and three during 1 %.
+        // The memory has no cells until 10, one until 50, two until 90, three until 91, two until 92 and one until 100.
+        // So it is empty during 10 % of the time, and has one cell during 48 %, two during 41 % and three during 1 %.
         let changes = [(10, true), (50, true), (90, true), (91, false), (92, false)];
         let found = times(&changes, 100);
         assert_eq!(found.at_least(), [100, 90, 42, 1].map(Span));
@@ -153,7 +153,7 @@ mod tests {
         let changes = [(10, true), (20, true), (30, false), (40, true), (45, true)];
         let mut window = times(&changes, 50);
         window.subtract(&times(&changes[..2], 25));
-        // One cell from 30 to 40, and otherwise two; three from 45 on.
+        // The memory has one cell from 30 to 40, three cells from 45 on, and otherwise two.
         assert_eq!(window.at_least(), [25, 25, 15, 5].map(Span));
         assert_eq!((window.percentile(400), window.percentile(401)), (Some(1), Some(2)));
     }

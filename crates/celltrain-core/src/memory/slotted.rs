@@ -50,12 +50,12 @@ pub struct SlottedMemory {
     cells: u32,
     used: u32,
     queues: TiVec<PoolQueue, u32>,
-    /// The cells of each queue, as indices into `lost`.
+    /// The waiting cells of each queue, as indices into `lost`.
     waiting: TiVec<PoolQueue, VecDeque<usize>>,
     policy: Box<dyn MemoryPolicy>,
     slot: u32,
     sent: u64,
-    /// For each arrival: true if the cell was refused or pushed out.
+    /// True for each arrival that was refused or pushed out.
     lost: Vec<bool>,
 }
 
@@ -63,7 +63,7 @@ impl SlottedMemory {
     /// The clock of a policy: a slot takes one unit, a microsecond.
     pub const CLOCK: Clock = Clock::exact(1_000_000);
 
-    /// Creates an empty memory for `cells` cells and `ports` ports, none of which has settings of its own.
+    /// Creates an empty memory for `cells` cells and `ports` ports with default settings.
     pub fn new(policy: &MemoryPolicyConfig, cells: u32, ports: u32) -> Self {
         let queues: TiVec<PoolQueue, QueueInfo> = (0..ports).map(QueueInfo::at_port).collect();
         Self::with_queues(policy, cells, &queues)
@@ -137,14 +137,14 @@ impl SlottedMemory {
         self.slot += 1;
     }
 
-    /// Ends slots until the next arrivals belong to this slot.
+    /// Ends slots until the given slot begins.
     pub fn advance_to(&mut self, slot: u32) {
         while self.slot < slot {
             self.end_slot();
         }
     }
 
-    /// Lets bursts arrive, and ends slots until the memory is empty.
+    /// Processes bursts, and then ends slots until the memory is empty.
     pub fn run(&mut self, bursts: &[Burst]) {
         for burst in bursts {
             self.advance_to(burst.slot);
@@ -250,25 +250,25 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// Returns the ratio of the optimum to a policy if these bursts arrive, or `None` if the policy sends no cell.
+/// Returns the ratio of the optimum to a policy for these bursts, or `None` if the policy sends no cell.
 pub fn ratio(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burst]) -> Option<Ratio> {
     let sent = sent(policy, cells, ports, bursts);
     (sent > 0).then(|| Ratio::new(optimum(cells, ports, bursts), sent))
 }
 
-/// Returns the number of cells that a policy sends if these bursts arrive.
+/// Returns the number of cells that a policy sends for these bursts.
 pub fn sent(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
     let mut memory = SlottedMemory::new(policy, cells, ports);
     memory.run(bursts);
     memory.sent()
 }
 
-/// Returns the largest number of cells that any schedule sends if these bursts arrive.
+/// Returns the largest number of cells that any schedule sends for these bursts.
 pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
     best_schedule(cells, ports, bursts).iter().map(|burst| u64::from(burst.cells)).sum()
 }
 
-/// Returns the arrivals that a best schedule takes from these bursts. It sends all of them, and no schedule sends more.
+/// Returns the arrivals that an optimal schedule admits from these bursts. It sends all of them.
 ///
 /// A cell that arrives in slot a and is sent in slot d takes a place in the slots a to d. So a schedule is a set of
 /// intervals, at most M of which contain any slot, and no two intervals of a port end in the same slot.
@@ -286,7 +286,7 @@ pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
     // Number of cells, by slot and port.
     let mut schedule: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     let mut take = |slot, port| *schedule.entry((slot, port)).or_default() += 1;
-    // Intervals that contain the present slot: end, start and port.
+    // Intervals that contain the current slot: end, start and port.
     let mut present: BTreeSet<(u32, u32, u32)> = BTreeSet::new();
     for (start, end, port) in intervals(cells, ports, bursts) {
         while let Some(&(_, slot, port)) = present.first().filter(|first| first.0 < start) {
@@ -304,8 +304,7 @@ pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
     schedule.into_iter().map(|((slot, port), cells)| Burst { slot, port, cells }).collect()
 }
 
-/// Returns the intervals of an infinite memory whose ports send the cell that arrived last: start, end and port, in
-/// order.
+/// Returns the intervals of an infinite memory whose ports always send the newest cell: start, end and port, in order.
 fn intervals(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<(u32, u32, u32)> {
     let mut by_port = vec![Vec::new(); ports as usize];
     for burst in bursts.iter().filter(|burst| burst.cells > 0) {

@@ -27,7 +27,7 @@ pub struct Config {
 /// Static thresholds.
 #[derive(Debug)]
 pub struct StaticThresholds {
-    /// `T_i`: cells that each queue may hold.
+    /// `T_i`: number of cells that each queue may hold.
     thresholds: TiVec<PoolQueue, u32>,
 }
 

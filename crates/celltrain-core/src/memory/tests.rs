@@ -4,7 +4,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::*;
 use crate::index::LinkIndex;
 
-/// The shared part of a pool with one queue per port, and its policy. The cells are counted by the test.
+/// The shared part of a pool with one queue per port, and its policy. The test counts the cells.
 pub(super) struct Pool {
     cells: u32,
     queues: TiVec<PoolQueue, u32>,
@@ -52,7 +52,7 @@ impl Pool {
         self.remove(PoolQueue::new(queue));
     }
 
-    /// Lets the policy act at `now` and before.
+    /// Lets the policy act at all times up to `now`.
     pub(super) fn act_at(&mut self, now: Time) {
         self.now = now;
         while self.policy.next_time().is_some_and(|time| time <= now) {
@@ -81,7 +81,7 @@ impl Pool {
     }
 }
 
-/// Offers cells to these queues in turn until none enters. Returns the number of cells in every queue.
+/// Offers cells to these queues in turn until none is admitted. Returns the number of cells in every queue.
 pub(super) fn fill(pool: &mut Pool, queues: &[u32]) -> Vec<u32> {
     loop {
         let entered = queues.iter().filter(|&&queue| pool.offer(queue)).count();
@@ -142,10 +142,10 @@ fn memory(config: &MemoryConfig) -> Memory {
     Memory::new(config, |_| Span(1), Clock::exact(1), 1)
 }
 
-/// A model of a memory that stores only the parts of every queue, and computes everything else when it is needed.
+/// A model of a memory that stores only the parts of every queue, and computes all other values when needed.
 struct Model {
     config: MemoryConfig,
-    /// For each queue: cells in the reserve, the shared part and the headroom.
+    /// Cells of each queue in the reserve, the shared part and the headroom.
     parts: TiVec<QueueIndex, [u32; 3]>,
     paused: TiVec<QueueIndex, bool>,
     policies: TiVec<PoolIndex, Box<dyn MemoryPolicy>>,
@@ -273,8 +273,8 @@ fn a_cell_takes_space_from_the_reserve_then_the_shared_part_then_the_headroom() 
     let config = memory_config(PauseAt::Headroom, &policy.into());
     let mut memory = memory(&config);
     let group = QueueIndex::new(0);
-    // One reserved cell, half of 16 shared cells and three cells of headroom find places. The queues on the egress side
-    // have room for all cells.
+    // One reserved cell, half of the 16 shared cells and three cells of headroom are available. The egress queues have
+    // room for all cells.
     for cell in 1..=12 {
         assert_eq!(memory.offer(class(0, cell % LINKS, 0), Time::default()), Offer::Entered, "cell {cell}");
         assert_eq!(memory.shared(group), (cell - 1).min(8), "cell {cell}");

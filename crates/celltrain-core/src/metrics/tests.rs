@@ -75,7 +75,7 @@ fn jains_index_is_one_for_equal_flows_and_k_of_n_if_k_of_n_flows_share_the_link_
     assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
     assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
     assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), Some(0.5));
-    // Regression: the index was 1, so a run that delivered nothing was the fairest.
+    // Regression: the index was 1, so a run without delivered data counted as the fairest.
     assert_eq!([jain(&[0.0, 0.0]), jain(&[])], [None, None]);
 }
 
@@ -161,7 +161,7 @@ fn the_fingerprint_combines_the_counts_of_end_systems_then_ports_then_controlled
                 lost_pushed_out: 14,
                 discarded_frame: 15,
                 discarded_remainder: 16,
-                // These counters are not folded in, because they follow from the cell counts.
+                // The fingerprint omits these counters, because they follow from the cell counts.
                 discarded_frames: 99,
                 cut_frames: 99,
             },

@@ -55,7 +55,7 @@ impl RunResult {
         Self { efficiency, fairness, fairness_max_min, goodput_mbps, ..self }
     }
 
-    /// Drops the records of requests. For the bounds of the measuring window, the numbers of requests are enough.
+    /// Drops the records of requests, because the bounds of the measuring window need only their numbers.
     #[must_use]
     pub(crate) fn without_records(mut self) -> Self {
         self.requests.iter_mut().for_each(|group| group.records = Vec::new());
@@ -98,7 +98,7 @@ impl RunResult {
 }
 
 impl GroupResult {
-    /// Restricts the records to requests that opened between two instants, and the bytes to this time.
+    /// Restricts the records to requests that opened between two times, and the bytes to this period.
     fn open_between(&mut self, before: Option<&Self>, until: &Self) {
         let counts = |group: &Self| [group.opened, group.queries.len() as u64];
         let [requests, queries] = before.map_or([0; 2], counts);
@@ -123,7 +123,7 @@ macro_rules! counters {
                 $(with(&mut self.$($field).+, other.$($field).+);)+
             }
 
-            /// Sets the counters to their differences between two instants.
+            /// Replaces the counters by their differences between two times.
             fn count_between(&mut self, before: Option<&Self>, until: &Self) {
                 self.combine(until, |own, until| *own = until);
                 if let Some(before) = before {

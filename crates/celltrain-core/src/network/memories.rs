@@ -21,7 +21,7 @@ impl Network {
     /// Finds the queues of every VC that crosses a memory.
     ///
     /// # Panics
-    /// If a side has a pool, and a VC has no queue there.
+    /// Panics if a side has a pool but a VC has no queue there.
     #[expect(clippy::arithmetic_side_effects, reason = "no overflow: these are indices of lists in memory")]
     pub fn cell_classes(&self, routing: &Routing, memory: &MemoryConfig) -> CellClasses {
         let counts = |side| memory.pools.iter().any(|pool| pool.side == side);

@@ -6,7 +6,7 @@ use crate::tcp::TcpOptions;
 pub(crate) const FIRST: FlowIndex = FlowIndex::new(0);
 pub(crate) const SECOND: FlowIndex = FlowIndex::new(1);
 pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);
-/// The opposite link, for acknowledgements.
+/// The link in the opposite direction, for acknowledgements.
 pub(crate) const N_SOURCE_WAY_BACK: LinkIndex = LinkIndex::new(1);
 
 /// Builds N sources, two switches and N destinations. Only `sw1->sw2` can be congested. Source i is node 2 + i, and its
@@ -29,7 +29,7 @@ fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
 /// Returns the data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and its acknowledgements'
 /// path.
 fn n_source_paths(i: usize, sources: usize) -> [Vec<LinkIndex>; 2] {
-    // Links come in pairs, one for each direction: first the bottleneck, then each source's links, then each
+    // Links are in pairs, one for each direction: first the bottleneck, then each source's links, then each
     // destination's.
     let [source, destination] = [2 + 2 * i, 2 + 2 * (sources + i)].map(LinkIndex::from);
     let [to_source, from_destination] = [source, destination].map(Graph::way_back);
@@ -142,7 +142,7 @@ fn rules_for_atm_apply_between_the_edge_devices_of_a_path_or_else_from_end_to_en
         (&[8, 11], 0..2),
         // Two hosts at one edge device: the second link is shaped.
         (&[0, 13], 1..2),
-        // A single link is always the ATM part.
+        // If the path is a single link, it is the ATM part.
         (&[14], 0..1),
         (&[0], 0..1),
     ] {

@@ -1,4 +1,4 @@
-//! A bench for testing policies: a port for test frames, and the decisions of a policy about a given buffer.
+//! Helpers for testing policies: a port for test frames, and the decisions of a policy about a given buffer.
 
 #![allow(clippy::arithmetic_side_effects, reason = "only tests call this function, with small numbers")]
 
@@ -16,7 +16,7 @@ pub struct Bench {
     /// The port.
     pub port: Port,
     frames: Vec<u32>,
-    /// For each VC: true if the cells it offers now are tagged.
+    /// True for each VC that currently offers tagged cells.
     tagged: Vec<bool>,
 }
 
@@ -31,7 +31,7 @@ impl Bench {
         Self { port, frames: vec![0; vcs], tagged: vec![false; vcs] }
     }
 
-    /// Offers the next cell of the frame that is `ahead` frames after the VC's current one.
+    /// Offers the next cell of a frame, which is `ahead` frames after the VC's current one.
     pub fn offer_cell(&mut self, vc: u32, ahead: u32, last: bool) {
         let frame = self.frames[vc as usize] + ahead;
         self.port.offer(Cell::new(Label::new(vc), FrameNumber::new(frame), last).with_tag(self.tagged[vc as usize]));
@@ -92,7 +92,8 @@ pub fn most_cells<C: Configure>(config: &C, k: u32, x: u32, active: u32) -> u32 
     most(x, |y| admits(config, k, x, active, y))
 }
 
-/// Returns the most cells with which VC `vc` (0 or 1) may start a frame while `x` cells are waiting and K = 1000.
+/// Returns the largest number of cells with which VC `vc` (0 or 1) may start a frame while `x` cells are waiting and K
+/// = 1000.
 pub fn most_cells_of_two<C: Configure>(config: &C, x: u32, vc: u32) -> u32 {
     let per_vc = |x_i: u32| if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
     most(x, |x_i| asked(config, &view(1000, &per_vc(x_i)), vc, &mut stream()))
@@ -118,7 +119,7 @@ pub fn assert_alike(one: &impl Configure, other: &impl Configure) {
     }
 }
 
-/// Returns the start of the bench's random stream.
+/// Returns the initial state of the helpers' random stream.
 pub fn stream() -> Stream {
     Stream::new(1, "bench")
 }
@@ -130,7 +131,7 @@ pub fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: u32, rng: &mut Str
     policy.admit_frame(buffer, Label::new(vc), rng)
 }
 
-/// Reports these cells to a policy that follows cells.
+/// Reports cells to a policy that follows cells.
 pub fn fill(policy: &mut (impl BufferPolicy + ?Sized), per_vc: &TiSlice<Label, u32>) {
     if let Some(follower) = policy.follower() {
         for (vc, &cells) in per_vc.iter_enumerated().filter(|(_, cells)| **cells > 0) {

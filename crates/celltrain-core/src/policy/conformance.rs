@@ -96,7 +96,7 @@ fn a_policy_admits_every_frame_below_its_declared_limit_without_changing_its_sta
             let queues = |policy: &mut dyn BufferPolicy| {
                 policy.follower().and_then(|follower| follower.virtual_queues().map(TiSlice::to_owned))
             };
-            // A policy that follows cells must know of every waiting cell, so each step adds one.
+            // A policy that follows cells must learn of every waiting cell, so each step adds one.
             let one_more = |x: u32, policies: [&mut Box<dyn BufferPolicy>; 2]| {
                 for policy in policies {
                     fill(&mut **policy, TiSlice::from_ref(&[u32::from(x % 3 == 1), u32::from(x > 0 && x % 3 != 1)]));
@@ -125,13 +125,13 @@ fn a_policy_admits_every_frame_below_its_declared_limit_without_changing_its_sta
 /// fourth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
-    /// The third cell alone.
+    /// Only the third cell is lost.
     ThirdAlone,
-    /// The third cell, and the fourth although there is room. The last cell is kept because it delimits the next frame
-    ///
+    /// The third cell is lost, and also the fourth, although there is room. The last cell is kept because it delimits
+    /// the next frame.
     ButTheLast,
-    /// The arrival of the third cell pushes out the two that are waiting. Their frame is then damaged, so the third and
-    /// fourth cells are refused too.
+    /// The third cell pushes out the two waiting cells. This damages their frame, so the third and fourth cells are
+    /// refused too.
     PushedOut,
 }
 
@@ -169,7 +169,7 @@ fn every_policy_makes_the_decisions_that_its_page_describes() {
         let mut policy = config.build(Some(100), &NAMES);
         let said = (policy.admits_up_to(), policy.follower().is_some());
         assert_eq!(said, (admits_up_to, follows_cells), "{name}");
-        // These policies have thresholds for individual VCs, not for the buffer.
+        // These policies have thresholds for individual VCs instead of the buffer.
         let is_of_buffer = admits_up_to != ALL && !["dfba", "virtual_queuing_threshold"].contains(&name);
         assert_eq!(config.threshold_cells(Some(100)), admits_up_to.filter(|_| is_of_buffer), "{name}");
 

@@ -44,14 +44,14 @@ proptest! {
                     let fits = if !asks {
                         admitted && decision.rule.is_empty()
                     } else if decision.threshold.or(decision.share).is_none() {
-                        // Policies with the default explanation, and user policies, report neither a threshold nor a
+                        // Policies with the default explanation and user policies report neither a threshold nor a
                         // share.
                         true
                     } else if OTHERS.contains(&name) {
                         let sure = decision.probability.is_none_or(|p| (0.0..=1.0).contains(&p));
                         sure && (admitted || reaches(decision.threshold, x) || reaches(decision.share, held))
                     } else {
-                        // The policy compares without dividing, so the explained share may be rounded differently.
+                        // The policy compares without a division, so the explained share may be rounded differently.
                         let is_close = decision.share.is_some_and(|share| (held - share).abs() < 1e-9);
                         is_close || admitted != (past(decision.threshold, x) && past(decision.share, held))
                     };

@@ -45,7 +45,7 @@ fn z() -> f64 {
     1.5
 }
 
-/// The policy; it has no state.
+/// The policy, which has no state.
 #[derive(Debug)]
 pub struct Dfba {
     r_i: TiVec<Label, f64>,
@@ -115,7 +115,7 @@ impl BufferPolicy for Dfba {
     }
 
     fn admits_up_to(&self) -> Option<u32> {
-        // Below the lowest threshold, no VC reaches its own.
+        // While fewer cells wait than the lowest threshold, no VC can reach its own threshold.
         let least = self.r_i.iter().copied().fold(self.r, f64::min);
         super::whole_cells(least.ceil() - 1.0)
     }
@@ -144,7 +144,7 @@ impl Dfba {
 impl Config {
     /// Checks the source's condition: the sum of the weights `W_i` = `R_i` / R is below 1.
     fn check_sum(&self, capacity: Option<u32>, vcs: &[&str]) -> Option<Fault> {
-        // A threshold of 0 cells is refused separately.
+        // A separate check refuses a threshold of 0 cells.
         let r = self.r(capacity).filter(|&r| r > 0)?;
         let r_i = self.thresholds.resolve(vcs);
         let sum: f64 = r_i.iter().sum();
@@ -172,7 +172,7 @@ impl Config {
 }
 
 const CONGESTION_THRESHOLD: &str = "congestion_threshold";
-/// Maximum number of VCs named in the fault for thresholds that add up to too much.
+/// Maximum number of VCs named in the message about thresholds with too large a sum.
 const SHOWN_VCS: usize = 4;
 
 #[cfg(any(test, feature = "samples"))]

@@ -59,7 +59,7 @@ fn alpha() -> f64 {
     0.5
 }
 
-/// The policy; it has no state.
+/// The policy, which has no state.
 #[derive(Debug)]
 pub struct Dfba1998 {
     l: f64,

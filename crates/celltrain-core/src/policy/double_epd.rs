@@ -32,7 +32,7 @@ pub struct Config {
     pub tagged_threshold: Threshold,
 }
 
-/// The policy; it has no state.
+/// The policy, which has no state.
 #[derive(Debug)]
 pub struct DoubleEpd {
     hbo: u32,

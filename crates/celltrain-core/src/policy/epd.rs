@@ -32,7 +32,7 @@ impl Default for Config {
     }
 }
 
-/// The policy; it has no state.
+/// The policy, which has no state.
 #[derive(Debug)]
 pub struct Epd {
     r: u32,

@@ -73,19 +73,19 @@ pub struct Table {
     pub when_full: WhenFull,
 }
 
-/// The table of a scenario, boxed because every port stores an enum as large as the largest policy's settings.
+/// The table of a scenario. It is boxed because every port stores an enum of the size of its largest variant.
 pub type Config = Box<Table>;
 
 /// Treatment of a cell of an admitted frame that finds no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenFull {
-    /// The rest of its frame is refused, except for its last cell: partial packet discard.
+    /// Partial packet discard: the rest of its frame is refused, except for the last cell.
     #[default]
     LoseRestOfFrame,
-    /// This cell alone is lost: tail drop.
+    /// Tail drop: only this cell is lost.
     LoseCell,
-    /// The cell nearest to transmission makes room: drop from front.
+    /// Drop from front: the cell nearest to transmission makes room.
     PushOutFront,
 }
 
@@ -106,8 +106,8 @@ pub struct Formula {
     config: Config,
     capacity: u32,
     vcs: Vec<String>,
-    /// Created when the port is known, or on the first use before that. Compiling formulas takes as long as deciding
-    /// about a few hundred frames.
+    /// Created when the port is known, or on first use before that. Compiling formulas takes as long as deciding about
+    /// a few hundred frames.
     running: OnceCell<Running>,
 }
 
@@ -152,7 +152,7 @@ impl Configure for Config {
 impl BufferPolicy for Formula {
     fn at_port(&mut self, port_info: &PortInfo<'_>) {
         let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
-        // VC names take up a lot of memory and are not needed again.
+        // VC names use much memory and are not needed again.
         let vcs = std::mem::take(&mut self.vcs);
         let running = Running::new(&self.config, &port_info, &vcs);
         debug_assert!(vcs.is_empty() || running.is_ok(), "formulas of a checked scenario can be read: {running:?}");
@@ -222,7 +222,7 @@ impl Table {
         self.texts(&self.questions(), &self.events()).unused()
     }
 
-    /// Returns the formulas that decide something, each with its key and the kind of its result.
+    /// Returns the formulas that make decisions, each with its key and the kind of its result.
     fn questions(&self) -> [(&'static str, &str, Kind); 1] {
         [("admit", &self.admit, Kind::Truth)]
     }

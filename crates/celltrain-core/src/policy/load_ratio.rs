@@ -12,7 +12,7 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// A load-ratio policy; it has no state.
+/// A load-ratio policy, which has no state.
 #[derive(Debug)]
 pub struct LoadRatio {
     /// The condition under which a frame is refused, in words.
@@ -62,7 +62,7 @@ impl BufferPolicy for LoadRatio {
 
     fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
         let x = f64::from(buffer.occupancy);
-        // X / N_a, unless no VC is active.
+        // The fair share X / N_a, unless no VC is active.
         let fair = (buffer.active_vcs > 0).then(|| x / f64::from(buffer.active_vcs));
         let share = self.weights.as_ref().map_or(fair, |weights| Some(weights.share(buffer, vc)));
         let share = share.filter(|_| !self.falls || x > self.r).map(|share| self.bound(x) * share);

@@ -45,7 +45,7 @@ use crate::units::Time;
 use formula::PortInfo;
 
 registry! {
-    /// The policy of a port, as a scenario names it: one table whose key is the policy's name.
+    /// The policy of a port in a scenario: a table whose only key is the policy's name.
     #[schemars(rename = "Policy")]
     pub enum PolicyConfig(module::Config) {
         /// Tail drop (plain UBR): a cell that finds no room is lost, and nothing else happens.
@@ -152,8 +152,8 @@ impl PolicyConfig {
     }
 
     /// Returns the threshold of a buffer of `capacity` cells (`None`: infinite): the occupancy up to which every frame
-    /// is admitted. `None` for policies that admit every frame, for thresholds of individual VCs, and for policies of
-    /// your own.
+    /// is admitted. `None` for policies that admit every frame, have thresholds for individual VCs, or are written by
+    /// users.
     pub fn threshold_cells(&self, capacity: Option<u32>) -> Option<u32> {
         if matches!(self, Self::Dfba(_) | Self::VirtualQueuingThreshold(_) | Self::Formula(_) | Self::Python(_)) {
             return None;
@@ -164,8 +164,8 @@ impl PolicyConfig {
 
 /// The decisions of a policy at one port. Both engines call only these methods.
 ///
-/// A policy has to define only [`admit_frame`](Self::admit_frame); everything else has a default that is right for
-/// every policy.
+/// A policy must implement only [`admit_frame`](Self::admit_frame). The defaults of all other methods suit every
+/// policy.
 ///
 /// ```
 /// use celltrain_core::error::Fault;
@@ -209,8 +209,8 @@ pub trait BufferPolicy: Any + Send {
         let _ = port_info;
     }
 
-    /// Decides whether a frame of VC `vc` may enter, whose first cell has arrived. That cell is not yet counted in
-    /// `buffer` (A-07). Called once per frame, unless [`admits_up_to`](Self::admits_up_to) has already decided.
+    /// Decides whether a frame of VC `vc` may enter when its first cell has arrived. `buffer` does not count this cell
+    /// yet (A-07). Called once per frame, unless [`admits_up_to`](Self::admits_up_to) has already decided.
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 
     /// Returns what happens to a cell that finds no room although its frame was admitted. The default is partial packet
@@ -292,7 +292,7 @@ pub struct View<'a> {
     pub per_vc: &'a TiSlice<Label, u32>,
     /// True if the arriving frame is tagged (CLP = 1).
     pub tagged: bool,
-    /// False if a port that marks packets must drop this one instead: a packet of a TCP that is not ECN-capable.
+    /// True if the frame is ECN-capable. If not, a port that marks packets must drop this one instead.
     pub capable: bool,
     /// Time of the decision.
     pub now: Time,

@@ -1,4 +1,4 @@
-//! Packets that a congested port cannot mark are dropped instead.
+//! Drops packets that a congested port cannot mark.
 //!
 //! Source: RFC 3168, section 5. Differences from the source: a frame is dropped as a whole, when its first cell arrives,
 //! by the cells of the port that it finds then. The average of [`marking`](crate::marking) and its counts of queues and
@@ -12,13 +12,13 @@ use crate::index::Label;
 use crate::policy::formula::PortInfo;
 use crate::rng::Stream;
 
-/// A policy at a port that marks packets: it decides about those that can be marked, and about the others if few cells
-/// wait.
+/// The policy of a port that marks packets. The inner policy decides about packets that can be marked, and about others
+/// while few cells wait.
 pub(crate) struct NotCapable {
     pub(super) policy: Box<dyn BufferPolicy>,
-    /// No packet is dropped while no more cells wait.
+    /// Largest number of waiting cells at which no packet is dropped.
     pub(crate) k_min: f64,
-    /// Every packet that cannot be marked is dropped while more cells wait.
+    /// Number of waiting cells above which every packet that cannot be marked is dropped.
     pub(crate) k_max: f64,
     /// Probability of a drop just below `k_max`.
     pub(crate) p_max: f64,
@@ -75,7 +75,7 @@ impl BufferPolicy for NotCapable {
     }
 }
 
-/// Returns the policy that decides about packets that can be marked.
+/// Returns the inner policy, which decides about packets that can be marked.
 pub(super) fn inner(policy: &dyn BufferPolicy) -> &dyn BufferPolicy {
     (policy as &dyn Any).downcast_ref().map_or(policy, |outer: &NotCapable| &*outer.policy)
 }

@@ -38,12 +38,12 @@ pub(super) fn k() -> f64 {
     1.0
 }
 
-/// This policy or `per_vc_accounting_fixed`. Neither has state.
+/// State of this policy or of `per_vc_accounting_fixed`, which have none.
 #[derive(Debug)]
 pub struct PerVcAccounting {
     pub(super) th: u32,
     pub(super) k: f64,
-    /// True if the VCs share the threshold, false if they share the queue.
+    /// True if VCs share the threshold, false if they share the queue.
     pub(super) is_fixed: bool,
 }
 
@@ -65,7 +65,7 @@ impl BufferPolicy for PerVcAccounting {
             return true;
         }
         if self.is_fixed {
-            // Y_j > k Th / N_a, without the division.
+            // The comparison Y_j > k Th / N_a, without the division.
             let y_j = f64::from(buffer.per_vc[vc]);
             return y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th);
         }

@@ -49,12 +49,12 @@ pub enum Setting {
     Text(String),
 }
 
-/// Access to the Python interpreter.
+/// Interface to the Python interpreter.
 pub trait Interpreter: Send + Sync {
     /// Checks the class and its settings. Returns faults by key.
     fn check(&self, config: &Config) -> Vec<Fault>;
 
-    /// Returns the class's choice for a cell that finds no room, if the class can be found.
+    /// Returns the class's setting for a cell that finds no room, if the class can be found.
     fn when_full(&self, config: &Config) -> Option<WhenFull>;
 
     /// Creates an object of the class for a port crossed by VCs with these names. Stores errors of the constructor for
@@ -62,7 +62,7 @@ pub trait Interpreter: Send + Sync {
     fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object>;
 }
 
-/// An object of the class, at a port.
+/// An instance of the class at a port.
 pub trait Object: Send {
     /// Decides whether the frame may enter. If the class raises an error, admits the frame and stores the error for the
     /// caller; the run then has no result.
@@ -82,7 +82,7 @@ pub struct Python {
     vcs: Vec<String>,
     capacity: u32,
     when_full: WhenFull,
-    /// Created when the port is known; not used before that.
+    /// Created when the port is known, and not used earlier.
     object: Option<Box<dyn Object>>,
 }
 
@@ -96,7 +96,7 @@ impl Configure for Config {
     type Policy = Python;
 
     fn check(&self, _capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        // The class is the same at every port, so one check is enough.
+        // The class is the same at every port, so one check is sufficient.
         if !vcs.is_empty() {
             return Vec::new();
         }
@@ -186,7 +186,7 @@ mod tests {
         assert!(faults[0].problem.contains("this program cannot run Python"), "{}", faults[0].problem);
     }
 
-    /// Regression: the class's own choice was ignored if a scenario named the class.
+    /// Regression: a scenario that named the class lost the class's own setting for full buffers.
     #[test]
     fn the_action_at_a_full_buffer_comes_from_the_scenario_or_else_from_the_python_class() {
         let overflow = |class: &str, when_full| {

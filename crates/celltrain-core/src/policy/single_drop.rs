@@ -33,7 +33,7 @@ pub struct Config {
 #[derive(Debug)]
 pub struct SingleDrop {
     r: TiVec<Label, f64>,
-    /// For each label: true if the VC has been below its threshold since it last lost a frame.
+    /// True for each VC that has been below its threshold since it last lost a frame, by label.
     armed: TiVec<Label, bool>,
 }
 

@@ -13,7 +13,7 @@ use crate::index::Label;
 /// the FIFO, of any VC, is one turn of the virtual queues.
 #[derive(Debug)]
 pub(super) struct VirtualQueues<A> {
-    /// `M_j`, by label. A VC's label is also its queue's number at the arbiter.
+    /// `M_j`, by label. A VC's label is also the number of its queue at the arbiter.
     pub(super) cells: TiVec<Label, u32>,
     pub(super) sum: u32,
     pub(super) arbiter: A,
@@ -24,7 +24,7 @@ impl<A: Arbiter> VirtualQueues<A> {
         Self { cells: ti_vec![0; vcs], sum: 0, arbiter }
     }
 
-    /// Returns `M_j` for a decision, after checking that the virtual queues hold as many cells as the real one.
+    /// Returns `M_j` for a decision. Asserts that the virtual queues hold as many cells as the real queue.
     #[inline]
     pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
         assert_eq!(self.sum, occupancy, "the virtual queues and the FIFO hold the same number of cells");
@@ -59,7 +59,7 @@ impl<A: Arbiter> CellFollower for VirtualQueues<A> {
         }
     }
 
-    /// Returns false if a turn could find the virtual queue empty, which recording the cells early would hide.
+    /// Return false if a turn could find the virtual queue empty, because recording the cells early would hide this.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         (A::FORGIVES && close) || self.cells[vc] >= left
     }
@@ -88,13 +88,13 @@ mod tests {
     const VCS: usize = 6;
     const NAMES: [&str; VCS] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 
-    /// Naive model with real queues, as described in `docs/mechanisms.md` 2.7 and 2.8.
+    /// A simple model with real queues, as described in `docs/mechanisms.md` 2.7 and 2.8.
     struct Oracle {
         queues: Vec<VecDeque<u32>>,
         /// VCs with cells, in the order of service.
         active: Vec<usize>,
-        /// For a VC with a minimum share: the turns between two of its cells, and the turn at which the next cell is
-        /// due.
+        /// For each VC with a minimum share: the number of turns between its cells, and the turn at which the next cell
+        /// is due.
         shares: [Option<(u64, u64)>; VCS],
         turns: u64,
     }

@@ -81,7 +81,7 @@ impl BufferPolicy for VirtualQueuing {
     }
 
     fn admits_up_to(&self) -> Option<u32> {
-        // Empty virtual queues are never above thresholds of their own.
+        // An empty virtual queue is never above its threshold.
         Some(if self.real_thresholds { 0 } else { self.th })
     }
 
@@ -121,7 +121,7 @@ mod tests {
         bench.offer_frame(1, 3);
         bench.take(5);
         assert_eq!(bench.port.per_vc().raw, [0, 3]);
-        // In turns, VC 0 is served first, and then VCs 0, 1, 0, 1 and 0.
+        // Under service in turns, VC 0 is served first, and then VCs 0, 1, 0, 1 and 0.
         assert_eq!(bench.virtual_queues(), [2, 1]);
         bench.offer_frame(1, 2);
         assert_eq!(bench.virtual_queues(), [2, 3], "Q = 3 is below Th");

@@ -33,12 +33,12 @@ pub struct Config {
     pub z: f64,
 }
 
-/// R / K, as in Selective Drop and FBA.
+/// R / K has the same default as in Selective Drop and FBA.
 pub(super) fn threshold() -> Threshold {
     0.9.into()
 }
 
-/// Z, as in Selective Drop and FBA.
+/// Z has the same default as in Selective Drop and FBA.
 pub(super) fn z() -> f64 {
     0.8
 }

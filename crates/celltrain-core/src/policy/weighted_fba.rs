@@ -73,7 +73,7 @@ mod tests {
     fn the_limit_that_weighted_fba_sets_falls_to_z_times_the_weighted_share_as_the_buffer_fills() {
         let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 4.0)]), ..sample(1000) };
         let most = |x| [0, 1].map(|vc| most_cells_of_two(&config, x, vc));
-        // With X = K = 1000, the shares of 1/5 and 4/5 are 200 and 800 cells, and 0.8 of them are 160 and 640.
+        // With X = K = 1000, the shares of 1/5 and 4/5 are 200 and 800 cells. The limits are 0.8 of the shares: 160 and 640.
         assert_eq!(most(1000), [160, 640]);
         // At X = 950, (K - R)/(X - R) = 2, so the limit is 1.6 times the share of 950/5 = 190 cells, which is 304. The
         // other VC may hold all cells.

@@ -57,14 +57,14 @@ impl Refused {
     }
 }
 
-/// Treatment of a VC's next cells, as long as there is room for them.
+/// Decision about a VC's next cells, valid while there is room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
     /// The cells are admitted.
     Admitted,
     /// The cells are discarded, up to and including the last cell of their frame.
     Refused,
-    /// The cells may be treated differently, so each cell must be offered.
+    /// Decisions may differ, so each cell must be offered.
     CellByCell,
 }
 
@@ -73,7 +73,7 @@ pub enum FrameOutcome {
 pub(crate) enum Verdict {
     /// The cell enters.
     Enter,
-    /// The cell is lost, and counted.
+    /// The cell is lost and counted as lost.
     Refuse(Loss),
     /// The cell is lost together with the waiting cells of its frame, which can no longer be completed.
     DiscardHeld(Loss),
@@ -202,7 +202,7 @@ impl Admission {
         self.vcs[label].offered += u64::from(cells);
     }
 
-    /// Records the arrival of cells of a frame whose fate has already been decided.
+    /// Records the arrival of cells of a frame that has already been admitted or refused.
     #[inline]
     pub(crate) fn on_run(&mut self, run: Run) {
         let vc = &mut self.vcs[run.last.label()];
@@ -211,8 +211,7 @@ impl Admission {
         vc.under_way.set_at_start(run.last.last_cell());
     }
 
-    /// Records cells of an admitted frame that find no room, if the policy loses single cells. Their fate has already
-    /// been decided.
+    /// Records cells of an admitted frame that find no room, if the policy loses single cells.
     #[inline]
     pub(crate) fn lose(&mut self, run: Run) {
         self.on_run(run);
@@ -237,7 +236,7 @@ impl Admission {
         self.vcs[label].under_way.is_at_start()
     }
 
-    /// Returns whether a VC's next cell starts a frame, and clears that state, because the caller asks the policy
+    /// Returns whether a VC's next cell starts a frame, and clears this state, because the caller asks the policy
     /// before the cell arrives.
     #[inline]
     pub(crate) fn take_start(&mut self, label: Label) -> bool {
@@ -264,7 +263,7 @@ impl Admission {
         admitted
     }
 
-    /// Returns the fate of a VC's next cells, starting with this one, as long as there is room for them.
+    /// Returns the decision about a VC's next cells, starting with this one, valid while there is room.
     #[inline]
     pub(crate) fn fate(&self, cell: Cell) -> FrameOutcome {
         match self.vcs[cell.label()].under_way.mode() {
@@ -274,7 +273,7 @@ impl Admission {
         }
     }
 
-    /// Counts cells that are refused with their whole frame or with the rest of it.
+    /// Counts cells that are refused with their whole frame or with the rest of their frame.
     #[inline]
     pub(crate) fn refuse(&mut self, run: Run) {
         self.on_run(run);
@@ -307,7 +306,7 @@ impl Admission {
         self.final_verdict(cell, is_full)
     }
 
-    /// Decides whether to admit a cell if no room can be made for it, or none is needed.
+    /// Decides whether to admit a cell if no room is needed or no more room can be made.
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
         let refused = &mut self.refused[vc];
@@ -331,7 +330,7 @@ impl Admission {
         })
     }
 
-    /// Counts a cell that finds no room. The result says whether it is the first cell that its frame loses.
+    /// Counts a cell that finds no room. Returns whether it is the first lost cell of its frame.
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
         refused.overflow += 1;
@@ -340,7 +339,7 @@ impl Admission {
         Loss::NoRoom { cuts }
     }
 
-    /// Counts discarded cells of a frame that was waiting to be completed.
+    /// Counts the discarded cells of a frame that was waiting to be completed.
     pub(crate) fn on_held_discarded(&mut self, label: Label, cells: u32) {
         self.refused[label].pushed_out += u64::from(cells);
     }
@@ -364,7 +363,7 @@ impl Admission {
         }
     }
 
-    /// Refuses a frame on the arrival of its first cell, although the policy admitted it.
+    /// Refuses a frame when its first cell arrives, although the policy admitted it.
     pub(crate) fn refuse_frame(&mut self, label: Label) {
         reached!(WholeFrameRefused);
         self.vcs[label].under_way.start(Mode::RefuseFrame);

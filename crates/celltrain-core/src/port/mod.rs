@@ -3,9 +3,9 @@
 //! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] follows. The queue counts waiting cells, not the
 //! cell in service: a cell that [`Port::take`] hands to the transmitter no longer counts.
 //!
-//! [`Port`] is deliberately naive, like the reference engine that uses it: it keeps single cells in plain queues and
+//! [`Port`] is deliberately simple, like the reference engine that uses it: it stores single cells in plain queues and
 //! counts them one by one. The fast engine's port (`OutputBuffer`) has its own queues and counts and is tested against
-//! this one. Both ask the same `Admission` which cells enter.
+//! this port. Both use the same `Admission`.
 
 pub(crate) mod admission;
 mod queues;
@@ -31,30 +31,30 @@ use crate::scheduler::Service;
 use crate::units::Time;
 use admission::{Admission, Verdict, is_of_frame};
 
-/// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of the
-/// other cell counts and the cells waiting.
+/// Counts of the cells offered to a port, for one VC or for all together. At any time, `offered` equals the sum of the
+/// other cell counts and the waiting cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Cells that arrived.
     pub offered: u64,
-    /// Cells handed to the transmitter.
+    /// Cells passed to the transmitter.
     pub forwarded: u64,
-    /// Cells lost for lack of room.
+    /// Arriving cells lost because the buffer was full.
     pub lost_overflow: u64,
-    /// Waiting cells pushed out for lack of room.
+    /// Waiting cells pushed out to make room.
     pub lost_pushed_out: u64,
-    /// Cells of frames the policy refused whole.
+    /// Cells of frames that the policy refused whole.
     pub discarded_frame: u64,
-    /// Later cells of frames that had already lost one.
+    /// Cells of frames that had already lost a cell.
     pub discarded_remainder: u64,
-    /// Frames the policy refused whole.
+    /// Frames that the policy refused whole.
     pub discarded_frames: u64,
-    /// Frames that lost a cell for lack of room.
+    /// Frames that lost a cell because the buffer was full.
     pub cut_frames: u64,
 }
 
 impl PortCounters {
-    /// Returns the number of cells lost for lack of room, arriving or waiting.
+    /// Returns the number of cells lost because the buffer was full, both arriving and waiting cells.
     pub fn lost(&self) -> u64 {
         self.lost_overflow + self.lost_pushed_out
     }
@@ -100,16 +100,16 @@ pub enum PortEvent<'a> {
     PushedOut {
         /// The cell.
         cell: Cell,
-        /// True if the cell is the first that its frame loses at this port for lack of room.
+        /// True if this is the first cell that its frame loses at this port because the buffer is full.
         cuts: bool,
     },
     /// The arriving cell does not enter.
     Lost(Loss),
-    /// The arriving cell waits now.
+    /// The arriving cell enters the buffer.
     Admitted,
 }
 
-/// The buffer as a policy sees it, without the per-VC cell counts.
+/// The buffer as a policy sees it, without the cell counts of VCs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer {
     /// X.
@@ -123,9 +123,9 @@ pub(crate) struct Buffer {
 /// The state of a port at the end of a run, in any engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortState {
-    /// The fate of each VC's cells, by label.
+    /// Counts of each VC's cells, by label.
     pub counters: TiVec<Label, PortCounters>,
-    /// Cells waiting of each VC, by label.
+    /// Waiting cells of each VC, by label.
     pub waiting: TiVec<Label, u32>,
     /// Largest number of cells waiting at any time.
     pub max_queue: u32,
@@ -143,10 +143,10 @@ pub struct Port {
     fifo: VecDeque<Cell>,
     /// The queues used in place of `fifo` by other schedulers.
     queues: Option<CellQueues>,
-    /// For each label: the cells of an incomplete frame; `None` for a VC that does not merge.
+    /// Cells of each VC's incomplete frame, by label; `None` for a VC that does not merge.
     held: TiVec<Label, Option<Vec<Cell>>>,
     per_vc: TiVec<Label, u32>,
-    /// Cells of each VC handed to the transmitter, by label.
+    /// Cells of each VC passed to the transmitter, by label.
     forwarded: TiVec<Label, u64>,
     admission: Admission,
 }
@@ -257,7 +257,7 @@ impl Port {
         admitted
     }
 
-    /// Returns whether a cell that has arrived enters if there is room for it.
+    /// Returns whether an arriving cell enters if there is room.
     pub(crate) fn wants(&self, cell: Cell) -> bool {
         self.admission.fate(cell) != FrameOutcome::Refused
     }
@@ -303,7 +303,7 @@ impl Port {
             self.tracker.fall(self.occupancy);
             self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
-            // The frame was cut by the arriving cell, not by this one.
+            // The arriving cell damaged the frame, not this one.
             emit(PortEvent::PushedOut { cell, cuts: false });
         }
     }
@@ -349,7 +349,7 @@ impl Port {
         cell
     }
 
-    /// Hands the next cell to the transmitter.
+    /// Passes the next cell to the transmitter.
     pub fn take(&mut self) -> Option<Cell> {
         let cell = match &mut self.queues {
             Some(queues) => (self.occupancy > 0).then(|| queues.pop()),
@@ -366,7 +366,7 @@ impl Port {
         Some(cell)
     }
 
-    /// Hands the next cell whose VC satisfies `may_go` to the transmitter. The port must be a FIFO.
+    /// Passes the next cell whose VC satisfies `may_go` to the transmitter. The port must be a FIFO.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
         assert!(self.queues.is_none(), "only ports with a single queue can be paused");
         // A stopped port may hold very many cells, none of which may be sent.
@@ -392,7 +392,7 @@ impl Port {
         &self.per_vc
     }
 
-    /// Returns `N_a`, the number of number of VCs with at least one waiting cell.
+    /// Returns `N_a`, the number of VCs with at least one waiting cell.
     pub fn active_vcs(&self) -> u32 {
         u32::try_from(self.per_vc.iter().filter(|&&cells| cells > 0).count()).expect("all labels of VCs fit in 32 bits")
     }
@@ -424,7 +424,7 @@ impl Port {
         self.fifo.iter().chain(self.held.iter().flatten().flatten()).copied().chain(queued)
     }
 
-    /// Returns the fate of each VC's cells, by label.
+    /// Returns the counts of each VC's cells, by label.
     pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
         self.admission.counters(&self.per_vc)
     }
@@ -438,7 +438,7 @@ impl Port {
         PortState { counters, waiting: self.per_vc.clone(), max_queue: self.max_queue(), replaced_results }
     }
 
-    /// Returns the fate of all cells together.
+    /// Returns the counts of all cells together.
     pub fn counters(&self) -> PortCounters {
         PortCounters::sum(self.vc_counters())
     }

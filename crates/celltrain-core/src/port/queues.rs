@@ -11,7 +11,7 @@ use crate::scheduler::{AnyScheduler, Service, WaitingCells};
 
 /// Single cells that wait in several queues.
 pub struct CellQueues {
-    /// Number of each VC's queue, by label.
+    /// Number of each VC's queue, by label of the VC.
     queue_of: TiVec<Label, usize>,
     waiting: WaitingCells,
     scheduler: Box<dyn AnyScheduler>,
@@ -41,7 +41,7 @@ impl CellQueues {
         cell
     }
 
-    /// Passes a cell of a VC through the empty queues: it is sent before another arrives.
+    /// Passes a cell of a VC through the empty queues. It is sent before another cell arrives.
     #[cfg(test)]
     pub(crate) fn serve_alone(&mut self, label: Label) {
         self.scheduler.serve_alone(self.queue_of[label], self.waiting.queues.len());

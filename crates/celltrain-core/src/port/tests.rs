@@ -14,7 +14,7 @@ fn port(policy: impl Into<PolicyConfig>, capacity: u32) -> Port {
 
 fn merging_port(capacity: u32) -> Port {
     let policy = PolicyConfig::TailDrop(tail_drop::Config {}).build(Some(capacity), &["a", "b", "c"]);
-    // The third VC crosses the port without merging.
+    // The third VC crosses the port but does not merge.
     Port::new(Some(capacity), 3, policy, Stream::new(1, "test")).merging(TiSlice::from_ref(&[true, true, false]))
 }
 
@@ -57,12 +57,12 @@ fn a_merge_point_discards_a_whole_frame_if_one_of_its_cells_finds_no_room() {
     assert_eq!((of_b.lost_overflow, of_b.lost_pushed_out, of_b.discarded_remainder, of_b.cut_frames), (1, 1, 1, 1));
 }
 
-/// The policy admits every frame, so only lost cells matter when a frame starts.
+/// The policy admits every frame, so the start of a frame matters only after lost cells.
 #[test]
 fn each_frame_that_loses_cells_to_a_full_buffer_is_counted_once() {
     let mut port = port(tail_drop::Config {}, 2);
-    // Two of the first frame's four cells find room, and neither of the second frame's two. The third frame, of the
-    // other VC, loses its only cell. Then one cell is sent, and the first of the fourth frame's two cells is admitted.
+    // Two of the first frame's four cells find room, and none of the second frame's two. The third frame, of the other
+    // VC, loses its only cell. Then one cell is sent, and the first of the fourth frame's two cells is admitted.
     for (label, frame, last) in [(0, 1, false), (0, 1, false), (0, 1, false), (0, 1, true), (0, 2, false), (0, 2, true)]
     {
         assert_eq!(port.offer(cell(label, frame, last)), port.counters().offered <= 2);
@@ -70,7 +70,7 @@ fn each_frame_that_loses_cells_to_a_full_buffer_is_counted_once() {
     assert!(!port.offer(cell(1, 1, true)));
     assert!(port.take().is_some());
     assert!(port.offer(cell(0, 3, false)) && !port.offer(cell(0, 3, true)));
-    // Afterwards a whole frame is admitted as before.
+    // Afterwards the port admits whole frames as before.
     assert_eq!([port.take(), port.take()].map(|cell| cell.map(|cell| cell.frame.number())), [Some(1), Some(3)]);
     assert!(port.offer(cell(0, 4, false)) && port.offer(cell(0, 4, true)));
     let counters: Vec<_> = port.vc_counters().collect();

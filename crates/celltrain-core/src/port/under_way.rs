@@ -3,14 +3,14 @@
 //! Cells of many VCs arrive in turn, and a processor cannot predict which of them start a frame. So the state is one
 //! byte, which is read once and evaluated without a branch.
 
-/// Treatment of a frame's cells from now on.
+/// Decision about a frame's next cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The cells are admitted as long as there is room.
+    /// The cells are admitted while there is room.
     Pass,
     /// The cells are refused because the policy refused the frame.
     RefuseFrame,
-    /// The cells are refused because one of them was lost.
+    /// The cells are refused because the frame has lost a cell.
     RefuseRest { keep_last_cell: bool },
 }
 
@@ -18,7 +18,7 @@ pub(super) enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnderWay(u8);
 
-/// The treatment of an arriving cell. It is 0 if the cell is admitted as long as there is room for it.
+/// Decision about an arriving cell; 0 if the cell is admitted while there is room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrived(u8);
 
@@ -30,7 +30,7 @@ impl Arrived {
         self.0 == 0
     }
 
-    /// Returns whether the cell starts a frame for which the policy must decide.
+    /// Returns whether the cell starts a frame about which the policy must decide.
     #[inline]
     pub(crate) fn starts(self) -> bool {
         self.0 & AT_START != 0
@@ -44,7 +44,7 @@ const REFUSE_REST: u8 = 2;
 const REFUSE_REST_BUT_LAST_CELL: u8 = 3;
 /// The next cell starts a frame. Frames have no start marker: a frame starts after the last cell of the previous one.
 const AT_START: u8 = 0b0100;
-/// The frame has been counted as cut.
+/// The frame has been counted as damaged.
 const CUT: u8 = 0b1000;
 
 impl UnderWay {
@@ -86,7 +86,7 @@ impl UnderWay {
         self.0 = self.0 & !AT_START | (u8::from(is_at_start) * AT_START);
     }
 
-    /// Marks the frame as cut. Returns whether it was not marked before.
+    /// Marks the frame as damaged. Returns whether the mark is new.
     #[inline]
     pub(super) fn cut(&mut self) -> bool {
         let was_cut = self.0 & CUT != 0;
@@ -106,7 +106,7 @@ impl UnderWay {
     pub(super) fn on_cell(&mut self, is_last: bool, admits: bool) -> Arrived {
         let admits = u8::from(admits) * AT_START;
         let asks = self.0 & AT_START & !admits;
-        // If the frame is admitted, the old state is dropped.
+        // An admitted frame overwrites the old state.
         let known = if self.0 & admits == 0 { self.0 & (MODE | CUT) } else { 0 };
         self.0 = known | (u8::from(is_last) * AT_START);
         Arrived(known & MODE | asks)

@@ -1,7 +1,7 @@
 //! Draws the times at which the connections of a group open, their hosts and their sizes. The seed alone determines all
 //! draws.
 //!
-//! Times are drawn in picoseconds and then rounded to the clock, so networks with different clocks have the same
+//! Times are drawn in picoseconds and rounded to the clock afterwards, so networks with different clocks have the same
 //! requests.
 
 use std::cmp::Reverse;
@@ -17,19 +17,19 @@ use crate::units::{Clock, Duration, Span, Time};
 pub(crate) struct Opening {
     pub(crate) pair: PairIndex,
     pub(crate) bytes: u64,
-    /// Number of the query that the request answers, if it is an answer.
+    /// Number of the query, if the request is an answer to one.
     pub(crate) query: Option<u32>,
 }
 
 /// An event of a group's schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A host asks the next query.
+    /// A host sends the next query.
     Query(NodeIndex),
     Opening(Opening),
 }
 
-/// The openings of a group, in time order.
+/// The requests of a group, in time order.
 pub(crate) struct Schedule {
     clock: Clock,
     source: Source,
@@ -42,12 +42,12 @@ enum Source {
 
 struct Poisson {
     mean: Duration,
-    /// Time of the next request; `None` if it is later than any run.
+    /// Time of the next request; `None` if it is after the end of any run.
     next: Option<Duration>,
     times: Stream,
     sizes: Sizes,
     size_draws: Stream,
-    /// The pairs, in the order of their turns if they take turns.
+    /// The pairs, in order of their turns if they take turns.
     pairs: Vec<PairIndex>,
     order: PairOrder,
     pair_draws: Stream,
@@ -59,24 +59,24 @@ struct Incast {
     interval: Duration,
     times: QueryTimes,
     time_draws: Stream,
-    /// Time of the next query; `None` if it is later than any run.
+    /// Time of the next query; `None` if it is after the end of any run.
     next: Option<Duration>,
     asked: u32,
-    /// Bytes of each answer.
+    /// Size of each answer in bytes.
     share: u64,
     senders: u32,
-    /// For each possible receiver: the host, and the pairs that lead to it.
+    /// Each possible receiver, with the pairs that lead to it.
     receivers: Vec<(NodeIndex, Vec<PairIndex>)>,
     receiver_draws: Stream,
     sender_draws: Stream,
     /// Maximum delay before an answer, in picoseconds.
     spread: Span,
     spread_draws: Stream,
-    /// Answers that have not started, by time, query and order of drawing.
+    /// Answers that have not started, ordered by time, query and draw.
     answers: BinaryHeap<Reverse<(Time, u32, u32, PairIndex)>>,
 }
 
-/// The latest request, in picoseconds: about two months, longer than any run.
+/// Latest time of a request, in picoseconds: about two months, longer than any run.
 const LAST: u64 = 1 << 62;
 
 impl Schedule {
@@ -145,7 +145,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the next event, if it is due at `now`, and draws the one after it. A query precedes its answers.
+    /// Returns the next event if it is due at `now`, and draws the following one. A query precedes its answers.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Due> {
         let clock = self.clock;
         let is_due = |next: Option<Duration>| next.filter(|&next| clock.time(next) <= now);
@@ -201,7 +201,7 @@ impl Incast {
     fn ask(&mut self, asked: Duration, clock: Clock) -> NodeIndex {
         let place = draw_place(&mut self.receiver_draws, self.receivers.len());
         let (receiver, pairs) = &self.receivers[place];
-        // Each sender is drawn from those not drawn yet, as in the first steps of a shuffle.
+        // Each sender is drawn from the remaining ones, as in the first steps of a shuffle.
         let mut left = pairs.clone();
         for answer in 0..self.senders {
             let place = draw_place(&mut self.sender_draws, left.len());
@@ -216,9 +216,8 @@ impl Incast {
     }
 }
 
-/// Returns the indices of the VCs for a request's data and for its acknowledgements. `vcs` are the numbers of VCs to
-/// choose from, and `key` is the key of the request's group. Routers select paths in the same way, by a hash of
-/// addresses and ports.
+/// Returns the indices of the VCs for a request's data and acknowledgements, from a hash as routers use. `vcs` are the
+/// numbers of available VCs, and `key` is the key of the request's group.
 pub(crate) fn paths(key: u64, number: u32, vcs: [usize; 2]) -> [usize; 2] {
     [0, 1].map(|way: usize| {
         let hashed = hash(key, 2 * u64::from(number) + way as u64);

@@ -10,7 +10,7 @@ use crate::units::{Clock, Time};
 pub struct GroupResult {
     /// Its name.
     pub name: String,
-    /// The clock of the times in its records.
+    /// The clock that defines the times in the records.
     pub clock: Clock,
     /// Number of the first request within the group, from 0.
     pub first: u32,
@@ -18,10 +18,9 @@ pub struct GroupResult {
     pub opened: u64,
     /// Bytes that receivers have passed to their applications, for all requests of the group.
     pub delivered_bytes: u64,
-    /// Bytes of these that arrived over data VCs across the network's bottleneck.
+    /// The part of these bytes that arrived over data VCs across the network's bottleneck.
     pub bottleneck_bytes: u64,
-    /// A record for each request that opened, in the order of opening, or for each that has not closed
-    /// ([`Requests::drops_closed`]).
+    /// A record for each opened request, in order of opening, or for each open request ([`Requests::drops_closed`]).
     pub records: Vec<RequestRecord>,
     /// Number of the first query in `queries`, from 0.
     pub first_query: u32,
@@ -32,21 +31,21 @@ pub struct GroupResult {
 /// The result of a request. A run can have millions of them, so the record is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// Time at which its connection opened, with a SYN or, without a handshake, with the first data.
+    /// Time at which the connection opened, with a SYN or, without a handshake, with the first data.
     pub opened: Time,
-    /// Time at which the receiver had its last byte, or [`NEVER`].
+    /// Time at which the receiver had the last byte, or [`NEVER`].
     completed: Time,
     /// Bytes requested. TCP rounds them up to full segments.
     pub bytes: u64,
     /// The request's number within the group, from 0.
     pub number: u32,
-    /// The pair of hosts.
+    /// The pair of hosts of the request.
     pub pair: PairIndex,
-    /// Number of its query within the group, or [`NO_QUERY`].
+    /// Number of the query within the group, or [`NO_QUERY`].
     query: u32,
     /// Data segments sent, retransmissions included. SYNs are not counted.
     pub segments_sent: u32,
-    /// Data segments sent again.
+    /// Data segments retransmitted.
     pub retransmitted_segments: u32,
     /// Number of times the retransmission timer expired, for the SYN or for data.
     pub timeouts: u32,
@@ -58,9 +57,9 @@ pub struct RequestRecord {
 
 const _: () = assert!(size_of::<RequestRecord>() == 56, "a million take 56 MB");
 
-/// Completion time of a request that is not complete.
+/// Completion time of an incomplete request.
 const NEVER: Time = Time(u64::MAX);
-/// Query number of a request that answers no query.
+/// Query number of a request that is not an answer.
 const NO_QUERY: u32 = u32::MAX;
 
 impl RequestRecord {
@@ -88,7 +87,7 @@ impl RequestRecord {
         self.completed = now;
     }
 
-    /// Returns when the receiver had the last byte; `None` if it did not have it at the end of the run.
+    /// Returns when the receiver had the last byte; `None` if it did not by the end of the run.
     pub fn completed(&self) -> Option<Time> {
         (self.completed != NEVER).then_some(self.completed)
     }
@@ -109,7 +108,7 @@ impl RequestRecord {
         requests.pairs[back].vcs[usize::from(self.ack_path)]
     }
 
-    /// Returns every part of the record as a number, for a fingerprint.
+    /// Returns all fields of the record as numbers, for a fingerprint.
     pub(crate) fn numbers(&self) -> [u64; 8] {
         let halves = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         [
@@ -134,7 +133,7 @@ pub struct QueryRecord {
     completed: Time,
     /// The host that receives the answers.
     pub receiver: NodeIndex,
-    /// Answers that are complete.
+    /// Number of complete answers.
     pub answers: u32,
 }
 
@@ -143,7 +142,7 @@ impl QueryRecord {
         Self { asked, completed: NEVER, receiver, answers: 0 }
     }
 
-    /// Returns every part of the record as a number, for a fingerprint.
+    /// Returns all fields of the record as numbers, for a fingerprint.
     pub(crate) fn numbers(&self) -> [u64; 4] {
         [self.asked.0, self.completed.0, u64::from(self.receiver.number()), u64::from(self.answers)]
     }

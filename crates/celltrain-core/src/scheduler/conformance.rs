@@ -18,7 +18,7 @@ pub(super) fn queues(config: &impl Configure, classes: &[Class]) -> CellQueues {
     CellQueues::new(config.build(&kinds(classes)).expect("a scheduler with several queues has a list of queues"))
 }
 
-/// Adds one cell for each VC in `come`, then returns the labels of the next cells sent.
+/// Adds one cell for each VC in `come`, and returns the labels of the next cells sent.
 pub(super) fn sent(queues: &mut CellQueues, come: &[u32], number: usize) -> Vec<u32> {
     for &label in come {
         queues.put(label, 1);
@@ -27,7 +27,7 @@ pub(super) fn sent(queues: &mut CellQueues, come: &[u32], number: usize) -> Vec<
 }
 
 impl CellQueues {
-    /// Adds `cells` cells of a VC, each of them a separate frame.
+    /// Adds `cells` cells of a VC, each in its own frame.
     pub(super) fn put(&mut self, label: u32, cells: u32) {
         for _ in 0..cells {
             self.push(cell(label, 0, true));

@@ -38,18 +38,18 @@ impl Configure for Config {
     }
 }
 
-/// Numbers of the two queues.
+/// Indices of the two queues.
 const OTHERS: usize = 0;
 const UBR: usize = 1;
 
-/// Credit for one cell.
+/// Credit required to send one cell.
 const CELL: u64 = ONE;
 
 /// The scheduler.
 struct GuaranteedRate {
     /// g: growth of the credit per cell time.
     g: u64,
-    /// Credit that UBR may still claim.
+    /// Credit that UBR has accumulated.
     credit: u64,
 }
 
@@ -57,7 +57,7 @@ struct GuaranteedRate {
 impl Scheduler for GuaranteedRate {
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
         for _ in 0..cells {
-            // The limit, "1 + small", is above one cell, so that no credit is lost in the step that completes a cell's
+            // The limit is slightly above one cell, so that no credit is lost in the step that completes a cell's
             // credit.
             self.credit = (self.credit + self.g).min(CELL + self.g);
             let queue = if waiting.cells(UBR) > 0 && (self.credit >= CELL || waiting.cells(OTHERS) == 0) {
@@ -119,7 +119,7 @@ mod tests {
             let mut vbr = 0u32;
             let (mut slots, mut ubr, mut least) = (0u32, 0u32, 0.0_f64);
             for _ in 0..50_000 {
-                // The other class sends bursts.
+                // The higher classes send bursts.
                 if vbr == 0 && rng.below(50) == 0 {
                     vbr = 1 + rng.below(200);
                     queues.put(0, vbr);
@@ -128,7 +128,7 @@ mod tests {
                 slots += 1;
                 ubr += cell.label().number();
                 vbr -= 1 - cell.label().number();
-                // UBR never falls behind its share by more than a cell, counted from any slot on.
+                // UBR never falls behind its share by more than a cell, from any slot on.
                 let lead = f64::from(ubr) - share * f64::from(slots);
                 assert!(lead > least - 1.000_001, "{share}: {slots}");
                 least = least.max(lead);

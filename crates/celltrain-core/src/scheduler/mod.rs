@@ -30,7 +30,7 @@ use crate::policy::PerVc;
 use crate::registry;
 
 registry! {
-    /// The scheduler of a port, as a scenario names it: one table whose key is the scheduler's name.
+    /// The scheduler of a port in a scenario: a table whose only key is the scheduler's name.
     #[schemars(rename = "Scheduler")]
     pub enum SchedulerConfig(module::Config) {
         /// First in, first out: all VCs share one queue.
@@ -41,7 +41,7 @@ registry! {
         guaranteed_rate: GuaranteedRate,
         /// Weighted fair queuing: a queue for each VC, served in proportion to weights.
         wfq: Wfq,
-        /// Weighted fair queuing with weights of your own, written as a formula in the scenario.
+        /// Weighted fair queuing with weights that a formula in the scenario computes.
         wfq_formula: WfqFormula,
         /// Round robin (per-VC queuing): a queue for each VC, served in turns, one cell per turn.
         round_robin: RoundRobin,
@@ -52,7 +52,8 @@ registry! {
     /// Returns the settings.
     pub fn config(&self) -> &dyn Configure { |config| config }
 
-    /// Creates the queues of a port crossed by these VCs, by label; `None` if all share one queue, first in, first out.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one first-in first-out
+    /// queue.
     pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> { |config| config.build(vcs) }
 
     /// Returns every scheduler with settings for any VCs, for tests of all schedulers.
@@ -74,13 +75,13 @@ pub enum Class {
     Cbr,
     /// Variable bit rate.
     Vbr,
-    /// Unspecified bit rate, with a guaranteed frame rate or without.
+    /// Unspecified bit rate, with or without a guaranteed frame rate.
     #[default]
     Ubr,
 }
 
 impl Class {
-    /// All classes, the highest priority first.
+    /// All classes, highest priority first.
     pub const ALL: [Class; 3] = [Class::Cbr, Class::Vbr, Class::Ubr];
 
     /// Returns the name of the class in scenarios.
@@ -111,11 +112,11 @@ pub trait Scheduler: Send {
         let _ = queue;
     }
 
-    /// Sends the next `cells` cells. At least that many cells are waiting, and none arrive in the meantime.
+    /// Sends the next `cells` cells. At least that many cells are waiting, and no cell arrives in the meantime.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
-    /// Serves a lone cell, which arrives at `queue` when all of the `queues` queues are empty, and leaves before the
-    /// next cell arrives.
+    /// Serves a single cell, which arrives at `queue` when all `queues` queues are empty, and leaves before the next
+    /// arrival.
     fn serve_alone(&mut self, queue: usize, queues: usize)
     where
         Self: Sized,
@@ -126,13 +127,13 @@ pub trait Scheduler: Send {
         debug_assert_eq!(alone.queue, None, "a scheduler sends a cell if one is waiting");
     }
 
-    /// Returns how exactly the scheduler must know when empty queues fill. Called once.
+    /// Returns how precisely the scheduler must know when empty queues fill. Called once.
     fn backlog_sensitivity(&self) -> BacklogSensitivity {
         BacklogSensitivity::Insensitive
     }
 }
 
-/// The cells waiting at a port, as a scheduler serves them.
+/// The cells waiting at a port, for a scheduler.
 pub trait Waiting {
     /// Returns the numbers of the queues.
     fn queues(&self) -> Range<usize>;
@@ -148,7 +149,7 @@ pub trait Waiting {
         1
     }
 
-    /// Sends the first cell of a queue that has one. Returns whether other cells are waiting behind it.
+    /// Sends the first cell of a non-empty queue. Returns whether other cells remain in the queue.
     fn send_one(&mut self, queue: usize) -> bool;
 }
 
@@ -193,8 +194,8 @@ impl<S: Scheduler> AnyScheduler for S {
     }
 }
 
-/// Sensitivity of a scheduler to the times at which empty queues fill. In any case the scheduler is notified before the
-/// next cell is sent.
+/// Sensitivity of a scheduler to the times at which empty queues fill. The scheduler is always notified before the next
+/// cell is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogSensitivity {
     /// The times at which queues fill do not matter.
@@ -227,13 +228,13 @@ pub trait Configure {
         false
     }
 
-    /// Returns the names in the scheduler's tables that nothing uses, by their keys.
+    /// Returns unused names in the scheduler's tables, by their keys.
     fn unused(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Checks the settings of VCs with these names, by label, that share a link. Called for every port, once every VC
-    /// is known to have a value for every setting.
+    /// Checks the settings of VCs with these names, by label, that share a link. Called for each port after checking
+    /// that every VC has a value for every setting.
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         Vec::new()
@@ -244,7 +245,8 @@ pub trait Configure {
         false
     }
 
-    /// Creates the queues of a port crossed by these VCs, by label; `None` if all share one queue, first in, first out.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one first-in first-out
+    /// queue.
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service>;
 }
 

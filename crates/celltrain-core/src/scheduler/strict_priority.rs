@@ -27,7 +27,7 @@ impl Configure for Config {
     }
 }
 
-/// The scheduler; it has no state.
+/// The scheduler, which has no state.
 struct StrictPriority;
 
 impl Scheduler for StrictPriority {

@@ -12,7 +12,7 @@ use crate::index::Label;
 /// Single cells waiting in several queues, for the port of the reference engine.
 pub struct WaitingCells {
     pub(crate) queues: Vec<VecDeque<Cell>>,
-    /// Cells sent but not yet taken, in order.
+    /// Cells sent but not yet retrieved, in order.
     pub(crate) sent: VecDeque<Cell>,
 }
 
@@ -33,7 +33,7 @@ impl Waiting for WaitingCells {
 
 /// A single cell at an otherwise empty port.
 pub(super) struct WaitingCell {
-    /// The cell's queue, until the cell is sent.
+    /// Queue of the cell, until the cell is sent.
     pub(super) queue: Option<usize>,
     pub(super) queues: usize,
 }
@@ -61,10 +61,10 @@ impl Waiting for WaitingCell {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) cells: u32,
-    /// The cells of one frame at the front; an empty run if the queue is empty.
+    /// Cells of the frame at the front; an empty run if the queue is empty.
     pub(crate) front: Run,
     pub(crate) behind: VecDeque<Run>,
-    /// Cells of the first run that were sent and are not yet reported.
+    /// Cells of the first run that were sent but not reported yet.
     pub(crate) unreported: u32,
 }
 
@@ -73,15 +73,15 @@ pub(crate) struct Queue {
 pub(crate) struct Sent {
     pub(crate) run: Run,
     /// Number of cells that the same call to `serve` sent earlier: before the first of these cells with
-    /// [`ReportGranularity::Each`], otherwise before the last.
+    /// [`ReportGranularity::Each`], otherwise before the last one.
     pub(crate) after: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReportGranularity {
-    /// Runs of consecutive cells, each with the number of cells sent before its first.
+    /// Runs of consecutive cells, each with the number of cells sent before the run.
     Each,
-    /// Runs of cells that waited together, each reported when its last cell has left, with the number of cells sent
+    /// Runs of cells that waited together, each reported after its last cell has left, with the number of cells sent
     /// before that cell. Cells of other queues may leave in between.
     Runs,
 }
@@ -141,7 +141,7 @@ impl Waiting for WaitingRuns<'_> {
 }
 
 impl WaitingRuns<'_> {
-    /// Records departures from the run in front, and moves to the next run when the run in front is finished.
+    /// Records departures from the first run, and moves to the next run when it is finished.
     #[inline(never)]
     fn report_departures(&mut self, queue: usize) {
         let Queue { front, behind, unreported, .. } = &mut self.queues[queue];
@@ -160,7 +160,7 @@ impl WaitingRuns<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) per_vc: TiVec<Label, u32>,
-    /// Number of VCs with at least one cell.
+    /// Number of VCs with waiting cells.
     pub(crate) active_vcs: u32,
 }
 

@@ -60,28 +60,28 @@ pub(super) fn service(weights: &[f64]) -> Service {
 /// The scheduler.
 struct Wfq<N> {
     vcs: Vec<Vc<N>>,
-    /// A tournament tree: the VC with the smaller F of each pair of VCs, then of each pair of winners, and so on. Ties
-    /// go to the lower label. The overall winner is at index 1, and the second half holds the VCs themselves.
+    /// A tournament tree over the VCs, won by the smallest F. Ties go to the lower label. The overall winner is at
+    /// index 1, and the second half contains the VCs themselves.
     tournament: Vec<N>,
-    /// `v_now`: F of the cell in service.
+    /// `v_now`: finishing tag F of the cell in service.
     v_now: N,
 }
 
 #[derive(Clone, Copy)]
 struct Vc<N> {
-    /// `1 / w_v`, in a unit that makes all of them whole numbers.
+    /// `1 / w_v`, in a unit in which all of them are whole numbers.
     step: N,
-    /// F of the last cell sent, updated when its queue runs empty.
+    /// F of the last cell sent, updated when the VC's queue becomes empty.
     previous: N,
 }
 
 /// An integer that represents a tag or a player in the tournament. A player is a VC with the F of its first waiting
-/// cell. F is in the bits above the label, so players are compared as integers, and ties go to the lower label.
+/// cell. F is above the label's bits, so comparing integers compares F first and resolves ties by label.
 trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'static {
     const ZERO: Self;
-    /// The player of a VC without waiting cells.
+    /// Represents a VC without waiting cells in the tournament.
     const NO_PLAYER: Self;
-    /// Limit of tags. All tags are lowered before one exceeds it, so that they stay within their bits.
+    /// Upper limit of tags. All tags are lowered before one would exceed it.
     const MOST_TAG: Self;
     /// The largest step of any VC.
     const MOST_STEP: u128;
@@ -134,7 +134,7 @@ macro_rules! numbers {
     };
 }
 
-// With steps of 2^28, tags are lowered once every two thousand cells.
+// With steps of 2^28, tags are lowered about once every two thousand cells.
 numbers! {
     u64: 28,
     u128: 64,
@@ -154,7 +154,7 @@ impl<N: Number> Wfq<N> {
         }
     }
 
-    /// Subtracts `v_now` from all tags: only their differences matter, and no present or future tag is below it.
+    /// Subtracts `v_now` from all tags, because only differences matter and no tag is below it.
     #[cold]
     fn lower_tags(&mut self) {
         let base = std::mem::replace(&mut self.v_now, N::ZERO);
@@ -332,7 +332,7 @@ mod tests {
         let mut wide = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u128>::new(&steps)));
         let mut rng = Stream::new(1, "arrivals");
         let (mut waiting, mut passed) = (0, 0);
-        // The 64-bit tags are lowered dozens of times, and the 128-bit tags never.
+        // The 64-bit tags are lowered dozens of times, but the 128-bit tags never.
         for _ in 0..100_000 {
             if waiting == 0 {
                 let label = Label::new(rng.below(4));
@@ -358,8 +358,7 @@ mod tests {
     fn under_wfq_an_idle_vc_gains_no_credit_and_no_debt() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
-        // The VC neither gets four turns in a row for the four it missed, nor waits until the other VC's backlog is
-        // gone.
+        // The VC neither gets the four turns that it missed at once, nor waits until the other VC's backlog is gone.
         assert_eq!(sent(&mut queues, &[1; 4], 6), [0, 1, 0, 1, 1, 1]);
     }
 

@@ -16,7 +16,7 @@ use super::{Configure, Service, VcKind, wfq};
 use crate::error::Fault;
 use crate::policy::PerVc;
 
-/// Weighted fair queuing with weights of your own: a formula of constants gives the weight of each VC.
+/// Weighted fair queuing in which a formula of constants gives the weight of each VC.
 ///
 /// Source: the scenario for the weights; Golestani, A self-clocked fair queueing scheme for broadband applications,
 /// 1994.
@@ -33,7 +33,7 @@ pub struct Table {
     pub constants: BTreeMap<String, Constant>,
 }
 
-/// The table of a scenario, boxed because every port stores an enum as large as the largest scheduler's settings.
+/// The table of a scenario. It is boxed because every port stores an enum of the size of its largest variant.
 pub type Config = Box<Table>;
 
 impl Configure for Config {
@@ -55,7 +55,7 @@ impl Configure for Config {
     }
 
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
-        // Faults that do not depend on the VCs are reported once, for the scheduler. A port without VCs has no weights.
+        // Faults that do not depend on the VCs are reported once for the scheduler. A port without VCs has no weights.
         if vcs.is_empty() || !self.check().is_empty() {
             return Vec::new();
         }
@@ -73,7 +73,7 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
-        // A scenario is refused before it runs if its formula cannot be read or gives no weight.
+        // Checks refuse scenarios whose formula cannot be read or gives no weight.
         let weights = self.weights(Some(&names)).ok().filter(|weights| weights.iter().copied().all(is_weight));
         debug_assert!(
             weights.is_some() || names.is_empty(),

@@ -20,15 +20,16 @@ pub(super) struct Marks {
 /// The reaction to a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToMark {
-    /// The window is reduced to one segment at least.
+    /// The window is reduced to at least one segment.
     Reduce,
-    /// The same, and at a cwnd of one segment the sender rests until its retransmission timer expires (RFC 3168).
+    /// The window is reduced to at least one segment. At a cwnd of one segment, the sender pauses until its
+    /// retransmission timer expires (RFC 3168).
     ReduceOrRest,
     /// The window shrinks by the share of marked segments (RFC 8257).
     Share,
 }
 
-/// The packets of a connection that are ECN-capable (ECT). A port drops others where it would mark them.
+/// Determines which packets of a connection are ECN-capable (ECT). Ports drop others instead of marking them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capable {
     /// New data (RFC 3168).
@@ -39,7 +40,7 @@ pub(super) enum Capable {
     All,
 }
 
-/// A segment that was sent.
+/// The kind of a segment that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     /// The segment was sent before, or is a window probe.
@@ -85,8 +86,7 @@ impl Marks {
         self.echoed
     }
 
-    /// Records that a segment is sent, for the first time or again. The first new segment after a reduction reports the
-    /// reduction.
+    /// Records that a segment is sent or retransmitted. The first new segment after a reduction reports the reduction.
     #[inline]
     pub(super) fn on_sent(&mut self, again: bool) {
         self.last = if again {
@@ -110,8 +110,7 @@ impl Marks {
         self.last == Last::Reporting
     }
 
-    /// Returns whether an acknowledgement up to `una` covers everything that had been sent when this last returned
-    /// true.
+    /// Returns whether an acknowledgement up to `una` covers everything sent before this function last returned true.
     pub(super) fn acknowledges_window(&mut self, una: u64, nxt: u64) -> bool {
         let is_whole = una > self.window_end;
         if is_whole {

@@ -34,7 +34,7 @@ pub use window_loss::WindowLoss;
 /// A segment in the simulation: a range of bytes of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Offset of its first byte in the stream.
+    /// Offset of the segment's first byte in the stream.
     pub seq: u64,
     /// Payload bytes.
     pub len: u32,

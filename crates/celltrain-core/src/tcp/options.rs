@@ -185,12 +185,12 @@ impl Default for TcpOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rules {
-    /// As RFC 3168, 5681, 6298, 6675 and 9438 say. Rules without an option of their own belong to it, too: the start of a
+    /// Behaves as RFC 3168, 5681, 6298, 6675 and 9438 specify. Also covers rules without an option: the start of a
     /// pause, the loss of a retransmission, and the timeout after a repeated SYN.
     #[default]
     Rfc,
-    /// As ATM Forum 96-1269 and 97-0831 state it, with BSD's timers. All packets of DCTCP are ECN-capable, and a mark
-    /// leaves it two segments, as in Linux.
+    /// Behaves as ATM Forum 96-1269 and 97-0831 state, with BSD's timers. All packets of DCTCP are ECN-capable, and a
+    /// mark leaves at least two segments, as in Linux.
     Paper,
 }
 
@@ -201,7 +201,7 @@ pub struct Behaviour {
     pub ssthresh_rule: SsthreshRule,
     /// Limit on the growth of cwnd.
     pub window_growth: WindowGrowth,
-    /// Growth of cwnd that no sending used.
+    /// Growth of cwnd while the sender does not fill it.
     pub unused_window: UnusedWindow,
     /// Second sign of congestion in a window of data.
     pub repeated_congestion: RepeatedCongestion,
@@ -239,7 +239,7 @@ impl Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnusedWindow {
-    /// The acknowledgement grows cwnd like any other.
+    /// The acknowledgement increases cwnd like any other.
     Grow,
     /// cwnd does not grow, and CUBIC's time does not pass (RFC 7661, 3; RFC 9438, 5.8).
     Hold,
@@ -261,9 +261,9 @@ pub enum RepeatedCongestion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerExpiry {
-    /// At the n-th tick, after n - 1 to n ticks, as in BSD.
+    /// A timer expires at the n-th tick, after n - 1 to n ticks, as in BSD.
     AtTick,
-    /// At the first check of timers after n whole ticks (RFC 6298, 5).
+    /// A timer expires at the first check after n whole ticks (RFC 6298, 5).
     AfterRto,
 }
 
@@ -271,9 +271,11 @@ pub enum TimerExpiry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TickPhase {
-    /// All ticks are at whole multiples of the granularity.
+    /// All ticks are at multiples of the granularity.
     #[default]
     Common,
+    /// All connections tick together, up to 100 millionths faster: one share for a run, drawn from the seed.
+    Drifting,
     /// Each connection's ticks have a random phase, drawn from the seed.
     Random,
 }
@@ -282,19 +284,19 @@ pub enum TickPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SsthreshRule {
-    /// min(cwnd/2, rwnd), as ATM Forum 96-1269 states it.
+    /// ssthresh becomes min(cwnd/2, rwnd), as ATM Forum 96-1269 states.
     HalfOfCwnd,
-    /// min(cwnd, rwnd)/2, as BSD computes it.
+    /// ssthresh becomes min(cwnd, rwnd)/2, as BSD computes it.
     HalfOfWindow,
-    /// min(cwnd, rwnd)/2 without the segments by which fast recovery has inflated cwnd, as in ns-2.
+    /// ssthresh becomes min(cwnd, rwnd)/2, without the segments by which fast recovery has inflated cwnd, as in ns-2.
     HalfOfDeflatedWindow,
-    /// Half of the outstanding data, as RFC 5681 (3.1, equation 4) computes it.
+    /// ssthresh becomes half of the outstanding data, as in RFC 5681 (3.1, equation 4).
     HalfOfFlight,
-    /// Half of the smaller of the data in flight and min(cwnd, rwnd) without inflation, also after fast retransmits (RFC
-    /// 5681, 3.1, equation 4, which is an upper bound).
+    /// ssthresh becomes half of the smaller of the data in flight and min(cwnd, rwnd) without inflation, also after
+    /// fast retransmits (RFC 5681, 3.1, equation 4, is an upper bound).
     HalfOfUsed,
-    /// min(cwnd/2, rwnd - outstanding): the formula of 96-1269, with RCVWND read as the unused part of the receiver's
-    /// window.
+    /// ssthresh becomes min(cwnd/2, rwnd - outstanding), the formula of 96-1269 if RCVWND is the unused part of the
+    /// receiver's window.
     OpenWindow,
 }
 
@@ -302,10 +304,10 @@ pub enum SsthreshRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SsthreshArithmetic {
-    /// Fractions of a segment are kept.
+    /// ssthresh may contain a fraction of a segment.
     #[default]
     Fractions,
-    /// Whole segments, rounded down, as BSD computes it.
+    /// ssthresh is rounded down to whole segments, as in BSD.
     WholeSegments,
 }
 
@@ -313,7 +315,7 @@ pub enum SsthreshArithmetic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowGrowth {
-    /// cwnd grows beyond the receive window, as ATM Forum 96-1269 says.
+    /// cwnd grows beyond the receive window, as in ATM Forum 96-1269.
     Uncapped,
     /// cwnd stops at the receive window.
     Capped,
@@ -332,7 +334,7 @@ pub enum SlowStart {
     UpToSsthresh,
 }
 
-/// Effect on cwnd of a pause in which nothing is outstanding. Only `bursts` traffic pauses.
+/// Effect on cwnd of a pause in which no data is outstanding. Only `bursts` traffic pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterIdle {
@@ -373,10 +375,10 @@ pub enum DelayedAcks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GapAcks {
-    /// Sent at once, as the RFC recommends.
+    /// The acknowledgement is sent at once, as the RFC recommends.
     #[default]
     AtOnce,
-    /// May be delayed unless the segment joins segments that were kept.
+    /// The acknowledgement may be delayed, unless the segment joins segments that the receiver kept.
     Delayed,
 }
 
@@ -384,10 +386,10 @@ pub enum GapAcks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RepeatedAcks {
-    /// Sent at once, as the RFC recommends.
+    /// The acknowledgement is sent at once, as the RFC recommends.
     #[default]
     AtOnce,
-    /// May be delayed, as in ns-2.
+    /// The acknowledgement may be delayed, as in ns-2.
     Delayed,
 }
 
@@ -398,7 +400,7 @@ pub enum RttSampling {
     /// A segment that was sent more than once gives no sample (Karn and Partridge 1987).
     #[default]
     Karn,
-    /// Retransmissions give samples, too.
+    /// Retransmissions also give samples.
     IncludeRetransmissions,
 }
 
@@ -406,10 +408,10 @@ pub enum RttSampling {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
-    /// Up to six doublings, kept until a valid round-trip sample.
+    /// The timeout doubles up to six times, until a valid round-trip sample.
     #[default]
     Double,
-    /// Every timeout follows the estimate alone.
+    /// Every timeout follows only the estimate.
     None,
 }
 
@@ -417,10 +419,10 @@ pub enum Backoff {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerRestart {
-    /// Whenever data is still outstanding, as BSD does.
+    /// The timer restarts whenever data is still outstanding, as in BSD.
     #[default]
     EveryNewAck,
-    /// Never: the timer expires unless everything outstanding is acknowledged first.
+    /// The timer never restarts: it expires unless all outstanding data is acknowledged first.
     WhenAllAcked,
     /// Each segment has its own timer, from its last transmission until its acknowledgement. Timeouts of other segments
     /// do not stop it.
@@ -431,13 +433,13 @@ pub enum TimerRestart {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowArithmetic {
-    /// 1/cwnd of a segment, exactly.
+    /// cwnd grows by exactly 1/cwnd of a segment.
     #[default]
     Fractions,
-    /// MSS * MSS / cwnd whole bytes, rounded down, at least one, as 4.3BSD-Tahoe computes it.
+    /// cwnd grows by MSS * MSS / cwnd whole bytes, rounded down, at least one, as in 4.3BSD-Tahoe.
     WholeBytes,
-    /// MSS * MSS / cwnd + MSS / 8 whole bytes, each rounded down, as 4.3BSD-Reno computes it; RFC 2581 (3.1) forbids
-    /// the second term.
+    /// cwnd grows by MSS * MSS / cwnd + MSS / 8 whole bytes, each rounded down, as in 4.3BSD-Reno. RFC 2581 (3.1)
+    /// forbids the second term.
     WholeBytesAndAnEighth,
 }
 
@@ -448,7 +450,7 @@ pub enum DuplicateAcks {
     /// The acknowledgement has no effect.
     #[default]
     Ignored,
-    /// The acknowledgement grows cwnd like an acknowledgement of new data, before the variant reacts to it.
+    /// The acknowledgement increases cwnd like an acknowledgement of new data, before the variant reacts.
     GrowWindow,
 }
 
@@ -461,8 +463,8 @@ pub enum PartialAcks {
     /// 3).
     #[default]
     Deflate,
-    /// A partial acknowledgement leaves the window as it is, and that window is kept when the recovery ends. The text
-    /// that requires otherwise is from 1999.
+    /// A partial acknowledgement does not change the window, which is kept when the recovery ends. The text that
+    /// requires otherwise is from 1999.
     KeepWindow,
     /// A partial acknowledgement removes the whole inflation, as in ns-2 before RFC 2582 was its default.
     DropInflation,
@@ -472,10 +474,10 @@ pub enum PartialAcks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialAckTimer {
-    /// The first one of each recovery (RFC 6582, 3.2, step 3; "impatient").
+    /// The first partial acknowledgement of each recovery restarts the timer (RFC 6582, 3.2, step 3; "impatient").
     #[default]
     First,
-    /// Every one (RFC 6582, 4; "slow-but-steady").
+    /// Every partial acknowledgement restarts the timer (RFC 6582, 4; "slow-but-steady").
     Every,
 }
 
@@ -483,12 +485,12 @@ pub enum PartialAckTimer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FullAcks {
-    /// ssthresh (RFC 6582, 3.2, step 3, second choice).
+    /// cwnd becomes ssthresh (RFC 6582, 3.2, step 3, second choice).
     #[default]
     Ssthresh,
-    /// At most a segment more than is outstanding (RFC 2582, 3, step 5, first choice).
+    /// cwnd becomes at most one segment more than the outstanding data (RFC 2582, 3, step 5, first choice).
     Flight,
-    /// cwnd as partial acknowledgements have left it, without the inflation, as in ns-2.
+    /// cwnd stays as partial acknowledgements have left it, without the inflation, as in ns-2.
     Deflated,
 }
 
@@ -496,10 +498,10 @@ pub enum FullAcks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryWindow {
-    /// ssthresh, which is at least two segments (RFC 5681, 3.2).
+    /// cwnd becomes ssthresh, which is at least two segments (RFC 5681, 3.2).
     #[default]
     Ssthresh,
-    /// Half of the window, in the arithmetic of ssthresh, even below two segments, as in ns-2.
+    /// cwnd becomes half of the window, in the arithmetic of ssthresh, even below two segments, as in ns-2.
     Half,
 }
 
@@ -507,10 +509,10 @@ pub enum RecoveryWindow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryEnd {
-    /// The acknowledgement does not grow cwnd (RFC 5681, 3.2, step 6).
+    /// The acknowledgement does not increase cwnd (RFC 5681, 3.2, step 6).
     #[default]
     Hold,
-    /// The acknowledgement grows cwnd like any other of new data, as in 4.3BSD-Reno and ns-2.
+    /// The acknowledgement increases cwnd like any acknowledgement of new data, as in 4.3BSD-Reno and ns-2.
     Grow,
 }
 
@@ -519,19 +521,21 @@ pub enum RecoveryEnd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FastRetransmit {
-    /// As `always` with `tahoe` and `reno`, as `careful` with `newreno`, as `less_careful` with the others.
+    /// The variant decides: `tahoe` and `reno` use `always`, `newreno` uses `careful`, and the others use
+    /// `less_careful`.
     #[default]
     ByVariant,
     /// Always.
     Always,
-    /// If more than everything sent before that loss is acknowledged (RFC 6582, 3.2, step 2).
+    /// A fast retransmit requires that more than all data sent before the last loss is acknowledged (RFC 6582, 3.2,
+    /// step 2).
     Careful,
-    /// If everything sent before that loss is acknowledged (RFC 2582, 5).
+    /// A fast retransmit requires that all data sent before the last loss is acknowledged (RFC 2582, 5).
     LessCareful,
-    /// As `careful`, or if cwnd is above a segment and the last acknowledgement of new data covers at most four
-    /// segments (RFC 6582, 4.1).
+    /// Like `careful`, but also allowed if cwnd exceeds a segment and the last acknowledgement of new data covers at
+    /// most four segments (RFC 6582, 4.1).
     AckHeuristic,
-    /// As `ack_heuristic`, with at most three segments, as in ns-2.
+    /// Like `ack_heuristic`, but with at most three segments, as in ns-2.
     AckHeuristicOfThree,
 }
 
@@ -542,9 +546,9 @@ pub enum LimitedTransmit {
     /// Nothing.
     #[default]
     Off,
-    /// Each duplicate sends a segment that was not sent before (RFC 3042).
+    /// Each of the duplicates sends a new segment (RFC 3042).
     On,
-    /// The next segment each, even if it was sent before a timeout, as in ns-2.
+    /// Each of the duplicates sends the next segment, even if it was sent before a timeout, as in ns-2.
     Any,
 }
 
@@ -552,11 +556,11 @@ pub enum LimitedTransmit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PipeRules {
-    /// As in the paper.
+    /// The estimate follows the paper.
     #[default]
     Paper,
-    /// As in ns-2's Sack1: the retransmission that starts a recovery does not count and goes alone, duplicates count only
-    /// if they report new data, and a timeout sends reported data again.
+    /// The estimate follows ns-2's Sack1: the retransmission that starts a recovery does not count and is sent alone,
+    /// duplicates count only if they report new data, and a timeout resends reported data.
     Ns2,
 }
 
@@ -564,14 +568,15 @@ pub enum PipeRules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RttArithmetic {
-    /// BSD's whole eighths and quarters of a tick, with samples counted from 1; the timeout is srtt + 4 rttvar.
+    /// Integers as in BSD (eighths and quarters of a tick), with samples counted from 1; the timeout is srtt + 4
+    /// rttvar.
     #[default]
     BsdIntegers,
-    /// The same whole numbers with the timeout of 4.3BSD-Tahoe, srtt + 2 rttvar.
+    /// The same integers with the timeout of 4.3BSD-Tahoe, srtt + 2 rttvar.
     TahoeIntegers,
-    /// BSD's whole numbers with samples counted from 0, at least 1, as in ns-2.
+    /// BSD's integers with samples counted from 0, at least 1, as in ns-2.
     IntegersFromZero,
-    /// Fractions of a tick, with samples counted from 0; the timeout srtt + 4 rttvar is rounded up to ticks.
+    /// Fractions of a tick, with samples counted from 0. The timeout, srtt + 4 rttvar, is rounded up to ticks.
     Fractions,
 }
 
@@ -579,13 +584,13 @@ pub enum RttArithmetic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EstimateForgotten {
-    /// Never, however many there are.
+    /// The sender never forgets its estimate.
     #[default]
     Never,
-    /// At the fourth timeout without a sample in between: the timeout stays as it is, and the next sample counts as the
-    /// first, as in BSD.
+    /// The sender forgets its estimate at the fourth timeout without a sample: the timeout stays, and the next sample
+    /// counts as the first, as in BSD.
     AtFourthTimeout,
-    /// At each timeout: `initial_rto` applies again until the next sample.
+    /// The sender forgets its estimate at each timeout: `initial_rto` applies until the next sample.
     AtEachTimeout,
 }
 
@@ -593,10 +598,10 @@ pub enum EstimateForgotten {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedWindow {
-    /// The receiver's whole window, counted from the next byte expected, as in RFC 793.
+    /// The advertised window is the whole window, counted from the next byte expected, as in RFC 793.
     #[default]
     Whole,
-    /// The receiver's window less the bytes that it keeps.
+    /// The advertised window is reduced by the bytes that the receiver keeps.
     LessKept,
 }
 

@@ -1,4 +1,4 @@
-//! Test scripts of other projects' stacks, written as timed scripts (see [`super::script`]).
+//! Test scripts of other projects, converted to timed scripts (see [`super::script`]).
 //!
 //! A file in `tests/packetdrill` holds one or more scripts. Each begins with these lines:
 //!
@@ -8,9 +8,9 @@
 //! differs tahoe at > 4 to 5: why   the variants that must not, the first line at which they differ, and why
 //! ```
 //!
-//! Then follow the settings and the lines of a timed script. If a script does not set them, the connection has the rules
-//! of RFCs, segments of 1000 bytes, an initial window of ten and ticks of a millisecond. A script may end after the line
-//! at which all variants differ. Comments name everything else that is not as in the source.
+//! The settings and the lines of a timed script follow. By default, the connection has the rules of RFCs, segments of
+//! 1000 bytes, an initial window of ten and ticks of a millisecond. A script may end after the line at which all
+//! variants differ. Comments name every other difference from the source.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ use std::path::Path;
 use super::TcpConfig;
 use super::script;
 
-/// Settings of every script, before its own.
+/// Default settings, which a script's own settings override.
 const SETTINGS: &[(&str, &str)] = &[
     ("rules", "rfc"),
     ("mss", "1000B"),
@@ -35,7 +35,7 @@ const SETTINGS: &[(&str, &str)] = &[
 struct Translated<'a> {
     name: &'a str,
     variants: Vec<&'a str>,
-    /// Variants that behave differently, with the first line that fails.
+    /// Variants that behave differently, each with the first line that fails.
     differs: Vec<(&'a str, &'a str)>,
     lines: String,
 }
@@ -68,7 +68,7 @@ fn scripts(text: &str) -> Vec<Translated<'_>> {
     scripts
 }
 
-/// Plays a script with a variant.
+/// Runs a script with a variant.
 fn play(script: &Translated<'_>, variant: &str) -> Result<(), String> {
     let is_set = |key: &str| script.lines.lines().any(|line| line.starts_with(&format!("set {key} ")));
     let defaults = SETTINGS.iter().filter(|(key, _)| !is_set(key));

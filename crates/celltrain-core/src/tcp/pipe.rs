@@ -1,8 +1,7 @@
-//! A sender and a receiver joined by a pipe, whose losses the test chooses. The tests check that everything arrives
-//! despite the losses, and that closed forms from theory hold.
+//! A sender and a receiver connected by a pipe whose losses the test chooses. The tests check that all data arrives
+//! despite the losses, and that theoretical formulas hold.
 //!
-//! The pipe has a delay but no limit on its rate, so a window of segments takes one round trip, as the closed forms
-//! assume.
+//! The pipe has a delay but no rate limit, so a window of segments takes one round trip, as the formulas assume.
 
 use std::collections::BTreeMap;
 
@@ -26,10 +25,10 @@ const ROUND_TRIP: u64 = 100;
 const TICK: u64 = 100;
 const DELAYED_ACK_TICK: u64 = 200;
 
-/// The fate of a segment or an acknowledgement in transit.
+/// What happens to a segment or an acknowledgement in transit.
 enum Outcome {
     Arrives,
-    /// Delayed by this many milliseconds and overtaken.
+    /// Delayed by this many milliseconds, and overtaken by others.
     Late(u64),
     Lost,
 }
@@ -137,7 +136,7 @@ fn tcp(name: &str, segments: u64) -> TcpConfig {
 /// Variants that recover from a loss without a timeout.
 const FAST: [&str; 5] = ["reno", "newreno", "newreno_hoe", "sack", "sack_pipe"];
 
-/// A pipe and two ends, drawn at random.
+/// A random pipe with random ends.
 fn situations() -> impl Strategy<Value = Situation> {
     (
         any::<u64>(),
@@ -193,7 +192,7 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
             let mut pipe =
                 Pipe::new(&TcpConfig::named(name, options.clone()).expect("the schema lists this name"), pace);
             let mut rng = Stream::new(seed, "pipe");
-            // Losses occur in the first 30 seconds only.
+            // Losses occur only in the first 30 seconds.
             pipe.run(30_000, |segment, _| {
                 let loss = if segment.is_some() { loss } else { ack_loss };
                 match rng.below(100) {
@@ -208,7 +207,7 @@ fn everything_arrives(situation: Situation) -> Result<(), TestCaseError> {
         };
         let (first, again) = (run(), run());
         prop_assert_eq!(first, again, "{} differs in a second run", name);
-        // Nothing is lost in the next thirty seconds. After the longest timeout, at least one window arrives in
+        // There are no losses in the next thirty seconds. After the longest timeout, at least one window arrives in
         // every second round trip.
         let (before, delivered, ..) = first;
         prop_assert!(delivered >= before + 25, "{}: {} and then {}", name, before, delivered);
@@ -339,12 +338,12 @@ fn one_in(sending: u64, every: u32, _: &mut Stream) -> bool {
     reason = "the numbers of the table are positive and small"
 )]
 fn the_average_windows_of_standard_tcp_are_those_of_table_1_of_rfc_3649() {
-    // The table leaves out the round trip of recovery and counts parts of segments, which matters in small windows.
+    // The table omits the round trip of recovery and counts fractions of segments, which matters in small windows.
     for (window, round_trips, cycles, tolerance) in
         [(8.3, 5.5, 200, 0.3), (83.3, 55.5, 10, 0.04), (833.3, 555.5, 1, 0.01)]
     {
         let (every, peak) = ((window * round_trips) as u64, (window * 4.0 / 3.0) as usize);
-        // Slow start ends where cycles end, and the first loss follows.
+        // Slow start ends at the top of a cycle, and the first loss follows.
         let initial_ssthresh = Some(Bytes { bytes: MSS * peak as u64 });
         let options = TcpOptions { initial_ssthresh, ..tcp("sack", 4_000).options().clone() };
         let mut pipe = Pipe::new(&TcpConfig::Sack(options), None);
@@ -381,8 +380,8 @@ fn pftk(p: f64, timeout: f64) -> f64 {
 
 #[test]
 fn reno_with_random_losses_follows_the_formula_of_padhye() {
-    // A timeout is three ticks of a round trip: a sample of one and the minimum of two. Losses are independent here; in
-    // the formula, a loss takes the rest of its round with it.
+    // A timeout is three ticks of a round trip: a sample of one plus the minimum of two. Losses are independent here,
+    // whereas the formula assumes that a loss also affects the rest of its round.
     for (every, seconds) in [(1000, 1_200), (333, 1_000), (100, 2_000), (33, 4_000), (10, 6_000)] {
         let mut pipe = Pipe::new(&tcp("reno", 4_000), None);
         let mut rng = Stream::new(1, "pipe");

@@ -19,7 +19,7 @@ pub struct Receiver {
     rcv_nxt: u64,
     /// Disjoint ranges of bytes kept beyond a gap, in order.
     kept: Vec<(u64, u64)>,
-    /// First byte of the latest segment in each range kept, the newest first. Empty unless the ends exchange selective
+    /// First byte of the latest segment in each kept range, newest first. Empty unless the ends exchange selective
     /// acknowledgements.
     newest: Vec<u64>,
     selective: bool,
@@ -29,7 +29,7 @@ pub struct Receiver {
     offered: OfferedWindow,
     out_of_order: OutOfOrder,
     delayed_acks: DelayedAcks,
-    /// Ticks of its clock for which an acknowledgement is delayed, and those left of the one that waits.
+    /// Number of clock ticks for which an acknowledgement is delayed, and the ticks left for the waiting one.
     delay: u32,
     delay_left: u32,
     gap_acks: GapAcks,
@@ -38,12 +38,12 @@ pub struct Receiver {
     echo: Echo,
     /// True if acknowledgements report a mark.
     echoes: bool,
-    /// True if the segment that arrives is acknowledged at once because its mark differs from that of the one before.
+    /// True if the arriving segment is acknowledged at once because its mark differs from the previous segment's.
     differs: bool,
     counters: ReceiverCounters,
 }
 
-/// How the receiver reports marks.
+/// Rule by which the receiver reports marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Echo {
     Never,
@@ -56,11 +56,11 @@ enum Echo {
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
-    /// Segments that arrived whole.
+    /// Number of segments that arrived complete.
     pub segments: u64,
-    /// Payload bytes of all these segments, repetitions included.
+    /// Payload bytes of these segments, including repetitions.
     pub bytes: u64,
-    /// Segments without new data.
+    /// Number of segments without new data.
     pub repeated_segments: u64,
     /// Acknowledgements sent.
     pub acks: u64,
@@ -109,7 +109,7 @@ impl Receiver {
         Self { rcv_nxt: offset, ..self }
     }
 
-    /// Processes a segment that arrived whole. Returns the acknowledgement to send now, if any.
+    /// Processes a segment that arrived complete. Returns the acknowledgement to send now, if any.
     pub fn on_segment(&mut self, segment: Segment) -> Option<Ack> {
         self.counters.segments += 1;
         self.counters.bytes += u64::from(segment.len);
@@ -156,8 +156,8 @@ impl Receiver {
         differs.then(|| self.acknowledge())
     }
 
-    /// Records whether the segment that arrives is marked, and whether its sender has reduced the window because of a
-    /// mark. Called before [`Receiver::on_segment`].
+    /// Records whether the arriving segment is marked, and whether its sender has reduced the window because of a mark.
+    /// Called before [`Receiver::on_segment`].
     pub fn on_mark(&mut self, marked: bool, reduced: bool) {
         self.differs = self.echo == Echo::Exactly && marked != self.echoes;
         self.echoes = match self.echo {
@@ -179,7 +179,7 @@ impl Receiver {
         (self.ack_pending && self.delay_left == 0).then(|| self.acknowledge())
     }
 
-    /// Returns the number of coming ticks at which no acknowledgement is due.
+    /// Returns the number of future ticks at which no acknowledgement is due.
     pub fn quiet_ticks(&self) -> u64 {
         if self.ack_pending { u64::from(self.delay_left.saturating_sub(1)) } else { u64::MAX }
     }
@@ -206,7 +206,7 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// Returns the ticks for which an acknowledgement is still delayed; 0 if none is.
+    /// Returns the ticks for which an acknowledgement is still delayed; 0 if no acknowledgement waits.
     pub fn ack_delay(&self) -> u32 {
         if self.ack_pending { self.delay_left } else { 0 }
     }

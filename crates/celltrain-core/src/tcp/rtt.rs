@@ -15,21 +15,23 @@ pub struct RttEstimator {
     srtt: i64,
     /// rttvar in quarters of a tick.
     rttvar: i64,
-    /// Doublings of the timeout since the last valid sample.
+    /// Number of doublings of the timeout since the last valid sample.
     backoff: u32,
     limits: RtoLimits,
-    /// srtt and rttvar in ticks, if they are kept as fractions and a sample has been taken.
+    /// srtt and rttvar in ticks, including fractions, if they are stored this way and a sample has been taken.
     fractions: Option<(f64, f64)>,
     arithmetic: RttArithmetic,
-    /// Timeouts since the last valid sample.
+    /// Number of timeouts since the last valid sample.
     timeouts: u32,
     /// Rule for forgetting the estimate after timeouts.
     forgotten: EstimateForgotten,
     /// True if the next sample counts as the first.
     afresh: bool,
+    /// The timeout in ticks, including backoff. It is read for every acknowledgement and changes rarely.
+    rto: u32,
 }
 
-/// Bounds and initial value of the retransmission timeout, in ticks.
+/// Bounds and initial value of the retransmission timeout, in clock ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct RtoLimits {
     /// MIN.
@@ -38,7 +40,7 @@ pub struct RtoLimits {
     pub maximum: u32,
     /// The timeout before the first sample.
     pub initial: u32,
-    /// Least value of four deviations, if they are kept as fractions: a tick (RFC 6298, 4) or nothing.
+    /// Minimum value of four deviations if fractions are kept: one tick (RFC 6298, 4) or zero.
     pub least_variance: f64,
 }
 
@@ -48,7 +50,7 @@ const TIMEOUTS_KEPT: u32 = 3;
 impl RttEstimator {
     /// Creates an estimator without a sample.
     pub fn new(limits: RtoLimits, arithmetic: RttArithmetic) -> Self {
-        Self {
+        let mut estimator = Self {
             srtt: 0,
             rttvar: 0,
             backoff: 0,
@@ -58,7 +60,10 @@ impl RttEstimator {
             timeouts: 0,
             forgotten: EstimateForgotten::Never,
             afresh: false,
-        }
+            rto: 0,
+        };
+        estimator.rto = estimator.rto_after(0);
+        estimator
     }
 
     /// Sets the rule by which timeouts discard the estimate.
@@ -75,11 +80,16 @@ impl RttEstimator {
             reached!(EstimateForgottenAfterFour);
             self.forget();
         }
+        self.average(m);
+        self.rto = self.rto_after(0);
+    }
+
+    fn average(&mut self, m: u32) {
         if self.arithmetic == RttArithmetic::Fractions {
             self.fractions = Some(smoothed(self.fractions, f64::from(m - 1)));
             return;
         }
-        // Ticks since the instant of sending, as later samples count them, and as the first one does.
+        // Converts the ticks since sending to the counting of later samples, and of the first sample.
         let (elapsed, first) = match self.arithmetic {
             RttArithmetic::IntegersFromZero => (i64::from(m - 1).max(1), i64::from(m - 1).max(1)),
             _ => (i64::from(m - 1), i64::from(m)),
@@ -106,22 +116,26 @@ impl RttEstimator {
             EstimateForgotten::AtFourthTimeout => self.afresh = self.timeouts > TIMEOUTS_KEPT,
             EstimateForgotten::AtEachTimeout => self.forget(),
         }
+        self.rto = self.rto_after(0);
     }
 
     /// Doubles the timeout, up to 64 times the original.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_DOUBLINGS);
+        self.rto = self.rto_after(0);
     }
 
     /// Sets the timeout until the first sample, and ends any backoff.
     pub fn begin_at(&mut self, ticks: u32) {
         self.limits.initial = ticks;
         self.backoff = 0;
+        self.rto = self.rto_after(0);
     }
 
     /// Returns the retransmission timeout in ticks, including backoff.
+    #[inline]
     pub fn rto(&self) -> u32 {
-        self.rto_after(0)
+        self.rto
     }
 
     /// Returns the retransmission timeout in ticks after further `doublings`.

@@ -3,7 +3,7 @@
 //! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for queries on the record. Differences from the source: no
 //! duplicate blocks (RFC 2883).
 
-/// RFC 2018 (3): next to timestamps, there is room for three blocks. More would help little.
+/// RFC 2018 (3): with timestamps, there is room for three blocks. More blocks would help little.
 pub const MAX_BLOCKS: usize = 3;
 
 /// The blocks of one acknowledgement, the newest first. A block is given by its first byte and the byte after its last.
@@ -91,7 +91,7 @@ impl Scoreboard {
         self.ranges.clear();
     }
 
-    /// Returns whether nothing is reported.
+    /// Returns whether the scoreboard contains no reported data.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -207,7 +207,7 @@ mod tests {
             const MSS: u64 = 10;
             const MAX: u64 = 90 * MSS;
             let mut board = Scoreboard::default();
-            // The model is the set of reported segments, without those that are acknowledged.
+            // The model is the set of reported segments, excluding acknowledged ones.
             let mut set = BTreeSet::new();
             let mut una = 0;
             for (first, length, second, acknowledged) in operations {

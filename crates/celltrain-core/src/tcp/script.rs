@@ -26,16 +26,16 @@
 //!                  capable: 1 if the last segment sent was ECN-capable
 //! ```
 //!
-//! `7 to 9` in a line expands to one line each for 7, 8 and 9 (`ack 7 to 9`, `> 7 to 9 again`). `x5` at the end repeats
-//! a line five times (`ack 7 x5`). Segments are numbered from 0, so `ack 7` acknowledges 0 to 6 and requests 7.
+//! `7 to 9` in a line stands for one line each with 7, 8 and 9 (`ack 7 to 9`, `> 7 to 9 again`). `x5` at the end
+//! repeats a line five times (`ack 7 x5`). Segments are numbered from 0, so `ack 7` acknowledges 0 to 6 and requests 7.
 //!
 //! Three settings are not options: `first_segment` (everything before it is sent and acknowledged), `segments` (the
 //! number to send) and `pace` (the milliseconds between segments). Everything sent or received is converted to 32-bit
 //! sequence numbers, which wrap after 8000 bytes, and back.
 //!
-//! A script must list everything sent: it fails if there is one segment too many or too few. Comments quote the
-//! sentence of the source that requires the behaviour. A number alone in the comment after an acknowledgement is the
-//! segment that caused it.
+//! A script must list every segment sent: it fails if one is missing or superfluous. Comments quote the sentence of the
+//! source that requires the behaviour. A number alone in the comment after an acknowledgement is the segment that
+//! caused it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -52,11 +52,11 @@ struct Player {
     sent: Vec<String>,
     window: Option<u64>,
     now: Time,
-    /// First byte not acknowledged by anything that reached the sender.
+    /// First byte that no acknowledgement received by the sender covers.
     una: u64,
 }
 
-/// Sequence number of the stream's first byte. With it, numbers wrap within the first segments of most scripts.
+/// Sequence number of the stream's first byte. It makes numbers wrap within the first segments of most scripts.
 const INITIAL: u32 = u32::MAX - 8000;
 /// Scripts count milliseconds.
 const CLOCK: Clock = Clock::exact(1000);
@@ -251,7 +251,7 @@ fn begin(mut settings: Settings) -> Result<Player, String> {
     let variant = settings.remove("variant").map_or("vanilla".into(), |name| name.as_str().unwrap_or("").to_string());
     let mut own = |key: &str| settings.remove(key).and_then(|value| value.as_u64());
     let (first_segment, segments, pace) = (own("first_segment").unwrap_or(0), own("segments"), own("pace"));
-    // The scripts are about the papers' TCP unless they say otherwise.
+    // Scripts use the papers' TCP by default.
     settings.entry("rules").or_insert_with(|| "paper".into());
     let options: TcpOptions = serde_json::from_value(serde_json::Value::Object(settings)).map_err(|e| e.to_string())?;
     let faults = options.check();

@@ -19,15 +19,15 @@ const TICK: u64 = 100;
 #[derive(Clone, Debug)]
 struct Situation {
     seed: u64,
-    /// Segments of the receive window.
+    /// Size of the receive window in segments.
     window: u64,
     initial_window: u32,
     congestion: Congestion,
     ecn: bool,
-    /// Percentages of segments that are lost and marked.
+    /// Percentages of lost and of marked segments.
     losses: u32,
     marks: u32,
-    /// First byte of the connection, in segments.
+    /// First byte of the connection's data, in segments.
     start: u64,
 }
 
@@ -74,21 +74,21 @@ struct Observed {
     max_flight: f64,
     initial_window: f64,
     ssthresh: f64,
-    /// End of the data that had been sent when ssthresh was last lowered.
+    /// End of the data that was sent when ssthresh was last lowered.
     lowered_at: Option<u64>,
-    /// Ticks left of the retransmission timer, when it started, and for how many ticks.
+    /// Remaining ticks of the retransmission timer, its start time, and its duration in ticks.
     timer: (u64, u64, u64),
     timeouts: u64,
-    /// Segments that fast recovery has sent again since the last timeout, and `sent` at that timeout.
+    /// Segments that fast recovery has resent since the last timeout, and the value of `sent` at that timeout.
     resent: BTreeSet<u64>,
     timed_out_to: u64,
-    /// When the sender may go on after a mark at a cwnd of one segment.
+    /// Time at which the sender may continue after a mark at a cwnd of one segment.
     rests_until: u64,
-    /// True if the standards are checked.
+    /// True if the run checks the standards.
     is_checked: bool,
-    /// Segments sent, and when.
+    /// Segments sent, with their times.
     sent: Vec<(u64, Segment)>,
-    /// If the sender's clock sleeps, the ticks that have not been counted yet.
+    /// Ticks not counted yet while the sender's clock sleeps.
     asleep: Option<u64>,
 }
 
@@ -117,7 +117,7 @@ impl Observed {
         }
     }
 
-    /// Counts the ticks for which the clock has slept.
+    /// Counts the ticks that passed while the clock slept.
     fn wake(&mut self) {
         if let Some(ticks) = &mut self.asleep {
             self.sender.skip_ticks(std::mem::take(ticks));
@@ -278,7 +278,7 @@ proptest! {
                 observed.run(observed.now + 2_300, &mut || fate(true, 0, 0))?;
                 prop_assert!(observed.sender.has_ended(), "{name}: the burst arrives");
                 prop_assert_eq!(observed.receiver.delivered(), observed.written);
-                // The pause has lasted longer than the timeout.
+                // The pause lasted longer than the timeout.
                 let cwnd = observed.sender.cwnd();
                 let rests = f64::from(situation.initial_window).min(cwnd);
                 observed.sender.write(0);
@@ -291,7 +291,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..crate::rng::proptest_seeded(24) })]
 
-    /// Clocks of hosts sleep until something happens. Both engines share them.
+    /// The clocks of hosts, which both engines share, sleep until an event occurs.
     #[test]
     fn a_clock_that_pauses_while_idle_gives_the_same_segments_as_a_clock_that_always_ticks(
         situation in situations(),

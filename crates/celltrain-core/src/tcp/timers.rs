@@ -39,7 +39,7 @@ impl Countdown {
         self.remaining
     }
 
-    /// Counts ticks before the one at which the countdown expires.
+    /// Counts ticks before the tick at which the countdown expires.
     pub fn skip(&mut self, ticks: u64) {
         debug_assert!(self.remaining == 0 || ticks < u64::from(self.remaining), "no expiry is skipped");
         self.remaining = self.remaining.saturating_sub(u32::try_from(ticks).unwrap_or(u32::MAX));
@@ -84,15 +84,15 @@ impl RetransmissionTimer {
     }
 }
 
-/// A timer for each segment outstanding (`timer_restart = per_segment`).
+/// Timers for each outstanding segment (`timer_restart = per_segment`).
 #[derive(Clone, Debug, Default)]
 pub struct SegmentTimers {
     /// Ticks counted.
     now: u64,
-    /// For each segment, in order of sending: its end, and the tick after which it was sent. `None` if the segment has
-    /// been resent since. The first entry is never `None`.
+    /// For each segment in sending order: its end, and the tick after which it was sent. `None` if the segment has been
+    /// resent since. The first entry is never `None`.
     sent: VecDeque<Option<(u64, u64)>>,
-    /// Number of entries removed from the front; a segment's number is its index plus this.
+    /// Number of entries removed from the front. A segment's number is its index plus this number.
     gone: u64,
     /// End and number of each entry, to find a resent segment quickly among many.
     by_end: BTreeSet<(u64, u64)>,
@@ -131,7 +131,7 @@ impl SegmentTimers {
         first.map_or(0, |&(_, at)| (at + u64::from(rto)).saturating_sub(self.now).max(1))
     }
 
-    /// Counts ticks before the one at which the first timer expires.
+    /// Counts ticks before the tick at which the first timer expires.
     pub fn skip(&mut self, ticks: u64) {
         self.now += ticks;
     }
@@ -164,7 +164,7 @@ fn place(number: u64) -> usize {
     usize::try_from(number).expect("every object in the JSON file has an index")
 }
 
-/// The next tick of a host's clock: at `phase`, then every `period`.
+/// The next tick of a host's clock, which ticks at `phase` and then every `period`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticks {
     next: Time,
@@ -190,7 +190,7 @@ impl Ticks {
         self.next += self.period;
     }
 
-    /// Returns the time of the tick that follows the next one after this number of others.
+    /// Returns the time of a later tick, `ticks` ticks after the next one.
     pub fn after(self, ticks: u64) -> Time {
         let time = ticks.checked_mul(self.period.0).and_then(|span| self.next.0.checked_add(span));
         time.map_or(Time::NEVER, Time)

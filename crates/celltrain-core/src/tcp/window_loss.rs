@@ -14,11 +14,11 @@ use crate::coverage::reached;
 pub struct WindowLoss {
     /// The window at which a segment is lost, in segments.
     at: f64,
-    /// True if the window has shrunk, or nothing was sent, since the last loss.
+    /// True if, since the last loss, the window has shrunk or nothing has been sent.
     armed: bool,
-    /// The window when the last segment was sent.
+    /// The window at the time when the last segment was sent.
     window: f64,
-    /// First byte never sent.
+    /// First byte of the stream that was never sent.
     snd_max: u64,
 }
 

@@ -17,7 +17,7 @@ use crate::rng::Stream;
 use crate::units::{BitRate, Bytes, Clock, Duration, PS_PER_SECOND, Span, Time};
 
 registry! {
-    /// The traffic of a flow, as a scenario names it: one table whose key is the kind's name.
+    /// The traffic of a flow in a scenario: a table whose only key is the kind's name.
     #[schemars(rename = "Traffic")]
     pub enum TrafficConfig(module::Config) {
         /// TCP with an endless source.

@@ -80,7 +80,7 @@ struct Reading<'a> {
     replaced: u64,
     /// Constants being evaluated; each depends on the next one.
     visiting: Vec<&'a str>,
-    /// Constants with a fault; formulas that use them get no fault of their own.
+    /// Faulty constants; formulas that use them get no additional fault.
     refused: BTreeSet<&'a str>,
     /// Constants that depend on a rate or on VCs that are unknown before the run. A division by zero in them is
     /// unknown too.
@@ -124,7 +124,7 @@ impl<'a> Reading<'a> {
             return None;
         }
         self.all_constants();
-        // Constants by VC and state by VC are adjacent, so that one copy is enough.
+        // Per-VC constants and per-VC state are adjacent, so that one copy is sufficient.
         self.state(self.texts.vc_state, "vc_state", true);
         let per_vc = usize::from(self.next - self.texts.first);
         self.state(self.texts.state, "state", false);
@@ -188,11 +188,11 @@ impl<'a> Reading<'a> {
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
             self.vocabulary.words[word].kind = kind;
-            // Constants computed from this name may now have a different unit.
+            // Constants computed from this name may get another unit.
             for word in 0..self.vocabulary.words.len() {
                 let key = format!("constants.{}", self.vocabulary.words[word].name);
                 let kind = self.trees.get(&key).and_then(|tree| self.vocabulary(On::Start).check(tree).ok());
-                // A unit that was found never becomes unknown again, so the loop ends.
+                // A known unit never becomes unknown again, so the loop ends.
                 if let Some(kind @ Kind::Number(Some(_))) = kind {
                     self.vocabulary.words[word].kind = kind;
                 }
@@ -425,7 +425,7 @@ impl<'a> Reading<'a> {
                     self.refused.insert(name);
                     return None;
                 }
-                // A VC without a value gets a fault elsewhere, once the VCs are known.
+                // Another check reports a VC without a value, once the VCs are known.
                 let value = |vc: &&str| table.of(vc).filter(|value| value.is_finite()).unwrap_or(0.0);
                 let values = self.texts.vcs.map(|vcs| vcs.iter().map(value).collect()).unwrap_or_default();
                 self.define_by_vc(name, Kind::Number(None), values);
@@ -590,7 +590,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The problem with a number that TOML allows and formulas do not.
+/// Describes a number that TOML allows but formulas do not.
 const NOT_FINITE: &str = "is not a finite number; write one such as 0.8, or 1e300 for a limit that is never reached";
 
 /// Formats a number as in a TOML file.

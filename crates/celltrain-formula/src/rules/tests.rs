@@ -49,7 +49,7 @@ impl Host for Queue {
     }
 }
 
-/// The formulas of a queue, as in a scenario.
+/// The formulas of a queue, as a scenario contains them.
 #[derive(Default)]
 struct Table {
     admit: &'static str,

@@ -14,23 +14,23 @@ use crate::trial::Trial;
 
 const US: Duration = Duration::from_micros(1);
 
-/// A stack that sends packets of given lengths at given times, and answers each packet with one of `answer` bytes.
+/// A stack that sends packets of given lengths at given times, and answers each packet with a packet of `answer` bytes.
 #[derive(Default)]
 struct Script {
-    /// The end of the flow that it is at, once the run has begun.
+    /// The stack's end of the flow, once the run has begun.
     end: Option<Endpoint>,
     name: &'static str,
     unit: Option<Duration>,
     sends: VecDeque<(Duration, usize)>,
     answer: usize,
     answers: usize,
-    /// Returns the present as its timeout.
+    /// Returns the current time as its timeout.
     is_hasty: bool,
     received: u64,
     log: Log,
 }
 
-/// The time told at each call, with the stack's name, the call, and a packet's length.
+/// Log of calls: time, name of the stack, call, and length of the packet.
 type Log = Arc<Mutex<Calls>>;
 
 type Calls = Vec<(Duration, &'static str, &'static str, usize)>;
@@ -95,9 +95,9 @@ fn trial() -> Trial {
 
 #[test]
 fn a_packet_of_a_stack_and_its_answer_arrive_after_transmission_and_propagation() {
-    // In units of 1/97.2 MHz, a cell takes 265 and a link 486. 1500 bytes take 32 cells, so they arrive 34 cell times and
-    // three links after 9720, at 20188 or 207.7 us. The answer of 40 bytes takes two cells, and arrives at 22706 or
-    // 233.6 us.
+    // In units of 1/97.2 MHz, a cell takes 265 and a link 486. A packet of 1500 bytes has 32 cells and arrives 34 cell
+    // times and three links after 9720, at 20188 or 207.7 us. The answer of 40 bytes has two cells, and arrives at
+    // 22706 or 233.6 us.
     let (log, _) = run(&trial().network(), |_, log| {
         let sends = [(100 * US, 1500)].into();
         let sender = Script { name: "sender", sends, log: log.clone(), ..Script::default() };
@@ -199,7 +199,7 @@ fn a_stack_that_sends_a_packet_beyond_the_mtu_ends_the_run() {
 
 #[test]
 fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
-    // Polls 10.3 ns apart: 100,000 of them take 1.03 ms. Packets in between do not hide them.
+    // Polls are 10.3 ns apart, so 100,000 of them take 1.03 ms. Packets in between do not hide them.
     let network = Trial::new(1).duration(Duration::from_millis(3)).network();
     for sends in [vec![], (0..30).map(|number| (100 * US * number, 40)).collect()] {
         let (_, result) = run(&network, |_, _| {
@@ -210,14 +210,14 @@ fn a_stack_that_never_clears_its_expired_timer_ends_the_run() {
         assert!(message.starts_with("Script.next_timeout for the sender of flow1, now 10"), "{message}");
         assert!(message.contains("the stack returned 0 ns after 100000 polls within 10 ms"), "{message}");
     }
-    // A poll in each microsecond is allowed.
+    // One poll per microsecond is allowed.
     let (log, result) = run(&trial().network(), |_, log| {
         [Script { is_hasty: true, log: log.clone(), ..Script::default() }, Script::default()]
     });
     assert!(result.is_ok() && log.len() > 900);
 }
 
-/// A timer that its stack leaves as it was, or sets to a later time at each poll.
+/// A stack that leaves its timer unchanged, or sets it to a later time at each poll.
 struct Timer {
     end: Endpoint,
     unit: Duration,

@@ -1,8 +1,8 @@
-//! QUIC without cryptography, in place of TLS 1.3 (RFC 9001).
+//! QUIC without cryptography, as a replacement for TLS 1.3 (RFC 9001).
 //!
-//! The handshake has the flights of TLS, as long as those of TLS are with X25519, AES-128-GCM and one certificate of
-//! [`CERTIFICATE`] bytes. Keys change nothing, and the tag of a packet is zeros. Transport parameters are the only
-//! content, because they are all that QUIC reads.
+//! The handshake has the same flights as TLS with X25519, AES-128-GCM and one certificate of [`CERTIFICATE`] bytes,
+//! with the same lengths. Keys have no effect, and tags of packets are zeros. The flights contain only transport
+//! parameters, because QUIC reads nothing else.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 /// Length of the server's certificate.
 const CERTIFICATE: usize = 1000;
 
-// Lengths of flights without transport parameters, with the headers of their messages (RFC 8446).
+// Lengths of flights without transport parameters, including message headers (RFC 8446).
 const CLIENT_HELLO: usize = 172;
 const SERVER_HELLO: usize = 90;
-/// Encrypted extensions, certificate, its verification with ECDSA, and the end of the handshake.
+/// Encrypted extensions, certificate, its ECDSA signature, and the end of the handshake.
 const SERVER_REST: usize = 19 + (13 + CERTIFICATE) + 79 + FINISHED;
 const FINISHED: usize = 36;
 
-/// A flight begins with its own length and that of its transport parameters.
+/// A flight begins with its own length and the length of its transport parameters.
 const LENGTHS: usize = 4;
 
 /// Limits of AES-128-GCM (RFC 9001, 6.6), in packets.
 const CONFIDENTIALITY_LIMIT: u64 = 1 << 23;
 const INTEGRITY_LIMIT: u64 = 1 << 52;
-/// Length of the tag and of a sample of AES-128-GCM.
+/// Length of the tag and of the sample in AES-128-GCM.
 const TAG: usize = 16;
 
 /// Creates sessions.
@@ -64,18 +64,18 @@ impl ServerConfig for NoTls {
     }
 }
 
-/// One end's state of the handshake.
+/// State of the handshake at one end.
 struct Handshake {
     side: Side,
-    /// The end's own transport parameters, encoded.
+    /// This end's own transport parameters, encoded.
     parameters: Vec<u8>,
     /// Transport parameters of the other end, once they have arrived.
     others: Option<Vec<u8>>,
-    /// Bytes of a flight that has not arrived completely.
+    /// Bytes of a flight that has arrived only in part.
     unread: Vec<u8>,
     /// Number of flights that have arrived.
     arrived: u8,
-    /// Number of steps of this end that are done.
+    /// Number of completed steps of this end.
     done: u8,
 }
 
@@ -87,7 +87,7 @@ impl Handshake {
     }
 }
 
-/// Appends a flight that is `length` bytes long without its transport parameters.
+/// Appends a flight with a length of `length` bytes plus its transport parameters.
 fn write_flight(length: usize, parameters: &[u8], out: &mut Vec<u8>) {
     let total = length + parameters.len();
     for length in [total, parameters.len()] {
@@ -97,7 +97,7 @@ fn write_flight(length: usize, parameters: &[u8], out: &mut Vec<u8>) {
     out.resize(out.len() + total - LENGTHS - parameters.len(), 0);
 }
 
-/// Returns the transport parameters of the first flight in `bytes` and the length of the flight, if all of it is there.
+/// Returns the transport parameters of the first flight in `bytes` and the flight's length, if the flight is complete.
 fn read_flight(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let length = |at: usize| Some(usize::from(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
     let (total, parameters) = (length(0)?, length(2)?);
@@ -184,7 +184,7 @@ impl Session for Handshake {
     }
 }
 
-/// A key that changes nothing.
+/// A key that does not change data.
 pub(super) struct NoKey;
 
 fn keys() -> Keys {
@@ -210,7 +210,7 @@ impl HeaderKey for NoKey {
 
 impl PacketKey for NoKey {
     fn encrypt(&self, _: u64, _: &mut [u8], _: usize) {
-        // The place of the tag is already there, with zeros.
+        // The space for the tag already exists and contains zeros.
     }
 
     fn decrypt(&self, _: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
@@ -231,7 +231,7 @@ impl PacketKey for NoKey {
     }
 }
 
-/// Makes the tokens with which an end may reset a connection. They differ, and none is zeros like the tags of packets.
+/// Creates the tokens with which an end may reset a connection. They differ from each other and from the zeros of tags.
 impl HmacKey for NoKey {
     fn sign(&self, data: &[u8], signature: &mut [u8]) {
         let mut fingerprint = Fingerprint::default();

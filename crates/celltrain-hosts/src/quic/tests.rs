@@ -93,7 +93,7 @@ fn a_quic_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_real_
     // A packet of 32 cells takes 34 cell times through two switches, or 0.09 ms.
     let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     assert!((10.1..10.3).contains(&ms(arrived[0])), "{arrived:?}");
-    // The data follows the handshake: half a round trip later it has arrived, another half later it is acknowledged.
+    // The data follows the handshake. It arrives half a round trip later and is acknowledged after another half.
     let completed = result.flows[FlowIndex::new(0)].completion_s.unwrap() * 1000.0;
     assert!((20.2..20.8).contains(&completed), "{completed}");
     assert_eq!(result.flows[FlowIndex::new(0)].delivered_bytes, 1000);
@@ -102,25 +102,25 @@ fn a_quic_handshake_takes_a_round_trip_and_its_packets_are_as_long_as_with_real_
 #[test]
 fn quic_retransmits_a_lost_packet_once_three_later_ones_are_acknowledged() {
     let (whole, undisturbed) = file(&new_reno(), 100_000, &[]);
-    // The sixth packet that arrives has data.
+    // The sixth arriving packet contains data.
     let (log, result) = file(&new_reno(), 100_000, &[5]);
     let flow = |result: &celltrain_core::metrics::RunResult| result.flows[FlowIndex::new(0)].clone();
     assert_eq!([&result, &undisturbed].map(|result| flow(result).delivered_bytes), [100_000; 2]);
     assert_eq!([&result, &undisturbed].map(|result| flow(result).retransmitted_segments), [1, 0]);
-    // Until an acknowledgement reports the loss, all packets are the same.
+    // The packets are equal until an acknowledgement reports the loss.
     let [lossy, lossless] = [&log, &whole].map(|log| times(log, Side::Sender, Step::Sent));
     let same = lossy.iter().zip(&lossless).take_while(|(one, other)| one == other).count();
     let lost = times(&log, Side::Receiver, Step::Arrived)[5];
     let [soonest, latest] = [5, 7].map(|ms| lost + Duration::from_millis(ms));
     assert!((soonest..latest).contains(&lossy[same]), "{lost:?} {:?}", lossy[same]);
-    // The window is halved once, which takes a few round trips.
+    // The window is halved once, after a few round trips.
     let more = flow(&result).completion_s.unwrap() - flow(&undisturbed).completion_s.unwrap();
     assert!((0.02..0.08).contains(&more), "{more}");
 }
 
 #[test]
 fn quic_retransmits_a_lost_last_packet_after_a_probe_timeout() {
-    // The sender's second datagram ends the handshake, and has all data.
+    // The sender's second datagram completes the handshake and contains all data.
     let (log, result) = file(&new_reno(), 1000, &[1]);
     let [sent, arrived] = [Step::Sent, Step::Arrived].map(|step| times(&log, Side::Sender, step));
     // RFC 9002, 6.2: smoothed_rtt + 4 rttvar after the datagram, with rttvar = smoothed_rtt / 2 after one sample. The
@@ -144,7 +144,8 @@ fn quic_sends_each_burst_as_a_stream_after_a_pause() {
 
 #[test]
 fn five_quic_senders_that_share_a_lan_give_the_recorded_results() {
-    // 5 pairs, 1000 cells, NewReno, 64 kB: efficiency .93 with tail drop and .98 with EPD, fairness .99 and 1.00.
+    // Expected for 5 pairs, 1000 cells, NewReno, 64 kB: efficiency .93 with tail drop and .98 with EPD, fairness .99
+    // and 1.00.
     let trial = Trial::new(5).mss(1460).duration(Duration::from_millis(400));
     let run = |trial: Trial| trial.run(|ends| Quic::pair(&new_reno(), ends, Application::Bulk));
     let tail = run(trial.clone().policy(PolicyConfig::TailDrop(tail_drop::Config {})));

@@ -17,13 +17,13 @@ use super::{NONE, whole};
 pub struct SharedMemory {
     /// Its name.
     pub name: String,
-    /// Number of its cells.
+    /// Number of cells in the memory.
     pub cells: u32,
     /// Names of its queues: the link, followed by the priority unless it is 0.
     pub queues: Vec<String>,
     /// Number of steps up to each instant.
     pub steps: Vec<i32>,
-    /// Cells in each queue, one row per instant and one column per queue.
+    /// Number of cells in each queue, one row per instant and one column per queue.
     pub held: Vec<i32>,
     /// Maximum number of cells allowed in the queue at that instant, in the same layout; NaN if its policy has no
     /// threshold.
@@ -120,7 +120,7 @@ impl MemoryObserver {
         for &queue in &self.queues {
             let held = memory.held(queue);
             self.recorded.held.push(cells(held));
-            // The threshold counts the shared part only.
+            // The threshold applies only to the shared part.
             let most = |threshold| f64::from(held - memory.shared(queue)) + threshold;
             self.recorded.most.push(memory.threshold(queue, now).map_or(f64::NAN, most));
         }

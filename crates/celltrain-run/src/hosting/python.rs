@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use celltrain_hosts::{Application, Endpoint, Stack};
 use celltrain_scenario::stack::python::Config;
 
-/// The end of a flow at which a class's object is.
+/// The end of a flow at which an object of the class runs.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowEnd<'a> {
     /// The flow's name.

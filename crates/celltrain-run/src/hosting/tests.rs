@@ -23,7 +23,7 @@ mod smoltcp {
     use crate::series::{Array, Trace};
     use celltrain_core::engine::Engine;
 
-    /// Two flows over smoltcp, one of them with a file, and a flow over the simulation's TCP.
+    /// Two flows over smoltcp, one of them with a file, and one flow over simulated TCP.
     const MIXED: &str = r#"
         duration = "1.5s"
         seed = 3
@@ -225,7 +225,8 @@ mod smoltcp {
     #[test]
     fn a_capture_of_cells_contains_the_cells_of_protocol_stacks() {
         let cells = capture("cells");
-        // The headers of LLC/SNAP and of IPv4 packets from 10.0.0.1 to 10.0.0.2, the addresses of the first flow.
+        // The LLC/SNAP header and the header of IPv4 packets from 10.0.0.1 to 10.0.0.2, the addresses of the first
+        // flow.
         assert!(count(&cells, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45]) > 50);
         assert!(count(&cells, &[10, 0, 0, 1, 10, 0, 0, 2]) > 20);
     }

@@ -163,10 +163,10 @@ const FLOW: u64 = 1000;
 const VC: u64 = 250;
 /// Bytes per hop (a VC on a link): its label, next hop, counters and state at the port.
 const HOP: u64 = 60;
-/// Largest ratio of the memory before anything is in flight to the lower bound. The largest measured ratio is 3.3, in
-/// networks with ABR.
+/// Largest ratio between the memory before any cell is in flight and the lower bound. The largest measured ratio is
+/// 3.3, in networks with ABR.
 const LARGEST: u64 = 4;
-/// Likely bytes per completion time, which is counted with the requests that took it, and likely number of these times.
+/// Likely bytes per completion time, and likely number of completion times.
 const TIME: u64 = 150;
 const TIMES: u64 = 500_000;
 /// Minimum and likely bytes per request: its record in the engine and in the results, with lists whose capacity has

@@ -1,4 +1,4 @@
-//! Completion times of requests that are alone on their paths.
+//! Completion times of requests that have their paths to themselves.
 //!
 //! A simulation of one connection alone on a path shows when each segment arrives. A request with n segments would
 //! complete when the n-th segment has arrived. Paths with the same kinds of links and ports share a simulation.
@@ -22,13 +22,13 @@ use typed_index_collections::{TiVec, ti_vec};
 /// The VCs of a request, for its data and for its acknowledgements.
 type Vcs = [VcIndex; 2];
 
-/// The paths that completed requests have used, by kind. Connections on paths of one kind share a simulation.
+/// The paths that completed requests have used, by kind. Connections on paths of the same kind share a simulation.
 pub struct Paths<'a> {
     describer: Describer<'a>,
-    /// For each group and path, its kind.
+    /// Kind of each group's path.
     places: BTreeMap<(GroupIndex, Vcs), u32>,
     kinds: BTreeMap<String, u32>,
-    /// For each kind, the group and path that represent it, and the largest number of segments of a request.
+    /// For each kind of path: a group that uses this kind, one such path, and the most segments of any request.
     needed: Vec<(GroupIndex, Vcs, u32)>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct PathKind {
 }
 
 impl<'a> Paths<'a> {
-    /// Starts without any path.
+    /// Creates an empty set of paths.
     pub(super) fn of(network: &'a Network) -> Self {
         Self { describer: Describer::of(network), places: BTreeMap::new(), kinds: BTreeMap::new(), needed: Vec::new() }
     }
@@ -67,14 +67,14 @@ impl<'a> Paths<'a> {
 /// Simulations of connections that are alone on their paths.
 pub struct Alone<'a> {
     paths: Paths<'a>,
-    /// By kind of path.
+    /// Simulations, by kind of path.
     simulated: Vec<Arrived>,
 }
 
-/// The arrivals of segments on a connection that is alone on its path.
+/// Arrival times of segments on a connection that has its path to itself.
 struct Arrived {
     clock: Clock,
-    /// For each number of segments, from 1 on, the time from the opening until all have arrived.
+    /// Time from opening until the first n segments have arrived, for each n from 1.
     after: Vec<Span>,
 }
 
@@ -108,11 +108,11 @@ impl<'a> Alone<'a> {
         self.slowdown_of(PathKind { kind, segments }, took, clock)
     }
 
-    /// Returns the slowdown of requests on a kind of path that took this time on `clock`.
+    /// Returns the slowdown of requests on a kind of path with this completion time on `clock`.
     pub(super) fn slowdown_of(&self, path: PathKind, took: Span, clock: Clock) -> Option<f64> {
         let alone = &self.simulated[path.kind as usize];
         let after = alone.after.get(path.segments as usize - 1)?;
-        // Both products are exact, so equal times have the quotient 1.
+        // Both products are exact, so equal times give a quotient of exactly 1.
         let product = |span: Span, of_other: Clock| u128::from(span.0) * u128::from(of_other.units_per_second);
         Some(product(took, alone.clock) as f64 / product(*after, clock) as f64)
     }
@@ -132,7 +132,7 @@ fn segments(group: &RequestGroup, bytes: u64) -> u32 {
 fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), segments: u64) -> Network {
     let own = &network.requests.groups[group];
     let mss = own.tcp.options().mss.bytes;
-    // Policies that count VCs or have settings for them need all VCs; others need only these two.
+    // Policies that count VCs or have per-VC settings need all VCs; others need only these two.
     let keeps_all = network.vcs[data_vc].path.iter().chain(&network.vcs[ack_vc].path).any(|&link| {
         let Link { policy, scheduler, .. } = &network.links[link];
         policy.counts_vcs() || scheduler.config().counts_vcs()
@@ -165,7 +165,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         // The run ends before a second query.
         duration: Duration { picoseconds: network.duration.picoseconds.saturating_mul(2) },
         nodes: network.nodes.clone(),
-        // Nothing is lost or delayed in an empty network.
+        // An empty network loses and delays no packets.
         links: network.links.iter().map(|link| Link { losses: Vec::new(), late: Vec::new(), ..link.clone() }).collect(),
         memories: network.memories.clone(),
         vcs,
@@ -187,7 +187,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
 pub struct Recorder {
     mss: u64,
     opened: Option<Time>,
-    /// For each segment, when it arrived.
+    /// Arrival time of each segment.
     arrived: Vec<Option<Time>>,
 }
 
@@ -231,11 +231,11 @@ impl Observer for Recorder {
 
 impl Probe for Recorder {}
 
-/// Describes paths: a request takes the same time on all paths with the same description.
+/// Descriptions of paths. A request takes the same time on all paths with equal descriptions.
 struct Describer<'a> {
     network: &'a Network,
     memories: TiVec<LinkIndex, Option<MemoryIndex>>,
-    /// True if the properties of hosts are drawn for each host.
+    /// True if properties of hosts are drawn for each host.
     hosts_differ: bool,
 }
 
@@ -252,7 +252,7 @@ impl<'a> Describer<'a> {
         Self { network, memories, hosts_differ: is_drawn || clock_offset > Duration::default() || clock_skew > 0.0 }
     }
 
-    /// Describes everything that affects a connection of a group that is alone on a path.
+    /// Describes everything that affects a group's connection that has its path to itself.
     fn describe(&self, group: &RequestGroup, vcs: Vcs) -> String {
         let mut text = format!("{:?} {:?}", group.tcp, group.opening);
         for vc in vcs {
@@ -292,7 +292,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// Returns whether a port treats VCs by their names, or by other information that is not in its settings.
+    /// Returns whether a port treats VCs by name, or by other information that is not in its settings.
     fn depends_on_names(&self, link: LinkIndex) -> bool {
         let Link { policy, scheduler, .. } = &self.network.links[link];
         let config = scheduler.config();

@@ -47,7 +47,7 @@ pub struct SizeMeasures {
     pub opened: u64,
     /// Number of measured requests that completed.
     pub completed: u64,
-    /// Data segments sent again, for all requests that opened.
+    /// Data segments retransmitted, for all requests that opened.
     pub retransmitted_segments: u64,
     /// Expirations of retransmission timers, for all requests that opened.
     pub timeouts: u64,
@@ -80,7 +80,7 @@ pub struct QueryMeasures {
     pub completion_ms: Statistics,
 }
 
-/// Statistics of some values. A statistic is missing if there are too few values for it.
+/// Statistics of a set of values. A statistic is missing if there are too few values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// Mean.
@@ -100,7 +100,7 @@ impl Statistics {
     pub fn of(mut values: Vec<(f64, u64)>) -> Self {
         values.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
         let number: u64 = values.iter().map(|&(_, times)| times).sum();
-        // Repeated values are added one by one, so that the sum is rounded as that of the single values.
+        // Add repeated values one by one, so that the sum is rounded like a sum of single values.
         let add = |sum: f64, &(value, times): &(f64, u64)| (0..times).fold(sum, |sum, _| sum + value);
         let mean = (number > 0).then(|| values.iter().fold(0.0, add) / number as f64);
         let [median, p95, p99, p999] = [500, 950, 990, 999].map(|share| percentile(&values, number, share));
@@ -108,7 +108,8 @@ impl Statistics {
     }
 }
 
-/// Returns how many values a percentile needs, so that one of them is expected beyond it. `share` is in thousandths.
+/// Returns the number of values that a percentile needs, so that one value beyond it is expected. `share` is in
+/// thousandths.
 pub const fn needed(share: u64) -> u64 {
     1000_u64.div_ceil(1000 - share)
 }
@@ -127,8 +128,8 @@ fn percentile(sorted: &[(f64, u64)], number: u64, share: u64) -> Option<f64> {
 /// Groups of measures that include slowdowns.
 pub const WITH_SLOWDOWNS: [&str; 4] = ["all", "short", "medium", "long"];
 
-/// Measures the requests of a run. `tally` has all requests of the result. Without `alone`, slowdowns are left out.
-/// Requests and queries that open at the last instant of the run are not counted: they can transfer nothing.
+/// Measures the requests of a run. `tally` contains all requests of the result. Without `alone`, slowdowns are omitted.
+/// Requests and queries that open at the last instant of the run are not counted, because they can transfer nothing.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.

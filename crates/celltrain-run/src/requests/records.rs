@@ -23,29 +23,29 @@ pub struct Records {
     pub group: Vec<i32>,
     /// Number of the request within its group, from 0.
     pub number: Vec<i64>,
-    /// Number of its query within the group, from 0; -1 if the group is not an incast.
+    /// Number of the query within the group, from 0; -1 if the group is not an incast.
     pub query: Vec<i64>,
     /// Index in `nodes` of the host that sends.
     pub from: Vec<i32>,
     /// Index in `nodes` of the host that receives.
     pub to: Vec<i32>,
-    /// Index in `vcs` of the VC of its data.
+    /// Index in `vcs` of the VC for the data.
     pub data_vc: Vec<i32>,
-    /// Index in `vcs` of the VC of its acknowledgements.
+    /// Index in `vcs` of the VC for the acknowledgements.
     pub ack_vc: Vec<i32>,
     /// Bytes requested.
     pub bytes: Vec<i64>,
-    /// Time at which its connection opened, in seconds.
+    /// Time at which the connection opened, in seconds.
     pub opened_s: Vec<f64>,
-    /// Time at which the receiver had the last byte, in seconds; NaN if it did not.
+    /// Time at which the receiver had the last byte, in seconds; NaN if it never did.
     pub completed_s: Vec<f64>,
     /// The request's completion time divided by the completion time of the same request alone; NaN if it did not complete.
     pub slowdown: Vec<f64>,
     /// Data segments sent, retransmissions included.
     pub segments_sent: Vec<i64>,
-    /// Data segments sent again.
+    /// Data segments retransmitted.
     pub retransmitted_segments: Vec<i64>,
-    /// Expirations of its retransmission timer.
+    /// Expirations of the request's retransmission timer.
     pub timeouts: Vec<i64>,
 }
 

@@ -1,8 +1,8 @@
 //! Counts of requests by size and completion time. They take much less memory than records.
 //!
-//! The counts are exact: they distinguish all completion times, in units of the clock. For slowdowns they also
-//! distinguish kinds of paths and numbers of segments. So a run needs memory for each combination that has occurred,
-//! and not for each request.
+//! The counts are exact: they distinguish all completion times, in units of the clock. For slowdowns, they also
+//! distinguish kinds of paths and numbers of segments. So memory grows with the number of different combinations
+//! instead of the number of requests.
 
 use std::collections::HashMap;
 
@@ -127,7 +127,7 @@ struct Counts {
     opened: u64,
     retransmitted_segments: u64,
     timeouts: u64,
-    /// Number of requests with each completion time, and with each kind of path and number of segments if they matter.
+    /// Number of requests with each completion time and, if they matter, each kind of path and number of segments.
     completed: HashMap<(Span, Option<PathKind>), u64>,
 }
 
@@ -191,7 +191,7 @@ enum Class {
     Long,
 }
 
-/// Limits of the classes of sizes, in bytes.
+/// Limits of the size classes, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     short: u64,

@@ -5,7 +5,7 @@ use crate::requests::GroupMeasures;
 
 type Group = Measure<GroupMeasures>;
 
-/// Creates the table of the measures of a group: those of the whole group, and for each class of sizes.
+/// Creates the table of a group's measures: for the whole group, and for each size class.
 macro_rules! table {
     ($($class:ident: $what:literal;)+) => {
         &[

@@ -51,7 +51,7 @@ pub(crate) fn integer(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     }
 }
 
-/// Draws any number, in the same way.
+/// Draws any number that is small, an edge case, or at a limit of the schema.
 pub(crate) fn number(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     let bound = |key: &str| own[key].as_f64().or_else(|| schema[key].as_f64());
     match rng.below(8) {

@@ -45,7 +45,7 @@ use celltrain_run::memory::Machine;
 use celltrain_run::reading::{Estimated, read};
 use celltrain_scenario::{Reading, Scenario, build};
 
-/// A machine with little memory, so that networks that take long to lay out are refused.
+/// A machine with little memory, so that networks with a slow layout are refused.
 const MACHINE: Machine = Machine { memory: Some(1 << 28) };
 /// Larger scenarios are not run.
 const LARGEST: u64 = 1 << 26;

@@ -32,7 +32,7 @@ use super::{FILE, MACHINE, number, whole, words};
 const LIMIT: Duration = Duration::from_millis(10);
 /// Longest simulated time of a run, in picoseconds: a million seconds.
 const LONGEST: u64 = 1_000_000_000_000_000_000;
-/// Draws for a seed until one is accepted.
+/// Number of attempts for a seed until a scenario is accepted.
 const MOST_DRAWS: u32 = 60;
 
 /// A parameter: the name of its table's type, and its key.
@@ -68,7 +68,7 @@ fn no_value_of_a_time_setting_causes_a_run_that_cannot_be_stopped() {
                 attempts += 1;
                 fs::write(&under_way, drawn.json()).unwrap();
                 let outcome = catch_unwind(AssertUnwindSafe(|| judge(&drawn, beyond)));
-                // A refused scenario is drawn again.
+                // If the scenario is refused, draw another.
                 match outcome {
                     Ok(Ok(Outcome::Refused(key))) if attempts < MOST_DRAWS => day.lock().unwrap().refuse(key),
                     outcome => break (drawn, outcome),
@@ -160,7 +160,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// Draws a scenario with one parameter for certain. The parameters take turns.
+    /// Draws a scenario in which one given parameter is always changed. The parameters take turns.
     fn new(seed: u64, draw: u32, bases: &[Value], parameters: &[Parameter]) -> Self {
         let wanted = &parameters[usize::try_from(seed).expect("the seed fits in the address space") % parameters.len()];
         let mut tries =
@@ -177,7 +177,7 @@ impl Drawn {
         let duration = if rng.below(2) == 0 { LONGEST } else { 1_000_000_000 };
         let duration = time(&mut rng, duration).max(1_000_000);
         let mut writer = Writer { rng, duration, wanted, parameters: BTreeSet::new(), some_in: 1 };
-        // Few parameters are changed in some scenarios, so that each of them matters.
+        // Change only a few parameters in some scenarios, so that each of them matters.
         writer.some_in = writer.pick(&[4, 40, 1_000]);
         writer.fill(&mut document, &SCHEMA);
         document["duration"] = format!("{duration}ps").into();
@@ -235,14 +235,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Draws times of a table that is one of several choices, or puts another one into its place.
+    /// Draws times of a table that is one of several choices, or replaces it by another choice.
     fn fill_choice(&mut self, value: &mut Value, choices: &'static [Value]) {
         let Some(map) = value.as_object() else { return };
         let mut choice = choices.iter().find(|choice| {
             let properties = &resolved(choice)["properties"];
             choices.len() == 1 || map.keys().next().is_some_and(|key| properties.get(key).is_some())
         });
-        // `anyOf` with null has one choice of interest.
+        // `anyOf` with null has only one relevant choice.
         if choice.is_none() {
             choice = choices.iter().find(|choice| choice.get("$ref").is_some());
         }
@@ -328,7 +328,7 @@ struct Day {
 }
 
 enum Outcome {
-    /// Refused because of this key.
+    /// The scenario was refused because of this key.
     Refused(String),
     TooLarge,
     /// Both engines ran to the end.
@@ -377,7 +377,7 @@ fn judge(drawn: &Drawn, beyond: Duration) -> Result<Outcome, String> {
     };
     let duration = celltrain_core::units::Duration { picoseconds: drawn.duration };
     let trace = match &drawn.step {
-        // A step that is too short is refused with a message.
+        // Too short a step is refused with a message.
         Some(step) => Trace::new(duration, &["queue".into()], Some(step), None).unwrap_or_default(),
         None => None,
     };

@@ -92,7 +92,7 @@ impl Writer {
         }
     }
 
-    /// Draws times whose shortest values once took unlimited memory or time: averaging intervals of ERICA from 1 ps to
+    /// Draws times whose smallest values once took unlimited memory or time: averaging intervals of ERICA from 1 ps to
     /// 1 s, and retransmission timeouts from 1 us.
     fn short_times(&mut self, document: &mut Value) {
         let Some(document) = document.as_object_mut() else { return };

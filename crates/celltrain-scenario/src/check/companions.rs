@@ -89,7 +89,7 @@ fn of_tcp(tcp: &TcpOptions) -> Vec<(&'static str, &'static str)> {
     found
 }
 
-/// Warns of incasts that ask no query during the run.
+/// Warns of incasts without a query during the run.
 fn queries(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let end = scenario.duration;
     for (kind, name, table) in Table::all(scenario) {

@@ -7,9 +7,9 @@ use crate::fault::Warning;
 use crate::requests::each_tcp;
 use crate::scenario::Scenario;
 
-/// Warns of ports that mark packets if no TCP uses ECN, and of a TCP that uses ECN if nothing marks packets.
+/// Warns of ports that mark packets if no TCP uses ECN, and of TCPs that use ECN if no port marks packets.
 pub(super) fn without_effect(scenario: &Scenario, warnings: &mut Vec<Warning>) {
-    // ABR uses the marks too, and edge devices copy those of its switches into packets.
+    // ABR also uses marks, and edge devices copy the marks of its switches into packets.
     if scenario.vc.values().any(|vc| vc.abr.is_some()) {
         return;
     }

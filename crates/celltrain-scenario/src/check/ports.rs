@@ -142,7 +142,7 @@ fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>
     }
 }
 
-/// Checks that every port that needs a table has one. `meant` contains the suggestions for misspelt tables.
+/// Checks that every port that needs a table has one. `meant` suggests names for misspelt tables.
 fn without_table(
     resolved: &ResolvedScenario<'_>,
     largest_frame: &TiSlice<LinkIndex, u32>,
@@ -189,7 +189,7 @@ fn without_table(
     }
 }
 
-/// Returns, for each link, whether its port needs a table even without ABR VCs.
+/// Returns for each link whether its port needs a table even if there are no ABR VCs.
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: a network has at most 10^7 flows")]
 fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
     let ResolvedScenario { scenario, layout, channels, .. } = resolved;
@@ -206,7 +206,7 @@ fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
             }
         }
     }
-    // Requests of many connections share a VC.
+    // Requests of many connections share one VC.
     for &vc in resolved.requests.pairs.iter().flat_map(|pair| &pair.vcs) {
         for &link in &channels.vcs[vc].path {
             is_one[link] = true;
@@ -410,7 +410,7 @@ fn of_vcs(config: &PortConfig, capacity: Option<u32>, link: &str, vcs: &[&str], 
     let mut are_there = true;
     for table in by_vc(config) {
         let mut of_kind = port.at(table.kind);
-        // If the table was refused, do not report the consequences too.
+        // If the table was refused, do not report consequences.
         are_there &= !of_kind.at(table.name).is_malformed()
             && table.in_table(&mut of_kind, |scope| have_values(&table.settings, link, vcs, scope));
         if table.inside.is_some() || !std::mem::replace(&mut are_there, true) {

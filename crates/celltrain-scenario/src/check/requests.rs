@@ -81,7 +81,7 @@ fn remedy(group: &RequestGroup, factor: f64, scenario: &Scenario) -> (&'static s
     match &group.arrivals {
         Arrivals::Poisson { .. } => {
             let load = scenario.requests.get(&group.name).map_or(0.0, |own| own.load);
-            // Rounded down to three digits, so that the load is stable.
+            // Round down to three digits, so that the load is stable.
             let stable = (load * factor * 1e3).floor() / 1e3;
             let advice = if factor > 0.0 { format!("The largest stable load is {stable}.") } else { others };
             ("load", load.to_string(), advice)

@@ -27,7 +27,7 @@ use crate::topology::Route;
 const MAX_SDU: u64 = 65_535;
 /// 65535 bytes minus 28 bytes of headers (RFC 768, RFC 791).
 const MAX_PACKET: u64 = 65_507;
-/// A shorter time is probably a mistake in the unit.
+/// A shorter time probably has a wrong unit.
 const MIN_BURST: Duration = Duration::from_microseconds(1);
 
 /// Checks the settings that need no layout. Returns whether the frame sizes of all flows are known.
@@ -44,7 +44,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
         }
     });
     each_stack(scenario, root, |stack, scope| {
-        // Found here, the fault has a line.
+        // If this check finds the fault, the message has a line number.
         if cfg!(target_family = "wasm") && matches!(stack, StackConfig::Quic(_)) {
             scope.refuse("is not available in the lab; use celltrain run on your computer instead");
         }

@@ -198,7 +198,7 @@ fn loops(
     Ok(())
 }
 
-/// Checks one direction of a loop, whose parameters are in the table `key`.
+/// Checks one direction of a loop with the parameters in the table `key`.
 fn one_way(
     resolved: &ResolvedScenario<'_>,
     (key, parameters): (&str, &Parameters),
@@ -210,7 +210,7 @@ fn one_way(
     if let Some((table, own)) = resolved.tables.vcs[vc] {
         let mut of_all = root.at("vc");
         let mut scope = of_all.at(table);
-        // If `table` takes the VC out of the table `key`, this fault has already been reported.
+        // If `table` excludes the VC from the table `key`, this fault has already been reported.
         if !scope.is_refused() {
             without_another_service(key, own, &mut scope);
         }

@@ -17,7 +17,7 @@ const MOST_QUEUES: usize = 64;
 /// it. Returns the fault of the pool's policy, if one queue gets no cell.
 pub fn probe(memory: &MemoryConfig, pool: PoolIndex) -> Option<String> {
     let config = &memory.pools[pool];
-    // A policy with predictions follows a list that exists only during a run.
+    // A policy with predictions uses a list that exists only during a run.
     if config.cells == 0 || config.policy.needs_predictions() {
         return None;
     }
@@ -67,7 +67,7 @@ pub fn probe(memory: &MemoryConfig, pool: PoolIndex) -> Option<String> {
 /// Returns the reason for a refusal by a formula, after a colon; empty if there is none.
 fn why(formula: &Formula, info: &PoolInfo<'_>, view: &View<'_>, queue: PoolQueue) -> String {
     let clauses = formula.why_refused(info, view, queue);
-    // A tie between other values, such as priorities, has another remedy.
+    // A tie between other values, such as priorities, requires a different remedy.
     let is_about_cells = clauses.iter().any(|clause| clause.text.contains(['Q', 'q']));
     reasons(&clauses, if is_about_cells { "; add \"Q <= ... or\"" } else { "" })
 }

@@ -62,5 +62,5 @@ impl Config {
     }
 }
 
-/// The simulation does not use the window of a stack outside it.
+/// For stacks outside the simulation, the window is not used.
 const WINDOW: u64 = 65_535;

@@ -64,11 +64,12 @@ const MAX_MTU: u64 = 65_527;
 const HEADERS: u64 = 40;
 /// quinn-proto reduces a window to two packets at most.
 const MIN_PACKETS: u64 = 2;
-/// As for other stacks.
+/// The same range as for other stacks.
 const MAX_BUFFER: u64 = 1 << 30;
 const MIN_RTT: Duration = Duration::from_microseconds(1);
 const MAX_RTT: Duration = Duration::from_milliseconds(10_000);
-/// quinn-proto's timers do not wait less, and a receiver on a short path does not wait more than its own 25 ms.
+/// quinn-proto's timers do not wait for a shorter time, and a receiver on a short path waits at most 25 ms, its own
+/// limit.
 const ACK_DELAYS: [Duration; 2] = [Duration::from_milliseconds(1), Duration::from_milliseconds(25)];
 
 impl Config {

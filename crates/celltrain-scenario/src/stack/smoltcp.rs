@@ -49,7 +49,7 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SmoltcpCongestion {
-    /// None: only the receiver's window limits the sender.
+    /// No congestion control: only the receiver's window limits the sender.
     None,
     /// Reno.
     Reno,
@@ -67,9 +67,9 @@ pub enum SmoltcpReads {
     AfterAcks,
 }
 
-/// smoltcp takes a smaller MSS for an attack.
+/// smoltcp treats a smaller MSS as an attack.
 const MIN_MSS: u64 = 48;
-/// 65535 bytes less the headers of TCP and IP.
+/// 65535 bytes minus the headers of TCP and IP.
 const MAX_MSS: u64 = 65_495;
 /// The largest window that a window scale of 14 can express (RFC 7323); smoltcp refuses a larger buffer.
 const MAX_BUFFER: u64 = 1 << 30;

@@ -1,4 +1,4 @@
-//! Tests of requests: the pairs of hosts, VCs and groups that are made of a scenario's tables.
+//! Tests of requests: the pairs of hosts, VCs and groups that a scenario's tables describe.
 
 use celltrain_core::index::NodeIndex;
 use celltrain_core::network::Network;
@@ -49,7 +49,7 @@ fn every_pair_of_hosts_has_a_vc_for_each_shortest_path_and_a_vc_back() {
 
 #[test]
 fn the_load_of_a_request_group_determines_the_mean_interval_between_its_requests() {
-    // 40 requests of 10 segments of 32 cells in a second are 5,427,200 bits, of the 8 links' 80 Gb/s.
+    // 40 requests per second with 10 segments of 32 cells take 5,427,200 bit/s of the 8 links' 80 Gb/s.
     let text = REQUESTS.replace("load = 0.5", "load = 0.00006784").replace("\"web_search\"", "\"14600B\"");
     let interval = |text: &str| match &network(text).requests.groups[GroupIndex::new(0)].arrivals {
         Arrivals::Poisson { mean, .. } => *mean,

@@ -4,7 +4,7 @@ use celltrain_core::index::FlowIndex;
 
 use super::*;
 
-/// Three flows; the text goes in front of the port's table.
+/// A scenario with three flows. The given text is inserted before the port's table.
 fn with(text: &str) -> Reading {
     let text = format!("duration = '1s'\ntopology.n_source = {{ sources = 3, link_delay = '5us' }}\n{text}");
     read(&format!("{text}\n[port.bottleneck]\nbuffer = 2000\npolicy.epd = {{}}\n"))
@@ -24,7 +24,7 @@ fn all_flows_use_the_common_protocol_stack_except_those_with_a_transport_of_thei
     let (scenario, network) = (reading.scenario.unwrap(), reading.network.unwrap());
     let flow = |number| &network.flows[FlowIndex::new(number)];
     assert_eq!([0, 1, 2].map(|number| flow(number).outside), [true, false, true]);
-    // 1500 and 9180 bytes with LLC/SNAP and the trailer; the simulation's own TCP has its default MSS.
+    // Packets of 1500 and 9180 bytes with LLC/SNAP and the trailer; simulated TCP has its default MSS.
     assert_eq!([0, 1, 2].map(|number| flow(number).frame(&network.aal5)), [(1460, 32), (512, 12), (9140, 192)]);
     assert_eq!(flow(0).tcp.options().receive_window.bytes, 100_000, "the largest buffer");
     assert!(scenario.stack_of("tcp2").is_none() && scenario.stack_of("tcp1").is_some());

@@ -39,7 +39,7 @@ fn the_predicted_size_of_a_topology_equals_the_size_of_the_built_network() {
         let found =
             [layout.graph.nodes.len(), layout.graph.links.len(), layout.flows.len()].map(|number| number as u64);
         assert_eq!([size.nodes, size.links, size.flows], found, "{}", topology.name());
-        // In a general network, crossings are known only from the layout.
+        // For a general network, only the layout shows the number of crossings.
         let is_known = !matches!(topology, Topology::Network(_));
         let crossings = crossings as u64;
         assert!(size.crossings == crossings || (!is_known && size.crossings < crossings), "{}", topology.name());
@@ -102,7 +102,7 @@ fn a_topology_that_is_too_large_is_refused_with_the_key_of_its_size() {
     }
 }
 
-/// Work that checks for cancellation.
+/// Work that regularly checks for cancellation.
 type Phase<'a> = &'a dyn Fn(&CancellationToken<'_>) -> Result<(), Interrupted>;
 
 #[test]

@@ -1,8 +1,8 @@
 //! Topologies: the nodes, links and flows of a scenario.
 //!
-//! A new topology needs one file next to these, two lines below, one page under `docs/models/` and one scenario. The
-//! name in scenarios, the Python class and the tests for all topologies are derived from these.
-//! `docs/adding-a-topology.md` explains the steps.
+//! A new topology needs one file in this directory, two lines below, one page under `docs/models/` and one scenario.
+//! They provide the name in scenarios, the Python class and the tests for all topologies. `docs/adding-a-topology.md`
+//! explains the steps.
 
 pub(crate) mod search;
 
@@ -26,7 +26,7 @@ use crate::limits::MAX_CROSSINGS;
 use crate::scope::Scope;
 
 registry! {
-    /// The topology: one table whose key is the name of its kind.
+    /// The topology: a table whose only key is the name of its kind.
     pub enum Topology(module::Config) {
         /// N sources, two switches, N destinations; only the link between the switches is congested.
         n_source: NSource,
@@ -107,12 +107,12 @@ pub struct Size {
     pub crossings: u64,
 }
 
-/// Selects the switch ports that need a table.
+/// Determines which switch ports need a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congests {
     /// Only the bottleneck.
     Bottleneck,
-    /// The bottleneck, and every port crossed by the data of several flows.
+    /// The bottleneck, and every port crossed by the data of more than one flow.
     SharedLinks,
     /// Every port that a flow crosses, reported by its own name.
     Everywhere,
@@ -162,7 +162,7 @@ impl Topology {
         let (mut of_all, size) = (root.at("topology"), self.config().size());
         let mut own = of_all.at(self.name());
         let layout = self.config().check(&mut own)?;
-        // The limit is the same as for a general network, although here a few numbers are enough to exceed it.
+        // The limit for general networks also applies here, although a few numbers are enough to exceed it.
         if size.crossings > MAX_CROSSINGS as u64 {
             let Size { key: (key, _), flows, crossings, .. } = size;
             own.at(key).refuse(format!(

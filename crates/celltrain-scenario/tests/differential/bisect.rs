@@ -34,43 +34,42 @@ pub(crate) fn first_difference(network: &Network) -> String {
 /// The first difference between the engines.
 #[derive(Debug)]
 struct Difference {
-    /// The port at which the states differ. `None` if they differ elsewhere, or an engine panics.
+    /// The port with different states. `None` if the difference is elsewhere, or an engine panics.
     port: Option<String>,
-    /// The first event that differs, with the event of its frame before it. If it is not known, all events at that
-    /// instant, at that port if it is known.
+    /// The first event that differs, with the previous event of its frame. If unknown, all events at that time, at the
+    /// port if it is known.
     events: Vec<String>,
-    /// The whole difference, with both histories.
+    /// The complete difference, with both histories.
     text: String,
 }
 
-/// The networks that the engines simulate: the same, unless a test plants a difference.
+/// The networks that the two engines simulate. They are equal, unless a test plants a difference.
 struct Engines<'a> {
     fast: &'a Network,
     reference: &'a Network,
 }
 
-/// A way to run the fast engine.
+/// A mode of running the fast engine.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Alone(PortMode),
-    /// With a recorder of all series.
+    /// The engine runs with a recorder of all series.
     Watched(PortMode),
     OnThreads(PortMode, usize),
-    /// With the steps and injections that are drawn for the network ([`steps`]).
+    /// The engine runs with random steps and injections ([`steps`]).
     InSteps(PortMode),
 }
 
 const MODES: [PortMode; 3] = [PortMode::Planned, PortMode::Trains, PortMode::Streams];
 /// Number of instants at which states are compared if they are equal at the end of the run.
 const INSTANTS: u64 = 8;
-/// Binary logarithm of the number of events for which there is one hash.
+/// Binary logarithm of the number of events covered by one hash.
 const BLOCK: u32 = 6;
 /// Numbers of instants before and after the first difference in a history.
 const BEFORE: usize = 8;
 const AFTER: usize = 3;
 
-/// The state of an engine at the end of an instant: its results so far, or all series up to then. If it panics, the
-/// message.
+/// The state of an engine at the end of an instant: its results or all series so far, or the message of its panic.
 struct State {
     result: Option<RunResult>,
     series: Option<Recorder>,
@@ -145,7 +144,7 @@ impl Engines<'_> {
         ahead.map(|number| with_frame(events, number))
     }
 
-    /// Returns a way in which the engines differ, and the first instant at which they do.
+    /// Returns a mode in which the engines differ, and the first instant at which they differ.
     fn first_state(&self) -> Option<(Way, Time)> {
         let end = self.reference.end(self.reference.clock());
         let ways: Vec<Way> = MODES
@@ -217,7 +216,7 @@ impl Engines<'_> {
     fn end_events(&self) -> Option<(Time, String)> {
         let all = self.both(|engine, network| EndEvents::of(engine, network, 0..0).hashes);
         let block = differs(&all)? as u64;
-        // The block, and some events before and after it.
+        // The block, and some events before and after the block.
         let kept = (block << BLOCK).saturating_sub(AFTER as u64)..((block + 1) << BLOCK) + AFTER as u64;
         let events = self.both(|engine, network| EndEvents::of(engine, network, kept.clone()).events);
         let first = differs(&events)?;
@@ -285,7 +284,7 @@ impl Engines<'_> {
     }
 }
 
-/// A port at which the engines differ, and its numbers: the fast engine's and the reference engine's.
+/// A port at which the engines differ, with the numbers of the fast engine and of the reference engine.
 struct Parted {
     link: LinkIndex,
     numbers: [[u64; 2]; NUMBERS],
@@ -322,7 +321,7 @@ fn link_of(event: &Event) -> Option<LinkIndex> {
 /// Returns the state of an engine at the end of an instant, or the message of its panic. Returns `None` if the network
 /// cannot be run in this way.
 fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option<State>, String> {
-    // The clock rounds these picoseconds to the same instant.
+    // The clock rounds these picoseconds to the given instant.
     let units = u128::from(network.clock().units_per_second);
     let picoseconds = (u128::from(at.0) * u128::from(PS_PER_SECOND) + units / 2) / units;
     let since_start =
@@ -336,7 +335,7 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
         Way::Watched(mode) => {
             let mut series = recorder(network, since_start);
             let mut simulation = start(engine, mode, network, &mut series);
-            // The recorder takes its sample when the simulation goes past the instant.
+            // The recorder takes its sample when the simulation passes the instant.
             if at < simulation.end() {
                 simulation.advance(at + Span(1)).expect("the target time is not in the past");
             } else {
@@ -345,7 +344,7 @@ fn state(engine: Engine, way: Way, network: &Network, at: Time) -> Result<Option
             Some(State { result: None, series: Some(series) })
         }
         Way::OnThreads(mode, threads) => {
-            // A shorter run, because partitions cannot stop together at any instant.
+            // Use a shorter run, because partitions cannot stop together at any instant.
             let network = Network { duration: since_start, measure: MeasureWindow::default(), ..network.clone() };
             let result = match engine {
                 Engine::Fast => on_threads(mode, threads, &network)?,
@@ -408,7 +407,7 @@ impl Observer for Events {
 struct EndEvents {
     number: u64,
     hash: DefaultHasher,
-    /// A hash of all events up to each block's end, and of all events.
+    /// Hashes of all events up to the end of each block, and of all events.
     hashes: Vec<u64>,
     /// Numbers of the events to keep.
     kept: Range<u64>,

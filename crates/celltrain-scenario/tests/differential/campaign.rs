@@ -1,5 +1,5 @@
-//! A campaign: many networks of all trials, and how often they reach each rare situation. The archive keeps small networks
-//! that reach them.
+//! A campaign runs many networks of all trials, and counts how often they reach each rare situation. The archive stores
+//! small networks that reach these situations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn campaign() {
     let number =
         |name: &str, default: u64| std::env::var(name).map_or(default, |n| n.parse().expect("the value is a number"));
     let (count, seed) = (number("CELLTRAIN_CAMPAIGN", 2_000), number("CELLTRAIN_CAMPAIGN_SEED", 1));
-    // Shrinking meets the same panic many times.
+    // The same panic occurs many times while a network is shrunk.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let outcome = run(&archive().chain(plan(count, seed)).collect::<Vec<_>>());
@@ -65,7 +65,7 @@ fn archive() -> impl Iterator<Item = Case> {
     include_str!("archive.csv").lines().skip(1).map(case)
 }
 
-/// Writes the archive: again and again, the network that reaches most of the situations still missing per second.
+/// Writes the archive. Repeatedly selects the network that reaches most of the missing situations per second.
 fn write_archive(reached: BTreeMap<&'static str, Reached>) {
     let mut missing: BTreeSet<&str> = reached.keys().copied().collect();
     let examples: Vec<Example> = reached.into_values().flat_map(|reached| reached.fastest).collect();

@@ -159,7 +159,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }
     };
     let bytes = |mbps: f64| mbps * 1e6 * (result.measured_to_s - result.measured_from_s) / 8.0;
-    // In a shorter measuring window, more may arrive than was sent.
+    // In a shorter measuring window, more data may arrive than was sent.
     let is_whole = result.measured_from_s <= 0.0 && result.measured_to_s >= result.duration_s;
     for (flow, found) in network.flows.iter().zip(&result.flows) {
         let (payload, _) = flow.frame(&network.aal5);

@@ -1,4 +1,4 @@
-//! Features of scenarios, identified by name, so that a test can check that all of them were drawn.
+//! Named features of scenarios, so that a test can check that random scenarios have all of them.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 
-/// Features that do not appear in a list of the schema.
+/// Features that no list of the schema contains.
 const OTHERS: &[&str] = &[
     "a pace", "a loss at a window", "a flow with its own TCP", "a flow with its own start time", "a contract",
     "a contract without tagging", "a tagged VC", "a merge", "a merge of VCs with contracts",

@@ -279,9 +279,9 @@ pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
     TcpConfig::named(name, TcpOptions::default()).expect("the schema lists this name")
 }
 
-/// Bits per second. There are few rates, so that ties are common. Two of them share no time unit with the others.
+/// Rates in bit/s. There are few, so that ties are common. Two of them share no time unit with the others.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
-/// Bits per second. Most of these rates are multiples of each other.
+/// Rates in bit/s, most of which are multiples of each other.
 const FEW_RATES: &[u64] = &[155_520_000, 155_520_000, 77_760_000, 77_760_000, 34_368_000];
 /// Rates equal to, faster than, or slower than a trunk.
 const CROWDING_RATES: &[u64] = &[155_520_000, 155_520_000, 622_080_000, 77_760_000, 149_760_000];
@@ -292,9 +292,9 @@ const STARTS: &[u64] = &[0, 0, 0, 3, 500];
 /// Size beyond the largest frame, in cells; `None` for an infinite buffer.
 const BUFFERS: &[Option<u32>] =
     &[None, Some(100_000), Some(5_000), Some(1_000), Some(300), Some(88), Some(48), Some(13), Some(1), Some(0)];
-/// Larger buffers are drawn more often.
+/// Larger buffers are more frequent.
 const LARGE_BUFFERS: &[Option<u32>] = &[None, None, None, Some(100_000), Some(5_000), Some(1_000), Some(88), Some(1)];
-/// Capacity used for policies that require one, if the buffer is infinite.
+/// Capacity for policies that require a finite buffer, if the buffer is infinite.
 const HUGE: u32 = 1_000_000;
 
 type Line = (u64, u64);
@@ -335,7 +335,7 @@ struct Rest {
     switch: SwitchOptions,
     host: HostOptions,
     encapsulation: Encapsulation,
-    /// True if receivers can reassemble no frames longer than the longest in use.
+    /// True if receivers can reassemble no longer frames than the longest in use.
     exact_sdu: bool,
     /// True if VCs that end at the same host are merged.
     merged: bool,
@@ -379,7 +379,7 @@ impl Rest {
         (default, others): &(Port, Vec<(usize, Port)>),
         own: &Own,
     ) -> Scenario {
-        // Hosts without flows would only distract readers.
+        // Hosts without flows would only make failures harder to read.
         let is_idle = |host: &String| network.flows.iter().all(|flow| flow.from != *host && flow.to != *host);
         let idle: Vec<String> = network.hosts.iter().filter(|host| is_idle(host)).cloned().collect();
         let is_of_idle = |device: &String| {
@@ -486,7 +486,7 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     }
     scenario.vc.retain(|name, _| !faulty(&join("vc", name)));
     if keys.contains(&"vc") {
-        // The VCs together are guaranteed more than a link's rate, so remove the last.
+        // Together the VCs are guaranteed more than the link's rate, so remove the last one.
         let promised = |vc: &VcOptions| vc.gfr.is_some() || vc.abr.is_some();
         let last = scenario.vc.iter().rfind(|(_, vc)| promised(vc)).map(|(name, _)| name.clone());
         scenario.vc.retain(|name, _| Some(name) != last.as_ref());
@@ -499,7 +499,7 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     if *scenario == before
         && let Topology::Network(network) = &mut scenario.topology
     {
-        // Only merging VCs are left to remove.
+        // Only merging VCs remain that can be removed.
         network.flows.iter_mut().for_each(|flow| flow.vc = None);
     }
     *scenario != before
@@ -659,7 +659,7 @@ impl Tcp {
     }
 }
 
-/// A TCP, a start time and traffic of a flow's own.
+/// TCP, start time and traffic of an individual flow.
 #[derive(Clone, Debug)]
 struct OwnFlow {
     tcp: Option<Tcp>,
@@ -751,7 +751,7 @@ fn abr() -> BoxedStrategy<Parameters> {
         .boxed()
 }
 
-/// The buffers of edge devices.
+/// Buffers of edge devices.
 #[derive(Clone, Debug)]
 struct Edge {
     discard: (Pick, Drawn),
@@ -790,7 +790,7 @@ struct Port {
     beyond_a_frame: Option<u32>,
 }
 
-/// A model of a list: one that the network may use, or a certain one.
+/// A model from a list: one that the network may use, or a given one.
 #[derive(Clone, Copy, Debug)]
 enum Model {
     Picked(Pick),
@@ -947,7 +947,7 @@ enum Range {
 /// Returns the kinds in a schema definition that is a choice between tables.
 fn kinds(definition: &str) -> Vec<Kind> {
     let schema = schema();
-    // An option that may be absent refers to its values in the first of two choices.
+    // For an optional setting, the values are in the first of two choices.
     let resolve = |value: &Value| match value["$ref"].as_str().or(value["anyOf"][0]["$ref"].as_str()) {
         Some(reference) => schema["$defs"][reference.rsplit('/').next().unwrap()].clone(),
         None => value.clone(),
@@ -980,7 +980,7 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
     if schema["x-threshold"] == true || schema["anyOf"][0]["x-threshold"] == true {
         return Some(Range::Threshold);
     }
-    // A number for all VCs, or a table with one for each.
+    // One number for all VCs, or a table with a number for each.
     let is_number = |choice: &Value| choice["type"] == "number";
     if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
         let is_share = own["x-expect"].as_str().is_some_and(|expect| expect.starts_with("a share of the link"));
@@ -1023,7 +1023,7 @@ impl Kind {
         let quarters = |share: f64| json!((8.0 * share).ceil().max(1.0) / 4.0);
         let mut settings = Map::new();
         for (setting, &byte) in self.settings.iter().zip(drawn.iter().cycle()) {
-            // If nothing was drawn, use four fifths of the range.
+            // If no value was drawn, use four fifths of the range.
             let (part, of) = if byte < DRAWN { (4, 5) } else { (byte - DRAWN, u8::MAX - DRAWN) };
             let share = f64::from(part) / f64::from(of);
             let value = match &setting.range {

@@ -9,7 +9,7 @@ use celltrain_core::units::Duration;
 
 use super::losses;
 
-/// Kinds of rules, and of places where they apply.
+/// Kinds of rules, and kinds of places where they apply.
 pub(crate) const KINDS: &[&str] = &[
     "packets by number", "every packets", "probability of packets", "a byte", "longer than a packet",
     "shorter than a packet", "late packets and losses on the same link", "several rules", "rules at the first link",
@@ -64,7 +64,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
                 2 => LossPattern::Probability([0.05, 0.5, 1.0][rng.below(3) as usize]),
                 _ => LossPattern::Byte { offset: rng.below(5000).into(), times: u64::from(1 + rng.below(2)) },
             };
-            // From a part of a cell time up to several round trips, often a multiple of cell times.
+            // Delays from a fraction of a cell time up to several round trips, often a multiple of cell times.
             let by = match rng.below(4) {
                 0 => Duration { picoseconds: 1 + u64::from(rng.below(4_000_000)) },
                 1 => Duration::from_microseconds(u64::from(1 + rng.below(50))),

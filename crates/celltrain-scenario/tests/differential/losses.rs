@@ -8,7 +8,7 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::rng::Stream;
 
-/// Kinds of rules, and of places where they apply.
+/// Kinds of rules, and kinds of places where they apply.
 pub(crate) const KINDS: &[&str] = &[
     "packets by number", "cells by number", "every packets", "every cells", "probability of packets",
     "probability of cells", "bursts of packets", "bursts of cells", "a byte", "rules at the first link",
@@ -76,7 +76,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
                     LossPattern::Numbers(numbers)
                 }
                 1 => LossPattern::Every { period: u64::from(1 + rng.below(most)), first: rng.below(most).into() },
-                // One number is drawn, as always, so that archived networks stay the same.
+                // Draw one number in any case, so that archived networks do not change.
                 _ => match rng.below(4) {
                     0 if unit == LossUnit::Packets => LossPattern::Byte { offset: 5000, times: 2 },
                     0 => LossPattern::Probability(0.5),

@@ -46,7 +46,7 @@ pub(crate) fn trains() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Bits per second: as fast as the trunk, faster by an integer or other factor, or slower.
+/// Rates in bit/s: equal to the trunk, faster by an integer or other factor, or slower.
 const ACCESS_RATES: &[u64] =
     &[155_520_000, 155_520_000, 155_520_000, 311_040_000, 622_080_000, 160_000_000, 77_760_000];
 const TRUNK_RATES: &[u64] = &[155_520_000, 155_520_000, 149_760_000];

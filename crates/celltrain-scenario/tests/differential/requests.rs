@@ -95,7 +95,8 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     }
 }
 
-/// Replaces policies and schedulers that do not fit the new VCs, such as a formula that divides by 10 less their number.
+/// Replaces policies and schedulers that do not fit the new VCs, such as a formula that divides by 10 minus their
+/// number.
 fn replace_unsound_settings(network: &mut Network) {
     let routing = network.routing();
     for link in network.links.keys() {
@@ -112,7 +113,7 @@ fn replace_unsound_settings(network: &mut Network) {
     }
 }
 
-/// Returns the TCP of a group: that of a flow, often with a timer fast enough for the short run.
+/// Returns the TCP of a group: the TCP of a flow, often with a timer short enough for the short run.
 fn tcp(of_flow: &TcpConfig, rng: &mut Stream) -> TcpConfig {
     let mut options = of_flow.options().clone();
     options.tick_phase = TickPhase::Common;
@@ -167,7 +168,7 @@ fn incast(pairs: &TiVec<PairIndex, Pair>, network: &Network, rng: &mut Stream) -
     }
 }
 
-/// Returns a part of the run.
+/// Returns a random part of the run.
 fn part_of(network: &Network, rng: &mut Stream) -> Duration {
     let times = [3, 10, 40, 150][rng.below(4) as usize];
     Duration { picoseconds: (network.duration.picoseconds / times).max(1_000_000) }

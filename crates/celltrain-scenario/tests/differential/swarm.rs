@@ -41,7 +41,7 @@ pub(super) enum List {
 
 const LISTS: usize = List::Traffic as usize + 1;
 
-/// The choice of a model from a list. It shrinks towards the first model.
+/// A choice from a list of models, which shrinks towards the first model.
 pub(super) type Pick = u8;
 
 /// A random subset of the features and of the models of each list, one bit each. It shrinks towards none.

@@ -39,7 +39,7 @@ pub(crate) fn text(scenario: &Scenario) -> String {
 /// Removes the keys of tables that have their default values.
 fn leave_out(value: &mut Value, defaults: &Value) {
     if let (Value::Object(map), Value::Object(defaults)) = (value, defaults) {
-        // A table may be a choice that consists only of its name.
+        // A table may be a choice with no settings, only a name.
         map.retain(|key, value| value.is_object() || defaults.get(key) != Some(value));
         for (key, value) in map {
             leave_out(value, defaults.get(key).unwrap_or(&Value::Null));

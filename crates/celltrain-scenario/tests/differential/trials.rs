@@ -1,4 +1,4 @@
-//! Trials: which random networks are drawn, the additions to them, and the checks.
+//! Trials: kinds of random networks, with additions and checks.
 
 use std::panic::catch_unwind;
 
@@ -20,7 +20,7 @@ pub(crate) struct Trial {
     scenarios: fn() -> BoxedStrategy<Scenario>,
     add: Option<Add>,
     check: Check,
-    /// A test draws [`cases`] networks divided by this.
+    /// Divisor of [`cases`] for the number of networks in a test.
     part: u32,
 }
 
@@ -30,7 +30,7 @@ type Add = fn(&mut Network, &mut Stream);
 /// Returns an error if the engines differ on a network.
 pub(crate) type Check = fn(&Network) -> Result<(), String>;
 
-/// Defines the list of trials, and a test for each: its part of [`cases`], its check, its scenarios, and the additions.
+/// Defines the list of trials, and a test for each with its number of networks, check, scenarios and additions.
 macro_rules! trials {
     ($($name:ident: 1 / $part:literal, $check:expr, $scenarios:expr $(, $add:expr)?;)+) => {
         pub(crate) static TRIALS: &[Trial] = &[$(Trial {
@@ -166,7 +166,7 @@ fn requests_memories_marks_and_losses(network: &mut Network, rng: &mut Stream) {
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) scenario: Scenario,
-    /// Adds parts that scenarios do not draw; and the seed for them.
+    /// Adds parts that scenarios do not contain, drawn from this seed.
     pub(crate) added: Option<(Add, u64)>,
 }
 
@@ -210,13 +210,13 @@ impl Trial {
         self.networks().new_tree(&mut runner(seed, 1)).expect("drawing a network cannot fail").current()
     }
 
-    /// Returns whether the check of the network of a seed succeeds.
+    /// Returns whether the check succeeds for the network of a seed.
     pub(crate) fn agrees(&self, networks: &BoxedStrategy<Drawn>, seed: u64) -> bool {
         let drawn = networks.new_tree(&mut runner(seed, 1)).expect("drawing a network cannot fail").current();
         catch_unwind(|| (self.check)(&drawn.network()).is_ok()).unwrap_or(false)
     }
 
-    /// Checks the network of a seed. If the check fails, shrinks the network and reports it.
+    /// Checks the network of a seed. If the check fails, shrinks the network and reports the result.
     pub(crate) fn run(&self, networks: &BoxedStrategy<Drawn>, seed: u64) -> Result<(), String> {
         let mut runner = runner(seed, 1);
         let tree = networks.new_tree(&mut runner).expect("drawing a network cannot fail");
@@ -255,7 +255,7 @@ pub(crate) fn runner(seed: u64, cases: u32) -> TestRunner {
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: None,
         max_shrink_iters: most.unwrap_or(10_000),
-        // Milliseconds. A shorter search leaves a larger network.
+        // Time limit in milliseconds. A shorter search leaves a larger network.
         max_shrink_time: 60_000,
         ..Config::default()
     })

@@ -153,7 +153,7 @@ struct AtPort {
     refused_frames: u64,
     cut_frames: u64,
     dropped_frames: u64,
-    /// Packets that an edge device has no room for, and cells reported as the first lost one of their frame.
+    /// Packets refused by a full edge device, and cells reported as the first lost cell of their frame.
     no_room_frames: u64,
     first_lost: u64,
     /// Cells and frames that the link behind the port loses.
@@ -181,7 +181,7 @@ impl AtPort {
     }
 }
 
-/// The counters of a port, the cells admitted and the largest queue.
+/// Counters of a port, with the number of admitted cells and the largest queue.
 pub(super) type Numbers = [u64; NUMBERS];
 pub(super) const NUMBERS: usize = 10;
 
@@ -193,12 +193,12 @@ pub(super) fn numbers(of: &PortCounters, waiting: u64, largest: u64) -> Numbers 
     ]
 }
 
-/// The number of cells in a memory, as events report it, and its history.
+/// Number of cells in a memory according to events, and its history.
 #[derive(Default)]
 struct Occupancy {
     cells: usize,
     since: Time,
-    /// By number of cells: how long the memory held exactly this many, up to the last change.
+    /// Duration for which the memory held exactly a number of cells, by number, up to the last change.
     times: Vec<u64>,
 }
 
@@ -209,7 +209,7 @@ impl Occupancy {
         (self.cells, self.since) = (cells, now);
     }
 
-    /// Returns how long the memory held at least this many cells, by number of cells.
+    /// Returns the duration for which the memory held at least a number of cells, by number.
     fn at_least(&mut self, end: Time) -> Vec<Span> {
         self.change(self.cells, end);
         (0..self.times.len()).map(|cells| Span(self.times[cells..].iter().sum())).collect()

@@ -10,10 +10,10 @@ use celltrain_core::engine::Engine;
 use celltrain_core::probe::Nothing;
 use celltrain_scenario::{build, read_toml};
 
-/// A group of hosts: their letter, number and switch, and the rate of each sender in Mb/s in the paper.
+/// A group of hosts: its letter, number of hosts and switch, and the rate of each sender in Mb/s in the paper.
 type Group = (&'static str, usize, &'static str, f64);
 const GROUPS: [Group; 3] = [("a", 10, "t1", 46.0), ("b", 20, "t1", 475.0), ("c", 10, "t2", 54.0)];
-/// Bytes of a packet, of which 1460 are payload.
+/// Length of a packet in bytes, of which 1460 are payload.
 const PACKET: f64 = 1516.0;
 const TCP: &str = r#"tcp.newreno]
 mss = "1460B"
@@ -24,7 +24,7 @@ minimum_rto = 10
 ecn = "on"
 "#;
 
-/// Returns the network. Packets are cells.
+/// Returns the network. Each packet is one cell.
 fn network() -> String {
     let names = |(letter, count, ..): Group| (1..=count).map(move |i| format!("{letter}{i}"));
     let receivers = ("r", 20, "t2", 0.0);
@@ -52,7 +52,7 @@ fn network() -> String {
     text
 }
 
-/// Returns the mean rate of a sender of each group in Mb/s, headers included. Both engines must give the same.
+/// Returns the mean rate of a sender of each group in Mb/s, headers included. Both engines must give equal rates.
 fn rates(text: &str) -> [f64; 3] {
     let scenario = read_toml(text, "here.toml").expect_scenario();
     let network = build::network(&scenario, scenario.seed);
@@ -82,7 +82,7 @@ fn if_dctcp_keeps_at_least_two_segments_its_rates_match_those_measured_at_two_bo
 #[test]
 fn if_dctcp_keeps_at_least_one_segment_flows_through_two_bottlenecks_get_less() {
     let rates @ [s1, s2, s3] = rates(&network());
-    // Both links are full all the same.
+    // Both links are nevertheless full.
     assert!(s1 + s3 > 98.0 && s1 + 2.0 * s2 > 980.0, "{rates:?}");
     assert!(s1 < 40.0, "{rates:?}");
 }

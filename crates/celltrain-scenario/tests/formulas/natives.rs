@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::drawn::Draws;
 
-/// Converts a native policy to a formula; returns `None` if it has none here.
+/// Converts a native policy to a formula; returns `None` if this file has no formula for it.
 pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {
     let settings = serde_json::to_value(policy).expect("the settings can be written as JSON");
     let own = &settings[policy.name()];
-    // A share of the buffer in cells, calculated as in the native policies.
+    // A share of the buffer in cells, computed as in native policies.
     let share = |key: &str| json!(format!("{} * K", own[key]));
     let constant = |key: &str| own[key].clone();
     // A constant that is either one number or a per-VC table becomes a table, so that it can be summed.

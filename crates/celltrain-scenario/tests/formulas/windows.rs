@@ -1,4 +1,4 @@
-//! The usual congestion control as formulas, with any options; and random formulas.
+//! Formulas equivalent to the usual congestion control with any options, and random formulas.
 
 use celltrain_core::tcp::{
     Congestion, SlowStart, SsthreshArithmetic, SsthreshRule, TcpConfig, TcpOptions, WindowArithmetic,
@@ -31,7 +31,7 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     };
     let after_timeout = match options.behaviour().ssthresh_rule {
         SsthreshRule::HalfOfCwnd => "min(cwnd / 2, rwnd)",
-        // Formulas do not know by how much cwnd is inflated, and no drawn TCP has these rules.
+        // Formulas do not know the inflation of cwnd, and no drawn TCP has these rules.
         SsthreshRule::HalfOfWindow | SsthreshRule::HalfOfDeflatedWindow => "min(cwnd, rwnd) / 2",
         SsthreshRule::HalfOfUsed => "min(cwnd, rwnd, flight) / 2",
         SsthreshRule::HalfOfFlight => "flight / 2",

@@ -1,4 +1,4 @@
-//! Laws on added parts that change nothing.
+//! Laws about added parts that do not change results.
 
 use celltrain_core::abr::allocator::{AllocatorConfig, equal_share};
 use celltrain_core::index::{FlowIndex, LinkIndex};
@@ -55,7 +55,7 @@ pub(super) fn idle_source(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Name of added parts.
+/// Name of the added parts.
 const ADDED: &str = "added";
 
 fn without_added(result: RunResult) -> RunResult {
@@ -65,7 +65,7 @@ fn without_added(result: RunResult) -> RunResult {
     result
 }
 
-/// The copies have the same names, so they draw the same random numbers.
+/// Copies have the same names as the originals, so they draw the same random numbers.
 pub(super) fn copies(case: &mut Case) -> Result<bool, String> {
     let network = case.network();
     let mut copy = network.clone();
@@ -90,7 +90,8 @@ pub(super) fn copies(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// A cell takes a microsecond on the second part of the link. No cell waits there, because it is faster than the first.
+/// A cell takes a microsecond on the second part of the link. The second part is faster than the first, so no cell
+/// waits there.
 pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     if case.below(3) == 0 {
@@ -98,7 +99,7 @@ pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     }
     let cell = Duration::from_microseconds(1);
     let fast = BitRate::from_bits_per_second(424_000_000);
-    // With another link of this rate, both networks have the same clock.
+    // An additional link of this rate gives both networks the same clock.
     add_link(&mut network, fast, cell);
     let original = without_totals(by_name(case.run_watched(&network)));
     // An edge device has no switch between it and a host, the loops of ABR begin with the delay of their path, and
@@ -125,8 +126,8 @@ pub(super) fn split_link(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Returns the network with a switch in a link. The second part is the next link, so it keeps the place of the first
-/// among the inputs of its node.
+/// Returns the network with a switch inserted in a link. The second part is the next link, so it keeps the first part's
+/// position among the inputs of its node.
 fn with_switch(network: &Network, split: LinkIndex, (rate, delay): (BitRate, Duration)) -> Network {
     let mut changed = network.clone();
     Numbers::with_link_after(split, network).replace(&mut changed);

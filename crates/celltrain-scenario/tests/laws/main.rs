@@ -1,7 +1,7 @@
-//! Laws: changes of a network that theory says leave its results unchanged, or change them in a known way.
+//! Laws: changes of a network that, according to theory, leave its results unchanged or change them in a known way.
 //!
-//! Both engines could share a mistake. A law shows it without a second implementation, because the changed network is
-//! compared with the original one. Each law is checked on random networks, on either engine.
+//! Both engines could share a mistake. A law reveals it without a second implementation, by comparing the changed
+//! network with the original one. Each law is checked on random networks, on either engine.
 //!
 //! Exact ties are part of the model, and the rules that break them use the order in which parts are listed
 //! (`docs/design/engine-order.md`). If a change affects this order, the law applies only to networks without ties.
@@ -37,7 +37,7 @@ use crate::differential::{cases, runner};
 struct Case {
     scenario: Scenario,
     engine: Engine,
-    /// Random numbers for the change.
+    /// Random numbers for choosing the change.
     draws: Stream,
 }
 
@@ -50,7 +50,7 @@ impl Case {
         self.engine.run_to_end(network)
     }
 
-    /// Runs a network. The fingerprint is that of the times at senders, which does not depend on the order of flows.
+    /// Runs a network. The fingerprint covers the times at senders, which do not depend on the order of flows.
     fn run_watched(&self, network: &Network) -> RunResult {
         watch::run(self.engine, network, Duration::default())
     }

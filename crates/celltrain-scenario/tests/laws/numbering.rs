@@ -1,4 +1,4 @@
-//! Laws on the order in which a network's parts are listed.
+//! Laws about the order in which a network's parts are listed.
 
 use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, NodeIndex, VcIndex};
 use celltrain_core::network::{Flow, Link, Network};
@@ -19,7 +19,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Returns the numbers of a network's parts if the parts of another network of the same size precede them.
+    /// Returns the new numbers of a network's parts if the parts of another network of the same size precede them.
     pub(super) fn of_copy(network: &Network) -> Self {
         let shifted = |parts: usize| (parts..2 * parts).collect();
         Self {
@@ -30,7 +30,7 @@ impl Numbers {
         }
     }
 
-    /// Returns the numbers of a network's parts if a link is inserted after `link`.
+    /// Returns the new numbers of a network's parts if a link is inserted after `link`.
     pub(super) fn with_link_after(link: LinkIndex, network: &Network) -> Self {
         Self {
             nodes: (0..network.nodes.len()).collect(),
@@ -85,7 +85,7 @@ fn inverse(order: &[usize]) -> Vec<usize> {
     numbers
 }
 
-/// Draws an order of `parts` parts in which parts that are `tied` keep their order.
+/// Draws an order of `parts` parts that preserves the order of the parts in `tied`.
 fn order(parts: usize, rng: &mut Stream, tied: impl Fn(usize, usize) -> bool) -> Vec<usize> {
     let mut rest: Vec<usize> = (0..parts).collect();
     let mut order = Vec::new();
@@ -98,14 +98,14 @@ fn order(parts: usize, rng: &mut Stream, tied: impl Fn(usize, usize) -> bool) ->
     order
 }
 
-/// The inputs of a node, the flows of a host and the VCs of a port break ties by their order, which is kept.
+/// The order of a node's inputs, a host's flows and a port's VCs decides ties, so it is kept.
 pub(super) fn keep_ties(case: &mut Case) -> Result<bool, String> {
     let network = case.network();
     same_in_another_order(case, &network, |a, b| a.to == b.to, |_| true)
 }
 
-/// The order of inputs matters only to ties. Flows of a host tie when their clocks tick, and some ports serve VCs in
-/// turn, so both keep their order.
+/// The order of inputs affects only ties. Flows of a host tie when their clocks tick, and some ports serve VCs in turn,
+/// so both keep their order.
 pub(super) fn no_ties(case: &mut Case) -> Result<bool, String> {
     ties::prevent(general(&mut case.scenario), &mut case.draws);
     let network = case.network();
@@ -113,7 +113,7 @@ pub(super) fn no_ties(case: &mut Case) -> Result<bool, String> {
     if outcome.is_err() && ties::occur(&network) { Ok(false) } else { outcome }
 }
 
-/// Returns whether the port serves its VCs in turn, or adds up rounded numbers of its VCs.
+/// Returns whether the port serves its VCs in turn, or adds rounded numbers of its VCs.
 fn has_turns(network: &Network, port: LinkIndex) -> bool {
     use PolicyConfig::{VirtualQueuing, VirtualQueuingThreshold, VirtualQueuingWeighted};
     let Link { policy, scheduler, edge, .. } = &network.links[port];

@@ -1,4 +1,4 @@
-//! Laws on buffers, policies and memories.
+//! Laws about buffers, policies and memories.
 
 use celltrain_core::index::LinkIndex;
 use celltrain_core::memory::{
@@ -15,7 +15,7 @@ use super::Case;
 use super::same::same;
 use crate::differential::stand;
 
-/// Makes all rates uncontrolled.
+/// Removes rate control from all VCs.
 pub(super) fn without_abr(network: &mut Network) {
     network.vcs.iter_mut().for_each(|vc| (vc.abr, vc.partner) = (None, None));
     network.links.iter_mut().for_each(|link| link.allocator = None);
@@ -40,7 +40,7 @@ fn switch_ports(network: &Network) -> Vec<LinkIndex> {
     network.links.iter_enumerated().filter(|(_, link)| is_port(link)).map(|(number, _)| number).collect()
 }
 
-/// Makes the buffers of switches infinite. Their ports have no policy.
+/// Makes the buffers of switches infinite and removes their policies.
 pub(super) fn without_limits(network: &mut Network) {
     for port in switch_ports(network) {
         let link = &mut network.links[port];
@@ -83,7 +83,7 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
     without_abr(&mut network);
     without_limits(&mut network);
     let (original, routing) = (case.run(&network), network.routing());
-    // The first mock of Python in a program is the one that counts.
+    // Only the first mock of Python in a program takes effect.
     stand::class(0);
     for port in switch_ports(&network) {
         let largest = original.ports[port].max_queue_cells;
@@ -94,7 +94,7 @@ pub(super) fn unused_policies(case: &mut Case) -> Result<bool, String> {
             let needs_fifo = built.follower().is_some() || built.overflow() == Overflow::PushOutFront;
             built.admits_up_to() >= Some(largest) && (is_fifo || !needs_fifo)
         };
-        // The smallest buffer whose threshold is not passed.
+        // The smallest buffer whose threshold is never exceeded.
         let smallest = |kind: usize| {
             let sample = |capacity: u32| (PolicyConfig::samples(capacity).swap_remove(kind), capacity);
             let candidates: Vec<u32> = (largest.max(1)..=2 * largest.max(1) + 20).collect();
@@ -115,7 +115,7 @@ fn is_fifo(network: &Network, routing: &Routing, port: LinkIndex) -> bool {
     network.links[port].scheduler == SchedulerConfig::default() && !routing.merging[port].contains(&true)
 }
 
-/// Cells that reach a memory tie with all others, so the order of ties is fixed.
+/// Cells that reach a memory tie with all other cells, so the order of ties is fixed.
 pub(super) fn large_memories(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     network.tie_order = TieOrder::Fixed;
@@ -159,7 +159,7 @@ pub(super) fn large_memories(case: &mut Case) -> Result<bool, String> {
     }
 }
 
-/// More cells than are in a network at any time.
+/// Number of cells that a network never exceeds.
 const HUGE: u32 = 1 << 26;
 
 /// Returns a memory with any policy that admits every cell.

@@ -21,8 +21,8 @@ pub(super) fn same(changed: &RunResult, original: &RunResult) -> Result<(), Stri
     Err("one result has more parts than the other result".into())
 }
 
-/// Sorts the parts of a result by name. Removes rates that are sums of rounded numbers in the order of the parts, and
-/// timeouts, which have the numbers of flows.
+/// Sorts the parts of a result by name. Removes rates that depend on the order of rounded sums, and timeouts, which
+/// contain numbers of flows.
 pub(super) fn by_name(mut result: RunResult) -> RunResult {
     result.flows.sort_by(|a, b| a.name.cmp(&b.name));
     result.ports.sort_by(|a, b| a.name.cmp(&b.name));
@@ -33,12 +33,12 @@ pub(super) fn by_name(mut result: RunResult) -> RunResult {
     RunResult { efficiency: 0.0, fairness: None, fairness_max_min: None, goodput_mbps: 0.0, timeouts, ..result }
 }
 
-/// Removes totals of all cells and links.
+/// Removes totals over all cells and links.
 pub(super) fn without_totals(result: RunResult) -> RunResult {
     RunResult { cells: CellTotals::default(), cell_hops: 0, ..result }
 }
 
-/// Keeps only counts and the order of parts: removes lengths of time, and rates.
+/// Removes durations and rates, so that only counts and the order of parts remain.
 pub(super) fn counts(mut result: RunResult) -> RunResult {
     for flow in &mut result.flows {
         (flow.goodput_mbps, flow.max_min_mbps, flow.throughput_mbps) = (0.0, 0.0, 0.0);

@@ -8,7 +8,7 @@ use super::Case;
 use super::ports::{without_abr, without_limits};
 use super::same::same;
 
-/// Variants of TCP differ in their reactions to losses.
+/// TCP variants differ only in their reactions to losses.
 pub(super) fn variants(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     without_abr(&mut network);
@@ -20,7 +20,7 @@ pub(super) fn variants(case: &mut Case) -> Result<bool, String> {
         for flow in &mut network.flows {
             let mut options = flow.tcp.options().clone();
             options.lose_at_window = None;
-            // No segment takes so long.
+            // No segment takes this long.
             options.timer_granularity = Duration::from_milliseconds(100);
             options.initial_rto = Duration::from_milliseconds(3_000);
             options.maximum_rto = TcpOptions::default().maximum_rto;

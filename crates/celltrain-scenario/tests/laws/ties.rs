@@ -1,4 +1,4 @@
-//! Networks in which no cells tie.
+//! Networks without simultaneous cells.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{CellEvent, CellStep, Event, Observer};
@@ -20,7 +20,7 @@ pub(super) fn prevent(network: &mut GeneralNetwork, rng: &mut Stream) {
     network.flows.iter_mut().for_each(|flow| flow.start = later(flow.start));
 }
 
-/// Returns whether cells tie at a port of a switch.
+/// Returns whether cells arrive simultaneously at a port of a switch.
 pub(super) fn occur(network: &Network) -> bool {
     let mut arrivals = Arrivals { network, last: ti_vec![Time::NEVER; network.links.len()], tie: false };
     Engine::Reference.observe(network, network.duration, &mut arrivals, |_| true).expect("nothing cancels this run");
@@ -29,7 +29,7 @@ pub(super) fn occur(network: &Network) -> bool {
 
 struct Arrivals<'a> {
     network: &'a Network,
-    /// By port: the time of its last arrival.
+    /// Time of the last arrival at each port.
     last: TiVec<LinkIndex, Time>,
     tie: bool,
 }

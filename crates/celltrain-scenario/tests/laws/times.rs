@@ -1,4 +1,4 @@
-//! Laws on the times of a run.
+//! Laws about the times of a run.
 
 use celltrain_core::engine::Simulation;
 use celltrain_core::index::LinkIndex;
@@ -13,7 +13,7 @@ use super::same::{by_name, counts, same, without_totals};
 use super::{Case, watch};
 use crate::differential::{losses, marks, memories, requests};
 
-/// The result after a part of a run is that of a run that ends there.
+/// The result after a part of a run equals the result of a run that ends there.
 pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     for add in [requests::add, memories::add, marks::add, losses::add] {
@@ -24,7 +24,7 @@ pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     let mut beginning = network.clone();
     let microseconds = network.duration.picoseconds / 1_000_000;
     beginning.duration = Duration::from_microseconds(1 + case.draws.next_u64() % microseconds);
-    // The units must be the same.
+    // Both networks must have the same time unit.
     network.duration.picoseconds = 3 * beginning.duration.picoseconds;
     let mut simulation = Simulation::new(case.engine, &network);
     let until = simulation.clock().time(beginning.duration);
@@ -36,8 +36,8 @@ pub(super) fn longer(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Timers tick at whole multiples of their granularity, so the delay is such a multiple. They do not tick at the start
-/// of the run, so no source starts there. ABR sources and allocators count from the start of the run.
+/// Timers tick at multiples of their granularity, so the delay is such a multiple. No timer ticks at the start of the
+/// run, so no source starts then. ABR sources and allocators count from the start of the run.
 pub(super) fn later(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     without_abr(&mut network);
@@ -63,7 +63,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A receiver has no clock if acknowledgements are not delayed, so no other node notices that it does everything later.
+/// A receiver has no clock if acknowledgements are not delayed, so no other node notices its later times.
 pub(super) fn farther_receiver(case: &mut Case) -> Result<bool, String> {
     let mut network = case.network();
     without_abr(&mut network);

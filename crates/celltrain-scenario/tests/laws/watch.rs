@@ -1,4 +1,4 @@
-//! Watches the times of a run.
+//! Observes the times of a run.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,8 +10,8 @@ use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
 use celltrain_core::units::{Duration, Time};
 
-/// Runs a network whose sources start at `start` or later. The result's fingerprint is that of the times after `start`
-/// at which segments are sent and acknowledged.
+/// Runs a network whose sources start at `start` or later. The result's fingerprint covers the times after `start` at
+/// which segments are sent and acknowledged.
 pub(super) fn run(engine: Engine, network: &Network, start: Duration) -> RunResult {
     let mut senders = Senders { network, start: network.clock().time(start), sum: 0 };
     let result = engine.run(network, &mut senders, |_| true).expect("nothing cancels this run");

@@ -1,4 +1,4 @@
-//! Laws on the text of scenarios.
+//! Laws about the text of scenarios.
 
 use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::metrics::RunResult;
@@ -27,7 +27,7 @@ pub(super) fn seed(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Random numbers are drawn from streams with names, so nothing may be drawn.
+/// Random numbers come from named streams, so the network must not draw any.
 pub(super) fn names(case: &mut Case) -> Result<bool, String> {
     without_draws(&mut case.scenario);
     name_flows(&mut case.scenario);
@@ -37,7 +37,7 @@ pub(super) fn names(case: &mut Case) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The links between switches swap places, so no cells may tie.
+/// The links between switches change places, so no cells may be simultaneous.
 pub(super) fn mirror_image(case: &mut Case) -> Result<bool, String> {
     without_draws(&mut case.scenario);
     name_flows(&mut case.scenario);
@@ -82,7 +82,7 @@ pub(super) fn faster(case: &mut Case) -> Result<bool, String> {
         rate.map(|rate| rate.to_string()).or(time.map(|time| time.to_string())).ok()
     };
     let scenarios = [case.scenario.clone(), with_texts(&case.scenario, &twice)];
-    // The least delay on a clock that 2048 divides, and half of it.
+    // The smallest delay that is divisible by 2048 on the clock, and half of it.
     let delays = [1 << 11, 1 << 12].map(|units| 1_000_000_000_000 / units);
     let mut networks = scenarios.map(|scenario| build::network(&scenario, scenario.seed));
     for (network, picoseconds) in networks.iter_mut().zip(delays) {
@@ -119,7 +119,7 @@ fn slower(mut result: RunResult) -> RunResult {
     result
 }
 
-/// Replaces everything that is drawn during a run.
+/// Replaces settings that cause random draws during a run.
 fn without_draws(scenario: &mut Scenario) {
     if scenario.switch.tie_order == TieOrder::Random {
         scenario.switch.tie_order = TieOrder::Fixed;
@@ -208,7 +208,7 @@ fn with_texts(scenario: &Scenario, other: &impl Fn(&str) -> Option<String>) -> S
     serde_json::from_value(value).expect("all other texts are valid scenarios")
 }
 
-/// Replaces the names of which a name consists. Returns `None` if none of them is replaced.
+/// Replaces the names within a name. Returns `None` if none of them is replaced.
 fn each_name(text: &str, other: &impl Fn(&str) -> Option<String>) -> Option<String> {
     let parts = |separator: &str, parts: (&str, &str)| {
         let names = [parts.0, parts.1].map(|part| each_name(part, other));
@@ -223,7 +223,7 @@ fn each_name(text: &str, other: &impl Fn(&str) -> Option<String>) -> Option<Stri
     }
 }
 
-/// Returns another name for a node or a flow, and for this name the original one. The new names sort in reverse.
+/// Returns another name for a node or flow, and the original name for such a name. The new names sort in reverse.
 fn other_name(name: &str) -> Option<String> {
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number: u32 = name[kind.len()..].parse().ok()?;

@@ -18,7 +18,7 @@ use super::traces::{Packet, Trace, WRAP};
 ///
 /// # Errors
 ///
-/// The first difference: another packet, another fate, or a time that differs by more than the test allows.
+/// The first difference: another packet, a packet lost in only one run, or too large a difference in time.
 pub(super) fn run(test: &Test, rules: &[&Rule], trace: &Trace) -> Result<(), String> {
     let toml = test.scenario(rules, trace);
     let reading = read_toml(&toml, &test.name);
@@ -46,9 +46,9 @@ pub(super) fn run(test: &Test, rules: &[&Rule], trace: &Trace) -> Result<(), Str
 struct Traced {
     /// Number of the first packet.
     first: u64,
-    /// Seconds at which the trace ends.
+    /// Time in seconds at which the trace ends.
     until: f64,
-    /// Seconds by which times may differ.
+    /// Number of seconds by which times may differ.
     tolerance: f64,
 }
 
@@ -78,21 +78,21 @@ struct Packets {
     mss: u64,
     /// Number of the first packet.
     first: u64,
-    /// Seconds by which the run is later than the trace.
+    /// Delay of the run relative to the trace, in seconds.
     phase: f64,
-    /// By flow: seconds that a packet takes on the access link, and the delay of that link.
+    /// Seconds that a packet takes on each flow's access link, and the delay of this link.
     access: [[f64; 2]; 2],
-    /// Seconds by which a packet of the first flow is late, by its number on the access link.
+    /// Delays in seconds of packets of the first flow, by number on the access link.
     late: BTreeMap<u64, f64>,
-    /// By flow: the time at which its access link is free.
+    /// Time at which each flow's access link is free.
     free: BTreeMap<FlowIndex, f64>,
-    /// By frame: where its packet is in the trace, until it is delivered.
+    /// Position of each frame's packet in the trace, until it is delivered.
     on_the_way: BTreeMap<(VcIndex, FrameNumber), (String, usize)>,
     found: Trace,
 }
 
 impl Packets {
-    /// Adds a packet, which is lost unless it is delivered.
+    /// Adds a packet, which counts as lost until it is delivered.
     fn add(&mut self, what: &str, flow: FlowIndex, time: f64, number: u64) -> (String, usize) {
         let what = format!("{what}{}", flow.number() + 1);
         let packets = self.found.entry(what.clone()).or_default();
@@ -113,7 +113,7 @@ impl Observer for Packets {
                         let number = segment.seq / self.mss + self.first;
                         let (sent, place) = self.add("sent", flow, now, number);
                         self.found.get_mut(&sent).expect("the packet was added before")[place].lost = false;
-                        // A packet enters the bottleneck when it has arrived whole.
+                        // A packet enters the bottleneck when it has arrived completely.
                         let [takes, delay] = self.access[usize::from(flow)];
                         let free = self.free.entry(flow).or_default();
                         *free = free.max(now) + takes;

@@ -1,4 +1,4 @@
-//! The page with the verdicts, which also records them.
+//! The page with the results of comparisons, which also stores these results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,14 +10,14 @@ pub(super) const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/n
 
 /// Result of a comparison.
 pub(super) enum Verdict {
-    /// The run is equal with these rules of ns-2.
+    /// The run is equal to the trace with these rules of ns-2.
     Equal(Vec<&'static Rule>),
     /// The test is not run, for this reason.
     NotModelled(&'static str),
 }
 
 const NOT_MODELLED: &str = "not modelled: ";
-const EQUAL_WITH: &str = "equal with ns-2's rules ";
+const EQUAL_WITH: &str = "equal to the trace with ns-2's rules ";
 
 impl Verdict {
     fn text(&self) -> String {
@@ -32,7 +32,7 @@ impl Verdict {
     }
 }
 
-/// Returns the verdict that a page has for a test.
+/// Returns the result that the page shows for a test.
 pub(super) fn verdict(page: &str, test: &Test) -> Verdict {
     let (_, of_suite) =
         page.split_once(&format!("## {}\n", test.suite)).expect("the page has a section for every suite");
@@ -52,7 +52,7 @@ pub(super) fn verdict(page: &str, test: &Test) -> Verdict {
     )
 }
 
-/// Returns the page with these verdicts.
+/// Returns the text of the page with these results.
 pub(super) fn text<'a>(verdicts: impl Iterator<Item = (&'a Test, Verdict)>) -> String {
     let mut suites: BTreeMap<&str, Vec<(&Test, Verdict)>> = BTreeMap::new();
     for (test, verdict) in verdicts {

@@ -8,21 +8,21 @@ pub(super) struct Rule {
     pub(super) name: &'static str,
     /// Description of ns-2's behaviour.
     pub(super) does: &'static str,
-    /// Settings of a TCP with this behaviour here.
+    /// TCP settings that give celltrain this behaviour.
     pub(super) options: &'static str,
-    /// File and function of ns-2 in which it was read, or `traces` if it was inferred.
+    /// File and function of ns-2 with this behaviour, or `traces` if it was inferred from traces.
     pub(super) source: &'static str,
     /// Returns whether ns-2 follows the rule in a test.
     pub(super) concerns: fn(&Test) -> bool,
 }
 
 impl Rule {
-    /// Returns whether the losses of the bottleneck are those of the trace.
+    /// Returns whether the bottleneck's losses are copied from the trace.
     pub(super) fn lists_losses(&self) -> bool {
         self.options.is_empty()
     }
 
-    /// Returns whether it stands for something that is not modelled, instead of a rule of ns-2's TCP.
+    /// Returns whether the rule replaces an unmodelled feature, rather than describing ns-2's TCP.
     pub(super) fn is_substitute(&self) -> bool {
         self.lists_losses() || self.name == "no_timestamps"
     }
@@ -32,94 +32,94 @@ impl Rule {
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "end_grows",
-        does: "The acknowledgement that ends fast recovery also grows cwnd.",
+        does: "The acknowledgement that ends fast recovery also increases cwnd.",
         options: "recovery_end = \"grow\"",
         source: "`tcp-reno.cc`, `tcp-newreno.cc`: `recv`",
         concerns: |test| ["reno", "newreno"].contains(&test.variant()) || test.tcp == "FullTcpSack1",
     },
     Rule {
         name: "below_two",
-        does: "Fast recovery halves cwnd even below two segments.",
+        does: "Fast recovery may halve cwnd to less than two segments.",
         options: "recovery_window = \"half\"",
         source: "traces",
         concerns: |test| test.variant() != "tahoe",
     },
     Rule {
         name: "deflated_timeout",
-        does: "A timeout in fast recovery sets ssthresh from cwnd before duplicates inflated cwnd.",
+        does: "A timeout in fast recovery sets ssthresh from cwnd without inflation.",
         options: "ssthresh_rule = \"half_of_deflated_window\"",
         source: "`tcp-reno.cc`: `timeout`",
         concerns: |test| ["reno", "newreno"].contains(&test.variant()),
     },
     Rule {
         name: "deflated_end",
-        does: "A full acknowledgement keeps the cwnd that partial acknowledgements have deflated.",
+        does: "A full acknowledgement does not restore the cwnd that partial acknowledgements deflated.",
         options: "full_acks = \"deflated\"",
         source: "`tcp-newreno.cc`: `recv`",
         concerns: |test| test.variant() == "newreno" && !test.is("exit_recovery_fix_"),
     },
     Rule {
         name: "two_at_once",
-        does: "In fast recovery, an acknowledgement sends at most two new segments.",
+        does: "In fast recovery, each acknowledgement triggers at most two new segments.",
         options: "recovery_burst = 2",
         source: "`tcp-newreno.cc`: `recv`",
         concerns: |test| test.variant() == "newreno",
     },
     Rule {
         name: "sent_before",
-        does: "Limited Transmit also repeats segments that were sent before a timeout.",
+        does: "Limited Transmit also resends segments that were sent before a timeout.",
         options: "limited_transmit = \"any\"",
         source: "traces",
         concerns: |test| test.is("singledup_"),
     },
     Rule {
         name: "ns2_pipe",
-        does: "The pipe omits first retransmissions and some duplicates; timeouts also repeat SACKed data.",
+        does: "The pipe omits first retransmissions and some duplicates. Timeouts also resend SACKed data.",
         options: "pipe = \"ns2\"",
         source: "`tcp-sack1.cc`: `recv`, `dupack_action`, `timeout`",
         concerns: |test| test.variant() == "sack_pipe",
     },
     Rule {
         name: "three_segments",
-        does: "The heuristic for duplicates after timeouts allows acknowledgements of three segments, not four.",
+        does: "The heuristic for duplicates allows acknowledgements of three segments instead of four.",
         options: "fast_retransmit = \"ack_heuristic_of_three\"",
         source: "`tcp-newreno.cc`: `dupack_action`",
         concerns: |test| test.is("bugFix_ack_"),
     },
     Rule {
         name: "no_timestamps",
-        does: "Timestamps identify duplicates after a timeout; celltrain uses the last acknowledgement instead.",
+        does: "Timestamps, instead of the last acknowledgement, identify duplicates after a timeout.",
         options: "fast_retransmit = \"ack_heuristic_of_three\"",
         source: "`tcp-newreno.cc`: `dupack_action`",
         concerns: |test| test.is("bugFix_ts_"),
     },
     Rule {
         name: "whole_ticks",
-        does: "Measured round trips are whole ticks, counted from 0, and at least 1.",
+        does: "Measured round trips are whole ticks, rounded down, but at least 1.",
         options: "rtt_arithmetic = \"integers_from_zero\"",
         source: "`tcp.cc`: `rtt_update`",
         concerns: |_| true,
     },
     Rule {
         name: "repeated_acks",
-        does: "The receiver delays its acknowledgement if the last segment in order arrives again.",
+        does: "The receiver may delay the acknowledgement of a repeated last segment.",
         options: "repeated_acks = \"delayed\"",
         source: "`tcp-sink.cc`: `DelAckSink::recv`",
         concerns: Test::delays_acks,
     },
     Rule {
         name: "red_losses",
-        does: "RED's random losses are copied from the trace, so only TCP's reaction is compared.",
+        does: "Random losses of RED are copied from the trace.",
         options: "",
         source: "traces",
         concerns: |test| test.is("red"),
     },
     Rule {
         name: "rounding_losses",
-        does: "Rounded times decide which packet is lost, so losses are copied from the trace.",
+        does: "Rounding of times decides which packet is lost, so losses come from the trace.",
         options: "",
         source: "traces",
-        // This suite traces the sender, in front of all losses.
+        // This suite traces packets at the sender, before all losses.
         concerns: |test| test.suite != "LimTransmit" && !test.is("red"),
     },
 ];

@@ -1,4 +1,4 @@
-//! The tests of ns-2's suites, and the equal networks here.
+//! The tests of ns-2's suites, and the equivalent networks in celltrain.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use super::traces::Trace;
 pub(super) struct Test {
     pub(super) suite: String,
     pub(super) name: String,
-    /// ns-2's name of the TCP.
+    /// Name of the TCP in ns-2.
     pub(super) tcp: String,
     /// Numbers of the packets that the bottleneck loses.
     pub(super) lost: Vec<u64>,
@@ -53,7 +53,7 @@ impl Test {
         self.settings.get(key).map(String::as_str)
     }
 
-    /// Returns whether a setting is on.
+    /// Returns whether a setting is true.
     pub(super) fn is(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| value != "0")
     }
@@ -79,7 +79,7 @@ impl Test {
         Link { rate: scaled(rate, [("Mb", 1e6), ("Kb", 1e3)]), delay: scaled(delay, [("ms", 1e-3), ("s", 1.0)]) }
     }
 
-    /// Returns the variant of celltrain.
+    /// Returns celltrain's TCP variant for the test.
     pub(super) fn variant(&self) -> &'static str {
         match self.tcp.as_str() {
             "Tahoe" if self.is("noFastRetrans_") => "vanilla",
@@ -97,17 +97,17 @@ impl Test {
         } else if self.tcp == "SackRH" {
             Some("another TCP variant, with rate halving")
         } else if self.is("partial_ack_") {
-            Some("`partial_ack_`, an experiment: a partial acknowledgement sends two segments again")
+            Some("the experiment `partial_ack_`, where a partial acknowledgement resends two segments")
         } else if self.is("numdupacksFrac_") {
-            Some("`numdupacksFrac_`, an experiment: the number of duplicates depends on cwnd")
+            Some("the experiment `numdupacksFrac_`, where cwnd determines the number of duplicates")
         } else if self.is("ecn_") {
-            Some("marks listed packets")
+            Some("ECN marks on listed packets")
         } else {
             None
         }
     }
 
-    /// Bytes of a packet with its headers.
+    /// Length of a packet with its headers, in bytes.
     fn bytes(&self) -> u32 {
         if self.tcp.starts_with("Full") {
             return 576;
@@ -120,19 +120,19 @@ impl Test {
         f64::from(self.bytes() * 8)
     }
 
-    /// Cells of a packet: as many as acknowledgements, which take a cell, have its length.
+    /// Number of cells in a packet, if an acknowledgement is one cell.
     fn cells(&self) -> u32 {
         (self.bytes() + ACK / 2) / ACK
     }
 
-    /// Payload that fills the cells of a packet: an acknowledgement fills one.
+    /// Payload that exactly fills the cells of a packet.
     pub(super) fn mss(&self) -> u64 {
         48 * u64::from(self.cells() - 1)
     }
 
-    /// Returns the access link of a connection here, there and back. Packets of two connections would mix their cells
-    /// where they arrive together. So with two connections, a packet crosses the link in almost no time, after the time
-    /// that it takes in ns-2, and the TCP keeps its packets apart.
+    /// Returns the access link of a connection in celltrain, in both directions. Two connections would mix the cells of
+    /// their packets. So with two connections, a packet crosses the link almost instantly, after the time that it takes
+    /// in ns-2, and the TCP spaces its packets.
     fn access_links(&self, flow: usize) -> [Link; 2] {
         let Link { rate, delay } = self.link(&self.of("access", flow));
         [self.bytes(), ACK].map(|bytes| match self.flows() {
@@ -141,7 +141,7 @@ impl Test {
         })
     }
 
-    /// Seconds from the first cell of a packet to its last on an access link.
+    /// Seconds from a packet's first cell to its last cell on an access link.
     fn rest(&self) -> f64 {
         (1.0 - 1.0 / f64::from(self.cells())) * self.bits() / self.access_links(1)[0].rate
     }
@@ -152,8 +152,8 @@ impl Test {
         [self.bits() / link.rate, link.delay]
     }
 
-    /// Seconds by which a packet is late on the access link, by its number among the packets of the first connection. A
-    /// lost packet is not counted in ns-2.
+    /// Additional delay of packets of the first connection on the access link, in seconds, by number. ns-2 does not
+    /// count lost packets.
     pub(super) fn delays(&self) -> BTreeMap<u64, f64> {
         let counted = (0..).filter(|number| !self.lost.contains(number));
         let late = self.get("delayed").map(numbers).unwrap_or_default();
@@ -161,8 +161,8 @@ impl Test {
         of_late.map(|(_, number)| (number - self.first(), self.number("delay_"))).collect()
     }
 
-    /// Number of the first packet that is compared. Connections are open here, so the first packet of a connection that
-    /// opens in ns-2, a SYN, has no counterpart.
+    /// Number of the first compared packet. Connections are already open in celltrain, so ns-2's first packet of a
+    /// connection that opens, the SYN, has no counterpart.
     pub(super) fn first(&self) -> u64 {
         u64::from(self.is("syn_"))
     }
@@ -172,13 +172,13 @@ impl Test {
         if self.get("window2").is_some() { 2 } else { 1 }
     }
 
-    /// Returns the key of a setting of a connection, from 1.
+    /// Returns a setting of the connection with this number, from 1.
     fn of(&self, key: &str, flow: usize) -> String {
         let own = format!("{}{flow}", key.trim_end_matches('_'));
         if flow > 1 && self.get(&own).is_some() { own } else { key.to_string() }
     }
 
-    /// Seconds at which a connection sends its first compared packet.
+    /// Time in seconds at which a connection sends its first compared packet.
     fn start(&self, flow: usize, trace: &Trace) -> f64 {
         let first = |what: &str| {
             trace.get(&format!("{what}{flow}")).map(|packets| packets[usize::try_from(self.first()).unwrap()].time)
@@ -187,13 +187,13 @@ impl Test {
         self.phase() + first("sent").or_else(at_bottleneck).expect("the trace contains the sent packets")
     }
 
-    /// Seconds by which the run is later than the test. Clocks tick at multiples of the tick here, and in ns-2 at a phase
-    /// drawn from its default seed: 0.555 of a tick before, as the round trips that it measures show.
+    /// Seconds by which the run is later than the test. celltrain's clocks tick at multiples of the tick, and ns-2's
+    /// clocks 0.555 of a tick earlier, as its measured round trips show.
     pub(super) fn phase(&self) -> f64 {
         0.555 * self.number("tcpTick_")
     }
 
-    /// Seconds by which times may differ: half the time that a packet takes at the bottleneck.
+    /// Seconds by which times may differ: half a packet's transmission time at the bottleneck.
     pub(super) fn tolerance(&self) -> f64 {
         self.bits() / self.link("bottleneck").rate / 2.0
     }
@@ -201,11 +201,11 @@ impl Test {
     /// Returns the scenario of the test with these rules of ns-2.
     pub(super) fn scenario(&self, rules: &[&Rule], trace: &Trace) -> String {
         let bottleneck = self.link("bottleneck");
-        // A cell takes as long as its share of a packet in ns-2.
+        // A cell takes the same fraction of a packet's time as in ns-2.
         let cells = f64::from(self.cells());
         let rate = |rate: f64| (rate * cells * 424.0 / self.bits()).round();
         let picoseconds = |seconds: f64| format!("{:.0}ps", seconds * 1e12);
-        // ns-2 stores a packet whole before it sends it on. Here, its first cell does not wait for the last, so the
+        // ns-2 stores a whole packet before it forwards it. celltrain's first cell does not wait for the last, so the
         // bottleneck's delay includes this time.
         let (there, back) = (picoseconds(bottleneck.delay + self.rest()), picoseconds(bottleneck.delay));
         let mut text = format!(
@@ -214,7 +214,7 @@ impl Test {
              [topology.network]\nhosts = [\"s1\", \"s2\", \"k1\"]\nswitches = [\"r1\"]\nbottleneck = \"r1->k1\"\n\
              [[topology.network.links]]\nbetween = [\"r1\", \"k1\"]\nrate = \"{slow}bps\"\n\
              delay = \"{there}\"\ndelay_back = \"{back}\"\n",
-            // The last packets still arrive.
+            // Allow time for the last packets to arrive.
             end = (self.number("end") + 0.5) * 1e6,
             slow = rate(bottleneck.rate),
         );
@@ -226,7 +226,7 @@ impl Test {
             write!(text, "[[topology.network.links]]\n{link}").unwrap();
         }
         for flow in 1..=self.flows() {
-            // The first connection goes first.
+            // The first connection has precedence.
             let start = picoseconds(self.start(flow, trace) + flow as f64 * 1e-6);
             let ends = format!("from = \"s{flow}\"\nto = \"k1\"\nstart = \"{start}\"\n");
             write!(text, "[[topology.network.flows]]\n{ends}").unwrap();
@@ -241,7 +241,7 @@ impl Test {
                 lost.insert(format!("s{flow}->r1"), lost_of.collect::<Vec<_>>());
             }
         } else {
-            // ns-2 drops a packet if the queue, without the packet in transmission, has room for one less.
+            // ns-2 drops a packet if its queue, excluding the packet in transmission, lacks room for one more.
             let least = (self.number("queue") - 1.0) * cells;
             let (buffer, threshold) = (least + 3.0 * cells, least - 1.0);
             write!(text, "[port.bottleneck]\nbuffer = {buffer}\npolicy.epd.threshold = {threshold}\n").unwrap();
@@ -305,7 +305,7 @@ impl Test {
             ("partial_ack_timer", quoted(if self.is("newreno_changes1_") { "first" } else { "every" })),
             ("limited_transmit", quoted(if self.is("singledup_") { "on" } else { "off" })),
         ]);
-        // The SYN's round trip sets the first timeout: a tick or more, three times as long.
+        // The SYN's round trip determines the first timeout: three times the round trip, which is at least a tick.
         let initial = if self.is("syn_") { 3.0 * tick } else { 6.0 };
         options.insert("initial_rto", format!("\"{}ms\"", (initial.max(ticks(self.number("minrto_")) * tick)) * 1e3));
         if self.is("exit_recovery_fix_") {
@@ -336,5 +336,5 @@ impl Test {
     }
 }
 
-/// Bytes of an acknowledgement.
+/// Length of an acknowledgement in bytes.
 const ACK: u32 = 40;

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-/// A packet at the place where ns-2 traces it.
+/// A packet at the point where ns-2 traces it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Packet {
     /// Time in seconds.
     pub(super) time: f64,
     /// The packet's number modulo [`WRAP`]; for an acknowledgement, the number of the last packet that it covers.
     pub(super) number: u64,
-    /// True if the packet is lost at that place.
+    /// True if the packet is lost at this point.
     pub(super) lost: bool,
 }
 
-/// The traces count packets modulo 90.
+/// Traces count packets modulo 90.
 pub(super) const WRAP: u64 = 90;
 
 /// The traces of a test: `data1` and `acks1` for the first connection, and so on.
@@ -32,8 +32,8 @@ pub(super) fn of_suite(suite: &str) -> BTreeMap<String, Trace> {
     traces
 }
 
-/// Reads packets from words of the form `STEP@NUMBER!*TIMES`: the time in units of 10 us since the packet before, its
-/// number if it is not the next one, a mark if it is lost, and how often the word is repeated.
+/// Reads packets from words of the form `STEP@NUMBER!*TIMES`: the time since the previous packet in units of 10 us, the
+/// packet's number (if not the next one), a mark for a loss, and a repeat count.
 fn packets<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Packet> {
     let whole = |text: &str| -> u64 { text.parse().unwrap_or_else(|_| panic!("{text} is a number")) };
     let mut packets = Vec::new();

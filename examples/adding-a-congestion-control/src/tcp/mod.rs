@@ -1,4 +1,4 @@
-//! TCP's options, and the control of the page.
+//! TCP's options, and the congestion control from the page.
 
 pub mod congestion;
 

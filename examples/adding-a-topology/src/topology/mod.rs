@@ -1,4 +1,4 @@
-//! The topologies of `celltrain-scenario` and the one of the page.
+//! The topologies of `celltrain-scenario`, and the one from the page.
 
 pub use celltrain_scenario::topology::*;
 

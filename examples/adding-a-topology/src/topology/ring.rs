@@ -1,6 +1,6 @@
-//! A ring of switches: every host sends to the one some switches further on.
+//! A ring of switches. Every host sends to a host a fixed number of switches away.
 //!
-//! Source: of this project.
+//! Source: this project.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::{Graph, NodeKind};
@@ -15,7 +15,7 @@ use crate::scope::Scope;
 /// A ring: n switches, each with a host, which sends to the host h switches further on. Nodes are `sw1`, `host1` and so on;
 /// flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
 ///
-/// Source: of this project.
+/// Source: this project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Ring")]
@@ -75,7 +75,7 @@ impl Configure for Config {
             token.tick(reach)?;
             let mut data = vec![access[i]];
             data.extend((i..i + reach).map(|hop| trunks[hop % n]));
-            // The way back of the other host's link.
+            // The link back from the other host.
             data.push(Graph::way_back(access[(i + reach) % n]));
             flows.push(Route::there_and_back(format!("tcp{}", i + 1), data));
         }

@@ -26,7 +26,7 @@ export function csv(header: readonly string[], rows: readonly (readonly (string 
   return [header, ...rows].map((r) => `${r.map(cell).join(",")}\r\n`).join("");
 }
 
-/** Formats the runs as a table: one row per run and connection or port, preceded by the run's own measures. */
+/** Formats the runs as a table: one row per run and connection or port, starting with the run's own measures. */
 export function runsCsv(
   runs: readonly { readonly seed: number; readonly answer: Answer }[],
   of: "flows" | "ports" | "requests",
@@ -54,7 +54,7 @@ function measuresOf({ name: _, queries, ...row }: Row | RequestGroup): Record<st
   return Object.fromEntries(cells);
 }
 
-/** Starts a download of a file. */
+/** Starts the download of a file. */
 export function download(name: string, content: string | Blob, type = "text/plain"): void {
   const blob = typeof content === "string" ? new Blob([content], { type: `${type};charset=utf-8` }) : content;
   const url = URL.createObjectURL(blob);
@@ -103,7 +103,7 @@ export interface Head {
   readonly legend?: readonly { readonly name: string; readonly colour: string }[];
 }
 
-/** Functions that redraw a plot or canvas on a new canvas, keyed by id, with `SHARP` pixels per CSS pixel. */
+/** Functions that redraw a plot or canvas on a new canvas with `SHARP` pixels per CSS pixel, by id. */
 export const drawings = new Map<string, () => HTMLCanvasElement>();
 
 /** Calls `make` while the light colours are active, regardless of the page's colours. */
@@ -154,7 +154,7 @@ function styled(svg: SVGSVGElement): SVGSVGElement {
   return copy;
 }
 
-/** A white sheet with the text of a picture, and either space for the picture or an SVG in that space. */
+/** A white sheet with the text of a picture, and space for the picture or for an SVG. */
 interface Sheet {
   readonly text: string;
   readonly width: number;

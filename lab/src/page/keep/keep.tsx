@@ -1,4 +1,4 @@
-/** Share and keep: a link, code for embedding, files, and commands that give the same result elsewhere. */
+/** Share and keep: a link, code for embedding, files, and commands that reproduce the result elsewhere. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** Commands that give the same result outside the page. */
+/** Commands that reproduce the result outside the page. */
 
 import { fileName } from "./files.ts";
 
@@ -7,7 +7,7 @@ export interface Lines {
   readonly python: string;
 }
 
-/** A scenario that is shown, and where celltrain finds it: its shipped name, or the name of the downloaded file. */
+/** A displayed scenario and where celltrain finds it: its shipped name, or the name of the downloaded file. */
 export interface Source {
   readonly source: string;
   readonly isShipped: boolean;

@@ -10,12 +10,11 @@ import { colours, engine, scenarios } from "../state.ts";
 const SCENARIO = "lan-tail-drop";
 const SEED = 1;
 const END_S = 0.0088;
-/** Real time in seconds for one pass, and for the pause after it. */
+/** Duration of one playback and of the pause after it, in seconds. */
 const PASS_S = 15;
 const PAUSE_S = 3;
 /**
- * Simulated time at which the first pass starts, with a half-full buffer; and the instant of the still picture, with an
- * overflow.
+ * Simulated start time of the first playback, with a half-full buffer, and time of the still picture, with an overflow.
  */
 const FIRST_S = 0.0016;
 const STILL_S = 0.0042;

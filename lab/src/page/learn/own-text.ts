@@ -1,11 +1,11 @@
-/** Scenario for a custom policy. */
+/** Scenario for a policy of the user's own. */
 
 import type { Engine } from "../../engine/api.ts";
 import type { Setting } from "../parts/experiment.ts";
 import { shortened } from "../parts/format.ts";
 import { scenarios } from "../state.ts";
 
-/** Policies that a custom policy is compared with. */
+/** Policies with which the user's policy is compared. */
 export const CLASSICS = [
   { name: "tail drop", base: "lan-tail-drop" },
   { name: "EPD", base: "lan-epd" },

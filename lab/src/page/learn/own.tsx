@@ -1,5 +1,6 @@
 /**
- * The custom policy: a formula with its faults below it, and its results next to the results of the classic policies.
+ * A policy of the user's own: a formula with its faults below it, and its results next to those of the classic
+ * policies.
  */
 
 import type { JSX } from "preact";

@@ -286,7 +286,7 @@ function Answer(props: {
   readonly step: Run;
   readonly outcomes: readonly Outcome[];
   readonly guess: number | null;
-  /** Links to continue with. */
+  /** Links to the next steps. */
   readonly children: ComponentChildren;
 }): JSX.Element {
   const { step, outcomes, guess } = props;

@@ -11,7 +11,7 @@ export async function setting(e: Engine, variant: Variant): Promise<Setting> {
   return { name: variant.name, toml: await textOf(e, shipped.value, variant) };
 }
 
-/** Returns the text of a setting: that of the shipped scenario, with its TCP replaced and its changes made. */
+/** Returns the text of a setting: the shipped scenario with the setting's TCP and changes. */
 export async function textOf(
   e: Engine,
   scenarios: Readonly<Record<string, string>>,

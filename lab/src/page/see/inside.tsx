@@ -1,4 +1,4 @@
-/** Look inside: one run at one instant. Shows first the microscope, then the whole run and the plots. */
+/** Look inside: one run at one instant. Shows the microscope first, then the whole run and the plots. */
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";

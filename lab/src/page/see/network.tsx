@@ -59,7 +59,7 @@ function Drawing(props: NetworkProps): JSX.Element {
       resized.disconnect();
     };
   }, []);
-  // If many lanes need more space than available, the whole drawing is scaled down.
+  // If the lanes need more space than available, scale down the whole drawing.
   const needed = Math.min(600, 22 * lanes + 70);
   const scale = Math.max(1, needed / Math.max(1, room.height), 340 / Math.max(1, room.width));
   const [width, height] = [room.width * scale, room.height * scale];
@@ -290,7 +290,7 @@ function short(name: string): string {
   return name.length <= 13 ? name : `${name.slice(0, 12)}…`;
 }
 
-/** Returns the position of a node's name: outside at both ends of the drawing, below in the middle. */
+/** Returns the position of a node's name: left of the first nodes, right of the last nodes, below all other nodes. */
 function namePosition(
   x: number,
   y: number,

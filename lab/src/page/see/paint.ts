@@ -127,7 +127,7 @@ function fill(c: Canvas, range: Range): void {
   c.context.fillRect(range.column - (width >> 1), range.top - width / 2, width, range.bottom - range.top + width);
 }
 
-/** Draws the waiting cells stacked by VC, sampled once per column. */
+/** Draws the waiting cells stacked by VC, with one sample per pixel column. */
 export function stack(c: Canvas, history: BufferHistory, colours: readonly string[]): void {
   const n = Math.min(c.columns, 900);
   const { context } = c;
@@ -224,7 +224,7 @@ export function bars(c: Canvas, times: readonly number[], colour: string): void 
 }
 
 /**
- * Returns the times and congestion windows of one connection: from its segments, and before the first segment from the
+ * Returns the times and congestion windows of one connection, from its segments and, before the first segment, from the
  * samples.
  */
 export function windows(

@@ -25,7 +25,7 @@ export interface Canvas {
 
 export interface PlotProps {
   readonly id: string;
-  /** Description, also for screen readers. */
+  /** Description of the plot, also for screen readers. */
   readonly label: string;
   readonly height: number;
   readonly unit: string;
@@ -42,7 +42,8 @@ export interface PlotProps {
   readonly onView: (view: readonly [number, number]) => void;
   /** Called when the user selects an instant. */
   readonly onPick: (time: number) => void;
-  /** Range adjusted by keys and the wheel until Enter calls `onView`. If absent, they change the view directly. */
+  /** Range adjusted by keys and the wheel until Enter calls `onView`. If absent, keys and wheel change the view
+   * directly. */
   readonly stretch?: {
     readonly view: readonly [number, number];
     readonly onChange: (view: readonly [number, number]) => void;

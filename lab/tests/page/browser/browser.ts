@@ -16,7 +16,7 @@ export const skip: string | false = existsSync(CHROMIUM)
     : `${PAGE} is missing: run make lab`
   : `${CHROMIUM} is missing`;
 
-/** Timeout in milliseconds, longer than anything needs on a busy machine; not an assertion. */
+/** Timeout in milliseconds, longer than anything needs on a busy machine. */
 const PATIENCE = 300_000;
 
 export interface Opened {

@@ -43,7 +43,7 @@ test(
       assert.ok((await at()) < next, sort);
       await scrub.fill(String(start));
     }
-    // The keyboard does the same, unless a field or the buffer has the focus.
+    // The keyboard has the same effect, unless a field or the buffer has the focus.
     await page.locator("main").focus();
     for (const [forwards, back] of [
       ["ArrowRight", "ArrowLeft"],

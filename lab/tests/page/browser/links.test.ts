@@ -51,7 +51,7 @@ test("a truncated link, a link of another version and an unrelated fragment each
     assert.match(await opened.page.getByRole("alert").first().innerText(), words);
     // The page is usable nevertheless.
     await opened.page.locator("#run:not([disabled])").waitFor();
-    // Navigating away dismisses the message.
+    // Navigation dismisses the message.
     await opened.page.getByRole("link", { name: "Learn", exact: true }).click();
     await opened.page.getByRole("heading", { level: 1 }).waitFor();
     assert.equal(await opened.page.getByRole("alert").count(), 0);

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     Comparable: TypeAlias = Scenario | str | os.PathLike[str]
 else:
-    # `_wrong_scenarios` checks the scenarios instead of the decorator `checked`.
+    # `_wrong_scenarios` checks the scenarios, not the decorator `checked`.
     Comparable = Any
 
 __all__ = ["Compared", "compare"]
@@ -150,7 +150,7 @@ def compare(
     try:
         cases = [Case.of(number, scenario) for number, scenario in enumerate(points)]
     except ScenarioError as error:
-        # The scenario was valid when it was checked, but memory has run short since then.
+        # The scenario was valid when it was checked, but less memory is available now.
         raise InputError(error.faults) from None
     plan = next(iter(plans.values()))
     records: dict[tuple[int, int], RunRecord] = {}
@@ -216,7 +216,7 @@ def _plans(scenarios: Sequence[Any], names: Sequence[str] | None, document: Mapp
         except InputError as error:
             faults.extend(error.faults)
     if faults:
-        # A wrong setting causes the same fault in every scenario; report it once.
+        # A wrong setting causes the same fault in every scenario, so report it once.
         raise InputError(list(dict.fromkeys(faults)))
     unused = []
     for name in next(iter(plans.values())).uses:
@@ -376,7 +376,7 @@ def _axis(name: str, given: Any) -> Any:
     labels = [called or label for (called, _), label in zip(found, _labels(values), strict=True)]
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError.of_option("vary", again, f"appears twice among the values of {name}; delete one")
-    # Keep the text of a TCP, as its table depends on the scenario.
+    # Keep the text of a TCP, because its table depends on the scenario.
     kept = [
         text if isinstance(text, str) and is_tcp(name) else value for text, value in zip(listed, values, strict=True)
     ]
@@ -395,7 +395,7 @@ def _labels(values: Sequence[Any]) -> list[str]:
         same_name = [others for other, others in named if other == name]
         own = [key for key, one in settings.items() if any(others.get(key) != one for others in same_name)]
         labels.append(":".join([name, *(f"{key}={shortened(_text(settings[key]), MOST_SETTING)}" for key in own)]))
-    # Labels may be equal after shortening, if long texts differ only in the middle.
+    # Shortened labels may be equal if long texts differ only in the middle.
     whole = [":".join([name, *(f"{key}={_text(one)}" for key, one in settings.items())]) for name, settings in named]
     return [label if labels.count(label) == 1 else full for label, full in zip(labels, whole, strict=True)]
 

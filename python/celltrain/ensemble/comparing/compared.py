@@ -21,7 +21,7 @@ from celltrain.model.network import tcp_lines
 from celltrain.running.tables import write_csv
 from celltrain.text import as_json, shown
 
-#: Notes below a table that explain its marks.
+#: Notes below a table that explain the marks in it.
 BEYOND = "* significant: the 95 % confidence interval of the paired difference excludes zero"
 HALF = "\u00b1: half the 95 % interval of the mean (Student's t over the seeds)"
 
@@ -62,7 +62,7 @@ class Compared(Carded, Answer, Comparison):
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
-        """The warnings that would remain with more seeds."""
+        """The warnings that would remain even with more seeds."""
         return tuple(doubts(self))
 
     @cached_property
@@ -253,7 +253,7 @@ def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
 
 
 def _is_single(compared: Comparison) -> bool:
-    """Returns whether one scenario was run at one setting."""
+    """Returns whether only one scenario was run at only one setting."""
     return len(compared.names) == 1 and not compared.conditions
 
 

@@ -67,7 +67,7 @@ class Comparison:
 
     @property
     def carried_nothing(self) -> NDArray[np.bool_]:
-        """By name, combination and seed: whether no flow delivered anything in that run. False if a run failed."""
+        """True if no flow delivered anything, by name, combination and seed. False if a run failed."""
         return np.asarray(self.delivered == 0)
 
     @cached_property
@@ -141,7 +141,7 @@ class Comparison:
 
 #: Measures that count formula results that were not numbers.
 REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
-#: Measures that are added to the requested ones.
+#: Measures that are always added to the requested ones.
 ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
 #: With fewer seeds, an interval can be so wide that it includes impossible values, such as a fraction above 1.
 FEWEST_SEEDS = 5
@@ -204,7 +204,7 @@ def _faults(
     options = [settings.get("measure", {}) for settings in (of_first, of_second)]
     for key in sorted(options[0].keys() | options[1].keys()):
         values = [one.get(key) for one in options]
-        # The file size only affects the delays of files; all other settings affect all measures.
+        # The file size affects only the delays of files; all other settings affect all measures.
         wanted = [text for text in measures if text not in ADDITIONAL]
         concerned = [text for text in wanted if key != "file_size" or "file_delay" in text]
         if values[0] != values[1] and concerned:
@@ -298,7 +298,7 @@ def _without_effect(compared: Comparison) -> Iterator[str]:
     codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)
     seeds = np.arange(len(compared.seeds))
     for axis in compared.conditions:
-        # Settings that differ only in this axis have the same number.
+        # Cases whose settings differ only in this axis have the same number.
         rest = [tuple(value for name, value in one.items() if name != axis.name) for one in compared.settings]
         group = np.array([rest.index(one) for one in rest])[:, None] * len(seeds) + seeds
         pairs = [plan_warnings.equal_pairs(group[~empty], own[~empty]) for own, empty in zip(codes, dead, strict=True)]

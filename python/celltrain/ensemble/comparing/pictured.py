@@ -49,7 +49,7 @@ class Condition:
     count: int
     """Number of values."""
     label: str = ""
-    """The user's label; empty if the label is made from the name."""
+    """The user's label; empty if the label is derived from the name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +144,7 @@ class Pictured:
         chosen = self._chosen(measures)
         with look.applied():
             figure = self._drawn(chosen, look)
-            # A caller that names measures knows about the others.
+            # A caller who names measures knows that there are others.
             left_out = self._not_drawn(chosen) if measures is None else []
             canvas.subtitled(figure, [*self._subtitle(chosen), *left_out])
             if file is not None:

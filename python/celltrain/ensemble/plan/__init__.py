@@ -92,7 +92,7 @@ class Plan(Grid, Planned):
 
     @property
     def _contents(self) -> list[Any]:
-        # The sample is included, because another version of scipy may draw another one.
+        # The drawn sample is included, because another version of scipy may draw a different one.
         drawn = [
             [axis.name, hashlib.sha256(axis.numbers.shares.tobytes()).hexdigest()]
             for axis in self.axes
@@ -113,15 +113,15 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
         try:
             point = plan.points[index]
         except UnknownKeyError as error:
-            # All points have lists of about the same length, so the first error is enough.
+            # All points have equally long lists, so the first error is sufficient.
             reader.refuse("axes", str(error) if is_side else f"{error}; at point {index}")
             return
         reading = Reading.of_table(point.scenario, reader.file)
         faults = list(reading.faults)
-        # A point that does not fit into memory becomes a failed row, unless no point fits.
+        # A point that does not fit into memory becomes a failed row, unless none fits.
         unfit += reading.does_not_fit
         if reading.handle is not None:
-            # Keep only the first and the last few, because all of them would need too much memory.
+            # Keep only the first and the last points, because all of them would need too much memory.
             accepted = [*accepted[:1], *accepted[1:][2 - OUTLINED :], reading]
             runnable += 1
             untraced, empty = _traced(plan.recording, reading.handle)
@@ -220,7 +220,7 @@ def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[s
     """Returns the measures that none of these scenarios has, and why. Ignores scenarios that do not fit in memory."""
     outlines = []
     for one in scenarios:
-        # The scenario fitted when it was checked. If it no longer fits, its run will be a failed row.
+        # The scenario fitted into memory when it was checked. If it no longer fits, its run becomes a failed row.
         with suppress(ScenarioError):
             outlines.append(outlined(one.accepted(), one.scenario or {}))
     wrong: dict[str, str] = {}

@@ -44,8 +44,8 @@ OF_GROUPS = {
 OF_FLOWS = ("efficiency", "fairness", "flows.")
 #: Default number of seeds.
 SEEDS = 10
-#: Significant digits of values on a logarithmic scale and in a sample. The last digits of computed powers differ from
-#: machine to machine, but runs must not.
+#: Number of significant digits of values on a logarithmic scale and in a sample. The last digits of computed powers
+#: differ between machines, but runs must not.
 DIGITS = 9
 
 
@@ -67,7 +67,7 @@ def defaults(scenario: Mapping[str, Any], measures: Sequence[str] = MEASURES) ->
 
 
 def _table(given: Any) -> Mapping[str, Any]:
-    """Returns a table, or an empty one in place of anything else."""
+    """Returns the value if it is a table, otherwise an empty table."""
     return given if isinstance(given, Mapping) else {}
 
 
@@ -232,7 +232,7 @@ def draw(method: str, axes: int, points: int, seed: int) -> NDArray[np.float64]:
         sample: NDArray[np.float64] = qmc.LatinHypercube(d=axes, seed=seed).random(points)
         return sample
     engine = qmc.Sobol(d=axes, scramble=True, seed=seed)
-    # The sequence is balanced only at powers of two, but any beginning of it is a valid sample.
+    # The sequence is balanced only at powers of two, but every prefix is a valid sample.
     whole: NDArray[np.float64] = engine.random_base2(max(points - 1, 0).bit_length())
     return whole[:points]
 
@@ -373,7 +373,7 @@ class Grid:
         options: list[list[list[tuple[Axis, int]]]] = []
         for group in self.groups:
             own = [axis for axis in by if axis in group.axes]
-            # Axes that move together may repeat a combination of values; take each once.
+            # Axes that move together may repeat a combination of values, so use each combination once.
             seen = {tuple(axis.column(place) for axis in own): place for place in reversed(range(len(group)))}
             options.append([[(axis, place) for axis in own] for place in sorted(seen.values())] if own else [[]])
         at, found, needs = [], dict[str, None](), ""
@@ -439,13 +439,13 @@ def _at(scenario: Any, path: str) -> dict[str, Any]:
 
 
 def _chosen(scenario: dict[str, Any], path: str, table: str) -> bool:
-    """Returns whether this table can be set at a path: it is the chosen one, or none has been chosen."""
+    """Returns whether this table can be set at a path: either it is the chosen table, or no table is chosen."""
     tables = _at(scenario, path)
     return not tables or table in tables
 
 
 def _kept(scenario: dict[str, Any], axis: Axis, lacking: tuple[str, str]) -> bool:
-    """Returns whether the chosen table already has the axis's only value: a TCP named by text keeps other settings."""
+    """Returns whether the chosen table has the axis's only value, as a TCP named by text keeps other settings."""
     path, table = lacking
     parent, _, name = axis.path.removeprefix(f"{path}.{table}.").rpartition(".")
     other = ".".join(filter(None, (path, next(iter(_at(scenario, path)), ""), parent)))

@@ -43,7 +43,7 @@ MOST_FAULTS = 100
 
 
 class RefusedError(Exception):
-    """A part of a plan is refused; its faults are in the document."""
+    """Raised if a part of a plan is refused; the document contains the faults."""
 
 
 def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
@@ -51,11 +51,12 @@ def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
     answer = json.loads(_core.toml(text, file))
     if answer["faults"]:
         raise PlanError(Fault(**fault) for fault in answer["faults"])
-    # Python's parser keeps the order of the keys, which becomes the order of the columns. Dates are converted to text.
+    # Python's TOML parser keeps the order of the keys, which becomes the order of the columns. Dates are converted to
+    # text.
     try:
         return json.loads(json.dumps(tomllib.loads(text), default=str)), answer["lines"]
     except ValueError as error:
-        # Python's parser rejects numbers with thousands of digits.
+        # Python's TOML parser rejects numbers with thousands of digits.
         raise PlanError.of_file(file, f"cannot be read as TOML ({error})") from None
 
 
@@ -66,7 +67,7 @@ def as_text(value: Any) -> str:
     try:
         return shortened(json.dumps(value, ensure_ascii=False, default=described))
     except ValueError:
-        # A list that contains itself, or a number with more digits than Python prints.
+        # The value is a list that contains itself, or a number with more digits than Python prints.
         return described(value)
 
 

@@ -112,7 +112,7 @@ class Form(BaseModel):
         short: A type that stands for a table with a single key, that key, and the JSON Schema of the type.
     """
 
-    # Keep unknown keys, so that they can be refused with the nearest known key as a hint.
+    # Keep unknown keys, so that they can be refused with a suggestion of the nearest known key.
     model_config = ConfigDict(extra="allow", frozen=True)
 
     needs: ClassVar[Mapping[str, str]] = {}

@@ -42,7 +42,7 @@ COLUMNS = (
     *("run_key", "point", "seed", "measure", "value", "error"),
     *("fingerprint", "configuration", "version", "profile"),
 )
-#: Keys of a scenario that are not part of a run's key, with the reason why an axis cannot vary them.
+#: Keys of a scenario that do not affect a run, with the reason why an axis cannot vary them.
 NO_AXES = {"seed": "cannot be varied here; use [seeds]", "name": "is not a setting of a run"}
 #: Maximum ratio of the ends of a logarithmic range, so that it fits in a float.
 MOST_RATIO = 10**300
@@ -155,7 +155,7 @@ class Reader(Document):
                 yield Group(axes=axes)
 
     def _listed_points(self) -> Iterator[Group]:
-        """Yields the axes of `[points]`, which lists a row of values for each point."""
+        """Yields the axes of `[points]`, which has a row of values for each point."""
         points = self.form.points
         if points is None or not points.axes or not points.rows:
             return
@@ -224,7 +224,7 @@ class Reader(Document):
     def key(self, name: str, path: str | None, place: Place) -> Key:
         """Returns the schema's key for the path of an axis, by default its name. Also checks the name."""
         if path is None and self.has(*place, "path"):
-            # The path has already been refused.
+            # The path has already been refused elsewhere.
             raise RefusedError
         path, where = (name, place) if path is None else (path, (*place, "path"))
         if path in NO_AXES:
@@ -280,7 +280,7 @@ class Reader(Document):
         elif count == 1:
             raise self.refused((*place, "count"), "is too few for a range; for one value, write values = [...]", 1)
         if count is None:
-            # The count has already been refused.
+            # The count has already been refused elsewhere.
             raise RefusedError
         axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count), place=place)
         if count <= plan_axes.CHECKED_POINTS:
@@ -478,7 +478,7 @@ class Planned(ABC):
         """Everything that determines the runs, and the measures and series stored for them."""
         document = {key: value for key, value in self.document.items() if key not in ("name", "limits")}
         if document.get("measures"):
-            # Labels do not change what is run and stored.
+            # Labels affect neither the runs nor what is stored.
             document["measures"] = _listed_measures(document["measures"])
         return [document, self.measures]
 

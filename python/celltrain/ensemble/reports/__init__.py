@@ -65,12 +65,12 @@ class Report(Carded, Answer, Findings):
             progress: Called with the completed fraction, 0 to 1.
         """
         target, inlined = Path(folder), []
-        # The page is written last, so that a folder with a page is complete.
+        # Write the page last, so that a folder with a page is complete.
         written = [target / "report.html"]
         expected = 1 + 4 * len(self.data.measures)
         with writing(folder):
             plots = inner(target / "figures")
-            # Each figure is written before the next is drawn, as all together would need hundreds of megabytes.
+            # Write each figure before drawing the next, because all figures together would need hundreds of megabytes.
             for place, (drawing, narrow) in enumerate(self._pairs(), 1):
                 written += write_figure(drawing, narrow, plots)
                 inlined.append(Inlined.of(drawing, narrow))

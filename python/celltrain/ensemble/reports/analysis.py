@@ -105,7 +105,7 @@ def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]
     if names is not None:
         return tuple(dict.fromkeys(data.factor(name, "front-by") for name in names))
     axes = tuple(axis for axis in data.grids if data.is_network(axis))
-    # If every point is a different network, fronts with a single point would be meaningless.
+    # If every point is a different network, each front would have a single point.
     each = combination(axes, Axis.titled)
     return axes if each is not None and np.bincount(each.levels).max() > 1 else ()
 
@@ -240,7 +240,7 @@ class Baseline:
             return mine & (means.mean > means.half), mine & (means.mean < -means.half)
 
     def _separate(self, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> tuple[str, str] | None:
-        """Returns values of the only axis that separates points above from those below, or None."""
+        """Returns the values of the only axis that separates points above the baseline from those below, or None."""
         found = []
         for axis in self.data.factors:
             sides = [np.unique(axis.levels[side]) for side in (above, below)]

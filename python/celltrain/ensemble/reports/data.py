@@ -382,7 +382,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None, *, labels: Map
     try:
         tcp = tuple(tcps(store.plan))
     except CelltrainError:
-        # The plan is of another version and not valid in this one.
+        # The plan is from another version and not valid in this one.
         tcp = ()
     return Data(
         name=manifest["name"],

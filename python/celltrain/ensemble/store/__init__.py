@@ -165,7 +165,7 @@ class Store(Carded, Answer):
 
     @checked(StoreError)
     def missing(self, runs: int) -> int | None:
-        """Returns the number of missing runs if `runs` are done; None if the total is unknown."""
+        """Returns the number of runs that are missing if `runs` are done; None if the total is unknown."""
         planned = self.manifest.get("runs")
         return max(0, planned - runs - self.totals().repeats) if isinstance(planned, int) else None
 
@@ -306,7 +306,7 @@ class Store(Carded, Answer):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy reads the arrays again.
+        # Pickling and copying do not include the arrays, which are read again.
         return {**vars(self), "_runs": None}
 
     def __repr__(self) -> str:
@@ -324,7 +324,7 @@ class Store(Carded, Answer):
         folder = Path(path)
         manifest = KIND.new(
             plan,
-            # The total is unknown if the number of seeds depends on the values.
+            # The total number is unknown if the number of seeds depends on the values.
             runs=plan.runs if plan.seeds.until is None else None,
             measures=list(plan.measures),
             columns=[

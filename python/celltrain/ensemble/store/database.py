@@ -31,7 +31,7 @@ PATIENCE, SILENCE = 10.0, 2.0
 #: Advice for a file that cannot be read.
 MEND = "restore it from a backup, or run its plan into a new folder"
 _DAMAGED = f"is damaged, or not the database of a store ({{}}): {MEND}"
-#: Exceptions raised for values whose type differs from the one written.
+#: Exceptions raised for values whose type differs from the written type.
 DAMAGE = (ValueError, TypeError, OverflowError, KeyError, IndexError, MemoryError)
 
 _TABLES = {
@@ -50,7 +50,7 @@ _TABLES = {
     "series": "(run INTEGER PRIMARY KEY, parquet BLOB NOT NULL)",
     "series_checks": "(run INTEGER PRIMARY KEY, checked INTEGER NOT NULL)",
 }
-#: The table that stores of earlier builds lack until they are resumed.
+#: The table that stores of earlier builds lack until a sweep resumes them.
 _ADDED = "series_checks"
 _VIEWS = {
     "rows": (
@@ -164,7 +164,7 @@ class Database:
         """Returns the manifest: versions, plan, columns and measures."""
         with self._explained():
             try:
-                # A damaged file can have other types of values than texts.
+                # In a damaged file, values may have types other than text.
                 about = self._execute("SELECT key, value FROM about WHERE typeof(value) = 'text'")
                 return {key: json_of(text) for key, text in about}
             except UnreadableError as error:
@@ -201,7 +201,7 @@ class Database:
         with self._explained():
             self._connection.execute("BEGIN")
             try:
-                # The snapshot begins with the first read.
+                # The snapshot begins with the first read access.
                 self._execute("SELECT 1 FROM totals")
                 yield self._connection.execute
             finally:
@@ -317,7 +317,7 @@ class Database:
             connection.execute("DELETE FROM runs WHERE error IS NOT NULL")
             for table in ("gaps", "series", "series_checks"):
                 connection.execute(f"DELETE FROM {table} WHERE run NOT IN (SELECT run FROM runs)")
-            # A repeat of a deleted run is missing again.
+            # Repeats of a deleted run are missing again.
             query = "DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)"
             repeats = connection.execute(query).rowcount if failed else 0
             self._count(connection, -len(failed), -len(failed), -repeats, -sum(checked for (checked,) in failed))
@@ -354,7 +354,7 @@ class Database:
 
     def _writable(self) -> sqlite3.Connection:
         connection = self._connect("mode=rw")
-        # A long read by another connection prevents this mode; the connections then wait for each other.
+        # A long read by another connection prevents this journal mode; the connections then wait for each other.
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -372,7 +372,7 @@ class Database:
             log = self.path.with_name(f"{self.path.name}-wal")
             if (log.exists() and log.stat().st_size) or is_locked(self.path.parent):
                 raise
-            # Nobody writes the file, and its folder is write-protected: it does not change.
+            # No process writes the file, and its folder is write-protected, so the file does not change.
             return self._connect("immutable=1")
 
     def _execute(self, query: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
@@ -430,7 +430,7 @@ def _explained(path: Path, *, writing: bool) -> Iterator[None]:
         raise StoreError.of_file(path, _DAMAGED.format(first_line(error))) from None
 
 
-# Checksums, which detect changed values. SQLite itself has none.
+# Checksums detect changed values, because SQLite itself has no checksums.
 
 #: Constants of the finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -478,7 +478,7 @@ def check_texts(*texts: object) -> int:
 
 
 def check_series(run_key: str, content: bytes) -> int:
-    """Returns the checksum of the series of a run; that of another run differs."""
+    """Returns the checksum of a run's series, which differs for equal series of another run."""
     return check_texts(run_key, zlib.crc32(content if isinstance(content, bytes) else b""))
 
 

@@ -105,7 +105,7 @@ class Lock:
             raise StoreError.of_file(path.parent, problem)
         with contextlib.suppress(OSError):
             self._file.truncate(0)
-            # Bypass the buffer: if the disk is full, it would be written again on release.
+            # Bypass the buffer, because on a full disk the buffer would be written again on release.
             os.write(self._file.fileno(), f"{os.getpid()}\n".encode())
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ def _locked(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # The file system does not support locks; users must not run two sweeps in one folder.
+        # The file system does not support locks, so users must not run two sweeps in one folder.
         return True
     return True
 
@@ -194,7 +194,7 @@ class Kind:
             raise self.error.of_file(folder, problem)
 
     def is_half_made(self, folder: Path) -> bool:
-        """Returns whether the folder is empty, or has only what an interrupted creation left behind."""
+        """Returns whether the folder is empty, or contains only files of an interrupted creation."""
         names = {one.name for one in folder.iterdir()} - {LOCK, *self.folders}
         return all(name.startswith(".") and name.endswith(".tmp") for name in names)
 
@@ -205,7 +205,7 @@ class Kind:
             folder.mkdir(parents=True, exist_ok=True)
         lock = self.locked(folder)
         with lock.released_on_error():
-            # Another process may have created the folder meanwhile.
+            # Another process may have created the folder in the meantime.
             self.refuse(folder)
         return lock
 

@@ -106,7 +106,8 @@ class _TuneReader(Reader):
                 if name == other:
                     self.refuse(place, f"has the same name as the axis {other}; rename one")
                 elif f"{taken}.".startswith(f"{key.path}."):
-                    # An axis may set a table that contains the parameter, but nothing at or below the parameter's path.
+                    # An axis may set a table that contains the parameter, but nothing at the parameter's path or below
+                    # it.
                     self.refuse((*place, "path"), f"sets {taken}, which {other} also sets; leave one out", key.path)
             others[name] = key.path
             return Parameter(name=name, key=key, interval=interval)
@@ -155,8 +156,8 @@ class _TuneReader(Reader):
             for reference in plan.references:
                 for fault in _judged(plan, configuration, reference.numbers).faults:
                     self.blame(plan, fault, key_path("tune.references", reference.label), configuration)
-        # Some corners may be invalid, for example if thresholds depend on each other. An end that is never valid is a
-        # fault.
+        # Some corners may be invalid, for example if thresholds depend on each other. It is a fault if an end of a
+        # range is never valid.
         for place, parameter in enumerate(plan.parameters):
             for word, end in (("from", parameter.interval.low), ("to", parameter.interval.last)):
                 at_end = [faults for (_, corner), faults in outcomes.items() if corner[place] == end]

@@ -230,7 +230,7 @@ class Tuned(Carded, Answer):
                 progress(0.8)
             answer, html = Path(folder) / "tune.json", Path(folder) / "tune.html"
             replace(answer, self.to_json())
-            # The page is written last, so that a folder with a page is complete.
+            # Write the page last, so that a folder with a page is complete.
             replace(html, self._page(*drawings))
         return [html, answer, *written]
 
@@ -309,7 +309,7 @@ def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], r
     draw(chosen, color=colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
     line = mean[np.flatnonzero([one.front for one in known])]
     if len(line):
-        # Draw steps through the worse corners: points there would be beaten by both neighbours.
+        # Draw steps through the worse corners, because points there would be worse than both neighbours.
         steps = "steps-pre" if about[0]["better"] == "larger" else "steps-post"
         axes.plot(*line[np.lexsort(line.T[::-1])].T, color=canvas.INK, linewidth=0.9, zorder=2, drawstyle=steps)
     for place, label in enumerate(references):

@@ -133,7 +133,7 @@ class Runs:
         return turned
 
     def reason(self, setting: Setting) -> str | None:
-        """Returns the reason why a setting has no values; None if a measure is just undefined in one of its runs."""
+        """Returns the reason why a setting has no values; None if a measure is merely undefined in one of its runs."""
         text, refusal = self.text(setting)
         return refusal or self._errors.get(text)
 
@@ -229,7 +229,7 @@ class Search:
         )
 
     def _finalists(self, configuration: int) -> list[Numbers]:
-        # Of settings with equal values in all runs, keep only the first.
+        # Of the settings with equal values in all runs, keep only the first.
         distinct: dict[bytes, Numbers] = {}
         for trial in self._histories[configuration]:
             values = self._runs.values((configuration, trial.numbers), self._plan.search)
@@ -253,7 +253,7 @@ class Search:
         plan = self._plan
         runs: list[Run] = []
         for configuration, numbers in enumerate(settings):
-            # A port may require its policy, for example for a GFR service.
+            # A port may require its own policy, for example for a GFR service.
             with suppress(ScenarioError):
                 case = Case.of(configuration, _under_tail_drop(plan.scenario(configuration, numbers)))
                 seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
@@ -287,7 +287,7 @@ class Search:
     ) -> Iterator[str]:
         """Yields a warning for each setting on the Pareto front whose goodput is far below that of tail drop.
 
-        A policy that carries almost nothing can still be best in an objective such as fairness.
+        A policy that delivers almost nothing can still be the best in an objective such as fairness.
         """
         plan, fronts = self._plan, [one.parameters for one in searched.confirmed if one.front]
         for numbers in chosen:
@@ -396,7 +396,7 @@ def finalists(x: Floats, y: Floats, count: int) -> list[int]:
         layer = left[statistics.pareto_front(x[left], y[left])]
         layer = layer[np.lexsort((layer, -y[layer], -x[layer]))]
         room = min(len(layer), count - len(chosen))
-        # Take both ends, or the middle if there is room for only one.
+        # Take both ends, or only the middle if there is room for only one point.
         places = [round(i * (len(layer) - 1) / (room - 1)) for i in range(room)] if room > 1 else [len(layer) // 2]
         chosen += [int(layer[place]) for place in places]
         left = np.setdiff1d(left, layer)

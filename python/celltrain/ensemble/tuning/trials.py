@@ -1,8 +1,8 @@
 """The trials of a search: how the next ones are chosen, and the folder that stores them.
 
-The next trials are a pure function of the plan, the configuration, the generation, and the trials before it. Optuna's
-samplers have a random state that no storage saves. Every generation therefore uses a new sampler, seeded from the
-plan's seed, the configuration and the generation, and a new study of all trials, which is discarded afterwards.
+The next trials depend only on the plan, the configuration, the generation and the trials before it. Optuna's samplers
+have a random state that no storage saves. Therefore each generation uses a new sampler, seeded from the plan's seed,
+the configuration and the generation, and a new study of all trials, which is discarded afterwards.
 
 The folder contains the plan, the settings of each generation, and a store for each stage.
 """
@@ -59,7 +59,7 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
     The first generation consists of the references that are within the ranges, and a Sobol sample. Later ones come from
     Optuna's multi-objective tree-structured Parzen estimator, which treats the rest of a batch as running.
     """
-    # The seed is independent of the other configurations of the plan.
+    # The seed does not depend on the other configurations of the plan.
     text = json.dumps([plan.seed, plan.configurations.points[configuration].values, generation], sort_keys=True)
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
     parameters = plan.parameters
@@ -77,7 +77,8 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
         return [*known, *drawn][:count]
     optuna = silent_optuna()
     with quiet(optuna):
-        # Multivariate: good values of R and Z depend on each other. Constant liar: avoids equal proposals in a batch.
+        # Multivariate, because good values of R and Z depend on each other. Constant liar, to avoid equal proposals in
+        # a batch.
         sampler = optuna.samplers.TPESampler(
             seed=seed, multivariate=True, constant_liar=True, n_startup_trials=LEAST_TRIALS
         )
@@ -102,7 +103,7 @@ def silent_optuna() -> Any:
 
 @contextmanager
 def quiet(optuna: Any) -> Iterator[None]:
-    """Silences Optuna's log, and its warnings about experimental features."""
+    """Disables Optuna's log, and its warnings about experimental features."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

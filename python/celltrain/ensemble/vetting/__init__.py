@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 __all__ = ["vet"]
 
-#: The checks that a policy admits frames into an empty buffer, and that it carries enough.
+#: The checks that a policy admits frames into an empty buffer, and that it delivers enough data.
 ADMITS, CARRIES = "admits_into_an_empty_buffer", "carries_half_of_tail_drop"
-#: The policy used as a yardstick for traffic, and the fraction of its traffic that any policy must carry.
+#: The reference policy for delivered data, and the fraction of its data that any policy must deliver.
 TAIL_DROP, LEAST_SHARE = "tail_drop", 0.5
-#: Duration simulated by both engines; short, as the reference engine is slow.
+#: Duration simulated by both engines. It is short, because the reference engine is slow.
 BY_BOTH = "200ms"
 #: Descriptions of metrics whose names are not words.
 WORDS = {"max_queue_cells": "largest queue (cells)", "least_goodput_mbps": "least goodput (Mb/s)"}
@@ -187,11 +187,11 @@ def _compared_in(name: str, mine: Named, others: Sequence[str], **options: Any) 
     from celltrain.model.types import Scenario
 
     if TAIL_DROP not in others:
-        # Tail drop is the yardstick for traffic, and has no column.
+        # Tail drop is the reference for delivered data, and has no column.
         others = [*others, TAIL_DROP]
     tables = [mine.table, *(standard.classic(other, name) for other in others)]
     with warnings.catch_warnings():
-        # The vetting's own answer contains the relevant warnings.
+        # The answer already contains the relevant warnings.
         warnings.simplefilter("ignore", CelltrainWarning)
         scenarios = [Scenario.model_validate(standard.scenario(name, table)) for table in tables]
         names, measures = [column_name(mine.name, others), *others], list(standard.MEASURES.values())
@@ -221,7 +221,7 @@ def _engines_agree(mine: Named, named: Sequence[str], seed: int) -> dict[str, An
     for name in named:
         scenario = Scenario.model_validate(standard.scenario(name, mine.table, duration=BY_BOTH))
         with warnings.catch_warnings():
-            # The check for an empty buffer reports the same problem.
+            # The check with an empty buffer reports the same problem.
             warnings.simplefilter("ignore", CelltrainWarning)
             fast, reference = (run(scenario, seed=seed, engine=engine).fingerprint for engine in ("fast", "reference"))
         if fast != reference:
@@ -306,7 +306,7 @@ def _estimates(
     for name, each in compared.items():
         for number, measure in enumerate(standard.MEASURES):
             own, more = each.means[number], each.differences[number]
-            # Differences in the comparison have the opposite sign.
+            # Differences in the comparison have the opposite sign here.
             mean, half = (-more.mean, more.half) if of_differences else (own.mean, own.half)
             found[f"{name}.{measure}"] = ends(mean[place], half[place])
     return found

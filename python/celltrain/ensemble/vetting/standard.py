@@ -1,4 +1,4 @@
-"""The standard set: scenarios for vetting a policy, the policies to compare it with, and reading the policy."""
+"""The standard set: scenarios for vetting a policy, and policies for comparison. Also reads the vetted policy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
     for pair in (("lan-5", "lan-5-sack"), ("wan-5", "wan-5-sack"))
 )
-#: Scenarios that differ only in their clocks and starts: the same for all hosts, and random.
+#: Pairs of scenarios that differ only in their clocks and starts, which are either equal for all hosts or random.
 CLOCKS = ({"lan-5": "with clocks in step", "lan-5-random": "with random clocks"},)
 
 #: Policies to compare with by default.
@@ -196,7 +196,7 @@ def check_file(
             if not is_memory_policy:
                 raise
             reading = of_memory(policy)
-            # A name that only ports do not know is one of memories, such as q_i.
+            # A name that is unknown only at ports is a name of memories, such as q_i.
             if reading.faults and _unknown(faults) <= _unknown(reading.faults):
                 raise
     else:

@@ -29,7 +29,7 @@ pub(super) fn send(allocator: &mut impl Allocator, label: u32, start: u64, (cell
     allocator.on_cells(label, start, Span(period), cells);
 }
 
-/// Returns the rate that the allocator gives a VC at `now`, while `queue` cells are waiting.
+/// Returns the rate that the allocator grants a VC at `now`, while `queue` cells are waiting.
 pub(super) fn er(allocator: &mut impl Allocator, label: u32, now: u64, queue: u32) -> f64 {
     let mut rm = brm(f64::INFINITY);
     allocator.on_backward_rm(Label::new(label), Time(now), queue, &mut rm);
@@ -64,7 +64,7 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
 fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<f64> {
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());
-    // Cells still to be reported, each with its instant, the number of its call, and its VC.
+    // Cells still to be reported, each with its time, the number of its call, and its VC.
     let mut waiting: Vec<(Time, usize, u32)> = Vec::new();
     for (number, &(gap, call)) in script.iter().enumerate() {
         now += Span(gap);
@@ -101,7 +101,7 @@ fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<
     rates
 }
 
-/// Returns the time of the next backward RM cell, or a time after every run if there is none.
+/// Returns the time of the next backward RM cell, or a time after all runs if no such cell follows.
 fn time_of_next_brm(calls: &[(u64, Call)], mut now: Time) -> Time {
     for &(gap, call) in calls {
         now += Span(gap);
@@ -112,7 +112,7 @@ fn time_of_next_brm(calls: &[(u64, Call)], mut now: Time) -> Time {
     Time(u64::MAX >> 1)
 }
 
-/// Allocators with measurement intervals that are shorter than the time between two cells, or not much longer.
+/// Allocators whose measurement intervals are shorter, or only slightly longer, than the time between two cells.
 fn short_intervals() -> impl Iterator<Item = AllocatorConfig> {
     let erica = |interval| AllocatorConfig::Erica(erica::Config { interval, ..erica::sample() });
     let erica_plus = |interval| AllocatorConfig::EricaPlus(erica_plus::Config { interval, ..erica_plus::sample() });

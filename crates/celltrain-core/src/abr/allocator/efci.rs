@@ -24,7 +24,7 @@ pub struct Config {
     pub threshold: Threshold,
 }
 
-/// The allocator, which has no state.
+/// The EFCI allocator, which has no state.
 #[derive(Debug)]
 pub struct Efci {
     t: u32,

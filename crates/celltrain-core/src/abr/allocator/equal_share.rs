@@ -14,7 +14,7 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::units::{Duration, Span, Time};
 
-/// Equal share: a source is allowed the link's rate divided by the number of active VCs. A VC is active until its timer
+/// Equal share: a source may use the link's rate divided by the number of active VCs. A VC is active until its timer
 /// expires; each of its cells restarts the timer.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 3.
@@ -38,7 +38,7 @@ pub struct EqualShare {
     /// C: the link's rate, in cells per second.
     c: f64,
     ert: Span,
-    /// Time at which each VC's timer expires, by label; the VC is active before then.
+    /// Expiry time of each VC's timer, by label. The VC is active until then.
     expires: TiVec<Label, Time>,
 }
 

@@ -14,8 +14,8 @@ use crate::coverage::reached;
 use crate::error::Fault;
 use crate::units::Duration;
 
-/// ERICA+: computes rates as ERICA does. The target load is more than the available capacity while the queue would
-/// drain in less than `t0`, and less while it would take longer.
+/// ERICA+: computes rates like ERICA, with a target load that depends on the queue. The target exceeds the available
+/// capacity while the queue would drain in less than `t0`, and is lower while draining would take longer.
 ///
 /// Source: ATM Forum 96-1172; Kalyanaraman 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ pub struct Config {
     #[serde(default = "b")]
     #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a curve's parameter (1 to 10)"))]
     pub b: f64,
-    /// QDLF: queue drain limit factor, the lowest target load as a fraction of the available capacity, 0.1 to 1.
+    /// QDLF (queue drain limit factor): the lowest target load as a fraction of the available capacity, 0.1 to 1.
     #[serde(default = "qdlf")]
     #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a share of the link rate (0.1 to 1)"))]
     pub qdlf: f64,
@@ -56,7 +56,7 @@ fn a() -> f64 {
     1.15
 }
 
-/// The value in the figures of ATM Forum 97-0831; other sources use 1.
+/// The figures of ATM Forum 97-0831 use this value; other sources use 1.
 fn b() -> f64 {
     1.05
 }
@@ -139,7 +139,7 @@ mod tests {
         // 57.5 / (0.15 q + 50) is QDLF = 0.5 at q = 433.3.
         assert_near(control.fraction(433, C), 57.5 / 114.95);
         assert_eq!(control.fraction(434, C), 0.5);
-        // If nothing is left for ABR, any queue is too long.
+        // If other classes leave nothing for ABR, any queue is too long.
         assert_eq!(control.fraction(1, 0.0), 0.5);
         assert_eq!(control.fraction(0, 0.0), 1.05);
     }

@@ -9,7 +9,7 @@ use crate::index::{Label, LinkIndex};
 use crate::max_min::{self, Terms};
 use crate::units::{Clock, Span, Time};
 
-/// A step of the loop: 0.1 ms with a clock of one microsecond.
+/// A step of the loop takes 0.1 ms with a clock of one microsecond.
 const STEP: u64 = 100;
 const CLOCK: Clock = Clock::exact(1_000_000);
 const PCR: f64 = 200_000.0;
@@ -33,10 +33,10 @@ struct Vc {
     /// The links of the VC's path, with the VC's label on each.
     path: Vec<(LinkIndex, Label)>,
     rate: f64,
-    /// The fraction of a cell that is due but not sent yet.
+    /// Fraction of a cell that the source has accumulated but not sent yet.
     part: f64,
     since_rm: u32,
-    /// RM cells in flight, with the step at which each is back at the source.
+    /// RM cells in flight, with the step at which each returns to the source.
     on_the_way: Vec<(u64, RmCell)>,
 }
 

@@ -13,7 +13,7 @@ use crate::abr::RmCell;
 use crate::index::Label;
 use crate::units::Time;
 
-/// Max-min: a source is allowed its max-min fair share of the whole network, computed with full knowledge of it.
+/// Max-min: a source may use its max-min fair share of the whole network, computed with full knowledge of the network.
 ///
 /// Source: Bertsekas and Gallager, Data Networks, section 6.5.2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ use crate::units::Time;
 #[schemars(rename = "MaxMin")]
 pub struct Config {}
 
-/// The allocator, which has no state.
+/// The max-min allocator.
 #[derive(Debug)]
 pub struct MaxMin {
     /// Each VC's share, by label, in cells per second.

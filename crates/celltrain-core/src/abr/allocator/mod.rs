@@ -22,14 +22,14 @@ use crate::threshold::Threshold;
 use crate::units::{Clock, Duration, Span, Time};
 
 registry! {
-    /// The allocator of a port in a scenario: a table with one key, the allocator's name.
+    /// The allocator of a port in a scenario: a table whose only key is the allocator's name.
     #[schemars(rename = "Allocator")]
     pub enum AllocatorConfig(module::Config) {
-        /// EFCI: data cells are marked if they leave while more cells wait than a threshold.
+        /// EFCI: marks data cells that leave while the queue exceeds a threshold.
         efci: Efci,
-        /// Equal share: the link's rate over the number of active VCs.
+        /// Equal share: divides the link's rate by the number of active VCs.
         equal_share: EqualShare,
-        /// ERICA: equal shares of the capacity that other classes leave, at a fixed target load.
+        /// ERICA: equal shares of the capacity that other classes leave, with a fixed target load.
         erica: Erica,
         /// ERICA+: ERICA with a target load that keeps the queue short and the link full.
         erica_plus: EricaPlus,
@@ -53,10 +53,9 @@ registry! {
 
 /// Interface between a port and its allocator. Both engines make only these calls.
 ///
-/// Calls are made in time order (of `first` or `now`). However, a call can report several cells of one VC, and a later
-/// call can report cells of another VC that arrived in between. So results must not depend on the order of cells of
-/// different VCs. When a backward RM cell passes, all cells that arrived before it have been reported, but none that
-/// arrives at the same instant or later.
+/// Calls are made in time order (of `first` or `now`). A call may report several cells of one VC, and a later call
+/// cells of another VC that arrived in between, so results must not depend on the order of cells of different VCs. When
+/// a backward RM cell passes, all earlier cells have been reported, but no cells of the same instant or later.
 pub trait Allocator: Send {
     /// Counts cells of VC `label` that arrive at the port, whether admitted or not. The first cell arrives at `first`,
     /// the others `period` apart.
@@ -108,7 +107,7 @@ pub struct VcKind {
     pub share: f64,
 }
 
-/// Operations of every allocator's `Config`.
+/// Operations of each allocator's `Config`.
 pub trait Configure {
     /// The allocator that these settings configure.
     type Allocator: Allocator + 'static;

@@ -49,7 +49,7 @@ struct Vc {
     ccr: f64,
     /// The interval in which the VC's last cell arrived.
     seen: Option<u64>,
-    /// The interval in which the VC was last given a rate, and that rate.
+    /// The interval in which the VC last received a rate, and that rate.
     er: Option<(u64, f64)>,
 }
 
@@ -62,10 +62,10 @@ pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
 /// Number of intervals whose counts are kept: the current one, and the two before it, on which its rates depend.
 const KEPT: usize = 3;
 
-/// The remaining cells of a run.
+/// The part of a run of cells that has not been counted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ahead {
-    /// Arrival of its first cell.
+    /// Arrival time of the first of these cells.
     next: Time,
     label: Label,
     period: Span,
@@ -293,7 +293,6 @@ mod tests {
     fn the_history_of_rates_keeps_only_intervals_that_may_be_read_again() {
         let mut book = book();
         let interval = book.interval;
-        // Two cells arrive in each of a thousand intervals.
         for number in 0..1000 {
             let start = Time::default() + interval * number;
             book.on_cells(Label::new(0), start, Span(interval.0 / 2), 2);
@@ -332,7 +331,7 @@ mod tests {
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;
         book.on_cells(Label::new(0), at(10), Span(0), 3);
-        // The cells of another VC, interleaved with these, arrived two and three intervals ago.
+        // Cells of another VC, interleaved with the reported cells, arrived two and three intervals ago.
         book.on_cells(Label::new(1), at(8), Span(0), 5);
         book.on_cells(Label::new(1), at(7), Span(0), 9);
         assert_eq!([7, 8, 9, 10].map(|number| book.counts_of(Some(number)).abr), [0, 5, 0, 3]);

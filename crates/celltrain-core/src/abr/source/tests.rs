@@ -5,7 +5,7 @@ use super::*;
 const LINK: BitRate = BitRate::from_bits_per_second(155_520_000);
 const MILLISECOND: Duration = Duration::from_milliseconds(1);
 
-/// Returns the clock of a scenario with ABR. Its unit is a thousandth of the coarsest possible unit.
+/// Returns a clock for scenarios with ABR, a thousand times finer than necessary.
 fn fine_clock(link_rate: BitRate) -> Clock {
     Clock::covering(crate::units::CELL_BITS, [link_rate], []).finer(1000)
 }
@@ -49,8 +49,8 @@ fn the_time_between_cells_of_an_abr_source_is_rounded_up_by_less_than_a_time_uni
 
 #[test]
 fn an_abr_source_never_sends_a_cell_that_is_due_after_the_longest_time() {
-    // 2^62 + 2^14 units, reduced by 2^-48 of their value, are exactly 2^62 units, the limit of times. For an interval
-    // 2^10 units shorter (the spacing of floats of this size), the result is below the limit.
+    // 2^62 + 2^14 units, reduced by the error bound 2^-48, are exactly 2^62 units, the limit of times. The next smaller
+    // float (by 2^10 units) stays below the limit.
     let interval =
         |units_per_second: f64| Source { units_per_second, ..source(&Parameters::default()) }.interval_at(1.0);
     let most = ((1u64 << 62) + (1 << 14)) as f64;
@@ -116,7 +116,7 @@ fn an_abr_source_refuses_to_send_an_out_of_rate_cell_before_the_time_of_the_cell
     source.sent_out_of_rate(Time(1));
 }
 
-/// An event between two stretches of sending.
+/// An event between two periods of sending.
 #[derive(Clone, Debug)]
 enum Event {
     Nothing,
@@ -164,8 +164,8 @@ prop_compose! {
     }
 }
 
-/// Random stretches of sending. Each has a length, whether data is waiting during it, the most cells in a train, and
-/// the event that follows.
+/// Random periods of sending: length, whether data is waiting, largest number of cells in a train, and the event that
+/// follows.
 fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
     let far = prop_oneof![0_u64..200, 0_u64..20_000, 0_u64..1_000_000];
     proptest::collection::vec((far, prop::bool::weighted(0.8), 1_u32..300, any_event()), 1..60)
@@ -218,7 +218,7 @@ proptest! {
                 ahead.sent_data(start, cells);
                 let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
                 let late = u32::try_from(late).unwrap();
-                // Take the cells back in two steps, as if two events happened.
+                // Take the cells back in two steps, as two separate events would.
                 ahead.unsend_data(late / 2);
                 ahead.unsend_data(late - late / 2);
                 if late == 0 {

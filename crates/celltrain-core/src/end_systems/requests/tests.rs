@@ -9,7 +9,7 @@ use crate::tcp::{Congestion, DelayedAcks, Ecn, Rules, TcpOptions};
 use crate::units::{Bytes, Duration, Span};
 
 const GROUP: GroupIndex = GroupIndex::new(0);
-/// The pair of VCs from the first source to its destination and back.
+/// The VCs from the first source to its destination and back.
 const THERE: PairIndex = PairIndex::new(0);
 
 /// Returns a network of `sources` sources and no flows, with a group that sends over each of their VCs.
@@ -50,21 +50,21 @@ fn queries(senders: u32, pairs: Vec<PairIndex>, spread: Duration) -> Arrivals {
     }
 }
 
-/// End systems joined by wires, on which every frame takes a millisecond.
+/// End systems connected by links on which every frame takes a millisecond.
 struct Wires {
     ends: EndSystems,
     clock: Clock,
     now: Time,
     on_the_way: VecDeque<(Time, Departure)>,
     sent: u32,
-    /// Numbers of frames to lose, in the order of sending.
+    /// Numbers of the frames to lose, in sending order.
     lost: Vec<u32>,
-    /// Frames on which a switch sets a mark.
+    /// Numbers of the frames that a switch marks.
     marked: Vec<u32>,
     delivered: u32,
 }
 
-/// Writes down what happens, with the milliseconds since the first event.
+/// Log of events, each with the time in milliseconds since the first event.
 #[derive(Default)]
 struct Script {
     clock: Option<Clock>,
@@ -125,7 +125,7 @@ impl Wires {
         Self { lost: lost.to_vec(), ..Self::new(network) }
     }
 
-    /// Runs until `requests` requests have closed. Returns the script.
+    /// Runs until `requests` requests have closed. Returns the log.
     fn run(&mut self, requests: usize) -> Vec<String> {
         let mut script = Script { clock: Some(self.clock), ..Script::default() };
         self.run_with(&mut script, |script| {
@@ -152,10 +152,10 @@ impl Wires {
 
     fn deliver<P: Observer>(&mut self, departure: Departure, observer: &mut P, out: &mut Vec<Departure>) {
         if self.marked.contains(&self.delivered) {
-            self.ends.mark(departure.vc, departure.frame);
+            self.ends.mark(departure.vc, departure.last.frame);
         }
         self.delivered += 1;
-        self.ends.deliver(departure.vc, departure.frame, self.now, observer, out);
+        self.ends.deliver(departure.vc, departure.last.frame, self.now, observer, out);
     }
 
     fn leave(&mut self, out: &mut Vec<Departure>) {
@@ -226,8 +226,8 @@ fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
         let mut states = Vec::new();
         let mut script = Opened(&mut states);
         wires.run_with(&mut script, |states| !states.0.is_empty());
-        // A sample of 1 tick gives a timeout of 1 + 2 ticks. The first timeout is 3 ticks, and 6 after it has expired;
-        // the initial window is then one segment (RFC 5681, 3.1).
+        // A round-trip sample of 1 tick gives a timeout of 1 + 2 ticks. The first timeout is 3 ticks, and 6 ticks after
+        // it has expired. The initial window is then one segment (RFC 5681, 3.1).
         let cwnd = if lost.is_empty() { 10.0 } else { 1.0 };
         assert_eq!(states[0], (rto, cwnd, 127.0), "{lost:?}");
     }
@@ -236,7 +236,7 @@ fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
 //= test rfc6298#5.7 "after a repeated SYN, the timeout of the first data is at least 3 s"
 #[test]
 fn after_a_repeated_syn_the_first_retransmission_timeout_for_data_is_three_seconds() {
-    // Ticks of 10 ms. A timeout of 3 s or more stays as the SYN has backed it off.
+    // Ticks of 10 ms. A timeout of 3 s or more keeps the value to which the SYN's retransmission doubled it.
     for (initial, lost, rto) in [(30, &[][..], 3), (30, &[0][..], 300), (30, &[0, 1][..], 300), (3_000, &[0][..], 600)]
     {
         let initial_rto = Duration::from_milliseconds(initial);
@@ -249,7 +249,7 @@ fn after_a_repeated_syn_the_first_retransmission_timeout_for_data_is_three_secon
     }
 }
 
-/// Writes down a sender's timeout and windows when its SYN is acknowledged.
+/// Logs a sender's timeout and windows when its SYN is acknowledged.
 struct Opened<'a>(&'a mut Vec<(u32, f64, f64)>);
 
 impl Observer for Opened<'_> {
@@ -264,7 +264,7 @@ impl Observer for Opened<'_> {
     }
 }
 
-/// Returns the times, in milliseconds since the opening, at which lines of a script that contain `what` happen.
+/// Returns the times, in milliseconds since opening, of the log lines that contain `what`.
 fn times(script: &[String], what: &str) -> Vec<u64> {
     let time = |line: &String| {
         line.split(':').next().and_then(|ms| ms.parse().ok()).expect("every line of a script has a time")
@@ -277,7 +277,7 @@ fn a_lost_syn_is_sent_again_after_the_first_timeout_and_then_after_twice_that_ti
     let mut wires = Wires::losing(&network(1, fast_timer(), HowOpened::Handshake, rare(512)), &[0, 1, 2]);
     let script = wires.run(1);
     let syns = times(&script, "SynSent");
-    // The first timeout takes two to three ticks of 10 ms, later ones exactly 6 and 12.
+    // The first timeout takes two to three ticks of 10 ms, the next exactly 6 and 12 ticks.
     assert!((20..=30).contains(&syns[1]), "{script:?}");
     assert_eq!([syns[2] - syns[1], syns[3] - syns[2]], [60, 120]);
     assert_eq!((syns.len(), times(&script, "sent 0").len()), (4, 1));
@@ -331,7 +331,7 @@ fn both_ends_of_a_request_ignore_frames_that_arrive_after_its_end() {
     for (vc, body) in late {
         let departure = wires.ends.vcs.put(vc, Frame::new(2, body), None);
         let delivered = wires.ends.vc_counters(vc);
-        wires.ends.deliver(vc, departure.frame, wires.now, &mut Nothing, &mut out);
+        wires.ends.deliver(vc, departure.last.frame, wires.now, &mut Nothing, &mut out);
         assert_eq!(wires.ends.vc_counters(vc), delivered);
     }
     assert_eq!((out.len(), wires.on_the_way.len()), (0, 0));
@@ -403,7 +403,7 @@ fn answers_to_a_query_start_at_times_spread_over_the_configured_interval() {
 fn a_syn_is_not_ecn_capable_and_congestion_marks_on_a_syn_are_ignored() {
     let options = TcpOptions { ecn: Ecn::On, ..fast_timer() };
     let mut wires = Wires::new(&network(1, options, HowOpened::Handshake, rare(1000)));
-    // The SYN, the SYN-ACK, and the first segment.
+    // The SYN, the SYN-ACK and the first data segment.
     wires.marked = vec![0, 1, 2];
     let script = wires.run(1);
     let with = |bits: &str| script.iter().filter(|line| line.ends_with(bits)).cloned().collect::<Vec<_>>();

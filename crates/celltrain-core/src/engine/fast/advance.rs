@@ -1,8 +1,8 @@
 //! The main loop, which advances a run step by step up to a horizon.
 //!
-//! The engine knows the departures of cells ahead of time. Cells that would arrive after the horizon are held back and
-//! counted as late, as they are at the end of a run. So all counts at the horizon are exact, and a frame injected at
-//! the horizon comes before everything that is not settled.
+//! The engine knows departures of cells in advance. It holds back cells that would arrive after the horizon and counts
+//! them as late, as at the end of a run. So all counts at the horizon are exact, and a frame injected at the horizon
+//! precedes everything that is not settled.
 
 use typed_index_collections::TiSlice;
 
@@ -24,15 +24,15 @@ use crate::network::Network;
 use crate::probe::{NetworkView, Nothing, Probe, Queues};
 use crate::units::{Span, Time};
 
-/// An event is a frame at a host, or a batch of cells at a port. The token is also checked within long batches, see
+/// An event is a frame at a host or a batch of cells at a port. Long batches also check the token, see
 /// [`super::contended_port::ContendedPort::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which is cheaper than counting each one.
 const EVENTS_AT_ONCE: usize = 8;
 
 impl<'a> Engine<'a> {
-    /// Creates the engine of a whole network at the start of a run. If queues are looked at during the run, `traced`
-    /// contains the ports whose ranges are read.
+    /// Creates the engine of a whole network at the start of a run. `traced` contains the ports whose ranges probes
+    /// read during the run.
     pub(in crate::engine) fn start(
         network: &'a Network,
         mode: PortMode,
@@ -91,7 +91,7 @@ impl<'a> Engine<'a> {
                 let Fabric { rate_control, end_systems, .. } = &self.fabric;
                 probe.snapshot(at, &NetworkView { queues: &seen, rate_control, end_systems });
                 self.start_ranges(probe.traced_ports(), at);
-                // The snapshot makes ports settle, which may schedule an event before the one that was next.
+                // A snapshot settles ports, which may schedule an event before the previous next event.
                 continue;
             }
             if key.time() > until {
@@ -107,7 +107,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Passes a frame to its host's port at `now`, after everything else that happens then. The run must have reached
+    /// Passes a frame to its host's port at `now`, after all other events of this instant. The run must have reached
     /// `now`.
     pub(in crate::engine) fn inject(
         &mut self,
@@ -124,7 +124,7 @@ impl<'a> Engine<'a> {
         self.depart(now, Phase::Timers);
         // If the host takes time to process the frame, a tick must be scheduled.
         self.schedule_ticks();
-        // A shaped port may send at once.
+        // A shaped port may send the frame at once.
         self.process_events(Advance::to(now), probe, &Progress::default(), token)
     }
 
@@ -177,8 +177,8 @@ impl<'a> Engine<'a> {
             );
         }
         self.fabric.late.move_horizon(&self.fabric.plan, before, horizon);
-        // A port may have taken cells at once that are now held back on their way to hosts. They precede the cells held
-        // back on their way to that port, so they are released first. Cells behind losses precede those before them.
+        // Release cells held back on their way to hosts before cells on their way to the port that sent them, because a
+        // port may have processed cells early. Cells behind losses precede cells before the losses.
         let plan = &self.fabric.plan;
         let way_left = |held: &HeldBack| {
             let (link, label) = (held.link, held.run.last.label());
@@ -198,7 +198,7 @@ impl<'a> Engine<'a> {
     /// Releases cells that were held back at the horizon `before`.
     fn release(&mut self, held: HeldBack, before: Time) {
         let HeldBack { link, mut run, first_start, period } = held;
-        // Cells that have passed losses have been policed.
+        // Cells that have passed a link's losses have already been policed.
         let vc = self.routing.vcs.get(link).map(|vcs| vcs[run.last.label()]);
         if vc.is_some_and(|vc| self.fabric.polices_departures(vc, link)) {
             run = self.police(link, run, first_start, period, before);
@@ -229,7 +229,6 @@ impl<'a> Engine<'a> {
             self.work(port, now + Span(1), token)?;
             self.ports[port].look_at(now + Span(1));
         }
-        // The probe itself takes time too.
         token.tick(1)
     }
 
@@ -245,7 +244,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Updates which of the held-back cells wait at their port after the horizon has moved from `before`.
+/// Updates which held-back cells count as waiting at their port, after the horizon has moved from `before`.
 fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: HeldBack, before: Time) {
     if let Some(&Role::Contended(number)) = plan.roles.get(held.link)
         && let ContendedPort::Trains(port) = &mut ports[number]

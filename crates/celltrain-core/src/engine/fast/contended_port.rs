@@ -23,7 +23,7 @@ pub(super) enum ContendedPort {
     AtOnce(AtOnceIndex),
     /// The first port of a memory, which does the work of all the memory's ports.
     Memory(Box<MemoryPorts>),
-    /// Another port of a memory: the memory's first port, and the place of this port in the memory.
+    /// Another port of a memory, with the memory's first port and its own place in the memory.
     InMemory(PortIndex, MemoryPlace),
 }
 
@@ -37,8 +37,8 @@ impl ContendedPort {
         }
     }
 
-    /// Settles everything before `until`, or only part of it if the whole could delay a check for cancellation too
-    /// long. Everything before `since` is already settled. `batch` must be empty, and is empty again afterwards.
+    /// Settles everything before `until`, or only a part if all of it could delay a check for cancellation too long.
+    /// Everything before `since` is already settled. `batch` must be empty, and is empty again afterwards.
     #[inline(always)]
     pub(super) fn work(
         &mut self,
@@ -117,13 +117,13 @@ impl ContendedPort {
         }
     }
 
-    /// Moves the horizon, up to which the port will be settled next. Ports that take cells at once are updated
+    /// Moves the horizon up to which the port can be settled next. Ports that process cells early are updated
     /// separately.
     pub(super) fn set_horizon(&mut self, horizon: Time) {
         match self {
             ContendedPort::Trains(port) => {
                 port.output.set_horizon(horizon);
-                // Departures are reported by run again, until one may be too late for the new horizon.
+                // Report departures by run again, until a departure may be too late for the new horizon.
                 port.output.reports_each = false;
             }
             ContendedPort::Stream(port) => port.fifo.ask_at(horizon),
@@ -173,11 +173,11 @@ pub(super) struct Worked {
     pub(super) next_effect: Option<Time>,
 }
 
-/// A port of single cells whose departure times are more than a sum. It may have a scheduler's queues, cells pushed out
-/// from the front, marks, frames that wait until they are whole, a policy that follows cells, or an allocator.
+/// A port of single cells whose departure times need more than a sum. It may have a scheduler's queues, cells pushed
+/// out from the front, marks, incomplete frames that wait, a policy that follows cells, or an allocator.
 ///
-/// A cell's start is certain once everything that arrives before that start is settled. Only then is the cell added
-/// to the next port's stream.
+/// A cell's start is certain once all arrivals before it are settled. Only then does the cell enter the next port's
+/// stream.
 pub(super) struct QueuePort {
     pub(super) ingress: CellIngress,
     pub(super) output: Output,

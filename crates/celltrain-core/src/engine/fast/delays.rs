@@ -3,7 +3,7 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::late::HeldBack;
-use super::plan::{Plan, Role, Stage, StageEnd, StageIndex};
+use super::plan::{Passed, Plan, Role, Stage, StageEnd, StageIndex};
 use crate::cell::{FrameNumber, Run};
 use crate::delay::{DelayTracker, PortDelayTimes, PortQueues, Waiting, Window};
 use crate::index::{Label, LinkIndex};
@@ -16,37 +16,39 @@ use crate::units::{Clock, Span, Time};
 pub(super) struct StageDelays {
     window: Window,
     clock: Clock,
-    /// The latest instant at which hosts sent packets; [`Time::NEVER`] while packets that were held back are released.
+    /// Latest time at which hosts sent packets; [`Time::NEVER`] while held-back packets are released.
     pub(super) now: Time,
     stages: TiVec<StageIndex, VcInStage>,
-    /// By link: the queues of its port, and the number of their first tracker.
+    /// The queues of each link's port, and the number of their first tracker.
     queues: TiVec<LinkIndex, (PortQueues, usize)>,
-    /// For each part of a port's queue: its delays.
+    /// Delays of each part of a port's queue.
     trackers: Vec<DelayTracker>,
-    /// Packets that pass a transparent port in the window and do not count in [`VcInStage::passed`].
+    /// Packets that pass a transparent port in the window but do not count in [`VcInStage::passed`].
     passages: TiVec<LinkIndex, TiVec<Label, u64>>,
 }
 
 /// The packets of a VC in a stage.
 #[derive(Clone)]
 struct VcInStage {
-    /// The beginning of the stage.
-    link: LinkIndex,
-    label: Label,
+    /// The transparent ports of the stage.
+    passes: Vec<Passed>,
     waiting: Waiting,
     place: Place,
-    /// At a shaped port: the latest packet, which is not counted yet because the port may take back its last cell.
+    /// The latest packet at a shaped port, not counted yet because the port may take back its last cell.
     latest: Option<(FrameNumber, Time)>,
-    /// The number of its tracker at the port.
+    /// Number of the packet's tracker at the port.
     tracker: usize,
-    /// A packet that starts in this part of the window passes all transparent ports of the stage in the window. Empty
-    /// at shaped ports and behind losses.
+    /// A packet that starts in this part of the window also passes all transparent ports of the stage in the window.
+    /// Empty at shaped ports and behind losses.
     passing: Window,
-    /// Number of these packets.
+    /// The delay of the latest of these packets, and how many in a row had it. A VC's delay often stays the same.
+    delay: Span,
+    times: u64,
+    /// Number of these packets before.
     passed: u64,
     /// Duration of the stage.
     lead: Span,
-    /// The stage that begins at the contended or shaped port at the end.
+    /// The stage that begins at the contended or shaped port at the end of this stage.
     next: Option<StageIndex>,
 }
 
@@ -57,7 +59,7 @@ enum Place {
     /// A shaped port, which may take back a packet's last cell.
     Shaped,
     Port,
-    /// The end of a link with losses, where nothing waits.
+    /// The end of a link with losses, where no cells wait.
     BehindLosses,
 }
 
@@ -109,7 +111,19 @@ impl StageDelays {
             };
             let (queues, tracker) = &queues[first];
             let (tracker, waiting) = (tracker + queues.part(label), Waiting::default());
-            VcInStage { link: start, label, waiting, place, latest: None, tracker, passing, passed: 0, lead, next }
+            VcInStage {
+                passes: plan.passed[start][label].clone(),
+                waiting,
+                place,
+                latest: None,
+                tracker,
+                passing,
+                delay: Span(0),
+                times: 0,
+                passed: 0,
+                lead,
+                next,
+            }
         };
         let stages = stages.map(stage).collect();
         let passages = routing.vcs.iter().map(|vcs| ti_vec![0; vcs.len()]).collect();
@@ -122,42 +136,44 @@ impl StageDelays {
         self.stages[stage].waiting.arrive(frame, self.now);
     }
 
-    /// Records a packet whose last cell starts at `start` and reaches the end of the stage by the horizon.
+    /// Records a packet whose last cell reaches the end of the stage at `arrival`, by the horizon.
     ///
-    /// Rare cases are tail calls, so that the function saves no registers: it is called for each packet and stage.
+    /// Rare cases are tail calls, so that the function need not save registers. It runs for each packet and stage.
     #[inline(never)]
-    pub(super) fn on_run(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time) {
+    pub(super) fn on_run(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
         let stage = &mut self.stages[number];
+        let start = Time(arrival.0 - stage.lead.0);
         if !stage.passing.contains(start) {
-            return self.on_other_run(plan, number, frame, start);
+            return self.on_other_run(number, frame, start);
         }
         let delay = if stage.place != Place::Host {
             start - stage.waiting.depart(frame)
         } else if self.now != Time::NEVER {
             start - self.now
         } else {
-            return self.on_other_run(plan, number, frame, start);
+            return self.on_other_run(number, frame, start);
         };
-        stage.passed += 1;
-        let (tracker, arrival) = (stage.tracker, start + stage.lead);
-        if let Some(next) = stage.next {
-            let waiting = &mut self.stages[next].waiting;
-            if waiting.is_full() {
-                return self.arrive_and_count(next, frame, arrival, tracker, delay);
-            }
-            waiting.arrive(frame, arrival);
+        if delay != stage.delay {
+            return self.on_other_delay(number, frame, arrival, delay);
         }
-        self.trackers[tracker].count(delay);
+        stage.times += 1;
+        if let Some(next) = stage.next {
+            self.stages[next].waiting.arrive(frame, arrival);
+        }
+    }
+
+    #[inline(never)]
+    fn on_other_delay(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time, delay: Span) {
+        let stage = &mut self.stages[number];
+        stage.count(&mut self.trackers);
+        (stage.delay, stage.times) = (delay, 1);
+        if let Some(next) = stage.next {
+            self.stages[next].waiting.arrive(frame, arrival);
+        }
     }
 
     #[cold]
-    fn arrive_and_count(&mut self, next: StageIndex, frame: FrameNumber, arrival: Time, tracker: usize, delay: Span) {
-        self.stages[next].waiting.arrive(frame, arrival);
-        self.trackers[tracker].count(delay);
-    }
-
-    #[cold]
-    fn on_other_run(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time) {
+    fn on_other_run(&mut self, number: StageIndex, frame: FrameNumber, start: Time) {
         let stage = &mut self.stages[number];
         let (next, arrival) = (stage.next, start + stage.lead);
         let mut starts = Some((frame, start));
@@ -167,7 +183,7 @@ impl StageDelays {
             Place::Host | Place::Port | Place::BehindLosses => {}
         }
         if let Some((frame, start)) = starts {
-            self.on_start(plan, number, frame, start, Time::NEVER);
+            self.on_start(number, frame, start, Time::NEVER);
         }
         if let Some(next) = next {
             self.stages[next].waiting.arrive(frame, arrival);
@@ -184,7 +200,7 @@ impl StageDelays {
         }
     }
 
-    /// Records a run that is held back when its packet leaves its host.
+    /// Records cells that are held back when their packet leaves its host.
     pub(super) fn on_held_back(&mut self, stage: StageIndex, run: Run) {
         let stage = &mut self.stages[stage];
         if self.now != Time::NEVER && run.last.last_cell() && stage.place == Place::Host {
@@ -193,13 +209,13 @@ impl StageDelays {
     }
 
     /// Counts the starts of a packet's last cell up to `until`: at its port, and at the transparent ports of the stage.
-    fn on_start(&mut self, plan: &Plan, number: StageIndex, frame: FrameNumber, start: Time, until: Time) {
+    fn on_start(&mut self, number: StageIndex, frame: FrameNumber, start: Time, until: Time) {
         let stage = &mut self.stages[number];
         if stage.place != Place::BehindLosses && start <= until {
             let delay = start - stage.waiting.depart(frame);
             self.trackers[stage.tracker].count_if(self.window.contains(start), delay);
         }
-        pass(&mut self.passages, self.window, plan, stage, start, until);
+        pass(&mut self.passages, self.window, stage, start, until);
     }
 
     /// Returns the distributions up to the horizon, including the packets that do not reach the end of their stage by
@@ -208,22 +224,23 @@ impl StageDelays {
         let mut all = self.clone();
         for stage in self.stages.keys() {
             if let Some((frame, start)) = all.stages[stage].latest {
-                all.on_start(plan, stage, frame, start, horizon);
+                all.on_start(stage, frame, start, horizon);
             }
         }
         for held in held.iter().filter(|held| held.run.last.last_cell()) {
             let start = held.first_start + held.period * u64::from(held.run.cells - 1);
             let stage = plan.stages[held.link][held.run.last.label()].number;
-            all.on_start(plan, stage, held.run.last.frame, start, horizon);
+            all.on_start(stage, held.run.last.frame, start, horizon);
         }
-        for stage in &all.stages {
-            for passed in &plan.passed[stage.link][stage.label] {
+        for stage in &mut all.stages {
+            stage.count(&mut all.trackers);
+            for passed in &stage.passes {
                 all.passages[passed.link][passed.label] += stage.passed;
             }
         }
         for ((queues, first), passages) in all.queues.iter().zip(&all.passages) {
             for (label, &packets) in passages.iter_enumerated() {
-                all.trackers[first + queues.part(label)].add_without_delay(packets);
+                all.trackers[first + queues.part(label)].count_equal(Span(0), packets);
             }
         }
         let port = |(queues, first): (PortQueues, usize)| {
@@ -234,17 +251,24 @@ impl StageDelays {
     }
 }
 
+impl VcInStage {
+    /// Counts the latest packets with equal delays.
+    fn count(&mut self, trackers: &mut [DelayTracker]) {
+        self.passed += self.times;
+        trackers[self.tracker].count_equal(self.delay, std::mem::take(&mut self.times));
+    }
+}
+
 /// Counts a packet that starts at `start` at the transparent ports that it passes in the window, up to `until`.
 #[cold]
 fn pass(
     passages: &mut TiVec<LinkIndex, TiVec<Label, u64>>,
     window: Window,
-    plan: &Plan,
     stage: &VcInStage,
     start: Time,
     until: Time,
 ) {
-    for passed in &plan.passed[stage.link][stage.label] {
+    for passed in &stage.passes {
         let now = start + passed.lead;
         passages[passed.link][passed.label] += u64::from(now <= until && window.contains(now));
     }

@@ -12,12 +12,12 @@ use super::links::{Ingress, Links, StreamIndex};
 use super::output::{Depart, Timing};
 use super::plan::AtOnceIndex;
 use super::train::Train;
-use crate::cell::{Cell, Run};
+use crate::cell::{Cell, CellBits, Run};
 use crate::index::{Label, LinkIndex};
 use crate::link_loss::LossyIndex;
 use crate::units::{Span, Time};
 
-/// The cells of each VC's current frame collected so far, by label.
+/// Collected cells of each VC's current frame, by label.
 pub(super) struct PartialFrames(TiVec<Label, Run>);
 
 const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
@@ -70,7 +70,7 @@ pub(super) struct ToHosts {
     cell_time: Span,
     /// Longest time from the start of a cell to the end of its stage.
     longest_lead: Span,
-    /// A cell that starts no later than this arrives by the horizon on every path.
+    /// Latest start of a cell that arrives by the horizon on every path.
     latest_start: Time,
     frames: PartialFrames,
 }
@@ -122,9 +122,9 @@ fn to_host(fabric: &mut Fabric, link: LinkIndex) -> impl Depart {
     }
 }
 
-/// A port that processes each cell as soon as its arrival is known. This is possible if the port is first in, first
-/// out, a single contended link feeds it, all its cells go to hosts, and no probe looks at it before the horizon. No
-/// other cell can then arrive earlier, so the port needs neither batches nor events.
+/// A port that processes each cell as soon as its arrival is known. This requires a first-in first-out port with a
+/// single contended input link, from which all cells go to hosts, and which no probe reads before the horizon. No other
+/// cell can then arrive earlier, so the port needs neither batches nor events.
 pub(super) struct AtOncePort {
     pub(super) fifo: Fifo,
     pub(super) to_hosts: ToHosts,
@@ -142,7 +142,7 @@ impl AtOncePort {
     }
 }
 
-/// Everything to which a port sends cells.
+/// All destinations of the cells that a port sends.
 pub(super) struct Downstream<'e> {
     pub(super) fabric: &'e mut Fabric,
     pub(super) links: &'e mut Links,
@@ -150,8 +150,8 @@ pub(super) struct Downstream<'e> {
 }
 
 impl Downstream<'_> {
-    /// Sends cells from the port of a link to the next place where they can wait or end. The first starts at
-    /// `first_start`, the others follow a `period` apart.
+    /// Sends cells from a link's port to the next place where they can wait or end. The first starts at `first_start`,
+    /// the others follow a `period` apart.
     #[inline(always)]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         if let Some(onward) = self.fabric.go(link, run, first_start, period) {
@@ -181,7 +181,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Takes cells that reach the end of a link with losses, and sends on those that are not lost.
+    /// Takes cells that reach the end of a link with losses, and forwards those that are not lost.
     #[inline(never)]
     fn lose(&mut self, number: LossyIndex, train: Train) {
         let behind = self.fabric.plan.behind(number);
@@ -222,15 +222,14 @@ impl Downstream<'_> {
         }
     }
 
-    /// Schedules a port earlier, because of a cell that may have an effect elsewhere before all other cells in its
-    /// stream.
+    /// Schedules a port earlier because a cell may have an effect elsewhere before all other cells in its stream.
     #[inline(never)]
     fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
         let port = self.links.streams[stream].port;
         self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
     }
 
-    /// Passes a cell to a port that takes it at once; it arrives at `time`, which is not after the horizon.
+    /// Passes a cell to a port that processes it early. The cell arrives at `time`, which is not after the horizon.
     #[inline(never)]
     pub(super) fn take_at_once(&mut self, to: AtOnceIndex, time: Time, cell: Cell) {
         self.at_once[to].take(time, cell, self.fabric);
@@ -240,6 +239,8 @@ impl Downstream<'_> {
 /// The egress of a port that sends each cell to a stream of the next port or to a host.
 pub(super) struct Egress {
     pub(super) hops: TiVec<Label, Hop>,
+    /// Selects the cells that are watched on every hop: RM cells and, if delays are measured, last cells.
+    pub(super) watched: CellBits,
     pub(super) to_hosts: ToHosts,
 }
 
@@ -257,7 +258,7 @@ pub(super) struct Hop {
 pub(super) enum HopEnd {
     Stream(StreamIndex),
     AtOnce(AtOnceIndex),
-    /// The fabric handles the cells, because they go to a port of trains or each cell must be watched on the way.
+    /// The fabric handles the cells because they go to a port of trains, or because each cell has effects on its way.
     Fabric,
     Host,
 }
@@ -266,7 +267,7 @@ impl Egress {
     #[inline(always)]
     pub(super) fn send(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
         let hop = self.hops[cell.label()];
-        if start <= self.to_hosts.latest_start && !cell.is_rm() {
+        if start <= self.to_hosts.latest_start && !cell.is_selected(self.watched) {
             let (arrival, there) = (start + hop.lead, cell.relabelled(hop.label));
             match hop.to {
                 HopEnd::Stream(stream) => return downstream.push(stream, arrival, there),
@@ -277,7 +278,7 @@ impl Egress {
         self.send_elsewhere(cell, hop.to, start, downstream);
     }
 
-    /// Does the same as [`Egress::send`], but is faster if most cells go to hosts.
+    /// A variant of [`Egress::send`] that is faster if most cells go to hosts.
     #[inline(always)]
     pub(super) fn send_first_to_hosts(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
         if self.hops[cell.label()].to == HopEnd::Host {
@@ -301,8 +302,29 @@ impl Egress {
         if to == HopEnd::Host {
             self.to_hosts.send(cell, start, downstream.fabric);
         } else {
-            let ToHosts { link, cell_time, .. } = self.to_hosts;
-            downstream.go(link, Run { last: cell, cells: 1 }, start, cell_time);
+            self.send_watched(cell, start, downstream);
+        }
+    }
+
+    /// Sends a cell that is watched or may be too late for the end of the run to the next port.
+    #[inline(never)]
+    fn send_watched(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
+        let Hop { lead, to, label } = self.hops[cell.label()];
+        let is_in_time = start <= self.to_hosts.latest_start && !cell.is_rm();
+        let (arrival, there) = (start + lead, cell.relabelled(label));
+        match to {
+            HopEnd::Stream(stream) if is_in_time => {
+                downstream.fabric.record_delay(self.to_hosts.link, cell, arrival);
+                downstream.push(stream, arrival, there);
+            }
+            HopEnd::AtOnce(port) if is_in_time => {
+                downstream.fabric.record_delay(self.to_hosts.link, cell, arrival);
+                downstream.take_at_once(port, arrival, there);
+            }
+            HopEnd::Fabric | HopEnd::Host | HopEnd::Stream(_) | HopEnd::AtOnce(_) => {
+                let ToHosts { link, cell_time, .. } = self.to_hosts;
+                downstream.go(link, Run { last: cell, cells: 1 }, start, cell_time);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::cancellation::{CancellationToken, Interrupted};
 use crate::index::LinkIndex;
 use crate::network::{Network, Next};
 
-/// A port's implementation and the reason for the choice, in words.
+/// A port's implementation and the reason for choosing it, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortExplanation {
     /// The port's link.

@@ -1,5 +1,5 @@
-//! The fabric between ports: computes where and when cells that leave a port arrive, and which end system, shaped port
-//! or contended port receives them.
+//! The fabric between ports computes where and when departing cells arrive, and which end system, shaped port or
+//! contended port receives them.
 
 use typed_index_collections::TiVec;
 
@@ -30,18 +30,18 @@ pub(super) struct Fabric {
     pub(super) rate_control: RateControl,
     pub(super) edge: Edge,
     pub(super) losses: TiVec<LossyIndex, LinkLosses>,
-    /// For each link with losses: its VCs, by label.
+    /// The VCs on each link with losses, by label.
     pub(super) lossy_vcs: TiVec<LossyIndex, TiVec<Label, VcIndex>>,
-    /// For each link with losses: its delay line, if it delays packets.
+    /// The delay line of each link with losses, if the link delays packets.
     pub(super) lines: TiVec<LossyIndex, Option<Line>>,
     /// Delays of packets at ports, if they are measured.
     pub(super) delays: Option<Box<StageDelays>>,
-    /// The instant up to which the run is currently advanced. Later arrivals are held back until the horizon moves.
+    /// Instant up to which the run currently advances. Later arrivals are held back until the horizon moves.
     pub(super) horizon: Time,
 }
 
-/// A delay line, and the cells on their way to it by the time of their arrival. Unlike the cells on other links, they
-/// need not come in order.
+/// A delay line, and the cells on their way to it, by arrival time. Unlike cells on other links, these cells need not
+/// be in order.
 pub(super) struct Line {
     line: Box<DelayLine>,
     coming: BTreeMap<Time, Cell>,
@@ -82,7 +82,7 @@ impl Fabric {
         self.go_unwatched(link, run, first_start, period)
     }
 
-    /// Does the same as [`Fabric::go`], for cells whose RM events have been scheduled.
+    /// A variant of [`Fabric::go`] for cells whose RM events have been scheduled.
     #[inline(always)]
     pub(super) fn go_unwatched(
         &mut self,
@@ -95,15 +95,12 @@ impl Fabric {
         let arrival = first_start + stage.lead;
         let last = arrival + period * u64::from(run.cells - 1);
         if last > self.horizon {
-            if let Some(delays) = &mut self.delays {
-                delays.on_held_back(stage.number, run);
-            }
-            run = self.late.hold_back(HeldBack { link, run, first_start, period }, &self.plan, self.horizon)?;
+            run = self.hold_back(HeldBack { link, run, first_start, period })?;
         }
         if let Some(delays) = &mut self.delays
             && run.last.last_cell()
         {
-            delays.on_run(&self.plan, stage.number, run.last.frame, Time(last.0 - stage.lead.0));
+            delays.on_run(stage.number, run.last.frame, last);
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
@@ -129,6 +126,23 @@ impl Fabric {
         }
     }
 
+    /// Records a last cell that leaves the port of a link and reaches the end of its stage at `arrival`, by the horizon.
+    #[inline]
+    pub(super) fn record_delay(&mut self, link: LinkIndex, cell: Cell, arrival: Time) {
+        if let Some(delays) = &mut self.delays {
+            delays.on_run(self.plan.stages[link][cell.label()].number, cell.frame, arrival);
+        }
+    }
+
+    /// Holds back the cells that reach the end of their stage after the horizon. Returns the others.
+    #[cold]
+    fn hold_back(&mut self, held: HeldBack) -> Option<Run> {
+        if let Some(delays) = &mut self.delays {
+            delays.on_held_back(self.plan.stages[held.link][held.run.last.label()].number, held.run);
+        }
+        self.late.hold_back(held, &self.plan, self.horizon)
+    }
+
     /// Takes a cell that reaches the end of a link with losses. Returns it, perhaps tagged, unless it is lost.
     pub(super) fn keep(&mut self, number: LossyIndex, cell: Cell, now: Time) -> Option<Cell> {
         match self.take(number, cell) {
@@ -147,7 +161,7 @@ impl Fabric {
         if self.edge.polices_at(vc, self.losses[number].link) { self.edge.on_cell(vc, now, cell) } else { cell }
     }
 
-    /// Adds cells on their way to the delay line of a link.
+    /// Adds cells that are on their way to the delay line of a link.
     pub(super) fn approach_line(&mut self, number: LossyIndex, train: Train) {
         let coming = &mut self.lines[number].as_mut().expect("the link has a delay line").coming;
         let mut time = train.next;
@@ -159,7 +173,7 @@ impl Fabric {
         self.schedule_line(number);
     }
 
-    /// Moves the delay line of a link to `now`. Returns the cell that leaves it, perhaps tagged.
+    /// Advances the delay line of a link to `now`. Returns the cell that leaves it, possibly tagged.
     pub(super) fn move_line(&mut self, number: LossyIndex, now: Time) -> Option<Cell> {
         let came = self.lines[number].as_mut().and_then(|line| line.coming.remove(&now));
         let fate = came.map(|cell| (cell, self.take(number, cell)));
@@ -184,14 +198,14 @@ impl Fabric {
         self.event_list.set(Leaf::Line(number), next.map(|time| (time, Rank::Line)));
     }
 
-    /// Returns whether the contract of a VC is enforced on the cells that leave for this link. If the link has losses,
-    /// the contract is enforced on those that are kept.
+    /// Returns whether a VC's contract is enforced on cells that leave on this link. On a link with losses, enforcement
+    /// applies to the cells that are not lost.
     pub(super) fn polices_departures(&self, vc: VcIndex, link: LinkIndex) -> bool {
         self.edge.polices_at(vc, link) && self.plan.losses_on(link).is_none()
     }
 
-    /// Schedules RM events for RM cells, and reports data cells that pass the end of a loop. Returns whether the cells
-    /// go no further.
+    /// Schedules RM events for RM cells, and reports data cells that pass the end of an RM loop. Returns whether the
+    /// cells end here.
     #[inline(never)]
     fn watch(&mut self, link: LinkIndex, label: Label, run: Run, start: Time) -> bool {
         let Self { plan, event_list, lanes, late, rate_control, horizon, .. } = self;

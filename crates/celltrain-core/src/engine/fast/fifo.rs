@@ -13,23 +13,23 @@ use crate::rng;
 use crate::scheduler::waiting::Counts;
 use crate::units::{Span, Time};
 
-/// The buffer of a port that sends cells in the order of arrival. An admitted cell starts once all earlier cells have
-/// been sent.
+/// The buffer of a port that sends cells in order of arrival. An admitted cell starts once all earlier cells have been
+/// sent.
 pub(super) struct Fifo {
     /// Time when all admitted cells will have been sent.
     pub(super) free_at: Time,
-    /// Cells that would wait this long or longer take the slow path, because the buffer may be full.
+    /// Wait from which cells take the slow path, because the buffer may be full.
     full_above: u64,
-    /// If a cell would wait less than this, the policy would admit its frame and is not asked.
+    /// Wait below which the policy would admit every frame, so that it need not be called.
     admit_all_below: u64,
-    /// The longest wait of a cell admitted since the latest sample, plus one; 0 if none was admitted.
+    /// The longest wait of a cell admitted since the latest sample, plus one; 0 if no cell was admitted.
     longest: u64,
     /// The shortest wait of cells recorded in `admitted`.
     shortest: u64,
     cell_time: Span,
     admission: Admission,
-    /// Admitted cells, oldest first: the cells that wait, and the cells that have left since the list was last trimmed.
-    /// If no probe looks at queues, only cells that may still wait at the horizon are listed.
+    /// Admitted cells, oldest first: waiting cells, and cells that have left since the list was last trimmed. If no
+    /// probe looks at queues, only cells that may still wait at the horizon.
     admitted: Pipe<Label>,
     /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
@@ -81,10 +81,10 @@ impl Fifo {
         fifo
     }
 
-    /// Sets the instant at which the results will need the list of waiting cells.
+    /// Sets the time at which the results will need the list of waiting cells.
     pub(super) fn ask_at(&mut self, horizon: Time) {
         if !self.always_records {
-            // No cell waits longer than it takes to send a full buffer.
+            // No cell waits longer than the transmission time of a full buffer.
             self.noted_from = Time(horizon.0.saturating_sub(wait_for(self.capacity, self.cell_time)));
         }
     }
@@ -123,7 +123,7 @@ impl Fifo {
         Some(start)
     }
 
-    /// Offers a cell that belongs to a refused frame or finds no room. Returns whether it is admitted.
+    /// Offers a cell whose frame is refused or for which there is no room. Returns whether the cell is admitted.
     #[cold]
     fn admits_unwelcome(&mut self, now: Time, cell: Cell) -> bool {
         if cell.is_rm() {
@@ -152,7 +152,7 @@ impl Fifo {
         self.admission.judge_frame(&view, cell.label())
     }
 
-    /// Updates the counts to their state at an instant at which `waiting` cells wait.
+    /// Updates the counts to an instant at which `waiting` cells wait.
     fn count(&mut self, waiting: u32) {
         for &label in &self.admitted.rest()[self.counted..] {
             self.counts.put(label, 1);
@@ -176,7 +176,7 @@ impl Fifo {
         }
     }
 
-    /// Returns how many cells wait after all that start before `until` have left.
+    /// Returns how many cells wait after all cells that start before `until` have left.
     fn waiting_before(&self, until: Time) -> u32 {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
@@ -198,8 +198,8 @@ impl Fifo {
         u32::try_from(self.admitted.rest().len()).expect("queues have fewer than 2^32 cells")
     }
 
-    /// Returns the queue's tracker, updated with the longest and the shortest wait. When a cell arrives, the waiting
-    /// cells are those that will start before it.
+    /// Returns the queue's tracker, updated with the longest and the shortest wait. The cells waiting when a cell
+    /// arrives are those that will start before it.
     fn tracked(&self) -> QueueTracker {
         let mut tracker = self.tracker;
         if self.longest > 0 {
@@ -231,7 +231,7 @@ impl PortQueue for Fifo {
     }
 }
 
-/// Returns how long it takes to send `cells` cells, or the longest time if their number is unlimited.
+/// Returns the transmission time of `cells` cells, or the longest time if their number is unlimited.
 fn wait_for(cells: u32, cell_time: Span) -> u64 {
     if cells == u32::MAX { u64::MAX } else { cell_time.0.saturating_mul(u64::from(cells)) }
 }

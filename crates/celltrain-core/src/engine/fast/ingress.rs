@@ -9,7 +9,7 @@ use crate::cell::{Cell, Run};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// The streams of a port. Cells that arrive before a given instant are collected in batches, ordered by arrival; the
+/// The streams of a port. Cells that arrive before a given time are collected in batches and ordered by arrival; the
 /// scenario's rule decides ties.
 pub(super) struct CellIngress {
     ties: TieBreaker,
@@ -21,7 +21,7 @@ pub(super) struct CellIngress {
     pub(super) next_to_matter: Option<Time>,
     /// Everything before this instant is settled.
     reached: Time,
-    /// A duration in which at most as many cells arrive, on all inputs together, as fit in a batch.
+    /// A duration in which the inputs together deliver no more cells than fit in a batch.
     most_in_one_go: Span,
     /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
@@ -64,8 +64,8 @@ impl CellIngress {
         self.first_stream..StreamIndex::from(first + self.at_node.len())
     }
 
-    /// Returns the end of the next batch, chosen so that all its cells fit. If the batch begins with an arrival,
-    /// `first_of` returns the instant at which it must begin.
+    /// Returns the end of the next batch, so that all its cells fit. If the batch begins with an arrival, `first_of`
+    /// returns its first instant.
     #[inline]
     pub(super) fn reach(&self, until: Time, links: &Links, first_of: impl Fn(Time) -> Time) -> Time {
         if until <= self.reached || until - self.reached <= self.most_in_one_go {
@@ -104,50 +104,68 @@ impl CellIngress {
         let base = batch.base;
         let Batch { keys, cells, firsts, .. } = batch;
         let mut keys = &mut keys[..];
-        let mut before = None;
+        let follows_bursts = self.ties.follows_bursts();
+        if follows_bursts {
+            order_all(&mut self.ties, base, firsts, &self.at_node, keys);
+        }
+        let (mut before, mut tied) = (Span(u64::MAX), Span(u64::MAX));
         // The sentinel at the end has a time that no cell has.
         while let [first, next, ..] = keys {
             let now = since(*first);
             let is_last = now != since(*next);
-            let is_first = before != Some(now);
-            if is_first && (!is_last || self.ties.follows_bursts()) {
-                tie(&mut self.ties, base + now, firsts, &self.at_node, keys);
+            if !is_last && tied != now {
+                tied = now;
+                if !follows_bursts {
+                    tie(&mut self.ties, base, firsts, &self.at_node, keys);
+                }
             }
             let key = keys[0];
-            arrive(base + now, cells[place(key)], Among { is_first, is_last });
-            before = Some(now);
+            arrive(base + now, cells[place(key)], Among { is_first: before != now, is_last });
+            before = now;
             keys = &mut keys[1..];
         }
         batch.clear();
     }
 }
 
-/// The place of a cell among those that arrive in the same instant.
+/// Position of a cell among simultaneous cells.
 #[derive(Clone, Copy)]
 pub(super) struct Among {
     pub(super) is_first: bool,
     pub(super) is_last: bool,
 }
 
-/// Orders cells that arrive in the same instant, `at`. `keys` begins with these cells, and others follow.
+/// Orders cells that arrive in the same instant. `keys`, relative to `base`, begins with these cells, and others follow.
+/// Returns their number.
 #[cold]
-fn tie(ties: &mut TieBreaker, at: Time, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
+fn tie(ties: &mut TieBreaker, base: Time, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) -> usize {
     let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
     let now = since(keys[0]);
     let together = keys.iter().take_while(|&&key| since(key) == now).count();
-    ties.order(at, &mut keys[..together], input);
+    ties.order(base + now, &mut keys[..together], input);
+    together
+}
+
+/// Orders all cells of a batch, for a tie breaker that must see all arrivals.
+#[cold]
+fn order_all(ties: &mut TieBreaker, base: Time, firsts: &[u32], at_node: &[u32], mut keys: &mut [u64]) {
+    // The last key is a sentinel.
+    while keys.len() > 1 {
+        let together = tie(ties, base, firsts, at_node, keys);
+        keys = &mut keys[together..];
+    }
 }
 
 /// Cells sorted by arrival, or in the order in which they were added if they tie. One batch is shared by all ports, in
 /// turn, so that it stays in the processor's cache.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// The instant from which times in keys are counted.
+    /// The time from which times in keys are measured.
     base: Time,
     /// For each cell, its time since `base` and, in the low bits, its index in `cells`.
     keys: Vec<u64>,
     cells: Vec<Cell>,
-    /// The index of each input's first cell, by which ties are decided.
+    /// Index of each input's first cell, which decides ties.
     firsts: Vec<u32>,
 }
 
@@ -160,7 +178,7 @@ const BEHIND_ALL: u64 = u64::MAX;
 const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 
 impl Batch {
-    /// Starts the next link, which may have no cells.
+    /// Starts the next link, even if it has no cells.
     fn begin_input(&mut self) {
         self.firsts.push(u32::try_from(self.cells.len()).expect("the number of waiting cells fits in 32 bits"));
     }
@@ -200,7 +218,7 @@ impl Batch {
         Time::NEVER
     }
 
-    /// Adds those cells of `on_their_way`, a list in time order, that arrive before `until`. Returns how many.
+    /// Adds the cells of the time-ordered list `on_their_way` that arrive before `until`. Returns their number.
     #[inline]
     fn extend_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
         let in_time = on_their_way.iter().take_while(|arriving| arriving.time < until).count();

@@ -1,5 +1,5 @@
-//! Cells whose departure is known, but which arrive after the horizon. They are counted at each place that they have
-//! not reached yet, and continue when the horizon moves.
+//! Cells with known departures that arrive after the horizon. They are counted at each place that they have not reached
+//! yet, and continue when the horizon moves.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -11,22 +11,22 @@ use crate::units::{Span, Time};
 
 /// Cells that have been sent but arrive after the horizon.
 pub(super) struct Late {
-    /// Numbers of cells that arrive after the horizon, by link and label: for every transparent port on the path of the
-    /// stage, and then for its end.
+    /// Numbers of cells that arrive after the horizon, by link and label: at each transparent port on the path of the
+    /// stage, and at its end.
     pub(super) counts: TiVec<LinkIndex, TiVec<Label, Box<[u64]>>>,
     pub(super) held_back: Vec<HeldBack>,
     /// RM cells that reach the end of their loop after the horizon.
     pub(super) rm_cells: Vec<RmDeparture>,
-    /// For each link and label: RM cells that have left their VC within the stage, by the horizon. Empty if no VC's
-    /// rate is controlled.
+    /// Number of RM cells that left their VC within the stage by the horizon, by link and label. Empty if no VC's rate
+    /// is controlled.
     rm_cells_left: TiVec<LinkIndex, TiVec<Label, u64>>,
-    /// The end of the run. Once the horizon is at the end, nothing is held back.
+    /// The end of the run. At this horizon, no cells are held back.
     pub(super) end: Time,
-    /// True to hold cells back at the end too, so that the delays of their packets are known.
+    /// True to hold cells back at the end too, so that their packets' delays are known.
     holds_at_end: bool,
 }
 
-/// Cells that reach the end of their stage after the horizon. They continue when it moves.
+/// Cells that reach the end of their stage after the horizon and continue when it moves.
 #[derive(Clone, Copy)]
 pub(super) struct HeldBack {
     pub(super) link: LinkIndex,
@@ -65,7 +65,7 @@ impl Late {
         let goes_whole = matches!(plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
         let in_time = if goes_whole { 0 } else { run.cells - missed };
         reached!(TrainSplitByHorizon if in_time > 0 && in_time < run.cells);
-        // Nothing continues after the end.
+        // No cells continue after the end.
         if horizon < self.end || self.holds_at_end {
             let run = Run { cells: run.cells - in_time, ..run };
             self.held_back.push(HeldBack { run, first_start: first_start + period * u64::from(in_time), ..whole });
@@ -78,8 +78,8 @@ impl Late {
         self.change(held, plan, horizon, |late, cells| *late -= cells);
     }
 
-    /// Changes the number of late cells by those of a run that arrive after the horizon, at each transparent port they
-    /// pass and at the end of their stage. Returns how many do not reach the end in time.
+    /// Adds or subtracts late cells: those of a run that arrive after the horizon at each transparent port and at the
+    /// end of their stage. Returns how many do not reach the end in time.
     fn change(&mut self, held: &HeldBack, plan: &Plan, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
         let &HeldBack { link, run: Run { last, cells }, first_start, period } = held;
         let (passed, stage) = (&plan.passed[link][last.label()], &plan.stages[link][last.label()]);
@@ -99,7 +99,7 @@ impl Late {
         self.rm_cells_left.get(link).map_or(0, |left| left[label])
     }
 
-    /// Records an RM cell that leaves its VC within this stage. Returns whether it does so before the run ends.
+    /// Records an RM cell that leaves its VC within this stage. Returns whether the cell does so before the run ends.
     pub(super) fn leaves(&mut self, cell: RmDeparture, plan: &Plan, horizon: Time) -> bool {
         let RmDeparture { link, label, start } = cell;
         let end = plan.rm_end(link, label);
@@ -122,7 +122,7 @@ impl Late {
         arrival <= self.end
     }
 
-    /// Moves the horizon from `before` to `horizon`: only RM cells that arrive after the new one count as late.
+    /// Moves the horizon from `before` to `horizon`. Only RM cells that arrive after the new horizon count as late.
     pub(super) fn move_horizon(&mut self, plan: &Plan, before: Time, horizon: Time) {
         self.rm_cells.retain(|&RmDeparture { link, label, start }| {
             let end = plan.rm_end(link, label);

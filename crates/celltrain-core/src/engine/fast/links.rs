@@ -1,8 +1,7 @@
 //! Cells in flight on the links into contended ports.
 //!
-//! A port passes cells to the links behind it and takes arrived cells from the links in front of it, so ports do not
-//! depend on each other. Links also contain each port's [`EffectBound`], from which the earliest effect of an arrival
-//! is computed.
+//! A port adds cells to its outgoing links and takes arrived cells from its incoming links, so ports do not depend on
+//! each other. Links also contain each port's [`EffectBound`], which gives the earliest effect of an arrival.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,8 +25,8 @@ indices! {
 pub(super) struct Links {
     pub(super) ingress: TiVec<PortIndex, Ingress>,
     bounds: TiVec<PortIndex, EffectBound>,
-    /// For each stream: the arrival of its next cell, or [`Time::NEVER`]. Stored contiguously because a port checks all
-    /// its streams for each batch, and most of them have no cell.
+    /// Arrival of each stream's next cell, or [`Time::NEVER`]. Stored contiguously, because a port checks all its
+    /// streams for each batch and most are empty.
     next: TiVec<StreamIndex, Time>,
     /// All streams, grouped by port and in the order of the port's inputs.
     pub(super) streams: TiVec<StreamIndex, Stream>,
@@ -35,20 +34,20 @@ pub(super) struct Links {
 
 /// The form in which cells arrive at a port.
 pub(super) enum Ingress {
-    /// In trains. The port borrows them while it runs, and leaves an empty box here.
+    /// As trains. The port borrows them while it runs, and leaves an empty box here.
     Trains(Box<TrainIngress>),
-    /// In consecutive streams, one for each input; this is the first.
+    /// As consecutive streams, one per input; this is the first.
     Streams(StreamIndex),
-    /// From a single port, which passes on each cell at once.
+    /// From a single port that forwards each cell early.
     AtOnce(AtOnceIndex),
-    /// At the end of a link with losses. The cells that are not lost go on at once.
+    /// At the end of a link with losses. The cells that are not lost continue at once.
     Losses(LossyIndex),
-    /// At the delay line of a link, which takes cells one by one when they arrive.
+    /// At the delay line of a link, which takes cells one by one as they arrive.
     Line(LossyIndex),
 }
 
-/// The earliest start of a cell that arrives at a port from now on, and how soon after its start the cell can have an
-/// effect elsewhere.
+/// The earliest start of a cell that arrives at a port from now on, and the shortest time from its start to an effect
+/// elsewhere.
 #[derive(Clone, Copy)]
 struct EffectBound {
     free_at: Time,
@@ -63,7 +62,7 @@ impl StreamIndex {
 }
 
 impl Links {
-    /// Adds the next port. Cells arrive at the port in the form `ingress`. After they start, they take at least
+    /// Adds the next port, at which cells arrive in the form `ingress`. After they start, cells need at least
     /// `least_lead` to arrive elsewhere.
     pub(super) fn add_port(&mut self, ingress: Ingress, least_lead: Span) {
         self.ingress.push(ingress);
@@ -77,8 +76,8 @@ impl Links {
         first
     }
 
-    /// Swaps the trains on the links into `port` with the empty box that the port has while it is idle. A second call
-    /// swaps them back.
+    /// Swaps the trains on the links into `port` with the empty box that an idle port holds. A second call swaps them
+    /// back.
     #[inline]
     pub(super) fn swap_trains(&mut self, port: PortIndex, trains: &mut Box<TrainIngress>) {
         let Ingress::Trains(ours) = &mut self.ingress[port] else {
@@ -116,8 +115,8 @@ impl Links {
             if *every_cell_matters {
                 return is_first.then_some(train.next);
             }
-            // Earlier cells may have been taken back since the last check, so a cell of this train may be the first that
-            // matters.
+            // Earlier cells may have been taken back since the last check, so a cell of this train may be the first
+            // with an effect.
             return Some(train.last());
         }
         let mut first = None;
@@ -174,14 +173,14 @@ impl Links {
         self.next[row].iter().copied().min().unwrap_or(Time::NEVER)
     }
 
-    /// Returns a row of streams, each with the arrival of its next cell.
+    /// Returns the next arrival of each stream in a row of streams.
     #[inline]
     pub(super) fn row(&mut self, row: Range<StreamIndex>) -> impl Iterator<Item = (&mut Stream, &mut Time)> {
         self.streams[row.clone()].iter_mut().zip(&mut self.next[row])
     }
 }
 
-/// A list to which items are added at the end and from which they are taken at the front.
+/// A list with insertion at the end and removal at the front.
 #[derive(Clone, Debug)]
 pub(super) struct Pipe<T> {
     items: Vec<T>,
@@ -202,7 +201,7 @@ impl<T: Copy> Pipe<T> {
     /// Returns whether the list has no items left.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        // Once no other items are left, the taken items are removed from memory, too.
+        // Once the list is empty, also remove the taken items from memory.
         self.items.is_empty()
     }
 
@@ -210,7 +209,7 @@ impl<T: Copy> Pipe<T> {
     pub(super) fn take(&mut self, items: usize) {
         self.taken += items;
         debug_assert!(self.taken <= self.items.len(), "no more cells are taken than exist");
-        // The cost of moving the rest is amortized over the items taken.
+        // The cost of moving the remaining items is amortized over the items taken.
         if self.taken * 2 >= self.items.len() {
             self.items.copy_within(self.taken.., 0);
             self.items.truncate(self.items.len() - self.taken);
@@ -219,15 +218,15 @@ impl<T: Copy> Pipe<T> {
     }
 }
 
-/// The link into a port of single cells, with cells from a contended port or trains from a host's or a shaped port. It
-/// takes up one cache line.
+/// The link into a port of single cells. Carries cells from a contended port, or trains from a host's or a shaped port.
+/// It takes up one cache line.
 #[repr(align(64))]
 pub(super) struct Stream {
     pub(super) way: Way,
     pub(super) port: PortIndex,
     /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
-    /// True if another partition simulates the port. Its cells are then stored for that partition and have no effect
+    /// True if another partition simulates the port. The cells are then stored for that partition and have no effect
     /// here.
     pub(super) is_elsewhere: bool,
 }
@@ -239,7 +238,7 @@ const _: () =
 pub(super) enum Way {
     /// Single cells, after a contended port.
     Cells(Pipe<Arriving>),
-    /// Trains, as they were sent.
+    /// Trains, as the previous port sent them.
     Trains(VecDeque<Train>),
 }
 
@@ -271,8 +270,7 @@ impl Stream {
         cells.take(cells.rest().len());
     }
 
-    /// Returns the first arrival that can have an effect elsewhere if only whole frames have one: the end of a train,
-    /// or a single cell.
+    /// Returns the first arrival with an effect if only whole frames have one: the end of a train, or a single cell.
     #[inline]
     pub(super) fn next_to_matter(&self, next: Time) -> Time {
         match &self.way {

@@ -1,4 +1,4 @@
-//! The fast engine. It is exact to the cell, but processes whole frames if nothing can happen to a single cell.
+//! The fast engine. It is exact to the cell, but processes whole frames wherever cells need no individual treatment.
 //!
 //! `docs/design/fast-engine.md` explains why it is exact and how much work it saves. In short, cells wait at hosts'
 //! ports, where the start of each cell is computed (`nic`), at shaped ports, and at contended ports (`contended_port`).

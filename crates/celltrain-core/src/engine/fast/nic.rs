@@ -19,8 +19,8 @@ pub(super) struct Nic {
     cell_time: Span,
     /// Time when the last queued cell will have been sent.
     free_at: Time,
-    /// The instant and phase in which the latest frames were queued, and the number of cells waiting then, including
-    /// those of these frames.
+    /// Instant and phase in which the latest frames were queued, and the number of waiting cells then, including these
+    /// frames.
     joined: Time,
     phase: Phase,
     waiting: u32,
@@ -36,7 +36,7 @@ struct ByVc {
     frames: VecDeque<Queued>,
 }
 
-/// Assertion message: the number of cells fits in 32 bits.
+/// Message of an assertion: the number of cells fits in 32 bits.
 const SHORT: &str = "a queue stays below 2^32 cells";
 
 /// The phase of an instant in which a frame is queued: end systems and sources act before service, timers after it.
@@ -94,7 +94,7 @@ impl Nic {
         first_start
     }
 
-    /// Returns the state of the port at `now`, after everything that happens then.
+    /// Returns the state of the port at `now`, after all events of this instant.
     pub(super) fn state(&self, now: Time) -> PortState {
         let (offered, waiting): (TiVec<Label, u64>, TiVec<Label, u32>) = if let Some(by_vc) = &self.by_vc {
             (by_vc.offered.clone(), by_vc.waiting(now, self.cell_time))
@@ -115,8 +115,7 @@ impl Nic {
         }
     }
 
-    /// Returns the number of cells that have not started before this phase of the instant. The last of them ends at
-    /// `free_at`.
+    /// Returns the number of cells not started before this phase of the instant. The last of them ends at `free_at`.
     fn waiting_at(&self, now: Time, phase: Phase) -> u32 {
         if self.free_at <= now {
             return 0;
@@ -134,7 +133,7 @@ impl Nic {
         self.tracker.range(self.waiting_at(now, Phase::Timers))
     }
 
-    /// Starts a new range for a sample at `now`, after everything that happens then.
+    /// Starts a new range for a sample at `now`, after all events of this instant.
     pub(super) fn start_range(&mut self, now: Time) {
         self.tracker.start_range(self.waiting_at(now, Phase::Timers));
     }

@@ -1,8 +1,6 @@
-//! The buffer of a contended port and the link behind it: the waiting cells, their starts, and the cells that have
-//! left.
+//! The buffer of a contended port and its outgoing link: the waiting cells, their starts, and the cells that have left.
 //!
-//! If the order of departures is deferred, only the number of waiting cells is computed, and the order is determined
-//! later.
+//! With deferred order, the port computes only the number of waiting cells, and determines later which cells left.
 
 use typed_index_collections::{TiSlice, TiVec};
 
@@ -17,7 +15,8 @@ use crate::rate_control::RateControl;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
 
-/// The queue of a contended port, as probes and results see it. All methods require that everything up to the present is settled.
+/// The queue of a contended port, for probes and results. All methods require that the port is settled up to the
+/// present.
 pub(super) trait PortQueue {
     /// Returns the queue as probes see it.
     fn view(&self) -> BufferView<'_>;
@@ -41,12 +40,12 @@ pub(super) struct BufferView<'a> {
 
 pub(super) struct PortEnd {
     pub(super) state: PortState,
-    /// By VC: waiting cells whose later departure is known. Empty if no departure is known in advance.
+    /// Waiting cells whose later departure is known, by VC. Empty if no departure is known in advance.
     pub(super) leave_later: TiVec<Label, u32>,
 }
 
 impl PortEnd {
-    /// Creates the state of a port from which all waiting cells leave later, in order.
+    /// Creates the state of a port from which all waiting cells leave later, in order of arrival.
     pub(super) fn in_order(state: PortState) -> Self {
         Self { leave_later: state.waiting.clone(), state }
     }
@@ -57,17 +56,17 @@ pub(super) struct Output {
     pub(super) buffer: OutputBuffer,
     /// Earliest start of the next transmission: the start of the first waiting cell, or the time when the link is free.
     pub(super) next_start: Time,
-    /// True if the order of departures is deferred. Admitted cells may be pushed out, overtaken or marked, so it is
-    /// determined later which cells leave.
+    /// True if the order of departures is deferred: admitted cells may be pushed out, overtaken or marked, so the port
+    /// determines later which cells leave.
     pub(super) defers_order: bool,
     pub(super) timing: Timing,
-    /// True if a cell that finds no others waiting may start at once: cells are not marked, and none waits for the rest
-    /// of its frame.
+    /// True if a cell that finds an empty queue may start at once: no cell is marked, and no cell waits for the rest of
+    /// its frame.
     may_bypass_queue: bool,
-    /// Used if the order is deferred. If true, every start is reported, not only the starts of cells that end a run.
-    /// Set once a single departure may matter, because another contended port follows or the run is near its end.
+    /// Only with deferred order: if true, every start is reported, not only starts of cells that end a run. Set once a
+    /// single departure may have an effect, because another contended port follows or the run is almost over.
     pub(super) reports_each: bool,
-    /// At a port that marks cells: the cells that have left, whether marked or not, with their starts.
+    /// Departed cells, marked or not, with their starts, at a port that marks cells.
     gone: Vec<(Cell, Time)>,
     marker: Option<Marker>,
     /// Arrivals that have been recorded but not yet taken.
@@ -81,18 +80,18 @@ pub(super) struct Timing {
     pub(super) least_lead: Span,
     /// Longest time from the start of a transmission to the end of its stage.
     pub(super) longest_lead: Span,
-    /// A cell that starts no later than this arrives by the horizon on every path.
+    /// Latest start of a cell that arrives by the horizon on every path.
     pub(super) latest_start: Time,
-    /// The instant up to which the run is currently advanced; nothing is settled after it.
+    /// Time up to which the run currently advances; nothing is settled after it.
     pub(super) horizon: Time,
-    /// The end of the run: a cell that would start later stays in the queue.
+    /// End of the run: a cell that would start later stays in the queue.
     pub(super) end: Time,
-    /// True if a cell that does not complete a frame has an effect elsewhere, because another contended port may
+    /// True if a cell that does not complete a frame can have an effect elsewhere, because another contended port may
     /// follow.
     pub(super) every_cell_matters: bool,
-    /// True if the departure at an instant precedes its arrivals.
+    /// True if departures precede the arrivals of the same instant.
     pub(super) serve_first: bool,
-    /// When cells are marked, if the port marks any.
+    /// Rule for marking cells, if the port marks any.
     pub(super) marks: Option<MarkedAt>,
     /// True if arrivals are recorded, because the port has an allocator.
     pub(super) notes: bool,
@@ -113,7 +112,7 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// Reports the cells to the allocator of the port, which is that of `link`.
+    /// Reports the cells to the allocator of the port of `link`.
     #[inline]
     pub(super) fn report(self, link: LinkIndex, routing: &Routing, rate_control: &mut RateControl) {
         let vc = routing.vcs[link][self.run.last.label()];
@@ -121,7 +120,7 @@ impl Arrival {
     }
 }
 
-/// Receives cells whose departure has become known: a run, the start of its first cell, and the time between cells.
+/// Receives cells with known departures: a run, the start of its first cell, and the time between cells.
 pub(super) trait Depart: FnMut(Run, Time, Span) {}
 
 impl<F: FnMut(Run, Time, Span)> Depart for F {}
@@ -166,7 +165,7 @@ impl Output {
         if self.defers_order { self.next_start } else { self.tail_start() }
     }
 
-    /// Returns the first instant, no later than `arrival`, at which there is something to settle.
+    /// Returns the first time, no later than `arrival`, at which something must be settled.
     #[inline]
     pub(super) fn first_of(&self, arrival: Time) -> Time {
         let waits_late = self.defers_order && self.buffer.ready() > 0;
@@ -213,8 +212,8 @@ impl Output {
         }
     }
 
-    /// Removes the cells that left before the arrivals at `now`, and the one that starts at `now` if service comes
-    /// first.
+    /// Removes the cells that left before the arrivals at `now`, and the cell that starts at `now` if service precedes
+    /// arrivals.
     pub(super) fn catch_up(&mut self, now: Time) {
         self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
     }
@@ -234,12 +233,12 @@ impl Output {
         self.buffer.dequeue_deferred();
     }
 
-    /// Returns the time when all waiting cells will have been sent, if no others arrive.
+    /// Returns the time when all waiting cells will have been sent if no others arrive.
     pub(super) fn tail_start(&self) -> Time {
         self.next_start + self.timing.cell_time * u64::from(self.buffer.ready())
     }
 
-    /// If the port is idle, makes it send a cell that arrives at `now` as soon as the link is free.
+    /// If the port is idle, prepares it to send a cell that arrives at `now` as soon as the link is free.
     #[inline]
     pub(super) fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl Depart) {
         if self.buffer.ready() == 0 && self.next_start < now {
@@ -250,8 +249,8 @@ impl Output {
         }
     }
 
-    /// Offers a cell that arrives at `now`. Returns its start, if that is known and the cell does not wait for the rest
-    /// of its frame. Starts of other cells are reported to `depart`.
+    /// Offers a cell that arrives at `now`. Returns its start if that is known and the cell need not wait for the rest
+    /// of its frame. Reports the starts of other cells to `depart`.
     #[inline]
     pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         self.start_anew_if_idle(now, depart);
@@ -274,13 +273,13 @@ impl Output {
         Some(start)
     }
 
-    /// Returns whether a cell that arrives at `now` would start at once if admitted. It must be the only arrival at
-    /// this instant.
+    /// Returns whether an admitted cell that arrives at `now` would start at once. It must be the only arrival of this
+    /// instant.
     pub(super) fn may_bypass_queue(&self, now: Time, cell: Cell) -> bool {
         self.may_bypass_queue && self.next_start <= now && self.buffer.ready() == 0 && !cell.is_rm()
     }
 
-    /// Does the same as [`Output::offer`], for a cell that may bypass the queue.
+    /// A variant of [`Output::offer`] for a cell that may bypass the queue.
     #[inline]
     pub(super) fn bypass_queue(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         if !self.defers_order {
@@ -294,7 +293,7 @@ impl Output {
             self.next_start += self.timing.cell_time;
             return Some(now);
         }
-        // The last cell of a frame may have been queued although its other cells were refused.
+        // The queue may contain the last cell of a frame even if its other cells were refused.
         (!self.defers_order && self.buffer.ready() > 0).then_some(now)
     }
 
@@ -331,7 +330,7 @@ impl Output {
         }
     }
 
-    /// Reports the departures of a port with deferred order. The link must have been busy ever since the last report.
+    /// Reports the departures of a port with deferred order. The link must have been busy since the last report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
         for &(cell, start) in &self.gone {

@@ -1,8 +1,8 @@
 //! The fast engine's output port, whose queue consists of runs of cells. Many cells can be admitted at once, and
 //! departures can be deferred.
 //!
-//! Source: `docs/mechanisms.md` 2.0. If a run is admitted, refused or sent as a whole, the effect is the same as if a
-//! [`Port`](crate::port::Port) handled its cells one after another. Both use the same `Admission`.
+//! Source: `docs/mechanisms.md` 2.0. Processing a run as a whole has the same effect as a [`Port`](crate::port::Port)
+//! that processes its cells one after another. Both use the same `Admission`.
 
 use std::collections::VecDeque;
 
@@ -26,11 +26,11 @@ mod reassembly;
 
 pub(super) struct OutputBuffer {
     pub(super) capacity: u32,
-    /// Number of waiting cells: those of the queue minus the first `deferred_dequeues`.
+    /// Number of waiting cells: the cells in the queue minus the first `deferred_dequeues`.
     pub(super) occupancy: u32,
     pub(super) tracker: QueueTracker,
     fifo: VecDeque<Run>,
-    /// Cells that have left ([`OutputBuffer::defer_dequeue`]) but are not yet removed from the queue and the per-VC
+    /// Number of cells that have left ([`OutputBuffer::defer_dequeue`]) but are still in the queue and the per-VC
     /// counts.
     pub(super) deferred_dequeues: u32,
     pub(super) counts: Counts,
@@ -52,8 +52,8 @@ pub(super) struct OutputBuffer {
     follows: bool,
 }
 
-/// Maximum number of deferred dequeues before the counts are updated. It is small enough that the cells' places are
-/// still in the L1 cache.
+/// Maximum number of deferred dequeues before the counts are updated. Small enough that the cells' places are still in
+/// the L1 cache.
 const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
 impl OutputBuffer {
@@ -143,9 +143,9 @@ impl OutputBuffer {
         self.offer_unwelcome(cell)
     }
 
-    /// Does the same as [`OutputBuffer::offer`], for a data cell that finds no others waiting and is the only arrival
-    /// at its instant, at a port where VCs do not merge. Returns whether the cell was sent at once. A cell that is
-    /// admitted although its frame is refused is queued instead.
+    /// A variant of [`OutputBuffer::offer`] for a data cell that finds an empty queue and is the only arrival of its
+    /// instant, at a port where VCs do not merge. Returns whether the cell was sent at once. A cell that is admitted
+    /// although its frame is refused is queued instead.
     #[inline]
     pub(super) fn bypass_queue(&mut self, cell: Cell) -> bool {
         debug_assert!(
@@ -175,7 +175,7 @@ impl OutputBuffer {
         self.occupancy < self.admission.asked_from()
     }
 
-    /// Offers a resource management cell. It belongs to no frame, so it is lost only for lack of room.
+    /// Offers a resource management cell. It belongs to no frame, so only lack of room can cause its loss.
     #[inline(never)]
     fn offer_rm(&mut self, cell: Cell) -> bool {
         self.admission.on_cells_between(cell.label(), 1);
@@ -188,7 +188,7 @@ impl OutputBuffer {
         has_room
     }
 
-    /// Returns whether a VC's next cells are admitted without asking the policy while there is room for them.
+    /// Returns whether a VC's next cells are admitted without a decision of the policy while there is room.
     #[inline]
     pub(super) fn admits_unasked(&self, label: Label) -> bool {
         if self.admission.starts_frame(label) {
@@ -198,16 +198,15 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns how sensitive the scheduler is to the order of cells of different VCs, and whether each VC has its own
-    /// queue. If so, and while there is room for all cells, the order only affects when queues fill. Returns `None`
-    /// without a scheduler.
+    /// Returns how the scheduler depends on the order of cells of different VCs, and whether each VC has its own queue.
+    /// If so, and while there is room, the order affects only when queues fill. Returns `None` without a scheduler.
     pub(super) fn backlog_sensitivity(&self) -> Option<(BacklogSensitivity, bool)> {
         self.queues.as_ref().map(|queues| (queues.backlog_sensitivity(), queues.one_a_vc()))
     }
 
     /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before the VC's next cell is
-    /// offered to a port with deferred order. They must be if the policy decides, if a cell may be pushed out, or if
-    /// the VC's queue may be empty.
+    /// offered to a port with deferred order: if the policy decides, a cell may be pushed out, or the VC's queue may be
+    /// empty.
     #[inline]
     pub(super) fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
@@ -227,18 +226,18 @@ impl OutputBuffer {
         self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
     }
 
-    /// Returns a lower bound on the number of departures before that of a cell of this VC that arrives now.
+    /// Returns a lower bound on the number of departures before a cell of this VC that arrives now leaves.
     pub(super) fn least_ahead(&self, label: Label) -> u32 {
-        // Cells in front may be pushed out.
+        // Cells ahead of this one may be pushed out.
         self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
     }
 
-    /// Returns the part of the policy that follows cells. The policy must have one.
+    /// Returns the part of the policy that follows cells, which must exist.
     fn follower(&mut self) -> &mut dyn CellFollower {
         self.admission.follower().expect("the policy observes single cells")
     }
 
-    /// Reports departures to a policy that follows cells. Called before it decides and before another cell enters.
+    /// Reports departures to a policy that follows cells. Called before each decision and before another cell enters.
     #[inline]
     pub(super) fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
@@ -265,7 +264,7 @@ impl OutputBuffer {
         self.admission.judge_frame(&view, cell.label());
     }
 
-    /// Offers a cell that belongs to a refused frame or finds no room.
+    /// Offers a cell whose frame is refused or for which there is no room.
     #[cold]
     fn offer_unwelcome(&mut self, cell: Cell) -> bool {
         let mut verdict =
@@ -299,8 +298,8 @@ impl OutputBuffer {
     }
 
     /// Passes the next `cells` cells to the transmitter and defers their removal from the queue. At least that many
-    /// must be ready. In a FIFO the caller knows which cells they are; if the order is deferred,
-    /// [`OutputBuffer::report_departures`] determines them.
+    /// must be ready. In a FIFO, the caller knows these cells; with deferred order, [`OutputBuffer::report_departures`]
+    /// determines them.
     #[inline(always)]
     pub(super) fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
@@ -341,8 +340,8 @@ impl OutputBuffer {
         }
     }
 
-    /// Updates the per-VC counts with all departures. After [`OutputBuffer::defer_dequeue`], this must be called before
-    /// counts are read; the port calls it before it asks the policy.
+    /// Updates the per-VC counts with all departures. Must be called after [`OutputBuffer::defer_dequeue`] before
+    /// counts are read. The port calls it before the policy decides.
     #[inline]
     pub(super) fn dequeue_deferred(&mut self) {
         debug_assert!(
@@ -396,8 +395,8 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns the outcome of a VC's next cells, starting with this one, as long as there is room for them. If a frame
-    /// starts, asks the policy, as the arrival of its first cell would. The caller must then offer that cell.
+    /// Returns the outcome of a VC's next cells, starting with this one, while there is room. If a frame starts, asks
+    /// the policy as the first cell's arrival would. The caller must then offer that cell.
     #[inline]
     pub(super) fn fate(&mut self, cell: Cell) -> FrameOutcome {
         if self.admission.take_start(cell.label()) {
@@ -448,8 +447,8 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns whether all these cells of a VC may be reported to the policy when the first of them arrives, although
-    /// they arrive one by one while `left` cells leave (`CellFollower::enters_at_once`).
+    /// Returns whether the policy may learn of all these cells of a VC when the first one arrives, although they arrive
+    /// one by one while `left` cells leave (`CellFollower::enters_at_once`).
     #[inline]
     pub(super) fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
         if !self.follows {
@@ -459,12 +458,12 @@ impl OutputBuffer {
         self.follower().enters_at_once(label, left, close)
     }
 
-    /// Returns the runs that became ready to be sent with the latest offer, at a port where VCs merge.
+    /// Returns the runs that the latest offer completed, at a port where VCs merge.
     pub(super) fn released(&self) -> impl Iterator<Item = Run> {
         self.fifo.range(self.fifo.len() - self.reassembly.released..).copied()
     }
 
-    /// Discards the waiting cells of a frame that can no longer become whole.
+    /// Discards the waiting cells of a frame that has lost a cell and can no longer be complete.
     fn discard_awaiting(&mut self, label: Label) {
         let cells = self.reassembly.discard(label);
         self.occupancy -= cells;

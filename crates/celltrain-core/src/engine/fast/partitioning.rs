@@ -23,7 +23,7 @@ use crate::units::Span;
 pub struct ParallelOptions {
     /// Maximum number of threads. A network that cannot be divided into as many partitions uses fewer.
     pub threads: usize,
-    /// True if the network is partitioned even if that is not faster. For tests only.
+    /// True to partition the network even if this is not faster (for tests).
     pub at_any_cost: bool,
 }
 
@@ -61,7 +61,7 @@ impl Partitioning {
         self.partition_of[node]
     }
 
-    /// Divides a network into up to `threads` partitions, if that is faster. `takes_cells` tells for each contended
+    /// Divides a network into up to `threads` partitions, if this is faster. `takes_cells` states for each contended
     /// port whether single cells arrive there in streams.
     pub(super) fn new(
         network: &Network,
@@ -71,17 +71,17 @@ impl Partitioning {
         ParallelOptions { threads, at_any_cost }: ParallelOptions,
         token: &CancellationToken<'_>,
     ) -> Result<Option<Self>, Interrupted> {
-        // With predictions, each partition would have to repeat the separate run that predicts losses.
+        // With predictions, each partition would have to repeat the separate run that records losses.
         let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);
         let predicts = pools.any(|pool| pool.policy.needs_predictions());
         // With requests, partitions would have to agree on the numbers of connections.
         let opens = !network.requests.groups.is_empty();
-        // End systems outside act on the whole network.
+        // End systems outside the simulation act on the whole network.
         let hosts = network.flows.iter().any(|flow| flow.outside);
-        // A delay line takes part in the end systems' records, as does a rule for the packet with a given byte.
+        // Delay lines, and loss rules that select a packet by a byte, access the end systems' records.
         let is_of_byte = |rule: &LossRule| matches!(rule.pattern, LossPattern::Byte { .. });
         let follows = network.links.iter().any(|link| !link.late.is_empty() || link.losses.iter().any(is_of_byte));
-        // Delays are measured at both ends of a flow.
+        // The ends of a flow measure delays together.
         let needs_all = predicts || opens || hosts || follows || network.delays != DelayChoice::None;
         if plan.controls || needs_all || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
@@ -131,12 +131,12 @@ struct Connectivity {
 /// Minimum number of cells that all ports together can send in a window. With fewer cells, the exchange of messages
 /// takes too large a share of the time: it takes as long as processing a few hundred cells, and some ports are idle.
 const LEAST_WORK: u64 = 1 << 14;
-/// Minimum number of cells per window and VC. Each VC is checked for messages in each window, which must pay off.
+/// Minimum number of cells per window and VC, so that checking each VC for messages in each window pays off.
 const LEAST_WORK_PER_VC: u64 = 4;
-/// Number of partition counts tried, from the largest down. After these, two partitions are tried.
+/// Number of partition counts to try, from the largest down. Two partitions are tried last.
 const TRIES: usize = 8;
 
-/// Maximum amount of work of a partition, in quarters of the average.
+/// Maximum work of a partition, in quarters of the average.
 const MOST_WORK: u64 = 5;
 const QUARTERS: u64 = 4;
 const CANDIDATES: usize = 16;
@@ -193,9 +193,9 @@ impl Connectivity {
         candidates
     }
 
-    /// Returns the partition of each node, with nodes closer than `least_lead` in the same partition. Returns `None` if
-    /// the nodes cannot be divided in this way into `partitions` partitions with about equal work. `most_work` is the
-    /// maximum amount of work of a partition, in quarters of the average.
+    /// Assigns each node to a partition. Nodes closer than `least_lead` share a partition, and all `partitions`
+    /// partitions have about equal work, at most `most_work` quarters of the average. Returns `None` if this is
+    /// impossible.
     fn partition(
         &self,
         network: &Network,
@@ -214,7 +214,7 @@ impl Connectivity {
             neighbours.entry(groups.of[from]).or_default().push(groups.of[to]);
             neighbours.entry(groups.of[to]).or_default().push(groups.of[from]);
         }
-        // To keep neighbours together, groups are visited breadth first from the first group.
+        // Groups are visited breadth first from the first group, to keep neighbours together.
         let all: u64 = work.iter().sum();
         let (mut given, mut work_of) = (0, vec![0; partitions]);
         let mut partition_of: TiVec<NodeIndex, Option<u32>> = ti_vec![None; network.nodes.len()];
@@ -225,7 +225,7 @@ impl Connectivity {
                 if partition_of[group].is_some() {
                     continue;
                 }
-                // A group belongs to the partition that contains the middle of the group's work.
+                // A group belongs to the partition that covers the middle of the group's work.
                 let middle = given + work[group] / 2;
                 let partition =
                     usize::try_from(middle * partitions as u64 / all.max(1)).unwrap_or(usize::MAX).min(partitions - 1);
@@ -259,7 +259,7 @@ impl Groups {
         let mut groups = Self { of: (0..nodes).map(NodeIndex::from).collect() };
         for (one, other) in together {
             let (one, other) = (groups.root(one), groups.root(other));
-            // The lowest number identifies the merged group, so that the order of merging does not matter.
+            // The lowest number identifies the merged group, which makes the order of merging irrelevant.
             groups.of[one.max(other)] = one.min(other);
         }
         for node in (0..nodes).map(NodeIndex::from) {

@@ -1,5 +1,5 @@
-//! The plan of a network, made before the run. It contains the places where cells can wait, and the stages between
-//! these places.
+//! The plan of a network, made before the run. It lists the places where cells can wait, and the stages between these
+//! places.
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
 //! port is only a delay. This requires that a single link feeds it, that this link is no faster than the port's own,
@@ -30,19 +30,19 @@ indices! {
 
     PortIndex;
 
-    /// A contended port that takes each cell as soon as its arrival is known.
+    /// A contended port that processes each cell as soon as its arrival is known.
     AtOnceIndex;
 
-    /// The place of a port among the ports of its memory.
+    /// Position of a port among the ports of its memory.
     MemoryPlace;
 
     /// A lane: a queue of frames in transit.
     LaneIndex;
 
-    /// A stage, counted over all links.
+    /// A stage, numbered over all links.
     StageIndex;
 
-    /// A queue of the RM events of RM cells from one port with the same lead.
+    /// A queue of RM events, for RM cells from one port with the same lead.
     RmLaneIndex;
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Role {
     Transparent,
 }
 
-/// The path of a VC's cells from a place where they may wait to the next such place, or to their end.
+/// The path of a VC's cells from a place where they may wait to the next such place, or to their host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
     pub(super) number: StageIndex,
@@ -69,7 +69,7 @@ pub(super) enum StageEnd {
     /// The host at the end of the VC.
     Host {
         vc: VcIndex,
-        /// The link on which the host receives. Deliveries at the same instant are in link order.
+        /// The link on which the host receives. Simultaneous deliveries are in link order.
         link: LinkIndex,
         /// The lane of frames from this port with this lead.
         lane: LaneIndex,
@@ -81,12 +81,12 @@ pub(super) enum StageEnd {
         link: LinkIndex,
         vc: VcIndex,
     },
-    /// A contended port; if it is in a memory, the first port of that memory.
+    /// A contended port, or the first port of its memory.
     Port {
         port: PortIndex,
-        /// Number of the input, counted over the port's inputs or, in a memory, over the inputs of all its ports.
+        /// Number of the input among the inputs of the port or, in a memory, of all its ports.
         input: u32,
-        /// The VC's label at the port, or among the VCs of all ports of its memory.
+        /// The VC's label among the VCs of the port or, in a memory, of all its ports.
         label: Label,
     },
 }
@@ -126,28 +126,28 @@ pub(super) struct RmEnd {
     /// Time from the start of transmission at the beginning of the stage to the arrival here.
     pub(super) lead: Span,
     pub(super) link: LinkIndex,
-    /// Number of transparent ports that the RM cells have passed.
+    /// Number of transparent ports that the RM cells have passed before.
     pub(super) passed: usize,
     pub(super) lane: RmLaneIndex,
 }
 
-/// A link with losses or delays. The stages that cross it end at its end, and others begin there: those of an additional link
-/// behind it, which has the same labels.
+/// A link with losses or delays. Stages end at its end, and new stages begin there, on an additional link behind it
+/// with the same labels.
 pub(super) struct LossPlan {
     pub(super) link: LinkIndex,
     /// Time from the start of transmission at [`Plan::beginning`] to the end of the link.
     lead: Span,
 }
 
-/// The ports of one memory. Admission at one of them depends on the others, so they are settled together. The first
-/// port has the events of all ports, and the cells for all ports arrive on its inputs.
+/// The ports of one memory. Admission at one port depends on the others, so they are settled together. The first port
+/// has the events and inputs of all ports.
 pub(super) struct MemoryPlan {
     /// The memory's ports, in order.
     pub(super) ports: TiVec<MemoryPlace, LinkIndex>,
     pub(super) lead: PortIndex,
     /// The links that feed the memory's ports, in order.
     pub(super) upstream: Vec<LinkIndex>,
-    /// For each port: the label of its first VC among the VCs of all the memory's ports.
+    /// Label of each port's first VC among the VCs of all the memory's ports.
     pub(super) first_labels: TiVec<MemoryPlace, Label>,
 }
 
@@ -182,21 +182,21 @@ pub(super) struct Plan {
     pub(super) hosts: TiVec<NicIndex, LinkIndex>,
     pub(super) contended: TiVec<PortIndex, LinkIndex>,
     pub(super) memories: TiVec<MemoryIndex, MemoryPlan>,
-    /// For each link: the memory of the link's port, and the port's place in it. Empty if there are no memories.
+    /// Memory of each link's port, and the port's position in it. Empty if there are no memories.
     in_memory: TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>>,
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
     pub(super) losses: TiVec<LossyIndex, LossPlan>,
-    /// By link and label, with the additional links behind losses at the end; empty for transparent ports.
+    /// Stages by link and label, with the additional links behind losses at the end; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
     /// Number of stages of all links.
     stages_in_all: usize,
-    /// For each link and label: the transparent ports on the path of a stage, in order.
+    /// Transparent ports on the path of each stage, in order, by link and label.
     pub(super) passed: TiVec<LinkIndex, TiVec<Label, Vec<Passed>>>,
     pub(super) controls: bool,
     pub(super) marks: bool,
-    /// For each link and label: the path of RM cells, if there are any; empty if no VC's rate is controlled.
+    /// Path of RM cells, if there are any, by link and label; empty if no VC's rate is controlled.
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
-    /// For each lane: the shaped port to which its packets go, if they go to one.
+    /// The shaped port that receives each lane's packets, if any.
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
     /// Number of lanes of RM events. RM cells from one port with the same lead share a lane.
     pub(super) rm_event_lanes: usize,
@@ -272,7 +272,7 @@ impl Plan {
         plan
     }
 
-    /// Returns the additional link behind the losses of a link.
+    /// Returns the additional link behind a link's losses.
     pub(super) fn behind(&self, number: LossyIndex) -> LinkIndex {
         LinkIndex::from(self.roles.len() + usize::from(number))
     }
@@ -292,18 +292,18 @@ impl Plan {
         usize::from(port) < self.contended.len()
     }
 
-    /// Returns the losses behind which an additional link lies; `None` for any other link.
+    /// Returns the losses in front of an additional link; `None` for any other link.
     fn losses_before(&self, link: LinkIndex) -> Option<LossyIndex> {
         usize::from(link).checked_sub(self.roles.len()).map(LossyIndex::from)
     }
 
-    /// Returns the number under which stages and [`Links`](super::links::Links) know the end of a link with losses. It
-    /// follows those of the contended ports.
+    /// Returns the number of the end of a link with losses in stages and [`Links`](super::links::Links). These numbers
+    /// follow the contended ports.
     fn port_of_losses(&self, number: LossyIndex) -> PortIndex {
         PortIndex::from(self.contended.len() + usize::from(number))
     }
 
-    /// Returns a VC's stage that begins at a link, and those that begin where it meets losses.
+    /// Returns a VC's stage that begins at a link, and the stages that begin where it meets losses.
     pub(super) fn stages_from(&self, link: LinkIndex, label: Label) -> impl Iterator<Item = &Stage> {
         std::iter::successors(Some(&self.stages[link][label]), |stage| {
             let StageEnd::Port { port, label, .. } = stage.end else { return None };
@@ -312,8 +312,8 @@ impl Plan {
         })
     }
 
-    /// Returns the links on the way to the end of a link, back to the last port where its cells can wait. A single link
-    /// feeds a transparent port.
+    /// Returns the links before a transparent port, back to the last port where cells can wait. A single link feeds a
+    /// transparent port.
     fn way_to(&self, link: LinkIndex) -> impl Iterator<Item = LinkIndex> {
         std::iter::successors(Some(link), |&link| match (self.roles[link], self.upstream.of(link)) {
             (Role::Transparent, &[feeder]) => Some(feeder),
@@ -321,7 +321,7 @@ impl Plan {
         })
     }
 
-    /// Returns the link of the last port where cells could wait before they came to this link.
+    /// Returns the link of the last port where cells could wait before they reached this link.
     pub(super) fn beginning(&self, link: LinkIndex) -> LinkIndex {
         self.way_to(self.link_of(link)).last().expect("the path contains the link")
     }
@@ -351,7 +351,7 @@ impl Plan {
         partition_of: &impl Fn(LinkIndex) -> u32,
     ) {
         let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
-        // By lead, and by whether the RM cells' loop ends there.
+        // Lanes by lead, and by whether the RM loop ends there.
         let mut rm_event_lanes: BTreeMap<(Span, bool), RmLaneIndex> = BTreeMap::new();
         let mut all_rm_event_lanes = self.rm_event_lanes;
         let mut rm_event_lane = |of: (Span, bool)| {
@@ -434,7 +434,7 @@ impl Plan {
     }
 }
 
-/// Returns, by link, the memory of the link's port, and the port's place in it.
+/// Returns, by link, the memory of the link's port and the port's position in it.
 fn in_memory(network: &Network) -> TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>> {
     let links = if network.memories.is_empty() { 0 } else { network.links.len() };
     let mut in_memory = ti_vec![None; links];

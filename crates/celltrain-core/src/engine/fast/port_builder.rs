@@ -17,6 +17,7 @@ use super::train::TrainIngress;
 use super::train_port::TrainPort;
 use crate::aal5::Framing;
 use crate::cancellation::{CancellationToken, Interrupted, all};
+use crate::cell::CellBits;
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
@@ -29,7 +30,7 @@ use crate::scheduler::Service;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 
-/// Everything from which the contended ports of a run are built.
+/// All inputs from which the contended ports of a run are built.
 pub(super) struct PortBuilder<'a> {
     pub(super) network: &'a Network,
     pub(super) routing: Routing,
@@ -47,8 +48,7 @@ pub(super) struct PortBuilder<'a> {
 }
 
 impl<'a> PortBuilder<'a> {
-    /// Makes the plan of a run. If queues are looked at during the run, `traced` contains the ports whose ranges are
-    /// read.
+    /// Makes the plan of a run. `traced` contains the ports whose ranges probes read during the run.
     pub(super) fn new(
         network: &'a Network,
         mode: PortMode,
@@ -69,7 +69,7 @@ impl<'a> PortBuilder<'a> {
     }
 }
 
-/// The selected implementation of a port, and everything about it that does not depend on the implementation.
+/// The selected implementation of a port, with all data that do not depend on the implementation.
 struct Draft {
     policy: Box<dyn BufferPolicy>,
     queues: Option<Service>,
@@ -98,7 +98,7 @@ impl PortBuilder<'_> {
             let ingress = if has_line { Ingress::Line(number) } else { Ingress::Losses(number) };
             set.links.add_port(ingress, Span(0));
         }
-        // The next port can be any port, so all of them must exist first.
+        // All ports must exist first, because any port can be the next.
         for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
             match port {
                 ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
@@ -159,7 +159,7 @@ impl PortBuilder<'_> {
         PortPlan::select(self.mode, &properties)
     }
 
-    /// Returns the implementation of the ports of a memory, and the reason for it.
+    /// Returns the implementation of a memory's ports, and the reason for it.
     fn memory_plan(&self, memory: MemoryIndex) -> (PortPlan, String) {
         let (name, ports) = (&self.network.memories[memory].name, self.plan.memories[memory].ports.len());
         let why = match ports {
@@ -200,7 +200,7 @@ impl PortBuilder<'_> {
             buffer.merging(&routing.merging[link]).scheduled(queues).framed(framing)
         };
         let to_hosts = || ToHosts::new(link, &timing, vcs);
-        let egress = || Egress { hops: TiVec::new(), to_hosts: to_hosts() };
+        let egress = || Egress { hops: TiVec::new(), watched: self.watched(), to_hosts: to_hosts() };
         let (ingress, port) = match plan {
             PortPlan::Trains => {
                 let buffer = buffer(policy, queues);
@@ -261,7 +261,7 @@ impl PortBuilder<'_> {
                 (policy, self.draws("port", &network.links[link].name, "policy"), network.aal5.framing),
                 queues,
                 self.marker(link),
-                Egress { hops: TiVec::new(), to_hosts },
+                Egress { hops: TiVec::new(), watched: self.watched(), to_hosts },
             ));
         }
         let first = ports[MemoryPlace::default()];
@@ -282,7 +282,7 @@ impl PortBuilder<'_> {
         let Ingress::Streams(row) = set.links.ingress[first] else {
             unreachable!("cells arrive at shared memories in streams")
         };
-        // Cells for this port arrive at the memory's first port.
+        // Cells for this port arrive at the memory's first port instead.
         set.links.add_port(Ingress::Streams(row), Span(0));
         set.ports.push(ContendedPort::InMemory(first, place));
         set.plans.push(self.memory_plan(memory));
@@ -292,7 +292,7 @@ impl PortBuilder<'_> {
         rng::Stream::new(self.network.seed, &format!("{of}/{name}/{purpose}"))
     }
 
-    /// Returns the times that determine a port's behaviour.
+    /// Returns the time parameters of a port.
     fn timing(&self, index: LinkIndex) -> Timing {
         let &Self { network, ref routing, ref times, ref plan, end, .. } = self;
         let cell_time = times[index].cell_time;
@@ -330,7 +330,7 @@ impl PortBuilder<'_> {
         TieBreaker::new(network.tie_order, inputs.map(|&from| times[from].cell_time), draws)
     }
 
-    /// Returns the numbers of a port's links at the node, which decide ties.
+    /// Returns the numbers of a port's links at the node, which decide ties between cells.
     fn at_node(&self, upstream: &[LinkIndex]) -> Vec<u32> {
         upstream.iter().map(|&from| self.routing.input[from]).collect()
     }
@@ -362,11 +362,15 @@ impl PortBuilder<'_> {
         hops.map(|(label, stage)| self.hop(links, link, label, stage)).collect()
     }
 
+    /// Returns which cells are watched on every hop.
+    fn watched(&self) -> CellBits {
+        if self.network.delays.at_ports() { CellBits::RM_OR_LAST } else { CellBits::RM }
+    }
+
     /// Returns the next hop of a VC's cells after a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = &self.plan;
-        let of_rates = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
-        let is_watched = of_rates || self.network.delays.at_ports();
+        let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
         let (to, label) = match stage.end {
             StageEnd::Port { port, input, label } => match &links.ingress[port] {
                 Ingress::Streams(first) if !is_watched => (HopEnd::Stream(first.input(input)), label),
@@ -378,7 +382,8 @@ impl PortBuilder<'_> {
         Hop { lead: stage.lead, to, label }
     }
 
-    /// Returns, by VC, how its frames leave their host; `None` if the host's own port shapes the VC.
+    /// Returns, by VC, the shaped port through which its frames leave their host; `None` if the host's own port sends
+    /// them.
     pub(super) fn exits(&self, edge: &Edge) -> TiVec<VcIndex, Option<Exit>> {
         let exit = |(vc, of_vc): (VcIndex, &Vc)| {
             let link = of_vc.path[0];
@@ -404,7 +409,7 @@ pub(super) struct PortSet {
     pub(super) plans: TiVec<PortIndex, (PortPlan, String)>,
 }
 
-/// The way in which a VC's frames leave their host.
+/// The shaped port through which a VC's frames leave their host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exit {
     pub(super) nic: NicIndex,

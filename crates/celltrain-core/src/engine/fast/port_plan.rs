@@ -7,12 +7,12 @@ use crate::tie::TieOrder;
 /// Rule by which the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortMode {
-    /// The implementation that is expected to be faster.
+    /// Selects the implementation that is expected to be faster.
     #[default]
     Planned,
-    /// Trains everywhere, for tests and measurements.
+    /// Uses trains everywhere, for tests and measurements.
     Trains,
-    /// Streams of cells wherever possible, for tests and measurements.
+    /// Uses streams of cells wherever possible, for tests and measurements.
     Streams,
 }
 
@@ -39,24 +39,24 @@ pub(super) struct PortProperties<'a> {
     pub(super) inputs: usize,
     /// True if cells from another contended port arrive one by one.
     pub(super) gets_single_cells: bool,
-    /// True if the port is first in, first out, and each departure time is a simple sum.
+    /// True if the port is first in, first out, and departure times are simple sums.
     pub(super) is_plain: bool,
     /// Order of cells that arrive at the same instant.
     pub(super) tie_order: TieOrder,
-    /// True if no probe looks at the port, and the ports that feed it are simulated here too.
+    /// True if no probe reads the port, and this partition simulates the ports that feed it.
     pub(super) may_run_ahead: bool,
 }
 
-/// Streams are used only if cells have no effect elsewhere within this many cell times. Otherwise batches would contain
-/// only a few cells.
+/// Streams are used only if cells have no effect elsewhere for this many cell times. Otherwise batches would contain
+/// too few cells.
 const FAR: u64 = 8;
-/// Streams are used only if at least this many VCs cross the port, because few VCs often keep in step.
+/// Minimum number of VCs for streams, because a few VCs often stay in step.
 const MANY: usize = 5;
 
 impl PortPlan {
-    /// Selects the implementation of a port that is in no memory, and returns the reason. Single cells are faster if
-    /// cells arrive or leave one by one, because a contended port feeds the port or follows it. At other ports, trains
-    /// stay whole.
+    /// Selects the implementation of a port outside memories, and returns the reason. Single cells are faster if a
+    /// contended port feeds or follows the port, because cells then arrive or leave one by one. Other ports keep trains
+    /// whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
         let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, tie_order, may_run_ahead } = port;
         let can_gain = timing.every_cell_matters || gets_single_cells;
@@ -90,7 +90,7 @@ impl PortPlan {
         }
     }
 
-    /// Returns the name that users see.
+    /// Returns the name of the implementation for users.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Trains => "trains",

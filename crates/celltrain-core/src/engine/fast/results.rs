@@ -72,8 +72,8 @@ impl Engine<'_> {
         self.fabric.plan.roles.iter_enumerated().map(end).collect()
     }
 
-    /// Counts the cells of a VC at the ports that they pass in a stage, given how many have begun it and how many are
-    /// known to begin it. Returns how many are on the links of the stage.
+    /// Counts the cells of a VC at the ports of a stage, from the numbers of cells that have begun it and that are
+    /// known to begin it. Returns the number of cells on the links of the stage.
     fn follow(
         &self,
         link: LinkIndex,
@@ -86,7 +86,7 @@ impl Engine<'_> {
         for (Passed { link, label, .. }, late) in plan.passed[link][label].iter().zip(late_cells) {
             let passed = known - late;
             let port = &mut ends[*link].state;
-            // Several branches of a merge may have the same label here.
+            // Several branches of a merge can have the same label here.
             port.counters[*label].offered += passed;
             port.counters[*label].forwarded += passed;
             // The cell arrives and leaves in the same instant, but counts as waiting in between.
@@ -94,7 +94,7 @@ impl Engine<'_> {
         }
         let arrived = known - late_cells.last().expect("a lane without a later cell ends at a receiver");
         if let StageEnd::Shaped { lane, .. } = plan.stages[link][label].end {
-            // Cells of a packet that is not yet whole wait for the rest.
+            // Cells of an incomplete packet wait for the rest.
             let place = plan.lanes[lane].expect("the event belongs to a shaped port");
             let port = rate_control.port(place.link).expect("the event belongs to a shaped port");
             let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
@@ -123,7 +123,7 @@ impl Engine<'_> {
             for label in self.fabric.plan.stages[link].keys() {
                 let PortEnd { state, leave_later } = &ends[link];
                 let forwarded = state.counters[label].forwarded;
-                // Cells whose departure is known.
+                // Cells with known departure times.
                 let known = forwarded + leave_later.get(label).map_or(0, |&cells| u64::from(cells));
                 on_links[self.routing.vcs[link][label]] += self.follow(link, label, [forwarded, known], &mut ends);
             }
@@ -139,7 +139,6 @@ impl Engine<'_> {
                 on_links[vc] += self.follow(self.fabric.plan.behind(number), label, [begun, known], &mut ends);
             }
         }
-        // The list keeps its allocated memory.
         let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
         let &Self { network, ref routing, clock, ref fabric, .. } = self;

@@ -1,5 +1,5 @@
-//! Queues of runs of cells, and the cells that a scheduler sent. They work like
-//! [`CellQueues`](crate::port::CellQueues), but for many cells at once.
+//! Queues of runs of cells for a scheduler. They work like [`CellQueues`](crate::port::CellQueues), but process many
+//! cells at once.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service};
 
 /// Runs of cells waiting in several queues.
 pub(super) struct RunQueues {
-    /// Number of each VC's queue, by label.
+    /// Number of each VC's queue, by label of the VC.
     queue_of: TiVec<Label, usize>,
     all: Vec<Queue>,
     scheduler: Box<dyn AnyScheduler>,
@@ -44,7 +44,7 @@ impl RunQueues {
         }
     }
 
-    /// Passes a cell of a VC through the empty queues. The cell is sent before another one arrives.
+    /// Passes a cell of a VC through the empty queues. It is sent before another cell arrives.
     pub(super) fn bypass_queue(&mut self, label: Label) {
         self.scheduler.serve_alone(self.queue_of[label], self.all.len());
     }
@@ -74,7 +74,7 @@ impl RunQueues {
         }
     }
 
-    /// Returns how sensitive the scheduler is to the order and time in which empty queues fill.
+    /// Returns how the scheduler depends on the order and time in which empty queues fill.
     pub(super) fn backlog_sensitivity(&self) -> BacklogSensitivity {
         self.scheduler.backlog_sensitivity()
     }
@@ -100,5 +100,5 @@ impl RunQueues {
     }
 }
 
-/// With more queues than this, finding the shortest costs more than it saves.
+/// With more queues than this, finding the shortest one costs more than it saves.
 const FEW: usize = 8;

@@ -1,5 +1,5 @@
-//! Cells in flight, either alone or in a train: cells of one frame that arrive at a fixed period. A port of trains
-//! orders the trains on its links by their next arrivals.
+//! Cells in flight, either single or in a train: cells of one frame that arrive at a fixed period. A port of trains
+//! orders the trains on its links by next arrival.
 
 use std::collections::VecDeque;
 
@@ -21,10 +21,10 @@ pub(super) struct Train {
     pub(super) next: Time,
     /// Time from one cell to the next.
     pub(super) period: Span,
-    /// Cells still to come.
+    /// Number of cells that have not arrived yet.
     pub(super) cells: u32,
     pub(super) ends_frame: bool,
-    /// A cell that does not end the frame, with its label at this port.
+    /// A cell of the train that does not end the frame, with its label at this port.
     pub(super) cell: Cell,
 }
 
@@ -74,7 +74,7 @@ impl Train {
     /// Appends `later` if it continues this train at the same period. Returns whether it was appended.
     #[inline]
     pub(super) fn absorbs(&mut self, later: &Train) -> bool {
-        // RM cells are numbered separately, so two different ones are never equal.
+        // RM cells have their own numbers, so two RM cells are never equal.
         let goes_on = self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next;
         if goes_on {
             self.cells += later.cells;
@@ -95,18 +95,18 @@ impl Train {
 #[derive(Default)]
 pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
-    /// Inputs that have a train, ordered by the arrival of its next cell, then by number.
+    /// Inputs with trains, ordered by the arrival of the next cell, then by number.
     pub(super) next: ArrivalOrder,
     /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
 }
 
-/// One input, with the train whose cells arrive now (without cells if there is none) and the trains behind it.
+/// One input, with its current train (without cells if there is none) and the trains behind it.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     pub(super) train: Train,
     pub(super) behind: VecDeque<Train>,
-    /// Cells of the train that have been interleaved, and the arrival of the first of them.
+    /// Cells of the train that have been interleaved, and the arrival time of the first of these cells.
     pub(super) interleaved: u32,
     pub(super) interleaved_since: Time,
 }
@@ -141,7 +141,7 @@ impl TrainIngress {
                 return None;
             }
         }
-        // Only the new cells can make the earliest effect earlier, whether or not they were appended to another train.
+        // Only new cells can advance the earliest effect, whether or not they were appended to another train.
         Some(train.last())
     }
 
@@ -184,14 +184,14 @@ impl TrainIngress {
 pub(super) struct InputArrival(u128);
 
 impl InputArrival {
-    /// An empty place in the list, which sorts after all arrivals.
+    /// A free place in the list, which sorts after all arrivals.
     const NONE: InputArrival = InputArrival(u128::MAX);
 
     pub(super) fn new(time: Time, input: u32) -> Self {
         Self(u128::from(time.0) << 64 | u128::from(input))
     }
 
-    /// Returns the arrival; for an empty place, a time after any instant.
+    /// Returns the arrival time; for a free place, a time after the end of any run.
     pub(super) fn time(self) -> Time {
         Time((self.0 >> 64) as u64)
     }
@@ -204,11 +204,11 @@ impl InputArrival {
 
 /// Inputs ordered by their next arrivals, then by number. Each input appears at most once.
 ///
-/// They are stored in a ring. A new arrival usually belongs at the end, because trains arrive in the order in which
-/// hosts send them, and cells of simultaneous trains alternate. Most other arrivals belong near the front.
+/// The list is a ring. A new arrival usually belongs at the end, because trains arrive in the order of sending and
+/// cells of simultaneous trains alternate. Most others belong near the front.
 #[derive(Default)]
 pub(super) struct ArrivalOrder {
-    /// The number of places is a power of two. At least two of them are free, and contain [`InputArrival::NONE`].
+    /// The number of places is a power of two. At least two places are free and contain [`InputArrival::NONE`].
     ring: Vec<InputArrival>,
     first: usize,
     len: usize,
@@ -227,12 +227,12 @@ impl ArrivalOrder {
         self.first.wrapping_add(i) & (self.ring.len() - 1)
     }
 
-    /// Returns the `i`th arrival, or an empty place after the last.
+    /// Returns the `i`th arrival, or a free place after the last one.
     pub(super) fn at(&self, i: usize) -> InputArrival {
         self.ring[self.place(i)]
     }
 
-    /// Returns the first arrival, or an empty place if there is none.
+    /// Returns the first arrival, or a free place if there is none.
     pub(super) fn first(&self) -> InputArrival {
         self.at(0)
     }
@@ -241,7 +241,7 @@ impl ArrivalOrder {
         (0..self.len).map(|i| self.at(i))
     }
 
-    /// Returns how many inputs tie for the first arrival, and the time of the next arrival after that.
+    /// Returns how many inputs tie for the first arrival, and the time of the arrival after these.
     #[inline]
     pub(super) fn tied(&self) -> (usize, Time) {
         let now = self.first().time();
@@ -274,7 +274,7 @@ impl ArrivalOrder {
         self.insert(arrival);
     }
 
-    /// Inserts an arrival before the end, by moving the arrivals on the shorter side.
+    /// Inserts an arrival before the end, moving the arrivals on the shorter side.
     #[inline(never)]
     fn insert(&mut self, arrival: InputArrival) {
         let mut place = self.place(0);

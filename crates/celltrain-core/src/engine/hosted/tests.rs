@@ -13,17 +13,17 @@ use crate::units::{Duration, Span};
 const SOURCES: [NodeIndex; 2] = [NodeIndex::new(2), NodeIndex::new(3)];
 const DATA: [VcIndex; 2] = [VcIndex::new(0), VcIndex::new(2)];
 
-/// Two sources share a buffer of 60 cells with two flows of the simulation's own TCP.
+/// Two sources share a buffer of 60 cells with two flows of simulated TCP.
 fn lan() -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     n_source_network(2, "5us", Some(60), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "30ms")
 }
 
-/// An injection: its time, its source, its bytes.
+/// An injected packet: its time, its source, and its length in bytes.
 type Injection = (Time, usize, u64);
 
-/// Sends a burst of packets from each source every 3 ms, and another packet for each that arrives. Returns the
-/// injections and the deliveries too.
+/// Sends a burst of packets from each source every 3 ms, and one more packet for each arrival. Returns the injections
+/// and the deliveries.
 fn answered(engine: Engine, network: &Network, probe: &mut impl Probe) -> (RunResult, Vec<Injection>, Vec<Delivered>) {
     let (mut injections, mut deliveries) = (Vec::new(), Vec::new());
     let result = engine.run_hosted::<_, SimulationError>(
@@ -156,17 +156,17 @@ fn a_run_with_external_protocol_stacks_does_not_advance_beyond_its_end_time() {
     );
 }
 
-/// A run from event to event.
+/// A run that advances from event to event.
 struct ByEvents {
     result: RunResult,
     deliveries: Vec<Delivered>,
-    /// Cells that waited at the first source's port after every event.
+    /// Numbers of cells waiting at the first source's port after every event.
     waiting: Vec<(Time, u32)>,
-    /// The next event at the end of the run.
+    /// Time of the next event at the end of the run.
     next: Option<Time>,
 }
 
-/// Sends a burst at 1 ms from each source and advances from event to event to 4 ms, where the run ends.
+/// Sends a burst from each source at 1 ms and advances from event to event to 4 ms, the end of the run.
 fn by_events(engine: Engine, network: &Network) -> ByEvents {
     let (mut deliveries, mut waiting, mut next_at_end) = (Vec::new(), Vec::new(), None);
     let result = engine.run_hosted::<_, SimulationError>(
@@ -176,7 +176,7 @@ fn by_events(engine: Engine, network: &Network) -> ByEvents {
         |simulation| {
             let time = |us| simulation.clock().time(Duration::from_microseconds(us));
             let (burst, end, port) = (time(1000), time(4000), network.vcs[DATA[0]].path[0]);
-            // The end of the run moves on, and the last step is shorter.
+            // Move the end of the run, and make the last step shorter.
             for end in [time(1500), time(3000), end] {
                 simulation.end_at(end);
                 while simulation.now() < end {
@@ -218,7 +218,7 @@ fn a_run_with_external_protocol_stacks_jumps_to_the_next_event_and_can_end_early
         fast.waiting.iter().filter_map(|&(time, cells)| Some((cells, at(&reference.waiting, time)?))).collect();
     assert!(both.iter().filter(|&&(cells, _)| cells > 0).count() > 10, "{both:?}");
     assert!(both.iter().all(|&(fast, reference)| fast == reference), "{both:?}");
-    // The same run with its end known.
+    // The same run with a known end.
     let whole = Network { duration: Duration::from_milliseconds(4), ..network };
     assert_eq!(by_events(Engine::Fast, &whole).result, fast.result);
 }

@@ -21,8 +21,7 @@ use crate::units::Time;
 
 use super::shared_memory::AtMemory;
 
-/// For each link and label: the latest frame reported as lost on arrival, and the latest reported as lost while
-/// waiting.
+/// The latest frames reported as lost on arrival and as lost while waiting, by link and label.
 pub(super) type ReportedLosses = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
 
 /// Reports the events of an instant. If the probe does not observe events, every method does nothing.
@@ -33,7 +32,7 @@ pub(super) struct EventSink<'a, P> {
     pub(super) end_systems: &'a EndSystems,
     pub(super) rate_control: &'a RateControl,
     pub(super) reported_losses: &'a mut ReportedLosses,
-    /// The limit of the memory that keeps the arriving cell out.
+    /// The limit of the memory that prevents the cell from entering.
     pub(super) refusal: Option<MemoryRefusal>,
 }
 

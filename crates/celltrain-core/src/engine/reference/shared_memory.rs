@@ -26,7 +26,7 @@ use crate::units::Time;
 pub(super) enum AtMemory<'a> {
     /// An event at the port of a link, with the number of cells that waited at the port.
     Port(LinkIndex, u32, PortEvent<'a>),
-    /// An event of the memory.
+    /// An event of the memory itself.
     Memory(MemoryEvent),
     /// The memory has room for the first cell of a frame, or refuses the frame whole.
     Frame { admitted: bool, judged: Judged },
@@ -36,7 +36,7 @@ pub(super) enum AtMemory<'a> {
 pub(super) type PausedGroup = (LinkIndex, u8);
 
 /// Finds a cycle of paused groups that can never resume, because each group's cells wait only at ports that other
-/// groups in the cycle have stopped. `groups` are the paused groups, each with the ports at which its cells wait.
+/// groups in the cycle have stopped. `groups` lists the paused groups with the ports at which their cells wait.
 /// `is_stopped` returns whether a port is stopped for a priority.
 pub(super) fn deadlock(
     mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
@@ -87,7 +87,7 @@ impl<'a> SharedMemories<'a> {
         self.of_port[port].map_or(port, |memory| self.memories[memory].first_port)
     }
 
-    /// Returns the next instant at which a policy acts without an arrival or a departure.
+    /// Returns the next time at which a policy acts without an arrival or a departure.
     pub(super) fn next_time(&self) -> Option<Time> {
         self.memories.iter().filter_map(|shared| shared.memory.next_time()).min()
     }
@@ -106,17 +106,17 @@ pub(super) struct SharedMemory<'a> {
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
     /// Pause frames that the engine has not sent yet.
     pause_frames: Vec<PauseChange>,
-    /// Records the cells that are lost, for predictions.
+    /// Records the lost cells, for predictions.
     pub(super) recorder: Option<LossRecorder>,
 }
 
 /// The result of making room for an arriving cell.
 #[derive(Clone, Copy, PartialEq)]
 enum Room {
-    /// The memory has room for the cell, and has counted it.
+    /// The memory has room for the cell and has counted it.
     Found,
     NotFound(Refusal),
-    /// A cell of the same frame was removed, and the port's policy refuses the rest of the frame.
+    /// The memory removed a cell of the same frame, and the port's policy refuses the rest of the frame.
     FrameCut,
 }
 
@@ -222,7 +222,7 @@ impl<'a> SharedMemory<'a> {
         self.emit_pauses(now, &mut emit);
     }
 
-    /// Returns the number of cells by which a port decides whether to mark a packet.
+    /// Returns the number of cells that a port compares with its marking thresholds.
     pub(super) fn counted(&self, of: Counted, link: LinkIndex, cell: Cell, at_port: u32) -> u32 {
         self.memory.counted(of, self.classes.get(link, cell.label()), at_port)
     }
@@ -332,7 +332,7 @@ impl<'a> SharedMemory<'a> {
         emit(AtMemory::Port(link, occupancy, PortEvent::PushedOut { cell, cuts }));
     }
 
-    /// Lets the policies act, if they are due.
+    /// Lets the policies act, if they are due to act.
     pub(super) fn on_time(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,

@@ -34,7 +34,7 @@ fn on_an_idle_path_the_delay_of_a_packet_is_the_sum_of_propagation_and_transmiss
     assert_eq!(percentiles(&delays.rtt), [Some(one_way + back); 3]);
     assert_eq!(delays.jitter_ms, Some(0.0));
     assert_eq!(delays.rtt.packets() * 512, result.flows[FIRST].delivered_bytes);
-    // At its host, the last cell waits for the eleven others. Nothing waits elsewhere.
+    // At its host, the last cell waits for the eleven other cells. No cell waits elsewhere.
     let ports = |index: usize| result.ports[LinkIndex::from(index)].delays.as_ref().unwrap();
     let first = usize::from(network.vcs[network.flows[FIRST].data_vc].path[0]);
     assert_eq!(percentiles(ports(first)), [Some(11.0 * 265.0); 3]);
@@ -112,6 +112,6 @@ fn if_a_scheduler_serves_a_port_its_delays_are_counted_by_queue() {
     assert_eq!(named("ubr"), [Some(f64::from(frame * 265)); 3]);
     let packets = port.queues.iter().map(|queue| queue.delays.as_ref().unwrap().packets());
     assert_eq!(packets.sum::<u64>(), port.delays.as_ref().unwrap().packets());
-    // There is one queue at each port that is first in, first out.
+    // Each first-in first-out port has one queue.
     assert_eq!(result.ports.iter().filter(|port| !port.queues.is_empty()).count(), 1);
 }

@@ -24,16 +24,16 @@ fn lose(network: &mut Network, link: LinkIndex, vc: VcIndex, unit: LossUnit, pat
     network.links[link].losses.push(LossRule { vc, unit, pattern });
 }
 
-/// Returns a LAN whose only source sends packets of three cells, in cells of 20 Mb/s.
+/// Returns a LAN whose only source sends packets of three cells at 20 Mb/s.
 fn packets(duration: &str) -> Network {
     let mut network = lan(1, None, duration);
-    // With 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer, there are 144 bytes.
+    // The payload is 144 bytes minus 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer.
     let (rate, packet) = (BitRate::from_bits_per_second(20_000_000), Bytes { bytes: 100 });
     network.flows[FIRST].traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
     network
 }
 
-/// The packets that arrived, and the numbers of those that failed or were lost on links.
+/// Numbers of packets that arrived, that failed, and that links lost.
 #[derive(Default)]
 struct Seen {
     arrived: Vec<u64>,
@@ -167,7 +167,7 @@ fn every_loss_rule_also_counts_the_packets_that_other_loss_rules_lose() {
     let every = |period, first| LossPattern::Every { period, first };
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, every(4, 1));
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, LossPattern::Numbers(vec![1, 2]));
-    // The second link counts what it gets: packets 0, 3, 4, 6, 7 and so on.
+    // The second link numbers the packets that reach it: packets 0, 3, 4, 6, 7 and so on.
     lose(&mut network, N_SOURCE_BOTTLENECK, DATA, LossUnit::Packets, LossPattern::Numbers(vec![2]));
     assert_eq!(seen(&network).arrived[..5], [0, 3, 6, 7, 8]);
 }
@@ -290,7 +290,7 @@ fn a_loss_rule_for_a_byte_loses_the_packet_with_this_byte_the_stated_number_of_t
     let tcp = TcpOptions { receive_window: Bytes { bytes: 8 * 512 }, ..TcpOptions::default() };
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
     network.flows[FIRST].traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 10 * 512 } });
-    // The byte is in the third segment.
+    // The selected byte is in the third segment.
     for times in [1, 2, 3] {
         network.links[FROM_SOURCE].losses.clear();
         lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, LossPattern::Byte { offset: 1100, times });

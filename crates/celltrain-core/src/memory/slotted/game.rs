@@ -11,7 +11,7 @@ use typed_index_collections::TiVec;
 use super::{Ratio, SlottedMemory};
 use crate::memory::{MemoryPolicyConfig, PoolQueue, QueueInfo};
 
-/// The cells that two ports hold.
+/// Numbers of cells in the queues of two ports.
 pub type Queues = [u32; 2];
 
 /// Returns the competitive ratio of a policy with two ports and this many cells, or `None` if the ratio has no bound.
@@ -41,13 +41,13 @@ pub fn ratio_of_rule(cells: u32, rule: impl FnMut(Queues, u32) -> Queues) -> Opt
     Some(best)
 }
 
-/// A step from one state to another.
+/// A transition from one state to another.
 struct Step {
     from: u32,
     to: u32,
-    /// Cells that the adversary sends.
+    /// Cells that the adversary sends in this step.
     adversary: u64,
-    /// Cells that the policy sends.
+    /// Cells that the policy sends in this step.
     policy: u64,
 }
 
@@ -97,12 +97,12 @@ impl Game {
         Self { states: queues.len() * queues.len(), steps }
     }
 
-    /// Returns the cells that the adversary and the policy send on some cycle whose ratio is above this one.
+    /// Returns the cells that the adversary and the policy send on a cycle whose ratio exceeds this one.
     fn better_cycle(&self, ratio: Ratio) -> Option<(u64, u64)> {
         let gain = |step: &Step| {
             (ratio.denominator * step.adversary).cast_signed() - (ratio.numerator * step.policy).cast_signed()
         };
-        // The largest gain of any path to each state, and the last step of that path (Bellman and Ford).
+        // The largest gain of any path to each state, and the last step of that path (Bellman-Ford algorithm).
         let mut gains = vec![0_i64; self.states];
         let mut last: Vec<Option<usize>> = vec![None; self.states];
         loop {
@@ -124,9 +124,9 @@ impl Game {
         }
     }
 
-    /// Returns the sums over a cycle of last steps, if there is one.
+    /// Returns the sums over a cycle of such last steps, if there is one.
     fn cycle(&self, last: &[Option<usize>]) -> Option<(u64, u64)> {
-        // The start of the walk that visited a state first.
+        // Start of the walk that first visited each state.
         let mut visited_from = vec![usize::MAX; self.states];
         for start in 0..self.states {
             let mut state = start;
@@ -158,7 +158,7 @@ mod tests {
     use crate::memory::longest_queue_drop::{self, Variant};
     use crate::memory::{complete_sharing, static_thresholds};
 
-    /// The queue that loses a cell if both are longest.
+    /// The queue that loses a cell if both queues have the same length.
     #[derive(Clone, Copy)]
     enum Tie {
         First,

@@ -1,8 +1,8 @@
 //! Searches for arrival sequences that are bad for a policy.
 //!
-//! The sequences are rounds of saturated ports that stop one after the other. A port that stops gets one last burst, of
-//! which a policy that does not know the future keeps little. The best schedule keeps one cell of each saturated port,
-//! fills its memory with the last bursts, and sends them long afterwards.
+//! The sequences consist of rounds in which saturated ports stop one after the other. A port that stops gets a last
+//! burst, of which a policy can keep little. The best schedule keeps one cell of each saturated port, fills its memory
+//! with the last bursts, and sends them much later.
 //!
 //! For longest queue drop let M / t ports be saturated t slots after some origin. In the limit of many cells and ports,
 //! the saturated queues of this policy contain (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t
@@ -17,8 +17,8 @@ use crate::rng::Stream;
 /// Number of cells that arrive in each slot for a saturated port.
 const SATURATION: u32 = 2;
 
-/// Rounds of saturated ports that stop one after the other. The rounds use two sets of ports alternately, so that ports
-/// can send their cells during the next round.
+/// Rounds in which saturated ports stop one after the other. Two sets of ports take turns, so that ports can send their
+/// cells during the next round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// M: cells that fit into the memory.
@@ -34,15 +34,15 @@ pub struct Pattern {
 /// A port of a [`Pattern`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternPort {
-    /// Cells that arrive at the start of a round.
+    /// Number of cells that arrive for the port at the start of a round.
     pub fill: u32,
-    /// The slot of the round in which the port's last burst arrives. This burst is as large as the memory.
+    /// Slot of the round in which the port's last burst arrives, which is as large as the memory.
     pub stop: u32,
 }
 
 impl Pattern {
-    /// Creates the rounds that the comment at the top of this file describes, with `ports` ports in a set. Three in ten
-    /// ports stop at once, as the memory of the best schedule is empty at first.
+    /// Creates the rounds described at the top of this file, with `ports` ports in a set. At first 30 % of the ports
+    /// stop at once, because the best schedule's memory is empty.
     pub fn staggered(cells: u32, ports: u32, rounds: u32) -> Self {
         let origin = f64::from(cells) / (0.7 * f64::from(ports));
         let port = |number: u32| {
@@ -93,7 +93,7 @@ impl Pattern {
         u32::try_from(self.ports.len()).expect("the number of ports fits in 32 bits")
     }
 
-    /// Changes one property of one port, of some ports in a row, or of all.
+    /// Changes one property of one port, of several adjacent ports, or of all ports.
     fn mutate(&mut self, rng: &mut Stream) {
         let first = rng.below(self.set());
         let count = 1 + rng.below(1 + self.set() / 3);

@@ -17,7 +17,7 @@ fn bursts(slots: u32, ports: u32, cells: u32, most: usize) -> impl Strategy<Valu
     })
 }
 
-/// Tries every number of cells that a schedule can take from every burst.
+/// Tries every number of cells that a schedule can admit from every burst.
 struct Exhaustive<'a> {
     cells: u32,
     bursts: &'a [Burst],
@@ -25,7 +25,7 @@ struct Exhaustive<'a> {
 }
 
 impl Exhaustive<'_> {
-    /// Returns the largest number of cells that a schedule can take from the n-th burst on.
+    /// Returns the largest number of cells that a schedule can admit from the n-th burst on.
     fn most(&mut self, n: usize, queues: Vec<u32>) -> u32 {
         let Some(&burst) = self.bursts.get(n) else { return 0 };
         if let Some(&known) = self.known.get(&(n, queues.clone())) {
@@ -70,7 +70,7 @@ proptest! {
         }
     }
 
-    /// No policy is better than the optimum, and none breaks its published bound.
+    /// No policy sends more than the optimum, and none violates its published bound.
     #[test]
     fn every_memory_policy_stays_within_its_published_competitive_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
         let bursts: Vec<Burst> = bursts.into_iter().filter(|burst| burst.port < ports).collect();
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// Returns whether all arrivals find places if every cell is taken while there is room.
+/// Returns whether all arrivals find room if every cell is admitted while there is room.
 fn loses_nothing(cells: u32, ports: u32, bursts: &[Burst]) -> bool {
     let arrived: u64 = bursts.iter().map(|burst| u64::from(burst.cells)).sum();
     sent(&complete_sharing::Config {}.into(), cells, ports, bursts) == arrived
@@ -164,8 +164,7 @@ fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
     assert!((1.4455..1.707).contains(&found), "{found}");
 }
 
-/// With twice as many ports, one long round takes twice as long. The cells of the additional part have the ratio of the
-/// limit.
+/// With twice as many ports, one long round takes twice as long, and the ratio of the additional cells is the limit.
 #[test]
 fn longer_rounds_of_the_worst_case_input_approach_the_limit_of_the_competitive_ratio() {
     let policy = longest_queue_drop::Config::default().into();

@@ -12,14 +12,14 @@ use crate::index::Label;
 use crate::policy::{CellFollower, View};
 use crate::rng::Stream;
 
-/// The rules with their state.
+/// The compiled rules and their state.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     pub(super) rules: Rules,
     units_per_second: f64,
-    /// Cells waiting, if the policy follows cells.
+    /// Number of waiting cells, if the policy follows cells.
     waiting: u32,
-    /// Number of cells from one `on_cells` update to the next, and how many are left until the next one.
+    /// Number of cells between `on_cells` updates, and the number left until the next one.
     every: u32,
     left: u32,
     pub(super) replaced: u64,
@@ -39,7 +39,7 @@ impl Running {
         Ok(Self::with(Rules::of(config, port_info, Some(&vcs))?, config, port_info))
     }
 
-    /// Creates a policy that admits every frame, for formulas that are not checked yet and ports without VCs.
+    /// Creates a policy that admits every frame, for unchecked formulas and for ports without VCs.
     pub(super) fn admits_all(config: &Table, port_info: &PortInfo<'_>) -> Self {
         Self::with(Rules::admit_all(), config, port_info)
     }
@@ -62,7 +62,7 @@ impl Running {
         let own = usize::from(FIRST_OWN)..usize::from(FIRST_OWN) + *per_vc;
         let of_vc = vc.number() as usize * *per_vc;
         let of_vc = &mut by_vc[of_vc..of_vc + *per_vc];
-        // Most policies keep nothing per VC, and copying an empty slice still costs a call.
+        // Most policies store nothing per VC, and copying an empty slice would still cost a call.
         if !of_vc.is_empty() {
             registers[own.clone()].copy_from_slice(of_vc);
         }
@@ -85,7 +85,7 @@ impl Running {
         registers
     }
 
-    /// Returns the X up to which every frame is admitted without drawing a random number, updating state or counting:
+    /// Returns the largest X up to which every frame is admitted without a random number, a state update or a count:
     /// `u32::MAX`, 0 or `None`.
     pub(super) fn admits_up_to(&self) -> Option<u32> {
         if !self.admits_when_empty() {

@@ -1,4 +1,4 @@
-//! Facts that a policy can use about its port.
+//! Information about its port that a policy can use.
 
 use crate::units::{BitRate, Clock};
 
@@ -9,7 +9,7 @@ pub struct PortInfo<'a> {
     pub name: &'a str,
     /// K: number of cells that can wait; `None` if unlimited.
     pub capacity: Option<u32>,
-    /// C: the rate of its link, in cells per second.
+    /// C: the rate of the port's link, in cells per second.
     pub cells_per_second: f64,
     /// Units of the run's clock in a second.
     pub units_per_second: f64,
@@ -27,7 +27,7 @@ impl<'a> PortInfo<'a> {
     }
 
     /// Creates port information for checking formulas before the port is known. Equal numbers share a register, so the
-    /// rate is a number that no formula contains. A formula that fits with it fits at any rate.
+    /// rate is a number that no formula contains. A formula that fits with this rate fits with any rate.
     pub(super) fn unknown() -> Self {
         Self { name: "", capacity: None, cells_per_second: 353_207.547_169_811_3, units_per_second: 1.0 }
     }

@@ -17,10 +17,10 @@ pub(super) struct Rules {
     pub(super) on_refusal: Updates,
     pub(super) on_departure: Updates,
     pub(super) on_cells: Updates,
-    /// Registers with constants and the port's state filled in.
+    /// Registers with the constants and the initial state of the port.
     pub(super) registers: Box<Registers>,
-    /// Values of every VC, by label: its constants, then its state. They are copied to the registers from `FIRST_OWN`
-    /// on when a frame of the VC arrives.
+    /// Values of every VC, by label: its constants, then its state. When a frame of the VC arrives, they are copied to
+    /// the registers from `FIRST_OWN` on.
     pub(super) by_vc: Vec<f64>,
     /// Number of these values per VC.
     pub(super) per_vc: usize,
@@ -30,7 +30,7 @@ pub(super) struct Rules {
     pub(super) replaced: u64,
 }
 
-/// The known properties of a port, and the VCs that cross it if they are known.
+/// The known properties of a port, and the VCs that cross it, if known.
 struct AtPort<'a> {
     port_info: &'a PortInfo<'a>,
     vcs: Option<&'a [&'a str]>,
@@ -89,7 +89,7 @@ impl Host for AtPort<'_> {
     }
 }
 
-/// Returns whether this event is about single cells.
+/// Returns whether this event concerns single cells.
 fn is_of_cells(on: On) -> bool {
     matches!(on, On::Event("on_departure" | "on_cells"))
 }
@@ -136,8 +136,8 @@ impl Rules {
         Evaluator::new(&vocabulary, registers, &mut || 0.5).why_not(&tree, &config.admit)
     }
 
-    /// Creates rules that admit every frame, in place of rules that cannot be compiled at this port. They are not
-    /// marked as the same everywhere, because other ports may differ.
+    /// Creates rules that admit every frame, for rules that cannot be compiled at this port. They are not marked as
+    /// equal at all ports, because other ports may differ.
     pub(super) fn admit_all() -> Self {
         let config: Table = Table { admit: "true".into(), ..Table::default() };
         let rules =

@@ -62,7 +62,8 @@ fn the_average_in_a_policy_formula_is_updated_before_the_decision_about_a_frame(
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
     assert_eq!(config.check(Some(1000), &[]), []);
     let mut bench = Bench::new(&config, 1000, 1);
-    // The averages are 0, 2 and 5, so the frame that finds 8 cells is refused. Then the average falls with the queue.
+    // The averages are 0, 2 and 5, so the frame that finds 8 cells is refused. Then the average falls together with the
+    // queue.
     for expected in [4, 8, 8] {
         bench.offer_frame(0, 4);
         assert_eq!(bench.port.occupancy(), expected);
@@ -85,7 +86,7 @@ fn in_a_policy_formula_admitting_or_refusing_a_frame_changes_only_the_state_of_i
         bench.offer_frame(vc, 1);
         of_vc[vc as usize] = bench.port.per_vc()[Label::new(vc)];
     }
-    // The third of each VC's four frames is refused.
+    // The third of four frames of each VC is refused.
     assert_eq!(of_vc, [3, 3]);
 }
 

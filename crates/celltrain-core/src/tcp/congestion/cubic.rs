@@ -13,7 +13,7 @@ use crate::coverage::reached;
 use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
-/// RFC 9438 (4.6): share of the window that remains after congestion.
+/// RFC 9438 (4.6): factor by which congestion reduces the window.
 const BETA: f64 = 0.7;
 /// RFC 9438 (5.1): growth rate of the cubic, in segments per cubic second.
 const C: f64 = 0.4;
@@ -39,7 +39,7 @@ pub struct Cubic {
     epoch: Option<Epoch>,
 }
 
-/// The event that ended the last stage of congestion avoidance.
+/// The event that ended the previous stage of congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndedBy {
     /// A timeout, or no event yet. The next stage starts its cubic at the window it begins with.
@@ -51,7 +51,7 @@ enum EndedBy {
 /// A stage of congestion avoidance (4.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Epoch {
-    /// t: duration of the stage, excluding time in which the receiver's window or too little data kept cwnd from
+    /// t: duration of the stage, excluding times in which the receiver's window or lack of data stopped cwnd from
     /// growing.
     t: Span,
     /// Time of the last growth of cwnd; `None` while it does not grow.
@@ -66,8 +66,8 @@ struct Epoch {
 impl CongestionControl for Cubic {
     fn on_new_ack(&mut self, NewAck { now, acked, cwnd, rwnd }: NewAck) -> f64 {
         if cwnd >= rwnd {
-            // By section 5.8, cwnd does not grow while the flow sends less than cwnd allows. By section 4.2, that time
-            // does not count either.
+            // By section 5.8, cwnd does not grow while the flow sends less than cwnd allows. By section 4.2, such time
+            // does not count.
             if let Some(epoch) = &mut self.epoch {
                 reached!(CubicStopsAtReceiver);
                 epoch.grew = None;
@@ -78,7 +78,7 @@ impl CongestionControl for Cubic {
         epoch.t = epoch.t + epoch.grew.map_or(Span(0), |grew| now - grew);
         epoch.grew = Some(now);
         let t = epoch.t.0 as f64 / self.units_per_second;
-        // Figure 4 of section 4.3, with an alpha of 1 once the estimate has regained the previous window.
+        // Figure 4 of section 4.3, with alpha = 1 once the estimate has regained the previous window.
         let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
         epoch.w_est += alpha * acked / cwnd;
         self.epoch = Some(epoch);
@@ -104,7 +104,7 @@ impl CongestionControl for Cubic {
         self.ended_by = EndedBy::Reduction;
     }
 
-    /// Forgets the current stage (4.8).
+    /// Ends the current stage (4.8).
     fn on_timeout(&mut self, window: Option<f64>) {
         match window {
             Some(window) => self.remember(window),
@@ -142,7 +142,7 @@ impl Cubic {
 
     fn remember(&mut self, cwnd: f64) {
         reached!(CubicConvergesFast if cwnd < self.w_max);
-        // Section 4.7, fast convergence: a flow that did not regain its old window releases bandwidth.
+        // Section 4.7, fast convergence: a flow that did not regain its previous window releases bandwidth.
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.cwnd_prior = cwnd;
         self.epoch = None;
@@ -172,7 +172,7 @@ fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    // The iteration starts above the root, and every step gets closer until rounding stops it.
+    // The iteration starts above the root and approaches it until rounding stops the progress.
     let mut root = x.max(1.0);
     loop {
         let next = (2.0 * root + x / (root * root)) / 3.0;

@@ -9,15 +9,15 @@ use crate::coverage::reached;
 use crate::tcp::options::TcpOptions;
 use crate::units::Clock;
 
-/// DCTCP. Growth, and the reduction after a loss, are Jacobson's (RFC 8257, 3.3 and 3.5).
+/// DCTCP. Growth, and the reduction after a loss, follow Jacobson (RFC 8257, 3.3 and 3.5).
 #[derive(Debug)]
 pub struct Dctcp {
     usual: Jacobson,
     /// DCTCP.Alpha: the estimated share of marked segments.
     alpha: f64,
-    /// g: the weight of a window in the estimate.
+    /// g: the weight of the newest window in the estimate.
     gain: f64,
-    /// Segments acknowledged in this window.
+    /// Segments acknowledged in the current window.
     acked: f64,
     marked: f64,
 }

@@ -18,13 +18,13 @@ use crate::units::{Clock, Span, Time};
 /// RFC 6298 (2.3): alpha.
 const GAIN: f64 = 0.125;
 
-/// The control with its state.
+/// The congestion control with its state.
 #[derive(Debug)]
 pub struct Formula {
     /// The control used for values without a formula.
     usual: Jacobson,
     rules: Rules,
-    /// Time of the sender's last call, and the number of segments outstanding then.
+    /// Time of the sender's last call, and the number of outstanding segments at that time.
     now: Time,
     flight: f64,
     units_per_second: f64,
@@ -32,7 +32,7 @@ pub struct Formula {
     rtt: f64,
     srtt: f64,
     min_rtt: f64,
-    /// cwnd to apply once the variant has begun its recovery.
+    /// cwnd to apply after the variant has begun its recovery.
     after_loss: Option<f64>,
     replaced: u64,
 }
@@ -103,8 +103,8 @@ impl CongestionControl for Formula {
 }
 
 impl Formula {
-    /// Creates the control of a connection that has sent nothing. If the formulas cannot be read, the control uses
-    /// none, because the scenario will be rejected before it runs.
+    /// Creates the control of a new connection. If the formulas cannot be read, the control uses none, because the
+    /// scenario will be refused before it runs.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         let nothing = Table::default();
         let table = options.formula.as_deref().unwrap_or(&nothing);

@@ -11,7 +11,7 @@ use crate::units::Clock;
 /// Jacobson 1988; RFC 5681 (3.1, equation 4): half of the window remains after congestion.
 const DECREASE: f64 = 0.5;
 
-/// Additive increase, multiplicative decrease, without state.
+/// Additive increase and multiplicative decrease, without state.
 #[derive(Debug)]
 pub struct Jacobson {
     arithmetic: WindowArithmetic,

@@ -40,13 +40,13 @@ registry! {
 }
 
 impl Congestion {
-    /// Returns whether the control needs to know of each segment whether it was marked.
+    /// Returns whether the control must learn of each segment whether it was marked.
     pub fn needs_exact_echo(self) -> bool {
         self == Self::Dctcp
     }
 }
 
-/// The sender's interface to its congestion control. Windows are in segments, and `window` is min(cwnd, rwnd).
+/// The sender's interface to its congestion control. Windows are in segments, and `window` means min(cwnd, rwnd).
 pub trait CongestionControl: Send {
     /// Returns cwnd after an acknowledgement of new data in congestion avoidance. [`Windows`] handles slow start, and
     /// caps cwnd at rwnd if cwnd may not exceed it.
@@ -71,7 +71,7 @@ pub trait CongestionControl: Send {
         let _ = (acked, marked);
     }
 
-    /// Reports that everything sent before the last call has been acknowledged, so about one round trip has passed.
+    /// Reports that everything sent before the previous call has been acknowledged, so about one round trip has passed.
     fn on_window_acknowledged(&mut self) {}
 
     /// Records the round-trip time of a segment that was sent only once.
@@ -84,25 +84,25 @@ pub trait CongestionControl: Send {
         let _ = window;
     }
 
-    /// Reports that a timeout restarts slow start and, unless a sign of congestion has already done so for the same
-    /// data (`None`), shrinks the window.
+    /// Reports that a timeout restarts slow start and reduces the window. `None` means that the window is already
+    /// reduced for this data.
     fn on_timeout(&mut self, window: Option<f64>) {
         let _ = window;
     }
 
-    /// Reports that the sender has nothing to send, or less than the window allows, until the next growth of cwnd.
+    /// Reports that, until cwnd grows again, the sender sends less than the window allows.
     fn on_pause(&mut self) {}
 
     /// Reports that cwnd restarts from the initial window after a long pause.
     fn on_restart(&mut self) {}
 
-    /// Returns whether the control sets both windows itself, including in slow start and after a loss. Only then are
-    /// the methods below called.
+    /// Returns whether the control always sets both windows itself, including in slow start and after a loss. Only then
+    /// are the methods below called.
     fn sets_windows(&self) -> bool {
         false
     }
 
-    /// Sets the current time and the number of segments outstanding. Called before each event.
+    /// Sets the current time and the number of outstanding segments. Called before each event.
     fn at(&mut self, now: Time, flight: f64) {
         let _ = (now, flight);
     }
@@ -113,7 +113,7 @@ pub trait CongestionControl: Send {
         Set::default()
     }
 
-    /// Returns cwnd for the start of the recovery after a fast retransmit, if it differs from the variant's.
+    /// Returns cwnd for the start of the recovery after a fast retransmit, if the variant's value does not apply.
     fn after_loss(&mut self) -> Option<f64> {
         None
     }
@@ -144,7 +144,7 @@ pub struct Seen {
     pub ssthresh: f64,
     /// rwnd.
     pub rwnd: f64,
-    /// Segments covered by an acknowledgement.
+    /// Number of segments that an acknowledgement covers.
     pub acked: f64,
 }
 
@@ -172,9 +172,9 @@ pub struct NewAck {
 
 /// The sender's windows, in segments.
 pub struct Windows {
-    /// cwnd: fractions are kept, but the usable window is in whole segments.
+    /// cwnd, including fractions of a segment; only whole segments are used.
     pub cwnd: f64,
-    /// ssthresh: slow start below, congestion avoidance from this value on.
+    /// ssthresh: slow start below this value, congestion avoidance from this value on.
     pub ssthresh: f64,
     /// rwnd in whole segments.
     pub rwnd: f64,
@@ -184,20 +184,20 @@ pub struct Windows {
     pub beyond_cwnd: f64,
     /// Limit on the growth of cwnd.
     growth: WindowGrowth,
-    /// Largest window that could be advertised, in segments.
+    /// Largest window that can be advertised, in segments.
     field: f64,
-    /// Extent of slow start.
+    /// Determines how far slow start extends.
     slow_start: SlowStart,
     /// ssthresh after a timeout.
     rule: SsthreshRule,
     /// Arithmetic for ssthresh after a loss.
     arithmetic: SsthreshArithmetic,
     recovery_window: RecoveryWindow,
-    /// cwnd of a connection that has sent nothing (IW).
+    /// Initial cwnd of a connection (IW).
     initial: f64,
-    /// Lower bound of the cwnd that a mark leaves.
+    /// Lower bound of cwnd after a mark.
     least_after_mark: f64,
-    /// cwnd during fast recovery, before it is inflated, if it is not ssthresh.
+    /// cwnd during fast recovery, before inflation, if it differs from ssthresh.
     half: Option<f64>,
     /// True if the control sets both windows itself.
     ruled: bool,
@@ -209,11 +209,11 @@ pub struct Windows {
 const MIN_SSTHRESH: f64 = 2.0;
 /// Lower bound of cwnd for every control.
 const MIN_CWND: f64 = 1.0;
-/// Lower bound of the cwnd that a mark leaves to DCTCP in Windows and Linux.
+/// Lower bound of DCTCP's cwnd after a mark, as in Windows and Linux.
 const MIN_CWND_OF_DCTCP: f64 = 2.0;
 
 impl Windows {
-    /// Creates the windows of a connection that has sent nothing.
+    /// Creates the windows of a new connection.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         let rwnd = options.window_segments() as f64;
         let segments = |bytes: u64| bytes as f64 / options.mss.bytes as f64;
@@ -244,10 +244,12 @@ impl Windows {
 
     /// Returns min(cwnd, rwnd) in whole segments, with the segments allowed beyond cwnd.
     pub fn usable(&self) -> u64 {
-        // Both are positive and far below 2^53.
+        // Both are positive, and rwnd is below 2^30. The comparison and the cast take a third of the instructions of `min` and
+        // a cast to 64 bits.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let whole = (self.cwnd + self.beyond_cwnd).min(self.rwnd) as u64;
-        whole
+        let whole =
+            if self.cwnd + self.beyond_cwnd < self.rwnd { self.cwnd + self.beyond_cwnd } else { self.rwnd } as u32;
+        whole.into()
     }
 
     /// Returns min(cwnd, rwnd) without the segments by which fast recovery has inflated cwnd.
@@ -270,6 +272,20 @@ impl Windows {
     //= rfc9438#5.8 "cwnd does not grow while the sender has less to send than cwnd allows"
     #[inline]
     pub fn on_new_ack(&mut self, now: Time, acked: f64, used: bool) {
+        if self.ruled {
+            return self.on_new_ack_of_formulas(now, acked, used);
+        }
+        if used {
+            let grown = self.grown(now, acked);
+            self.grow_to(grown);
+        } else {
+            self.control.on_pause();
+        }
+    }
+
+    /// Does the same as [`Windows::on_new_ack`], for a control that sets the windows itself.
+    #[cold]
+    fn on_new_ack_of_formulas(&mut self, now: Time, acked: f64, used: bool) {
         let set = self.asked(Event::NewAck, acked);
         let grown = match set.cwnd {
             Some(cwnd) => cwnd,
@@ -282,11 +298,17 @@ impl Windows {
         if let Some(ssthresh) = set.ssthresh {
             self.ssthresh = ssthresh.max(MIN_SSTHRESH);
         }
+        if used || grown < self.cwnd {
+            self.grow_to(grown);
+        }
+    }
+
+    #[inline]
+    fn grow_to(&mut self, grown: f64) {
         reached!(CwndCappedByReceiver if self.growth == WindowGrowth::Capped && grown > self.rwnd.max(self.cwnd));
         self.cwnd = match self.growth {
-            // Only growth is capped: a control can always shrink cwnd.
+            // The limit applies only to growth: a control can always reduce cwnd.
             _ if grown < self.cwnd => grown.max(MIN_CWND),
-            _ if !used => self.cwnd,
             WindowGrowth::Uncapped => grown,
             // If the receiver shrinks its window, cwnd does not shrink.
             WindowGrowth::Capped => self.cwnd.max(grown.min(self.rwnd)),
@@ -452,7 +474,7 @@ impl Windows {
         self.control.on_window_acknowledged();
     }
 
-    /// Returns a new ssthresh: at least two segments.
+    /// Returns a new ssthresh, which is at least two segments.
     fn least_two(&self, share: f64) -> f64 {
         let kept = self.rounded(share);
         reached!(SsthreshAtLeastTwo if kept < MIN_SSTHRESH);
@@ -470,7 +492,7 @@ impl Windows {
     }
 }
 
-/// Returns `segments` of outstanding data for which nothing has reduced the windows.
+/// Returns `segments` of outstanding data for which nothing has reduced the windows yet.
 #[cfg(test)]
 fn full(segments: u64) -> Flight<'static> {
     static NOTHING: Scoreboard = Scoreboard::NOTHING;
@@ -576,7 +598,7 @@ mod tests {
             bsd.on_loss();
             let mut ours = Windows {
                 arithmetic: SsthreshArithmetic::WholeSegments,
-                // Only whole segments of rwnd are used, and half of them gives the same whole number.
+                // Only whole segments of rwnd are used, and half of that is the same whole number.
                 rwnd: f64::from(wnd / mss),
                 ..windows(SsthreshRule::HalfOfWindow, f64::from(cwnd.max(mss)) / f64::from(mss))
             };

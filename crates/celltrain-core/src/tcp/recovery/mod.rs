@@ -19,7 +19,7 @@ use super::scoreboard::Scoreboard;
 use crate::registry;
 
 registry! {
-    /// The TCP of a connection, as a scenario names it: one table whose key is the variant's name.
+    /// The TCP of a connection in a scenario: a table whose only key is the variant's name.
     #[schemars(rename = "Tcp")]
     pub enum TcpConfig(TcpOptions) {
         /// No fast retransmit: every loss waits for the retransmission timer (ATM Forum 96-1269).
@@ -28,7 +28,7 @@ registry! {
         tahoe: Tahoe,
         /// Fast retransmit, then fast recovery until the first acknowledgement of new data (RFC 5681).
         reno: Reno,
-        /// Fast recovery until everything outstanding is acknowledged, one hole per round trip (RFC 6582).
+        /// Fast recovery until all outstanding data is acknowledged, one hole per round trip (RFC 6582).
         newreno: Newreno,
         /// Like `newreno`, with a new segment for every two duplicate acknowledgements (Hoe 1996).
         newreno_hoe: NewrenoHoe,
@@ -81,7 +81,8 @@ pub trait Recovery: Send {
         Progress::Grow
     }
 
-    /// Returns whether an acknowledgement of new data whose blocks report new data is a duplicate, too (RFC 6675, 2).
+    /// Returns whether an acknowledgement of new data also counts as a duplicate if its blocks report new data (RFC
+    /// 6675, 2).
     fn counts_progress(&self) -> bool {
         false
     }
@@ -89,7 +90,7 @@ pub trait Recovery: Send {
     /// Handles an expired retransmission timer; `flight` is the data that was outstanding.
     fn on_timeout(&mut self, _flight: &Flight<'_>) {}
 
-    /// Returns the duplicates that count towards a fast retransmit, as far as they allow segments beyond cwnd.
+    /// Returns the number of duplicates that allow segments beyond cwnd, of those that count towards a fast retransmit.
     fn dup_acks(&self) -> u32 {
         0
     }
@@ -99,7 +100,7 @@ pub trait Recovery: Send {
         false
     }
 
-    /// Returns whether data that the receiver has reported is sent again after a timeout, like all other data.
+    /// Returns whether data that the receiver has already reported is resent after a timeout, like all other data.
     fn forgets_reports(&self) -> bool {
         false
     }
@@ -119,14 +120,14 @@ pub trait Recovery: Send {
     fn on_sent(&mut self, _choice: Choice, _mss: u64) {}
 }
 
-/// Decides whether duplicates may start another fast retransmit.
+/// Decides whether duplicates may trigger another fast retransmit.
 #[derive(Debug, Default)]
 struct Gate {
     rule: FastRetransmit,
-    /// Offset of the first byte that had not been sent when the last loss was detected; `None` before the first loss,
-    /// so that the first segment of a connection can be retransmitted too.
+    /// Offset of the first unsent byte when the last loss was detected; `None` before the first loss, so that the first
+    /// segment of a connection can be retransmitted too.
     recover: Option<u64>,
-    /// First byte that was not acknowledged before the last acknowledgement of new data.
+    /// First unacknowledged byte before the last acknowledgement of new data.
     previous: Option<u64>,
 }
 
@@ -155,8 +156,8 @@ impl Gate {
 
     //= rfc6582#3.2 "three duplicates start a recovery only if they acknowledge more than the last one repaired"
     fn is_open(&self, flight: &Flight<'_>, windows: &Windows) -> bool {
-        // RFC 6582 (4.1): an acknowledgement of many segments means that the receiver had most of them, so duplicates
-        // follow from segments sent again.
+        // RFC 6582 (4.1): an acknowledgement of many segments means that the receiver had most of them, so
+        // retransmitted segments caused the duplicates.
         let covers = |segments: u64| {
             let acked = self.previous.map_or(0, |previous| flight.una - previous);
             windows.cwnd > 1.0 && acked <= segments * flight.mss
@@ -185,15 +186,15 @@ impl RecoveryEnd {
 /// The outstanding data.
 #[derive(Clone, Copy)]
 pub struct Flight<'a> {
-    /// First byte not acknowledged.
+    /// First unacknowledged byte of the stream.
     pub una: u64,
-    /// First byte never sent.
+    /// First byte of the stream that was never sent.
     pub max: u64,
     /// End of the data: no segment begins at or beyond this byte.
     pub end: u64,
     /// Payload bytes of a segment.
     pub mss: u64,
-    /// True if the windows are already reduced for data that includes the first byte not acknowledged.
+    /// True if the windows are already reduced for data that includes the first unacknowledged byte.
     pub reduced: bool,
     /// Ranges that the receiver reported beyond a gap.
     pub board: &'a Scoreboard,
@@ -219,11 +220,12 @@ impl Flight<'_> {
 /// The reaction to a duplicate acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// Sends only what the windows or the variant now allow.
+    /// Sends only segments that the windows or the variant now allow.
     Ignore,
-    /// Fast retransmit: sends again from the first unacknowledged segment.
+    /// Fast retransmit: resends from the first unacknowledged segment on.
     GoBack,
-    /// Fast retransmit: resends the first unacknowledged segment regardless of cwnd, then continues from where it was.
+    /// Fast retransmit: resends the first unacknowledged segment regardless of cwnd, then continues at the previous
+    /// position.
     Resend,
 }
 
@@ -234,27 +236,27 @@ pub enum Progress {
     Grow,
     /// The window does not grow, because this acknowledgement belongs to the recovery.
     Hold,
-    /// The window does not grow, and the first unacknowledged segment goes out at once.
+    /// The window does not grow, and the first unacknowledged segment is sent at once.
     Resend(Timer),
 }
 
 /// The effect on the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// Restarts the timer, as any acknowledgement of new data does.
+    /// Restarts the timer, like any acknowledgement of new data.
     Restart,
     /// Leaves it running.
     Keep,
 }
 
-/// A segment a variant chose, by its first byte.
+/// A segment that a variant selected, given by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// A segment that was sent and is considered lost.
+    /// A segment that was sent and counts as lost.
     Hole(u64),
     /// The next unsent segment.
     New(u64),
-    /// The last segment outstanding, resent to elicit acknowledgements (RFC 6675, 4, `NextSeg` 4).
+    /// The last outstanding segment, resent to elicit acknowledgements (RFC 6675, 4, `NextSeg` 4).
     Rescue(u64),
 }
 

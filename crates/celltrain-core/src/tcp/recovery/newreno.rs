@@ -17,8 +17,8 @@ use crate::tcp::options::{FastRetransmit, FullAcks, PartialAckTimer, PartialAcks
 #[derive(Debug, Default)]
 pub struct Newreno {
     dup_acks: u32,
-    /// Its `recover` is initially before the stream. With the initial sequence number of the letter (RFC 6582, 3.2,
-    /// step 1), the first segment could never be retransmitted fast; Linux, ns-2 and others retransmit it.
+    /// `recover` is initially before the stream. If it were the initial sequence number (RFC 6582, 3.2, step 1, taken
+    /// literally), the first segment could never be fast-retransmitted; Linux, ns-2 and others allow it.
     gate: Gate,
     stage: Stage,
     partial_acks: PartialAcks,

@@ -11,7 +11,7 @@ use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
 
-/// The phase from a fast retransmit until everything that was outstanding is acknowledged.
+/// The phase from a fast retransmit until all data outstanding at that time is acknowledged.
 #[derive(Debug, Default)]
 pub struct NewrenoHoe {
     dup_acks: u32,
@@ -19,11 +19,11 @@ pub struct NewrenoHoe {
     gate: Gate,
     end: RecoveryEnd,
     recovering: bool,
-    /// New segments allowed by the phase's duplicates and not yet sent.
+    /// Number of new segments that the phase's duplicates allow and that are not sent yet.
     allowed: u32,
 }
 
-/// Hoe 1996: duplicates needed for one new segment.
+/// Hoe 1996: number of duplicates that allow one new segment.
 const DUPLICATES_PER_SEGMENT: u32 = 2;
 
 impl Recovery for NewrenoHoe {
@@ -88,7 +88,7 @@ impl Recovery for NewrenoHoe {
 }
 
 impl NewrenoHoe {
-    /// Begins a phase of fast recovery, or the time after one.
+    /// Begins a phase of fast recovery, or the period after one.
     fn begin(&mut self, recovering: bool) {
         (self.dup_acks, self.recovering, self.allowed) = (0, recovering, 0);
     }

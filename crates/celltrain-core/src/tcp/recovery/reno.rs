@@ -1,4 +1,4 @@
-//! Reno: the third duplicate acknowledgement resends one segment, and half of the window stays open for new ones.
+//! Reno: the third duplicate acknowledgement resends one segment, and half of the window remains for new segments.
 //!
 //! Source: Jacobson 1990 (4.3BSD Reno); RFC 5681 (3.2); `docs/mechanisms.md` 3.5. Differences from the source:
 //! with the rules of the papers, min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD. There is no
@@ -9,7 +9,7 @@ use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 use crate::tcp::options::{FastRetransmit, RecoveryEnd, TcpOptions};
 
-/// Counts duplicate acknowledgements; the third starts fast recovery.
+/// Counts duplicate acknowledgements and starts fast recovery at the third.
 #[derive(Debug, Default)]
 pub struct Reno {
     dup_acks: u32,

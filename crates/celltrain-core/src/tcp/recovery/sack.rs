@@ -20,7 +20,7 @@ pub struct Sack {
     gate: Gate,
     end: RecoveryEnd,
     recovering: bool,
-    /// Every lost segment below this offset was resent.
+    /// Every lost segment below this offset has been resent.
     high_rxt: u64,
     rescue_rxt: u64,
     counts_progress: bool,
@@ -128,12 +128,13 @@ impl Sack {
     /// `NextSeg` (4).
     fn next_seg(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
         let board = flight.board;
-        // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c), and no data above it.
+        // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c), and no data above this
+        // offset.
         let hole = board.hole(self.high_rxt.max(flight.una)).filter(|&seq| flight.fits(seq, windows));
         if let Some(lost) = hole.filter(|&seq| seq < board.lost_below(flight.mss)) {
             return Some(Choice::Hole(lost));
         }
-        // 2: "available unsent data and the receiver's advertised window allows".
+        // Rule 2: "available unsent data and the receiver's advertised window allows".
         if flight.has_new(windows) {
             return Some(Choice::New(flight.max));
         }
@@ -142,7 +143,7 @@ impl Sack {
             reached!(HoleSentEarly);
             return Some(Choice::Hole(seq));
         }
-        // 4: once per recovery, and only after the first segment resent has been acknowledged.
+        // Rule 4: once per recovery, and only after the first resent segment has been acknowledged.
         let last = board.last_missing(flight.max).saturating_sub(flight.mss);
         let may = flight.una > self.rescue_rxt && last >= flight.una && flight.fits(last, windows);
         reached!(RescueRetransmission if may);
@@ -177,7 +178,7 @@ mod tests {
             }
             let flight = Flight { una: 0, max: MAX * MSS, end: u64::MAX, mss: MSS, reduced: false, board: &board };
             let sack = Sack { high_rxt: resent_below * MSS, ..Sack::default() };
-            // The RFC's definition, per octet.
+            // The RFC's definition, octet by octet.
             let octets: BTreeSet<u64> = sacked.iter().flat_map(|segment| segment * MSS..(segment + 1) * MSS).collect();
             let is_lost = |octet: u64| {
                 let above = || octets.iter().filter(|&&other| other > octet);

@@ -11,7 +11,7 @@ use crate::coverage::reached;
 use crate::tcp::congestion::Windows;
 use crate::tcp::options::{FastRetransmit, PipeRules, RecoveryEnd, TcpOptions};
 
-/// The state of the recovery and its estimate.
+/// The state of the recovery and its pipe estimate.
 #[derive(Debug, Default)]
 pub struct SackPipe {
     rules: PipeRules,
@@ -23,11 +23,12 @@ pub struct SackPipe {
     recovering: bool,
     /// Estimated number of segments in the network.
     pipe: u64,
-    /// Every hole below this offset was resent.
+    /// Every hole below this offset has been resent.
     resent_below: u64,
-    /// ns-2: true from the start of a recovery until the next acknowledgement, so that the retransmission goes alone.
+    /// For ns-2's rules: true from the start of a recovery until the next acknowledgement, so that the retransmission
+    /// is sent alone.
     starting: bool,
-    /// ns-2: true from a timeout until new data is acknowledged, so that duplicates do not count.
+    /// For ns-2's rules: true from a timeout until new data is acknowledged, so that duplicates do not count.
     timed_out: bool,
 }
 
@@ -65,7 +66,7 @@ impl Recovery for SackPipe {
         }
         windows.on_fast_retransmit(flight);
         windows.cwnd = windows.in_recovery();
-        // Three segments have left the network; `on_sent` counts the one that is resent, except in ns-2.
+        // Three segments have left the network; `on_sent` counts the resent one, except under ns-2's rules.
         let outstanding = (flight.max - flight.una) / flight.mss;
         self.pipe = outstanding.saturating_sub(u64::from(THRESHOLD));
         self.dup_acks = 0;
@@ -92,7 +93,7 @@ impl Recovery for SackPipe {
         }
         self.recovering = false;
         if self.is_ns2() {
-            // Only a timeout keeps the next recovery from starting.
+            // Only a timeout prevents the next recovery from starting.
             self.gate.recover = None;
         }
         self.end.progress()

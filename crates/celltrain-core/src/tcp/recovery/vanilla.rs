@@ -5,7 +5,7 @@
 use super::{Flight, Reaction, Recovery};
 use crate::tcp::congestion::Windows;
 
-/// A recovery that does nothing.
+/// A loss recovery that does nothing.
 #[derive(Debug, Default)]
 pub struct Vanilla;
 

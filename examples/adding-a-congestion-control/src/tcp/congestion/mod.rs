@@ -1,4 +1,4 @@
-//! The core's congestion controls and the one of the page.
+//! The core's congestion controls, and the one from the page.
 
 pub use celltrain_core::tcp::congestion::*;
 

@@ -1,22 +1,22 @@
-//! Scalable TCP: each acknowledgement adds the same part of a segment, and congestion takes an eighth of the window.
+//! Scalable TCP: each acknowledgement adds a fixed part of a segment to the window, and congestion reduces it by an
+//! eighth.
 //!
 //! Source: Kelly, "Scalable TCP: improving performance in highspeed wide area networks", ACM SIGCOMM Computer
-//! Communication Review 33(2), 2003; a, b and lwnd are the source's.
-//! Differences from the source: the source rounds what congestion takes up to whole segments; cwnd keeps its fractions
-//! here.
+//! Communication Review 33(2), 2003; a, b and lwnd are the source's names. Differences from the source: the source
+//! rounds reductions up to whole segments; here cwnd keeps its fractions.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;
 use crate::units::Clock;
 
-/// a: what an acknowledgement adds, in segments.
+/// a: increase per acknowledgement, in segments.
 const A: f64 = 0.01;
-/// b: the share of the window that congestion takes.
+/// b: fraction of the window that congestion removes.
 const B: f64 = 0.125;
-/// lwnd: up to this window, in segments, it does what TCP does.
+/// lwnd: window in segments up to which Scalable TCP behaves like standard TCP.
 const LWND: f64 = 16.0;
 
-/// Scalable TCP; it remembers nothing.
+/// Scalable TCP, which has no state.
 #[derive(Debug)]
 pub struct Scalable;
 
@@ -31,7 +31,7 @@ impl CongestionControl for Scalable {
 }
 
 impl Scalable {
-    /// The control of a connection.
+    /// The congestion control of a connection.
     pub fn new(_options: &TcpOptions, _clock: Clock) -> Self {
         Self
     }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn scalable_tcp_regains_a_window_of_any_size_after_fourteen_round_trips() {
-        // ln(1 / 0.875) / ln(1.01) = 13.42 round trips of as many acknowledgements as the window has segments.
+        // ln(1 / 0.875) / ln(1.01) = 13.42 round trips, each with as many acknowledgements as the window has segments.
         for window in [100.0, 10_000.0] {
             let (mut cwnd, mut round_trips) = (window * Scalable.decrease(window), 0);
             while cwnd < window {

@@ -1,4 +1,4 @@
-//! The transmitters of the ports of a memory: which of them are busy, and when the next is free.
+//! The transmitters of a memory's ports: which of them are busy, and when the next becomes free.
 
 use typed_index_collections::TiVec;
 
@@ -6,12 +6,12 @@ use crate::coverage::reached;
 use crate::engine::fast::plan::MemoryPlace;
 use crate::units::{Span, Time};
 
-/// The busy ports, by the time when they will be free, then by place.
+/// The busy ports, ordered by the time when they become free, then by place.
 ///
 /// A port that starts a cell is free again one cell time later. So ports of the same rate become free in the order in
-/// which they start, and the list for each rate stays sorted.
+/// which they start, and each rate's list stays sorted.
 pub(super) struct Calendar {
-    /// For each place: the index in `rates` of the port's rate.
+    /// Index of each port's rate in `rates`, by place.
     rate_of: TiVec<MemoryPlace, u32>,
     rates: Vec<Rate>,
 }
@@ -44,7 +44,7 @@ impl Calendar {
         Self { rate_of: cell_times.map(rate_of).collect(), rates }
     }
 
-    /// Returns the first instant at which a busy port is free, or [`Time::NEVER`].
+    /// Returns the first time at which a busy port becomes free, or [`Time::NEVER`].
     #[inline]
     pub(super) fn first(&self) -> Time {
         match &self.rates[..] {
@@ -53,7 +53,7 @@ impl Calendar {
         }
     }
 
-    /// Takes the first port that is free at `now`; none was free before.
+    /// Removes the first port that becomes free at `now`. No port may have become free earlier.
     #[inline]
     pub(super) fn take_at(&mut self, now: Time) -> Option<MemoryPlace> {
         let due = match &mut self.rates[..] {
@@ -74,7 +74,7 @@ impl Calendar {
         self.rates[self.rate_of[place] as usize].start(place, now);
     }
 
-    /// Returns the first instant at which one of the busy ports selected by `matters` is free.
+    /// Returns the first time at which a busy port that satisfies `matters` becomes free.
     pub(super) fn first_of(&self, matters: impl Fn(MemoryPlace) -> bool) -> Option<Time> {
         let first = |rate: &Rate| rate.busy().find(|&(_, place)| matters(place)).map(|(time, _)| time);
         self.rates.iter().filter_map(first).min()
@@ -104,7 +104,7 @@ impl Rate {
         let mut at = self.end;
         self.end = self.place(self.end + 1);
         debug_assert_ne!(self.end, self.first, "a port appears in the calendar once");
-        // If service comes before arrivals, a port may start twice in an instant.
+        // If service precedes arrivals, a port may start twice in an instant.
         while at != self.first {
             let before = self.place(at + self.ring.len() - 1);
             if self.ring[before] < free {

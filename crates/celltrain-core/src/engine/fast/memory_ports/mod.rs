@@ -1,4 +1,4 @@
-//! The ports of one memory, settled together.
+//! The ports of one memory, which are settled together.
 //!
 //! A cell that leaves one port makes room for a cell of another, and the memory may remove a cell of any port. So all
 //! arrivals and departures at these ports are processed one by one, in order of time; `docs/design/shared-memory.md`
@@ -53,18 +53,17 @@ pub(super) struct MemoryPorts {
 struct Switch {
     memory: Memory,
     ports: TiVec<MemoryPlace, MemoryPort>,
-    /// The VCs by their label among the VCs of all ports.
+    /// VCs by label among the VCs of all ports.
     vcs: TiVec<Label, ArrivingVc>,
-    /// For each queue of the memory: its port, if it is on the egress side.
+    /// The port of each queue of the memory, if the queue is on the egress side.
     port_of_queue: Vec<Option<MemoryPlace>>,
     calendar: Calendar,
-    /// Idle ports at which a cell has arrived in this instant, and ports that are served in this instant. Empty between
-    /// instants.
+    /// Idle ports that received a cell in this instant, and ports served in this instant. Empty between instants.
     to_start: Vec<MemoryPlace>,
     rules: Rules,
-    /// Arrivals that have been recorded for the allocators of ports and not yet taken.
+    /// Arrivals recorded for the ports' allocators but not reported yet.
     arrivals: Vec<(LinkIndex, Arrival)>,
-    /// Records the cells that are lost, for predictions.
+    /// Records the lost cells, for predictions.
     recorder: Option<LossRecorder>,
 }
 
@@ -84,7 +83,7 @@ pub(super) struct ArrivingVc {
 pub(super) struct Rules {
     /// True if departures precede the arrivals at the same instant.
     pub(super) serve_first: bool,
-    /// True if a frame whose first cell finds no room is refused whole.
+    /// True if a frame is refused whole when its first cell finds no room.
     pub(super) refuses_whole_frames: bool,
     pub(super) policies_see_memory: bool,
 }
@@ -99,18 +98,18 @@ impl Rules {
     }
 }
 
-/// Result of the search for room in the memory.
+/// Result of searching the memory for room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// The memory has room for the cell, and has counted it.
+    /// The memory has room for the cell and has counted it.
     Found,
     NotFound,
-    /// A cell of the same frame was removed, and the port's policy refuses the rest of the frame.
+    /// The memory removed a cell of the same frame, and the port's policy refuses the rest of the frame.
     FrameCut,
 }
 
 impl MemoryPorts {
-    /// Creates the unit of these ports. A cell has no effect elsewhere until at least `least_lead` after its start.
+    /// Creates the unit of these ports. A cell has no effect elsewhere for at least `least_lead` after its start.
     pub(super) fn new(
         config: &MemoryConfig,
         memory: Memory,
@@ -168,7 +167,7 @@ impl MemoryPorts {
             }
         });
         switch.settle(until, downstream);
-        // The fast engine ignores pause changes.
+        // The fast engine does not model pauses, so it ignores their changes.
         while switch.memory.next_pause_change().is_some() {}
     }
 
@@ -183,7 +182,7 @@ impl MemoryPorts {
         self.switch.arrivals.drain(..).for_each(|(link, arrival)| arrival.report(link, routing, rate_control));
     }
 
-    /// Brings the counts of all ports up to date.
+    /// Updates the counts of all ports.
     pub(super) fn look_at(&mut self) {
         self.switch.ports.iter_mut().for_each(MemoryPort::count_waiting);
     }
@@ -196,12 +195,12 @@ impl MemoryPorts {
         &mut self.switch.ports
     }
 
-    /// Starts to record which of the cells that arrive are lost.
+    /// Starts recording which arriving cells are lost.
     pub(super) fn record(&mut self) {
         self.switch.recorder = Some(LossRecorder::default());
     }
 
-    /// Returns the record, which says for each arrival whether the cell was lost.
+    /// Returns the record: for each arrival, whether the cell was lost.
     pub(super) fn take_record(&mut self) -> Vec<bool> {
         self.switch.recorder.take().map(LossRecorder::into_losses).unwrap_or_default()
     }
@@ -211,14 +210,14 @@ impl MemoryPorts {
         self.switch.memory.predict(pool, losses.into());
     }
 
-    /// Returns the memory as of the instant up to which the ports are settled.
+    /// Returns the memory at the instant up to which the ports are settled.
     pub(super) fn memory(&self) -> &Memory {
         &self.switch.memory
     }
 }
 
 impl Switch {
-    /// Settles the instants before `until`, in which nothing arrives.
+    /// Settles the instants without arrivals before `until`.
     #[inline]
     fn settle(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         loop {
@@ -255,7 +254,7 @@ impl Switch {
         self.to_start.clear();
     }
 
-    /// Makes a free port send its next cell, if one waits.
+    /// Makes a free port send its next cell, if a cell waits.
     #[inline(always)]
     fn start(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
@@ -325,7 +324,7 @@ impl Switch {
         }
     }
 
-    /// Puts a cell that the memory has counted into its port's queue.
+    /// Puts a cell that the memory has already counted into its port's queue.
     #[inline(always)]
     fn enqueue(&mut self, place: MemoryPlace, cell: Cell) {
         let port = &mut self.ports[place];
@@ -336,7 +335,7 @@ impl Switch {
         }
     }
 
-    /// Offers a resource management cell. It belongs to no frame, so it is lost only for lack of room.
+    /// Offers a resource management cell. It belongs to no frame, so only lack of room can cause its loss.
     #[cold]
     fn arrive_rm(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         self.ports[place].admission.on_cells_between(cell.label(), 1);
@@ -347,7 +346,7 @@ impl Switch {
         }
     }
 
-    /// Asks the policy of a port about the frame whose first cell arrives. Returns whether it may enter.
+    /// Asks the policy of a port about a frame whose first cell arrives. Returns whether the frame may enter.
     #[inline(never)]
     fn judge_frame(&mut self, now: Time, place: MemoryPlace, cell: Cell) -> bool {
         let sees_memory = self.rules.policies_see_memory;
@@ -433,7 +432,7 @@ impl Switch {
         }
     }
 
-    /// Offers a cell of a frame that its port refuses or has cut. The last cell may still enter.
+    /// Offers a cell of a frame that its port has refused or damaged. The last cell may still enter.
     #[cold]
     fn arrive_unwelcome(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         let room =

@@ -24,7 +24,7 @@ use crate::scheduler::waiting::Counts;
 pub(in crate::engine::fast) struct MemoryPort {
     /// Number of waiting cells.
     pub(in crate::engine::fast) occupancy: u32,
-    /// True if the port sends a cell, or has a cell that it will send in this instant.
+    /// True if the port is sending a cell, or will send one in this instant.
     pub(super) is_busy: bool,
     /// True if every cell is counted by VC, because a policy reads these counts; otherwise only when needed.
     pub(super) counts_vcs: bool,
@@ -33,11 +33,11 @@ pub(in crate::engine::fast) struct MemoryPort {
     tracker: QueueTracker,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
-    /// For each label: the queues that count a VC's cells.
+    /// For each label, the queues in which the memory counts the VC's cells.
     classes: TiVec<Label, CellClass>,
     /// True if the memory may remove waiting cells.
     pub(super) tracks_cuts: bool,
-    /// For each label: frames that have lost a cell for lack of room and may still have cells waiting.
+    /// For each label, frames that lost a cell for lack of room and may still have cells waiting.
     cut_frames: TiVec<Label, Vec<FrameNumber>>,
     pub(super) capacity: u32,
     pub(in crate::engine::fast) egress: Egress,
@@ -46,7 +46,7 @@ pub(in crate::engine::fast) struct MemoryPort {
 enum Waiting {
     /// First in, first out.
     Fifo(VecDeque<Cell>),
-    /// In the order that a scheduler decides.
+    /// In an order decided by a scheduler.
     Scheduled(Box<CellQueues>),
 }
 
@@ -90,7 +90,7 @@ impl MemoryPort {
         self.classes[label]
     }
 
-    /// Puts a cell that the memory has counted into its queue.
+    /// Puts a cell that the memory has already counted into its queue.
     #[inline]
     pub(super) fn enqueue(&mut self, cell: Cell) {
         self.occupancy += 1;
@@ -144,8 +144,8 @@ impl MemoryPort {
         }
     }
 
-    /// Removes the cell at one end of a queue, which must not be empty. `is_in` selects the queue's VCs. `arriving` is
-    /// the cell that needs the room, if it arrives at this port.
+    /// Removes the cell at one end of a non-empty queue. `is_in` selects the queue's VCs. `arriving` is the cell that
+    /// needs the room, if it arrives at this port.
     pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells can be removed only if a single queue holds all cells")
@@ -165,8 +165,8 @@ impl MemoryPort {
         cell
     }
 
-    /// Makes room for `arriving` as drop from front does: removes the waiting cell nearest to transmission that does
-    /// not end a frame, and the waiting rest of its frame except the last cell. Passes the class of each to `gone`.
+    /// Makes room for `arriving` by drop from front: removes the first waiting cell that does not end a frame, and the
+    /// rest of its frame except the last cell. Passes the class of each to `gone`.
     pub(super) fn push_out_front(&mut self, arriving: Cell, mut gone: impl FnMut(CellClass)) {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells can be pushed out only if a single queue holds all cells")
@@ -193,7 +193,7 @@ impl MemoryPort {
         self.admission.on_pushed_out(victim, pushed_out, arriving);
     }
 
-    /// Brings the counts by VC up to date.
+    /// Updates the counts by VC.
     pub(super) fn count_waiting(&mut self) {
         if self.counts_vcs {
             return;
@@ -219,7 +219,7 @@ impl PortQueue for MemoryPort {
 
     fn end(&self) -> PortEnd {
         let state = self.admission.port_state(&self.counts.per_vc, self.tracker.max_queue());
-        // No departure is known before the cell departs.
+        // The port does not know departures in advance.
         PortEnd { state, leave_later: TiVec::new() }
     }
 }

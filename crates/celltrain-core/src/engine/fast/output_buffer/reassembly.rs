@@ -1,4 +1,4 @@
-//! Merging VCs: the cells of a frame wait separately until the frame is whole.
+//! Merging VCs: cells wait separately until their frame is complete.
 
 use std::collections::VecDeque;
 
@@ -7,18 +7,18 @@ use typed_index_collections::{TiSlice, TiVec};
 use crate::cell::Run;
 use crate::index::Label;
 
-/// The frames that wait until they are whole.
+/// Incomplete frames that wait at a port.
 #[derive(Default)]
 pub(in crate::engine::fast) struct Reassembly {
-    /// For each label: the VC's frame; `None` for a VC that does not merge. Empty if no VCs merge.
+    /// The incomplete frame of each VC, by label; `None` for a VC that does not merge. Empty if no VCs merge.
     frames: TiVec<Label, Option<PartialFrame>>,
     /// Number of cells in all frames.
     pub(super) cells: u32,
-    /// Number of runs that the latest cells made ready to be sent.
+    /// Number of runs that the latest cells completed.
     pub(super) released: usize,
 }
 
-/// The waiting cells of a frame that is not yet whole.
+/// Waiting cells of an incomplete frame.
 #[derive(Default)]
 struct PartialFrame {
     runs: Vec<Run>,
@@ -36,7 +36,7 @@ impl Reassembly {
         !self.frames.is_empty()
     }
 
-    /// Returns whether a VC's frames wait until they are whole.
+    /// Returns whether a VC's frames wait until they are complete.
     pub(in crate::engine::fast) fn has(&self, label: Label) -> bool {
         self.frames.get(label).is_some_and(Option::is_some)
     }
@@ -45,8 +45,8 @@ impl Reassembly {
         self.frames.get(label).and_then(Option::as_ref).map_or(0, |frame| frame.cells)
     }
 
-    /// Adds cells to their VC's frame, and moves the frame to the end of `ready` if it is now whole. Cells of a VC that
-    /// does not merge are ready at once.
+    /// Adds cells to their VC's frame, and moves a completed frame to the end of `ready`. Cells of a VC that does not
+    /// merge are ready at once.
     #[inline(never)]
     pub(super) fn add(&mut self, run: Run, ready: &mut VecDeque<Run>) {
         self.released = 0;

@@ -41,7 +41,7 @@ use crate::probe::Nothing;
 use crate::units::{Span, Time};
 use routes::{Frames, Routes};
 
-/// Runs a network in partitions; `None` if it is not partitioned.
+/// Runs a network in partitions. Returns `None` if the network is not partitioned.
 pub(in crate::engine) fn run(
     mode: PortMode,
     options: ParallelOptions,
@@ -76,14 +76,14 @@ pub(in crate::engine) fn run(
             })
         };
         let Ok(others) = all_peers.map(start).collect::<io::Result<Vec<_>>>() else {
-            // The system cannot start more threads. Those already started end, because their peers are gone.
+            // The system cannot start more threads. The threads already started end when their channels close.
             return Ok(None);
         };
         let first = simulate(0, own_peers, progress, token);
         let joined =
             others.into_iter().map(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
         let joined: Vec<_> = joined.collect();
-        // If a partition is cancelled, its peers lose their channel to it and are interrupted, too.
+        // If a partition is cancelled, its peers lose their channel to it and are interrupted too.
         let first = first?;
         Ok(Some((first, joined.into_iter().collect::<Result<Vec<(EndedPartition, Vec<RunResult>)>, Interrupted>>()?)))
     });
@@ -124,10 +124,10 @@ fn partitioning(
 /// The messages from one partition to another at the end of a window.
 #[derive(Default)]
 struct Messages {
-    /// Time of the earliest next event that the sender knows of.
+    /// Earliest next event that the sender knows.
     next: Time,
     of_ends: EndMessages,
-    /// Whole frames on their way to hosts, each with the number of its lane.
+    /// Complete frames on their way to hosts, each with its lane.
     deliveries: Vec<(LaneIndex, Delivery)>,
     /// Streams, each with its number of cells.
     streams: Vec<(StreamIndex, usize)>,
@@ -144,8 +144,8 @@ struct Peer {
     from: Receiver<Messages>,
 }
 
-/// Number of checks before a waiting partition sleeps. Partitions end a window within some tens of microseconds of each
-/// other, and waking a thread takes as long.
+/// Number of checks before a waiting partition sleeps. Partitions usually end a window within some tens of microseconds
+/// of each other, about the time to wake a thread.
 const LOOKS: u32 = 1 << 11;
 /// Time between two checks for cancellation while a partition sleeps.
 const NAP: Duration = Duration::from_millis(20);
@@ -178,7 +178,7 @@ impl Peer {
         self.to.send(messages).map_err(|_| Interrupted)
     }
 
-    /// Waits for the messages that the peer sends at the end of the same window.
+    /// Waits for the messages that a peer sends at the end of the same window.
     fn receive(&self, token: &CancellationToken<'_>) -> Result<Messages, Interrupted> {
         for _ in 0..LOOKS {
             match self.from.try_recv() {
@@ -216,7 +216,7 @@ impl Engine<'_> {
         let lookahead = self.partition.expect("the engine runs as one of several partitions").partitioning.lookahead;
         self.set_horizon(horizon);
         let behind = horizon + Span(1);
-        // Cells that were held back at an earlier horizon are exchanged first, in a window of zero length.
+        // First exchange the cells held back at an earlier horizon, in a window of zero length.
         let mut until = latest_end.unwrap_or(Time(lookahead.0)).min(behind);
         loop {
             // The instant at which the window ends belongs to the next window.
@@ -232,19 +232,18 @@ impl Engine<'_> {
                 let mut messages = peer.receive(token)?;
                 next = next.min(messages.next);
                 self.apply(&mut messages, &routes.data_goes_first);
-                // The lists keep their allocated memory.
                 peer.outgoing = messages;
             }
             *latest_end = Some(until);
             if until == behind {
                 return Ok(());
             }
-            // Nothing happens anywhere before the earliest next event of all partitions.
+            // Nothing happens before the earliest next event of all partitions.
             until = Time(until.0.saturating_add(lookahead.0)).max(next).min(behind);
         }
     }
 
-    /// Collects the messages for other partitions. Returns the time of the earliest next event known here.
+    /// Collects the messages for other partitions. Returns the time of this partition's earliest next event.
     fn write_messages(&mut self, routes: &mut Routes, peers: &mut Peers) -> Time {
         let Self { links, fabric: Fabric { lanes, end_systems, event_list, .. }, .. } = self;
         let mut next = event_list.first().time();
@@ -293,7 +292,7 @@ impl Engine<'_> {
 
     /// Applies the messages received from another partition, and clears them.
     fn apply(&mut self, messages: &mut Messages, data_goes_first: &TiSlice<FlowIndex, bool>) {
-        // Frames are added first, because a frame must be known at the port that collects its cells before they arrive.
+        // Add frames first, because the port that collects a frame's cells must know the frame before they arrive.
         self.fabric.end_systems.receive(&mut messages.of_ends, data_goes_first);
         let Fabric { lanes, event_list, .. } = &mut self.fabric;
         for (lane, delivery) in messages.deliveries.drain(..) {
@@ -316,7 +315,7 @@ impl Engine<'_> {
         self.fabric.end_systems.keep(&simulated_by(self.network, partition));
         self.schedule_ticks();
         for &(lane, _) in &routes.lanes {
-            // A lane goes on the event list when its first frame is added. This placeholder in front prevents that.
+            // A lane enters the event list when its first frame is added. A placeholder at the front prevents this.
             let (link, vc, frame) = Default::default();
             let placeholder = Delivery { time: Time::NEVER, link, vc, frame, cells: 0 };
             self.fabric.lanes.frames[lane].push_back(placeholder);
@@ -367,7 +366,7 @@ impl Engine<'_> {
     }
 }
 
-/// Index of the first real frame in a lane whose frames are sent to another partition.
+/// Index of the first real frame in a lane to another partition.
 const FOR_ANOTHER: usize = 1;
 
 fn simulated_by(network: &Network, partition: Partition<'_>) -> Ends {

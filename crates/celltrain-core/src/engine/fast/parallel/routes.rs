@@ -14,29 +14,29 @@ use crate::index::{FlowIndex, VcIndex};
 
 /// The routes of all messages that a partition sends to others at the end of a window.
 pub(super) struct Routes {
-    /// Contended ports that send cells or frames to other partitions. They must be settled before messages are sent.
+    /// Contended ports that send cells or frames to other partitions, and must be settled before messages are sent.
     pub(super) ports: Vec<PortIndex>,
     /// Streams that begin here and end in another partition, each with that partition.
     pub(super) streams: Vec<(StreamIndex, u32)>,
     /// Lanes of frames that end in another partition, each with that partition.
     pub(super) lanes: Vec<(LaneIndex, u32)>,
-    /// VCs whose frames start here and are needed in other partitions.
+    /// VCs whose frames start here and that other partitions need.
     pub(super) frames: Vec<Frames>,
     /// Flows whose receiving ends are here, each with the partition of its sending end.
     pub(super) flows: Vec<(FlowIndex, u32)>,
-    /// For each flow: true if the receiving end precedes the sending end within an instant.
+    /// True for each flow whose receiving end precedes its sending end within an instant.
     pub(super) data_goes_first: TiVec<FlowIndex, bool>,
 }
 
-/// A VC whose frames must be known in another partition.
+/// A VC whose frames another partition must know.
 pub(super) struct Frames {
     pub(super) vc: VcIndex,
     /// Number of the next frame to be sent.
     pub(super) sent: FrameNumber,
-    /// The other partitions that need the frames: the partition of the port that collects the VC's cells, and the
-    /// partition of its destination.
+    /// Other partitions that need the frames: the partition of the port that collects the VC's cells, and the partition
+    /// of its destination.
     pub(super) to: BTreeSet<u32>,
-    /// The partition of the VC's destination, if that is another one.
+    /// The partition of the VC's destination, if it is a different one.
     pub(super) blocks_to: Option<u32>,
     /// True if this partition collects the VC's cells or contains its destination.
     pub(super) are_needed_here: bool,
@@ -105,8 +105,8 @@ fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(L
     ends.filter(|&(_, to)| to != partition.number).collect()
 }
 
-/// Returns, by VC, the partition that collects its cells into frames: the partition of the last port where they can
-/// wait.
+/// Returns, by VC, the partition that collects its cells into frames, which is the partition of the last port where
+/// they can wait.
 fn collected(engine: &Engine<'_>, partition: Partition<'_>) -> TiVec<VcIndex, u32> {
     let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
     let mut collected = ti_vec![0; network.vcs.len()];

@@ -12,8 +12,8 @@ use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 impl TrainPort {
-    /// Handles cells that arrive in the same instant, `now`. Also handles the following rounds of the same inputs, as
-    /// long as no other cell arrives and `until` is not reached.
+    /// Processes the cells that arrive at `now`, and the following rounds of the same inputs until another cell arrives
+    /// or `until` is reached.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl Depart) {
         // Departures make room, which affects the number of rounds.
         self.output.catch_up(now);
@@ -76,7 +76,7 @@ impl TrainPort {
         }
         let room = (buffer.capacity - buffer.occupancy) / cells;
         let room = if room == 0 && self.plan.loses_in_rounds { u32::MAX } else { room };
-        // A round delays the end of the queue by at most the transmission time of its cells or the length of the round,
+        // A round delays the end of the queue by at most the transmission time of its cells or by its own length,
         // whichever is longer.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);
@@ -121,7 +121,7 @@ impl TrainPort {
             let all = train.take(rounds);
             self.ingress.next.put_back_first(InputArrival::new(at, input));
             self.output.note(all, now, period);
-            // If a frame starts here, this marks its start as handled, and the policy is not asked.
+            // If a frame starts here, marks its start as handled without a decision of the policy.
             self.output.buffer.fate(all.last);
             let run = Run { cells: whole_rounds + entered, ..all };
             if run.cells < rounds {
@@ -137,8 +137,8 @@ impl TrainPort {
     }
 
     /// Admits all cells of overlapping trains from `now` on, one train after another, and makes the random draws for
-    /// their ties. Ends at `until`, or before the first train for which the result might differ from that of single
-    /// cells. Returns whether any train was admitted.
+    /// their ties. Stops at `until`, or before a train for which the result might differ from single cells. Returns
+    /// whether any train was admitted.
     ///
     /// Arrivals at most a cell time apart keep the link busy, and between any of them and the last one no more cells
     /// leave than arrive. So the queue is longest at the last arrival and shortest before the first. Admitting a
@@ -239,7 +239,7 @@ impl TrainPort {
         u64::from(self.output.buffer.least_ahead(label)) > starts
     }
 
-    /// Makes the random draws that decide the ties of a stretch, in time order.
+    /// Makes the random draws that decide ties in a group of trains, in time order.
     fn pass_over_ties(&mut self, stretch: &mut [StretchTrain]) {
         stretch.sort_unstable_by_key(|train| train.phase);
         if stretch.windows(2).all(|two| two[0].phase != two[1].phase) {

@@ -8,8 +8,8 @@ use crate::engine::fast::train::{Input, InputArrival, number};
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
-/// A train with more consecutive cells than this is handled separately. Trains with this many cells left, or fewer, do
-/// not begin to interleave.
+/// Trains with more consecutive cells than this are processed separately. Trains with this many cells left, or fewer,
+/// are not interleaved.
 const FEW_IN_A_ROW: u32 = 4;
 
 /// The state of the queue while interleaved cells are added.
@@ -46,19 +46,19 @@ impl TrainPort {
             && self.output.tail_start() <= self.output.timing.latest_start
     }
 
-    /// Returns whether more than `cells` cells of an input's train arrive before `other`.
+    /// Returns whether more than `cells` cells of an input's train arrive before the time `other`.
     #[inline]
     fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
         let train = &self.ingress.inputs[input as usize].train;
         train.cells > cells && train.next + train.period * u64::from(cells) < other
     }
 
-    /// Interleaves trains up to `until`. Ends earlier at the first cell that begins a long row of one train's cells,
-    /// needs a decision of the policy, finds no room, or may be too late for the end of the run. Returns whether any
-    /// cell was admitted.
+    /// Interleaves trains up to `until`. Stops earlier at a cell that begins a long row of one train's cells, needs a
+    /// decision of the policy, finds no room, or may be too late for the end of the run. Returns whether any cell was
+    /// admitted.
     ///
-    /// Each cell only updates the queue's length and the order of arrivals. All other work for a train is done at once,
-    /// at the end of the train or of the stretch.
+    /// Each cell updates only the queue length and the order of arrivals. The other work is done once, at the end of
+    /// the train or of the interleaving.
     #[inline(never)]
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl Depart) -> bool {
         if self.plan.delimits {
@@ -106,7 +106,7 @@ impl TrainPort {
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
             let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
-            // A train that has ended in the meantime may have no cells left.
+            // A train that has ended by now may have no cells left.
             if *interleaved > 0 {
                 let (first, period) = (*interleaved_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
@@ -151,7 +151,7 @@ impl TrainPort {
         true
     }
 
-    /// Interleaves the next cell of an input, which arrives at `now`. Returns the arrival of the one after it.
+    /// Interleaves the next cell of an input, which arrives at `now`. Returns the arrival time of the following cell.
     #[inline(always)]
     fn interleave_one(
         &mut self,
@@ -164,7 +164,7 @@ impl TrainPort {
         let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
         if *interleaved == 0 {
             if !train.cell.is_rm() {
-                // If a frame starts here, marks its start as handled without asking the policy (`is_welcome`).
+                // If a frame starts here, marks its start as handled without a decision of the policy (`is_welcome`).
                 self.output.buffer.fate(train.cell);
             }
             *interleaved_since = now;
@@ -233,7 +233,7 @@ impl TrainPort {
         queue.next_start + self.output.timing.cell_time * u64::from(queue.waiting)
     }
 
-    /// Returns whether the next cell of an input is admitted if there is room for it.
+    /// Returns whether the next cell of an input is admitted if there is room.
     #[inline]
     fn is_welcome(&self, input: u32) -> bool {
         let Input { train, interleaved, .. } = &self.ingress.inputs[input as usize];

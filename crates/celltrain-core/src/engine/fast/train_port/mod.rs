@@ -18,8 +18,8 @@ use crate::coverage::reached;
 use crate::units::Time;
 
 impl TrainPort {
-    /// Settles everything before `until`. `depart` receives the cells whose departure has become known: a run, the
-    /// start of its first cell, and the period.
+    /// Settles everything before `until`. `depart` receives the cells with known departures: a run, the start of its
+    /// first cell, and the period.
     #[inline]
     pub(super) fn work(&mut self, until: Time, mut depart: impl Depart) {
         loop {

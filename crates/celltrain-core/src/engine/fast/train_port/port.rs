@@ -17,9 +17,9 @@ use crate::units::{Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags are independent: each one selects its own code path")]
 pub(in crate::engine::fast) struct TrainPlan {
-    /// Overlapping trains may be admitted one after another. This requires that each VC has a queue of its own, the
-    /// scheduler is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and the
-    /// arrivals of an instant precede its departure.
+    /// Overlapping trains may be admitted one after another. This requires that each VC has its own queue, the
+    /// scheduler is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and arrivals
+    /// precede the departure of their instant.
     pub(in crate::engine::fast) any_order: bool,
     /// The order in which empty queues fill affects the scheduler.
     pub(super) fills_in_order: bool,
@@ -44,7 +44,7 @@ impl TrainPlan {
                 && !fills_exactly
                 && !timing.marks()
                 && !timing.notes
-                // Otherwise an arrival at an empty queue would precede the departure of its instant.
+                // Otherwise an arrival at an empty queue would precede the departure of the same instant.
                 && !timing.serve_first,
             fills_in_order: sensitivity == Some((BacklogSensitivity::Order, true)),
             fills_exactly,
@@ -62,34 +62,33 @@ pub(in crate::engine::fast) struct TrainPort {
     pub(in crate::engine::fast) ingress: Box<TrainIngress>,
     /// The numbers of the port's links at the node. They decide ties.
     pub(super) at_node: Vec<u32>,
-    /// The lists from here on are empty between calls, and are stored only to reuse their memory.
+    /// The following lists are empty between calls. They are stored only to reuse their memory.
     pub(super) together: Vec<(u32, Cell)>,
     pub(super) in_step: Vec<(u32, Cell)>,
     /// Inputs in step, each with the number of its cells that were admitted in rounds with losses.
     pub(super) counted: Vec<(u32, u32)>,
     pub(in crate::engine::fast) plan: TrainPlan,
     pub(super) stretch: Vec<StretchTrain>,
-    /// For each label: cells of the current frame whose departure is known but not yet reported, because it has no
-    /// effect.
+    /// Cells of each VC's current frame whose departure is known but not reported yet, because it has no effect.
     pub(in crate::engine::fast) partial_frames: PartialFrames,
     /// Inputs with interleaved cells.
     pub(super) touched: Vec<u32>,
-    /// Inputs that tie, or their positions among those in step.
+    /// Inputs that tie, or their positions among the inputs in step.
     pub(super) tied: Vec<u32>,
-    /// Time in which all inputs together bring about a million cells if they are as fast as this port.
+    /// Time in which all inputs together deliver about a million cells if each is as fast as this port.
     pub(super) most_in_one_go: Span,
 }
 
-/// The cells of one train within a stretch of several trains.
+/// The cells of one train within a group of overlapping trains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StretchTrain {
     pub(super) input: u32,
     pub(super) cells: u32,
     /// Arrival of the first cell.
     pub(super) first: Time,
-    /// The arrival within a period. Trains of equal phase tie in every round they share.
+    /// Arrival time within a period. Trains of equal phase tie in every round they share.
     pub(super) phase: Span,
-    /// Round of the first cell, counted from the start of the stretch.
+    /// Round of the first cell, counted from the start of the group.
     pub(super) round: u32,
 }
 
@@ -97,8 +96,7 @@ pub(super) struct StretchTrain {
 /// of engines also checks that it does not affect results.
 const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// With more active inputs than this, the first arrival is used as a bound instead of the first arrival that ends a
-/// train.
+/// With more active inputs than this, the first arrival is the bound instead of the first arrival that ends a train.
 const FEW: usize = 8;
 
 impl TrainPort {
@@ -142,8 +140,8 @@ impl TrainPort {
         next.iter().map(|arrival| inputs[arrival.input() as usize].train.last()).min()
     }
 
-    /// Returns the end of the next batch: `until`, or earlier if the batch could delay a check for cancellation too
-    /// long. Everything before `since` must be settled.
+    /// Returns the end of the next batch: `until`, or earlier if a check for cancellation would otherwise come too
+    /// late. Everything before `since` must be settled.
     #[inline]
     pub(in crate::engine::fast) fn reach(&self, since: Time, until: Time) -> Time {
         let from = self.output.first_of(self.ingress.next.first().time()).max(since);
@@ -169,8 +167,8 @@ impl TrainPort {
         }
     }
 
-    /// Reports an admitted cell's start. If only whole frames matter, only cells that end a frame, RM cells and cells
-    /// that may be too late for the end of the run are reported now; others are collected.
+    /// Reports an admitted cell's start. If only whole frames have effects, reports only cells that end a frame, RM
+    /// cells and cells that may be too late for the end of the run, and collects the others.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl Depart) {
         let run = Run { last: cell, cells: 1 };
@@ -207,7 +205,7 @@ impl TrainPort {
         self.output.buffer.now = now;
         let marks = self.output.timing.marks();
         match self.output.buffer.fate(run.last) {
-            // A marker also counts packets that are refused on arrival.
+            // A marker also counts packets that the port refuses on arrival.
             FrameOutcome::Refused if self.output.timing.marks != Some(MarkedAt::Enqueue) => {
                 self.output.buffer.admission.refuse(run);
                 return;
@@ -223,7 +221,7 @@ impl TrainPort {
         }
     }
 
-    /// Admits all cells of a run at once, if the result is the same as for one after another.
+    /// Admits all cells of a run at once, if this gives the same result as one after another.
     #[inline]
     fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         if self.output.defers_order {
@@ -235,7 +233,7 @@ impl TrainPort {
         }
     }
 
-    /// Admits all cells of a run at once, unless the buffer would be full when one of them arrives.
+    /// Admits all cells of a run at once, unless one of them would find the buffer full.
     ///
     /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` never shrinks if `P < T`,
     /// and never grows if `P >= T`. The queue length changes in the same way, so it is largest when the first or the
@@ -247,7 +245,7 @@ impl TrainPort {
         let first_start = self.output.tail_start().max(now);
         let in_a_row = first_start + self.output.timing.cell_time * behind;
         let last_start = in_a_row.max(last_arrival);
-        // Waiting cells of frames that are not yet whole stay in the buffer.
+        // Waiting cells of incomplete frames stay in the buffer.
         let ready = self.output.buffer.ready();
         let awaiting = self.output.buffer.occupancy - ready;
         let ready_at_last = if period == self.output.timing.cell_time {
@@ -273,7 +271,7 @@ impl TrainPort {
             return true;
         }
         reached!(QueueRunsEmptyInTrain);
-        // The queue runs empty before the last arrival. From then on every cell starts when it arrives.
+        // The queue becomes empty before the last arrival. From then on, every cell starts when it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
         let first = run.first(u32::try_from(in_a_row).expect("the number of cells is less than the length of the run"));
         self.hand_on(first, first_start, self.output.timing.cell_time, depart);
@@ -307,7 +305,7 @@ impl TrainPort {
             let last_start = (self.output.tail_start() + self.output.timing.cell_time * behind).max(last_arrival);
             self.waiting_with(last_start, last_arrival)
         };
-        // The length only grows or only shrinks from one arrival to the next, see `admit_in_step`.
+        // The length only increases or only decreases from one arrival to the next, see `admit_in_step`.
         let range = QueueRange { least: at_first.min(at_last) - 1, largest: at_first.max(at_last) };
         let gone = at_first + run.cells - 1 - at_last;
         let is_close = period <= self.output.timing.cell_time && !self.plan.fills_exactly;
@@ -319,9 +317,8 @@ impl TrainPort {
         true
     }
 
-    /// Admits a run of a VC whose frames wait until they are whole. While its cells arrive, only others leave. So the
-    /// queue shrinks or stays equal until all others have left and grows from then on, or it grows all the time.
-    /// Therefore it is largest at the first or the last arrival.
+    /// Admits a run of a VC whose frames wait until they are complete. While its cells arrive, only others leave, so
+    /// the queue is longest at the first or the last arrival.
     #[inline(never)]
     fn admit_awaiting(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         let last_arrival = now + period * u64::from(run.cells - 1);

@@ -59,7 +59,7 @@ fn add_flow(network: &mut Network, i: usize, path: Vec<LinkIndex>, rate: BitRate
     });
 }
 
-/// Puts ports into a memory with one pool, without reserves, and a queue of priority 0 for each port.
+/// Puts ports into a memory with one pool and no reserves, with a queue of priority 0 for each port.
 fn share(network: &mut Network, ports: Vec<LinkIndex>, cells: u32, policy: impl Into<MemoryPolicyConfig>) {
     for &port in &ports {
         network.links[port].buffer = Some(cells);
@@ -99,7 +99,7 @@ fn outputs_of(network: &Network) -> Vec<LinkIndex> {
     to_hosts.map(|(link, _)| link).filter(|&link| network.links[link].name.contains("->out")).collect()
 }
 
-/// Returns the result of both engines, which must agree.
+/// Returns the result of a run, after checking that both engines agree.
 fn run(network: &Network) -> RunResult {
     let [fast, reference] = Engine::ALL.map(|engine| engine.run_to_end(network));
     assert_eq!(fast, reference, "the engines agree");
@@ -119,7 +119,7 @@ fn a_shared_memory_with_a_single_port_gives_the_same_run_as_a_private_buffer() {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     for (i, policy) in policies.into_iter().enumerate() {
         let mut network = n_source_network(5, "5us", Some(500), policy, &tcp, "100ms");
-        // The streams of random ties have different names.
+        // Random ties use streams of random numbers with different names.
         network.tie_order = [TieOrder::Rotating, TieOrder::Fixed][i % 2];
         network.service_order = [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][i / 2 % 2];
         let own = run(&network);
@@ -152,7 +152,7 @@ fn the_fast_engine_updates_all_ports_of_a_shared_memory_together() {
 
 #[test]
 fn a_full_shared_memory_refuses_whole_frames_like_epd() {
-    // If its threshold is the last place, EPD refuses exactly the frames whose first cell finds no room.
+    // If the threshold is the last place, EPD refuses exactly the frames whose first cell finds no room.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
     let epd = epd::Config { threshold }.into();
@@ -179,7 +179,7 @@ fn the_queues_of_saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold(
         let fixed_point = alpha * 1000.0 / (1.0 + alpha * ports as f64);
         let queues = &result.memories[MemoryIndex::new(0)].queues;
         for queue in queues {
-            // A cell that arrives just after another port has sent one may find one place more.
+            // A cell that arrives just after another port has sent a cell may find one more free place.
             assert!((f64::from(queue.cells) - fixed_point).abs() <= 1.0 + alpha, "{alpha} {ports}: {}", queue.cells);
         }
         let sum: u64 = outputs.iter().map(|&port| result.ports[port].counters.lost_overflow).sum();
@@ -197,7 +197,7 @@ fn cells_for_different_ports_of_a_shared_memory_compete_for_the_last_free_cell()
         let result = run(&network);
         [0, 1].map(|i| result.ports[outputs[i]].counters.lost_overflow)
     };
-    // Each port takes half of its input's cells. The one place holds the next cell of either input.
+    // Each port admits half of its input's cells. The one place in the memory holds the next cell of either input.
     let [first, second] = lost(TieOrder::Fixed);
     assert!(first < second, "the first input always wins: {first} and {second}");
     let [first, second] = lost(TieOrder::Random);
@@ -227,7 +227,7 @@ fn add_lossless_group(network: &mut Network, headroom: u32, pause_at: PauseAt) {
     });
 }
 
-/// Notes the memory's events.
+/// Records the memory's events.
 #[derive(Default)]
 struct Notes {
     arrived: u32,
@@ -278,7 +278,7 @@ fn a_lossless_priority_group_pauses_and_loses_cells_at_the_levels_of_the_formula
 #[test]
 fn a_full_memory_with_longest_queue_drop_removes_a_cell_of_another_port() {
     for variant in [Variant::TailLowest, Variant::HeadHighest] {
-        // The first output transmits a third of the arriving cells, the second almost all of them.
+        // The first output transmits a third of its arriving cells, the second almost all.
         let mut network = star(&[0, 0, 0, 1], "99Mbps", "20ms");
         let outputs = outputs_of(&network);
         share(&mut network, outputs.clone(), 100, longest_queue_drop::Config { variant });
@@ -405,7 +405,7 @@ fn a_pause_frame_stops_only_the_priority_that_it_names() {
     assert!((450..480).contains(&slow), "{slow} cells at 10 Mb/s");
 }
 
-/// Three switches in a ring, with a host at each. Flow i goes from switch i over the next to the one after.
+/// Three switches in a ring, each with a host. Flow i goes from switch i over the next switch to the one after.
 fn ring(duration: &str) -> Network {
     let mut graph = Graph::default();
     let (rate, delay) = ("100Mbps".parse().unwrap(), Duration::from_microseconds(1));
@@ -457,7 +457,7 @@ fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named
     network.duration = "40ms".parse().unwrap();
     let longer = run(&network);
     assert_eq!(longer.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>(), until_then, "nothing moves");
-    // With one flow fewer, there is no closed cycle.
+    // With one flow less, there is no closed cycle.
     let mut open = ring("20ms");
     open.flows.truncate(2);
     open.vcs.truncate(4);
@@ -488,7 +488,7 @@ fn tomahawk_5(pool_bytes: u32, xoff_bytes: u32, ports: u32, reserve: u32) -> u32
     pool_bytes / 508 - xoff_bytes / 508 - ports * (2 * reserve + 70)
 }
 
-/// Fills the lossless group of each input one after the other, until its link is paused. Returns the cells at which the
+/// Fills the lossless group of each input in turn until its link is paused. Returns the numbers of cells at which
 /// pauses began.
 fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
     let mut network = star(&vec![0; groups], "100bps", "1s");

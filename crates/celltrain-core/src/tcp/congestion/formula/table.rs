@@ -35,7 +35,7 @@ pub struct Table {
     pub state: BTreeMap<String, Start>,
 }
 
-/// The table of a scenario, boxed to keep the options of every connection small.
+/// The table of a scenario. It is boxed to keep the options of every connection small.
 pub type Config = Box<Table>;
 
 /// Registers of the sender's values; the user's own names follow.
@@ -64,7 +64,7 @@ pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("mss", Unit::BYTES, "payload of a full segment in bytes"), None),
 ];
 
-/// A sender with segments of `mss` bytes.
+/// Properties of a sender with segments of `mss` bytes.
 struct OfSender {
     mss: f64,
 }
@@ -117,7 +117,7 @@ impl Table {
         self.events().iter().all(|(_, updates)| updates.is_empty())
     }
 
-    /// Returns the names in the table that nothing uses, by their keys.
+    /// Returns unused names in the table, by their keys.
     pub fn unused(&self) -> Vec<String> {
         let (constants, vc_state) = (self.all_constants(), BTreeMap::new());
         self.texts(&constants, &vc_state, &self.events()).unused()

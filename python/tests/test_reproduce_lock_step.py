@@ -1,0 +1,169 @@
+"""The lock-step rows of 96-1269, answers to open questions by name, and papers drawn from each order of ties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+import celltrain as ct
+from celltrain.papers.paper import PAPER, PaperError, load
+from celltrain.papers.score import Scored
+
+AF_96_1269 = "af-96-1269"
+FOLDER = Path(__file__).parents[2] / "papers"
+#: Every order of ties, by the name of the answer. The paper's own answer is random.
+ORDERS = ("random", "rotating", "fixed", "event_list", "event_list_last_in")
+#: Rows of Table 5 that are not in lock-step.
+ROWS = ["5,0.8,0.9,2000", "15,0.8,0.9,1000", "5,0.8,0.9,3000", "5,0.5,0.5,3000"]
+
+
+def test_the_lock_step_rows_are_those_of_table_5_with_little_efficiency_and_perfect_fairness() -> None:
+    paper = load(AF_96_1269)
+    rows: dict[tuple[object, ...], dict[str, float | None]] = {}
+    for number in paper.table("5").numbers:
+        rows.setdefault(tuple(number.row.values()), {})[number.quantity.name] = number.published
+    in_step = {row: own for row, own in rows.items() if own["efficiency"] <= 0.20 and own["fairness"] >= 0.99}  # type: ignore[operator]
+    points = paper.table("lock-step").numbers
+    assert len(in_step) == 14
+    assert {(tuple(n.row.values()), n.quantity.name): n.published for n in points} == {
+        (row, name): value for row, own in in_step.items() for name, value in own.items()
+    }
+    assert all(n.point and n.scored and n.tolerance_stated for n in points)
+    unscored = {tuple(n.row.values()) for n in paper.table("5").numbers if not n.scored}
+    assert unscored == set(in_step), "each row is scored once"
+
+
+def test_twelve_of_fourteen_lock_step_rows_are_exact_if_ties_follow_an_event_list() -> None:
+    numbers = ct.reproduce(AF_96_1269, tables=["lock-step"], seeds=30).numbers
+    assert {number.seeds for number in numbers} == {(1,)}
+    by_row: dict[tuple[object, ...], list[Scored]] = {}
+    for number in numbers:
+        by_row.setdefault(tuple(number.number.row.values()), []).append(number)
+    wrong = {
+        row: tuple(round(number.mean, 3) for number in own)
+        for row, own in by_row.items()
+        if not all(number.inside for number in own)
+    }
+    # The paper prints .11 / 1.00 and .04 / 1.00.
+    assert wrong == {(15, 0.5, 0.1, 3000): (0.283, 0.324), (15, 0.2, 0.1, 3000): (0.071, 0.987)}
+
+
+def test_answers_to_open_questions_have_unique_names_in_every_paper() -> None:
+    for name in PAPER.ids():
+        names = [choice.name for choice in load(name).choices]
+        assert len(set(names)) == len(names), name
+
+
+def test_an_answer_to_an_open_question_changes_every_scenario_as_its_settings_do() -> None:
+    for name, setting in (("A-03=event_list", "event_list"), ("A-03=event_list_last_in", "event_list_last_in")):
+        chosen, changed = (
+            load(AF_96_1269, **given)  # type: ignore[arg-type]
+            for given in ({"choices": [name]}, {"overrides": {"switch.tie_order": setting}})
+        )
+        assert chosen.configurations == changed.configurations
+        assert chosen.overrides == changed.overrides == {"switch.tie_order": setting}
+    both = load(AF_96_1269, choices=["A-03=fixed"], overrides={"switch.tie_order": "rotating"})
+    assert both.overrides == {"switch.tie_order": "rotating"}, "--set counts for more"
+
+
+def test_the_choice_option_selects_answers_and_an_unknown_answer_names_all(celltrain: Command, tmp_path: Path) -> None:
+    words = ("reproduce", AF_96_1269, "--table", "2", "--row", "LAN,5,1000,ubr", "--seeds", "1")
+    short = ("--set", "duration=20ms")
+    told = celltrain(*words, *short, "--choice", "A-03=event_list", "--choice", "A-20=drifting", "--out", tmp_path)
+    assert told.code == 0
+    command = "--choice A-03=event_list --choice A-20=drifting --set duration=20ms --seeds 1"
+    assert command in (tmp_path / "reproduce.html").read_text()
+    by_setting = celltrain(*words, *short, "--set", "switch.tie_order=event_list", "--json").json
+    by_choice = celltrain(*words, *short, "--choice", "A-03=event_list", "--json").json
+    assert by_choice["numbers"] == by_setting["numbers"]
+    wrong = celltrain(*words, "--choice", "A-03=event_lst")
+    assert wrong.code == 2
+    assert "has no choice 'A-03=event_lst'; did you mean A-03=event_list? Choose from A-03=rotating, " in wrong.err
+
+
+def test_a_tie_order_that_does_not_exist_names_those_that_do(celltrain: Command) -> None:
+    told = celltrain("run", "lan-epd", "--set", "switch.tie_order=event_lists")
+    assert told.code == 2
+    assert all(order in told.err for order in ORDERS), told.err
+
+
+def changed_paper(old: str, new: str) -> Callable[[str], str | None]:
+    """Returns a reader of the papers in which a text of the description of 96-1269 is replaced once."""
+
+    def read(path: str) -> str | None:
+        text = (FOLDER.parent / path).read_text(encoding="utf-8")
+        if not path.endswith("paper.toml"):
+            return text
+        assert old in text
+        return text.replace(old, new, 1)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("point = true\ntolerance = 0.02\n", "point = true\n", "tables[0].rules[0]: a point needs tolerance or"),
+        ("point = true\ntolerance = 0.006\n", "point = true\n", "a point needs tolerance or relative_tolerance"),
+        ("tolerance = 0.006\n", 'tolerance = "small"\n', "tolerance.int = 'small': Input should be a valid integer"),
+        ("most_seeds = 1\n", "most_seed = 1\n", "most_seed = 1: Extra inputs are not permitted"),
+    ],
+)
+def test_a_fault_in_the_description_of_a_paper_is_reported_with_file_and_line(old: str, new: str, problem: str) -> None:
+    read = changed_paper(old, new)
+    text = read(f"papers/{AF_96_1269}/paper.toml")
+    assert text is not None
+    with pytest.raises(PaperError) as refused:
+        load(AF_96_1269, read=read)
+    told = str(refused.value)
+    file, line, _ = told.split(":", 2)
+    assert (file, problem in told) == (f"papers/{AF_96_1269}/paper.toml", True), told
+    named = text.splitlines()[int(line) - 1]
+    assert named == ("[[tables.rules]]" if "point" in new else new.strip()), told
+
+
+def seeds_of(order: str, rows: list[str], seeds: int, changes: Mapping[str, str]) -> list[Scored]:
+    """Returns numbers of Table 5 in an order of ties, with ticks that drift, so that seeds differ in every order."""
+    answers = [] if order == "random" else [f"A-03={order}"]
+    choices = [*answers, "A-20=drifting"]
+    return ct.reproduce(AF_96_1269, tables=[5], rows=rows, seeds=seeds, choices=choices, overrides=changes).numbers
+
+
+def share_inside(numbers: list[Scored]) -> float:
+    """Returns the share of numbers that are inside, if each run in turn is the printed paper and the others judge it."""
+    verdicts = []
+    for number in numbers:
+        if len({round(value, 2) for value in number.values}) == 1:
+            continue  # A lock-step row is not a draw.
+        for paper, value in enumerate(number.values):
+            printed = replace(number.number, published=round(value, 2))
+            values = number.values[:paper] + number.values[paper + 1 :]
+            seeds = number.seeds[:paper] + number.seeds[paper + 1 :]
+            verdicts.append(Scored(number=printed, values=values, seeds=seeds, requested=len(seeds)).inside)
+    return sum(map(bool, verdicts)) / len(verdicts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["random", "rotating", "event_list_last_in"])
+def test_a_run_printed_as_a_paper_is_inside_other_runs_of_its_model_as_often_in_any_order_of_ties(order: str) -> None:
+    share = share_inside(seeds_of(order, ROWS[:2], 20, {"duration": "5s"}))
+    assert 0.90 <= share <= 0.99, share
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("order", ORDERS)
+def test_25_papers_drawn_from_a_model_have_90_to_99_per_cent_of_numbers_inside_its_ensemble(order: str) -> None:
+    share = share_inside(seeds_of(order, ROWS, 25, {"duration": "5s"}))
+    assert 0.90 <= share <= 0.99, share
+
+
+def test_without_drifting_ticks_runs_of_an_order_without_random_ties_are_all_equal() -> None:
+    rows = {"tables": [5], "rows": ["5,0.8,0.9,1000"], "overrides": {"duration": "1s"}}
+    for more, differ in (([], False), (["A-20=drifting"], True)):
+        run = ct.reproduce(AF_96_1269, seeds=3, choices=["A-03=rotating", *more], **rows)  # type: ignore[arg-type]
+        assert (len(set(run.fingerprints.values())) > 1) is differ
