@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import statistics as by_hand
 
 import pytest
@@ -23,6 +24,8 @@ port.default = { buffer = 300, policy = { epd = {} } }
 requests.web = { load = 0.6, sizes = "20kB" }
 """
 P95, P999 = "requests.web.short.slowdown_p95", "requests.web.short.slowdown_p999"
+ADVICE = "run longer, or let measure.to end earlier"
+MEDIAN = "requests.web.short.completion_ms_median"
 SWEEP = f"""
 name = "web"
 measures = ["{P95}", "{P999}"]
@@ -69,8 +72,21 @@ def short(web):
     return run
 
 
-def reason(completed):
-    return f"'{P999}' needs 1,000 complete requests of a run, but this run has only {completed}"
+def reason(opened):
+    return f"'{P999}' needs 1,000 requests of a run, but this run has only {opened}"
+
+
+def bound(requests):
+    """Returns the note about the 95th percentile of a run."""
+    counts = f"{requests['open']} of {requests['opened']}"
+    return f"'{P95}' is a lower bound: {counts} requests were open at the end"
+
+
+def bounds(runs):
+    """Returns the warning about the 95th percentile of several runs, all of which have a lower bound."""
+    most = max(runs, key=lambda requests: requests["open"])
+    counts = f"up to {most['open']} of {most['opened']} requests were open at the end"
+    return f"'{P95}' is a lower bound in {len(runs)} runs of {len(runs)}: {counts}; {ADVICE}"
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +111,7 @@ def test_a_comparison_shows_measures_of_requests_like_single_runs_and_null_if_re
     [difference] = answer.json["differences"]
     assert difference[P95]["mean"] == pytest.approx(means[300] - means[60])
     assert difference[P999]["mean"] is None
-    assert f"{reason(short(60, 1)['completed'])}; the measure has no value in 4 runs of 4" in answer.json["warnings"]
+    assert f"{reason(short(60, 1)['opened'])}; the measure has no value in 4 runs of 4" in answer.json["warnings"]
 
 
 def test_if_requests_are_too_few_for_a_percentile_a_sweep_stores_null_and_the_reason(swept, short):
@@ -107,32 +123,96 @@ def test_if_requests_are_too_few_for_a_percentile_a_sweep_stores_null_and_the_re
         assert (rows[buffer, P95]["n"], rows[buffer, P999]["n"], rows[buffer, P999]["mean"]) == (2, 0, None)
     for row in store.table().to_pylist():
         if row["measure"] == P999:
-            completed = short(row["buffer"], row["seed"])["completed"]
-            assert (row["value"], row["error"]) == (None, reason(completed))
+            opened = short(row["buffer"], row["seed"])["opened"]
+            assert (row["value"], row["error"]) == (None, reason(opened))
         else:
-            assert row["error"] is None
+            assert row["error"] == bound(short(row["buffer"], row["seed"]))
 
 
 def test_a_sweep_states_how_many_requests_a_percentile_needs(celltrain, short, tmp_path):
     (tmp_path / "plan.toml").write_text(SWEEP)
     answer = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
     assert answer.code == 0
-    assert answer.err.count(f"{reason(short(60, 1)['completed'])}; the measure has no value in 4 runs of 4") == 1
+    assert answer.err.count(f"{reason(short(60, 1)['opened'])}; the measure has no value in 4 runs of 4") == 1
 
 
 def test_a_report_states_how_many_requests_a_percentile_needs(celltrain, swept, short, tmp_path):
     report = celltrain("report", swept, "--out", tmp_path / "report", "--json")
     assert report.code == 0
-    assert f"{reason(short(60, 1)['completed'])}; the measure has no value in 4 runs of 4" in report.json["warnings"]
+    assert f"{reason(short(60, 1)['opened'])}; the measure has no value in 4 runs of 4" in report.json["warnings"]
     means = {(row["value"], row["measure"]): row["mean"] for row in report.json["effects"]}
     assert means["60", P95] == pytest.approx(by_hand.fmean(short(60, seed)["slowdown_p95"] for seed in (1, 2)))
     assert means["60", P999] is None
-    assert "needs 1,000 complete requests" in (tmp_path / "report" / "report.html").read_text()
+    assert "needs 1,000 requests" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_a_run_marks_percentiles_that_are_lower_bounds_and_warns_of_them(celltrain, web, tmp_path):
+    answer = celltrain("run", web)
+    with pytest.warns(ct.CelltrainWarning, match="only lower bounds"):
+        [group] = ct.run(web).to_dict()["requests"]
+    requests = group["short"]
+    assert requests["open"] == requests["opened"] - requests["completed"] > 0.05 * requests["opened"]
+    flags = {name: requests[f"{name}_censored"] for name in ("median", "p95", "p99", "p999")}
+    assert flags == {"median": False, "p95": True, "p99": True, "p999": False}
+    assert requests["censored"]
+    for kind in ("completion_ms", "slowdown"):
+        assert f"\u2265 {requests[f'{kind}_p95']:.4g}" in answer.out
+        assert f"\u2265 {requests[f'{kind}_median']:.4g}" not in answer.out
+    assert f"short: {requests['open']} of {requests['opened']}" in answer.err
+    assert ADVICE in answer.err
+    ended = tmp_path / "ended.toml"
+    text = web.read_text().replace('"1ms"', '"3ms"').replace("load = 0.6", "load = 0.1")
+    ended.write_text(text + '[measure]\nto = "1ms"\n')
+    answer = celltrain("run", ended)
+    assert "lower bound" not in answer.out + answer.err
+    assert "\u2265" not in answer.out
+
+
+def test_means_with_lower_bounds_are_marked_in_a_comparison_and_a_difference_of_two_is_unknown(
+    celltrain, web, short, tmp_path
+):
+    varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{MEDIAN}")
+    answer = celltrain("compare", web, *varied, "--json")
+    assert bounds([short(buffer, seed) for buffer in (60, 300) for seed in (1, 2)]) in answer.json["warnings"]
+    for row in answer.json["scenarios"]:
+        flags = [short(int(row["name"].split()[0]), seed)["median_censored"] for seed in (1, 2)]
+        assert (row[P95].get("censored"), row[MEDIAN].get("censored")) == (True, any(flags) or None)
+    [difference] = answer.json["differences"]
+    assert difference[P95]["censored"]
+    out = celltrain("compare", web, *varied, "--out", tmp_path / "out").out
+    assert out.count("\u2265 ") >= 2
+    assert "unknown" in out
+    with (tmp_path / "out" / "comparison.csv").open() as file:
+        assert [row["censored"] for row in csv.DictReader(file) if row["measure"] == P95] == ["2", "2"]
+
+
+def test_lower_bounds_survive_in_a_store_and_are_marked_in_its_report(celltrain, swept, short, tmp_path):
+    every = [short(buffer, seed) for buffer in (60, 300) for seed in (1, 2)]
+    assert bounds(every) in plan_warnings.of_store(Store.open(swept))
+    summary = {row["measure"]: row["censored"] for row in Store.open(swept).summary().to_pylist()}
+    assert summary == {P95: 2, P999: 0}
+    assert {row["error"] for row in Store.open(swept).wide([P95]).to_pylist()} == {
+        reason(requests["opened"]) for requests in every
+    }
+    report = celltrain("report", swept, "--out", tmp_path / "report", "--json")
+    assert bounds(every) in report.json["warnings"]
+    assert "\u2265 " in (tmp_path / "report" / "report.html").read_text()
+    assert Store.open(swept).verify() == []
+
+
+def test_a_measure_computed_from_a_lower_bound_is_not_called_one(web):
+    measures = (f"{P95} / 2", f"0 - {P95}", "requests.largest(*).short.slowdown_p95", P95)
+    compared = ct.compare(web, seeds=1, measures=measures)
+    assert compared.censored.reshape(-1).tolist() == [False, False, True, True]
+    assert sum("is a lower bound: " in warning for warning in compared.warnings) == 4
 
 
 def test_a_search_minimizes_measures_of_requests(tmp_path):
     tuned = searched(tmp_path / "search", P95, "requests.web.timeouts_per_request")
-    assert tuned.facts["warnings"] == []
+    [warning] = tuned.facts["warnings"]
+    assert warning.startswith(
+        f"'{P95}' is a lower bound in {tuned.facts['runs']} runs of {tuned.facts['runs']}: up to "
+    )
     assert [one["better"] for one in tuned.facts["objectives"]] == ["smaller", "smaller"]
     rows = Store.open(tmp_path / "search" / "runs" / "confirmation").wide().to_pylist()
     for confirmed in tuned.searches[0].confirmed:
@@ -154,8 +234,10 @@ def test_a_search_states_how_many_requests_its_objective_needs(tmp_path):
     tuned = searched(tmp_path / "search", P95, P999)
     trials = tuned.searches[0].trials
     assert [trial.means for trial in trials] == [None] * 3
-    assert all("needs 1,000 complete requests of a run, but this run has only" in trial.error for trial in trials)
-    assert tuned.facts["warnings"] == [f"{trials[0].error}; 3 of 3 trials have no value, and cannot be chosen"]
+    assert all("needs 1,000 requests of a run, but this run has only" in trial.error for trial in trials)
+    of_p95, of_p999 = tuned.facts["warnings"]
+    assert of_p95.startswith(f"'{P95}' is a lower bound in ")
+    assert of_p999 == f"{trials[0].error}; 3 of 3 trials have no value, and cannot be chosen"
     assert (tuned.facts["failed"], tuned.searches[0].left) == (0, ())
 
 

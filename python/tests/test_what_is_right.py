@@ -190,13 +190,19 @@ def test_a_mean_over_some_of_the_runs_states_how_many_values_it_has() -> None:
         def __len__(self) -> int:
             return len(self.case)
 
-    runs = Runs(case=np.repeat([0, 1, 2], 4), gaps={(0, 0): "too few", (4, 0): "", (5, 0): "", (8, 0): ""})
+    runs = Runs(
+        case=np.repeat([0, 1, 2], 4),
+        values=np.full((12, 1), np.nan),
+        gaps={(0, 0): "too few", (4, 0): "", (5, 0): "", (8, 0): ""},
+    )
     runs.gaps |= {(9, 0): "", (10, 0): "", (11, 0): ""}
     [warning] = plan_warnings.without_values(["p99"], runs)  # type: ignore[arg-type]
     assert warning == (
         "too few; the measure has no value in 7 runs of 12. In 2 cases, the mean covers only the runs with a value, in one case 2 of 4"
     )
-    [whole] = plan_warnings.without_values(["p99"], Runs(case=np.zeros(1, int), gaps={(0, 0): "too few"}))  # type: ignore[arg-type]
+    [whole] = plan_warnings.without_values(
+        ["p99"], Runs(case=np.zeros(1, int), values=np.array([[np.nan]]), gaps={(0, 0): "too few"})
+    )  # type: ignore[arg-type]
     assert whole == "too few; the measure has no value in 1 run of 1"
 
 

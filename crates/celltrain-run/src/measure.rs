@@ -27,6 +27,8 @@ pub enum Accessor<T> {
     Count(fn(&T) -> Option<u64>),
     /// A number; `None` if the row has no such value.
     Number(fn(&T) -> Option<f64>),
+    /// True or false; `None` if the row has no such value.
+    Flag(fn(&T) -> Option<bool>),
 }
 
 /// Rule for showing a measure in printed tables.
@@ -78,6 +80,11 @@ impl<T> Measure<T> {
         Self::new(name, unit, meaning, Accessor::Number(of))
     }
 
+    /// Creates a measure that is true or false.
+    pub const fn flag(name: &'static str, meaning: &'static str, of: fn(&T) -> Option<bool>) -> Self {
+        Self::new(name, "", meaning, Accessor::Flag(of))
+    }
+
     const fn new(name: &'static str, unit: &'static str, meaning: &'static str, value: Accessor<T>) -> Self {
         Self { name, unit, meaning, printed: Printed { heading: "", when: When::Never }, on_request: false, value }
     }
@@ -102,6 +109,7 @@ impl<T> Measure<T> {
             Accessor::Text(_) => "string",
             Accessor::Count(_) => "int64",
             Accessor::Number(_) => "float64",
+            Accessor::Flag(_) => "bool",
         }
     }
 
@@ -111,6 +119,7 @@ impl<T> Measure<T> {
             Accessor::Text(of) => json!(of(row)),
             Accessor::Count(of) => json!(of(row)),
             Accessor::Number(of) => json!(of(row)),
+            Accessor::Flag(of) => json!(of(row)),
         }
     }
 
@@ -139,12 +148,13 @@ pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&Measure<T>, &s
     object_of(measures, |measure| measure.of(row), keep)
 }
 
-/// Returns a row with every measure: numbers are 1 and strings are empty, except for the first string, which is `name`.
+/// Returns a row with every measure: numbers are 1, flags true, and strings are empty, except for the first string, which is `name`.
 pub fn outline<T>(measures: &[Measure<T>], name: &str) -> Map<String, Value> {
     let value = |measure: &Measure<T>| match measure.value {
         Accessor::Text(_) if measure.name == measures[0].name => json!(name),
         Accessor::Text(_) => json!(""),
         Accessor::Count(_) | Accessor::Number(_) => json!(1),
+        Accessor::Flag(_) => json!(true),
     };
     object_of(measures, value, |_, _| true)
 }

@@ -167,7 +167,7 @@ export interface RunOptions extends Asked {
 export type Row = { name: string } & Record<string, number | string | null>;
 
 /** Measures of requests of some sizes, such as `completed` or `slowdown_p99`; null if there are too few requests. */
-export type RequestStatistics = Readonly<Record<string, number | null>>;
+export type RequestStatistics = Readonly<Record<string, number | boolean | null>>;
 
 /** Classes of requests by size. Their bounds are `short_requests` and `long_requests` of `[measure]`. */
 export type SizeClass = "all" | "short" | "medium" | "long";

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.drawing.figure import FigureStyle, refuse_other, require_matplotlib
+from celltrain.drawing.words import BOUND, at_least
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
@@ -18,7 +19,7 @@ from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, LINKS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
 from celltrain.model.network import Network
 from celltrain.running.events import Capture, Events
-from celltrain.running.results import RunResult, balance, share
+from celltrain.running.results import CLASSES, RunResult, balance, share
 from celltrain.running.results import run as simulate
 from celltrain.text import among, shortened, shown
 
@@ -298,6 +299,8 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield _rows("group", REQUESTS, answer["requests"], answer["requests"])
     for group in answer["requests"]:
         yield _sizes(group)
+    if any(group["all"]["censored"] or (group["queries"] or {}).get("censored") for group in answer["requests"]):
+        yield Line(text=BOUND, is_note=True)
     if _lacks_percentiles(answer["requests"]):
         yield Line(text=f"Percentiles without a value have too few requests or queries: {_needed()}.", is_note=True)
     grid = shell.grid("port", *(port["name"] for port in ports[:MOST_PORTS]), left=("port",))
@@ -338,8 +341,6 @@ def blocks(result: RunResult) -> Iterator[Block]:
 
 #: Statistics of completion times and slowdowns, with their headings.
 STATISTICS = {"mean": "mean", "median": "median", "p95": "95 %", "p99": "99 %", "p999": "99.9 %"}
-#: Classes of requests in a table, in its order.
-CLASSES = ("short", "medium", "long", "all", "queries")
 
 
 def _needed() -> str:
@@ -352,24 +353,36 @@ def _needed() -> str:
 def _lacks_percentiles(groups: Sequence[dict[str, Any]]) -> bool:
     """Returns whether a class of requests that occurs has too few of them for a percentile."""
     rows = [group[name] for group in groups for name in CLASSES if group[name] is not None]
-    return any(row["completed"] and row["completion_ms_p999"] is None for row in rows)
+    return any(_opened(row) and row["completion_ms_p999"] is None for row in rows)
+
+
+def _opened(row: dict[str, Any]) -> int:
+    """Returns the number of requests of a class, or of queries."""
+    return int(row["completed"] + row["open"])
 
 
 def _sizes(group: dict[str, Any]) -> Grid:
     """Returns the table of a group: completion times, then slowdowns, with a line for each size class that occurs."""
-    grid = shell.grid(group["name"], "completed", *STATISTICS.values(), left=(group["name"],))
-    occurring = {name: group[name] for name in CLASSES if group[name] is not None and group[name]["completed"]}
+    grid = shell.grid(group["name"], "completed", "open", *STATISTICS.values(), left=(group["name"],))
+    occurring = {name: group[name] for name in CLASSES if group[name] is not None and _opened(group[name])}
 
-    def text(row: dict[str, Any], name: str) -> str:
-        value = row.get(name)
-        return "" if value is None else f"{value:.4g}"
+    def text(row: dict[str, Any], kind: str, statistic: str) -> str:
+        value = row.get(f"{kind}_{statistic}")
+        if value is None:
+            return ""
+        return at_least(f"{value:.4g}") if row.get(f"{statistic}_censored") else f"{value:.4g}"
 
     for kind, heading in (("completion_ms", "completion time, ms"), ("slowdown", "slowdown")):
-        known = {name: row for name, row in occurring.items() if row.get(f"{kind}_mean") is not None}
+        known = {
+            name: row
+            for name, row in occurring.items()
+            if any(row.get(f"{kind}_{one}") is not None for one in STATISTICS)
+        }
         if known:
             grid.add_group(heading)
         for name, row in known.items():
-            grid.add_row(name, f"{row['completed']:,}", *(text(row, f"{kind}_{one}") for one in STATISTICS))
+            counts = (f"{row[count]:,}" for count in ("completed", "open"))
+            grid.add_row(name, *counts, *(text(row, kind, one) for one in STATISTICS))
     return grid
 
 

@@ -320,6 +320,33 @@ def difference(mean: float, half: float) -> str:
     return f"{'+' if mean > 0 else ''}{estimated(mean, half)}{' *' if abs(mean) > half else '  '}"
 
 
+#: Note below a table with lower bounds.
+BOUND = "\u2265: a lower bound, because requests were open at the end"
+
+
+def at_least(text: str) -> str:
+    """Marks a number as a lower bound.
+
+    >>> at_least("46.6 ± 0.3"), at_least(UNDEFINED)
+    ('≥ 46.6 ± 0.3', 'undefined')
+    """
+    return text if text == UNDEFINED else f"\u2265 {text}"
+
+
+def of_bounds(difference: str, *, first: bool, second: bool) -> str:
+    """Marks the formatted difference of two numbers, one or both of which are lower bounds.
+
+    >>> of_bounds("+3.1 ± 0.2 *", first=True, second=False), of_bounds("+3.1 ± 0.2 *", first=False, second=True)
+    ('≥ +3.1 ± 0.2  ', '≤ +3.1 ± 0.2  ')
+    >>> of_bounds("+3.1 ± 0.2 *", first=True, second=True)
+    'unknown'
+    """
+    if difference.strip() == UNDEFINED:
+        return difference
+    sign = "\u2265" if first else "\u2264"
+    return "unknown" if first and second else f"{sign} {difference.replace('*', ' ')}"
+
+
 def figure(value: float) -> str:
     """Formats a number to four digits. Whole numbers are exact, and a fraction below 1 is never rounded to 1.
 

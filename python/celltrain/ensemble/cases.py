@@ -23,6 +23,7 @@ from celltrain.ensemble.plan import Axis, Plan, canonical, canonical_with_memory
 from celltrain.errors import Fault, InputError, ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
+from celltrain.model.expressions import is_monotone
 from celltrain.model.measures import ROWS, RUN
 from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker
 from celltrain.running.statistics import Means
@@ -294,7 +295,7 @@ def store_columns(axes: Sequence[Axis]) -> list[Column]:
         Column("seed", "uint64", "1", "seed of every random choice of the run"),
         Column("measure", "name", "", "name of the measure; null if the run failed"),
         Column("value", "float64", "", "value, in the unit of the measure; null if it has none"),
-        Column("error", "name", "", "reason for which the run or the measure has no value"),
+        Column("error", "name", "", "reason for which the run or the measure has no value, or is a lower bound"),
         Column("fingerprint", "name", "", "16 hexadecimal digits that identify the exact times of all segments"),
         Column("configuration", "name", "", "scenario as JSON with all defaults"),
         Column("version", "name", "", "of celltrain"),
@@ -310,6 +311,10 @@ SUMMARY = {
     "low": Column("low", "float64", "", "lower end of the mean's 95 % interval (Student's t); null for one value"),
     "high": Column("high", "float64", "", "its upper end"),
 }
+
+
+#: Column of the number of values that are lower bounds.
+CENSORED = Column("censored", "int64", "1", "values that are only lower bounds: then the mean is one too")
 
 
 def arrow(columns: Iterable[tuple[Column, Any]], metadata: Mapping[str | bytes, str | bytes] | None = None) -> pa.Table:
@@ -368,8 +373,8 @@ class RunTable:
         fingerprint: Fingerprint of each run as a number.
         printed: True for runs with a fingerprint.
         errors: Errors of failed runs, by index.
-        gaps: Reasons why a measure has no value, by the indices of run and measure. At -1 - N, the warning that rule N of
-            the links never met what it should have lost or delayed.
+        gaps: Reasons why a measure has no value or depends on a lower bound, by the indices of run and measure. At -1 - N,
+            the warning that rule N of the links never met what it should have lost or delayed.
     """
 
     measures: tuple[Measured, ...]
@@ -415,6 +420,15 @@ class RunTable:
         failed = np.zeros(len(self), np.bool_)
         failed[list(self.errors)] = True
         return failed
+
+    @cached_property
+    def censored(self) -> NDArray[np.bool_]:
+        """Runs by measures: true for values that are only lower bounds."""
+        censored = np.zeros(self.values.shape, np.bool_)
+        for run, place in self.gaps:
+            if place >= 0:
+                censored[run, place] = is_monotone(self.measures[place].name)
+        return censored & ~np.isnan(self.values)
 
     @cached_property
     def fingerprints(self) -> list[str | None]:

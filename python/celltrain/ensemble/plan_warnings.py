@@ -192,8 +192,9 @@ def of_store(store: Store) -> list[str]:
     some, none = (np.bincount(runs.case, one, count) > 0 for one in (carried > 0, carried == 0))
     dead = none & ~some
     undefined = without_values(store.manifest["measures"], runs)
+    bounds = lower_bounds(store.manifest["measures"], runs)
     unmet = unmet_rules(runs, lambda case: _point(plan, int(runs.points[case])))
-    checks: list[Iterable[str]] = [_dead(runs, plan, dead), _little(runs, plan), undefined, unmet, warnings]
+    checks: list[Iterable[str]] = [_dead(runs, plan, dead), _little(runs, plan), undefined, bounds, unmet, warnings]
     checks += [_without_effect(runs, plan, dead), _indistinct(runs, plan, dead), _lock_step(store, plan)]
     return [one for check in checks for one in check]
 
@@ -253,12 +254,40 @@ def without_values(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
     without: dict[int, list[int]] = {}
     total = np.bincount(runs.case)
     for run, place in runs.gaps:
-        without.setdefault(place, []).append(run)
+        if place >= 0 and np.isnan(runs.values[run, place]):
+            without.setdefault(place, []).append(run)
     for place in range(len(measures)):
         if of_measure := without.get(place):
             problem = runs.gaps[min(of_measure), place]
             text = f"{problem}; the measure has no value in {counted(len(of_measure), 'run')} of {len(runs):,}"
             yield text + _partial(np.bincount(runs.case[of_measure], minlength=len(total)), total)
+
+
+def lower_bounds(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
+    """Yields a warning for each measure that depends on a lower bound in some of the runs."""
+    for place in range(len(measures)):
+        notes = [note for (run, at), note in runs.gaps.items() if at == place and not np.isnan(runs.values[run, place])]
+        if notes:
+            yield lower_bound(notes, len(runs))
+
+
+def lower_bound(notes: Sequence[str], runs: int) -> str:
+    """Returns the warning about some of the runs, whose notes say that a measure depends on a lower bound.
+
+    >>> notes = [f"'requests.web.all.slowdown_p99' is a lower bound: {n} of 230 requests were open at the end" for n in (9, 22)]
+    >>> lower_bound(notes, 4).partition(" in ")[2]
+    '2 runs of 4: up to 22 of 230 requests were open at the end; run longer, or let measure.to end earlier'
+    """
+    what, _, most = max(notes, key=_open).rpartition(": ")
+    up_to = "up to " if len(notes) > 1 else ""
+    where = f" in {counted(len(notes), 'run')} of {runs:,}" if runs > 1 else ""
+    return f"{what}{where}: {up_to}{most}; run longer, or let measure.to end earlier"
+
+
+def _open(note: str) -> int:
+    """Returns the number of open requests in a note about a lower bound."""
+    number, _, _ = note.rpartition(": ")[2].partition(" ")
+    return int(number.replace(",", ""))
 
 
 def unmet_rules(

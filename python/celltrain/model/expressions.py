@@ -98,6 +98,26 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
     return values.pop()
 
 
+def lower_bound(text: str, answer: Mapping[str, Any]) -> str | None:
+    """Returns a note if a measure reads a percentile of requests that is only a lower bound; otherwise None.
+
+    Of several such percentiles, the note names the one with the most open requests.
+    """
+    found = [note for path in _paths([text]) for note in _lower_bounds(path, answer)]
+    return max(found, default=(0, None))[1]
+
+
+def is_monotone(text: str) -> bool:
+    """Returns whether a measure is a lower bound if it reads one: it is a single path to a value or to several.
+
+    >>> [is_monotone(text) for text in ("a.b_p99", "a.mean(*).b_p99", "a.fairness(*).b_p99", "a.b_p99 - 1")]
+    [True, True, False, False]
+    """
+    path, *others = _parsed(text)
+    combined = ("variation(", "fairness(")
+    return isinstance(path, list) and not others and not any(step.startswith(combined) for step in path)
+
+
 def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the structure of a run's answer, with 1 in place of every number; `table` is the scenario.
 
@@ -320,12 +340,27 @@ def _too_few(path: Sequence[str], answer: Mapping[str, Any]) -> str:
     if needed is None or len(path) != 4 or path[0] != "requests":
         return ""
     try:
-        completed = int(follow(answer, [*path[:3], "completed"]))
+        opened = int(follow(answer, [*path[:3], "asked" if path[2] == "queries" else "opened"]))
     except MeasureError:
         # The path selects several groups.
         return ""
     what = "queries" if path[2] == "queries" else "requests"
-    return f"needs {needed:,} complete {what} of a run, but this run has only {completed:,}"
+    return f"needs {needed:,} {what} of a run, but this run has only {opened:,}"
+
+
+def _lower_bounds(path: Sequence[str], answer: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yields, for each group of requests at a path to a lower bound, the number of open requests and the note."""
+    statistic = path[-1].rpartition("_")[2]
+    if statistic not in NEEDED or len(path) != 4 or path[0] != "requests":
+        return
+    groups = {group["name"]: group for group in answer["requests"]}
+    several = _SEVERAL.fullmatch(path[1])
+    names = [path[1]] if several is None or path[1] in groups else named(several[2], list(groups))
+    what, opened = ("queries", "asked") if path[2] == "queries" else ("requests", "opened")
+    for row in (groups[name][path[2]] for name in names):
+        if row is not None and row[f"{statistic}_censored"]:
+            of = f"{row['open']:,} of {row[opened]:,} {what}"
+            yield row["open"], f"{'.'.join(path)!r} is a lower bound: {of} were open at the end"
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:

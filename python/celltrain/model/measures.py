@@ -144,7 +144,7 @@ def result_schema() -> dict[str, Any]:
     return {**head, **whole, "required": sorted(set(whole["properties"]) - {"links"})}
 
 
-_JSON_TYPES = {"string": "string", "int64": "integer", "float64": "number"}
+_JSON_TYPES = {"string": "string", "int64": "integer", "float64": "number", "bool": "boolean"}
 
 
 def _object(measures: tuple[Measure, ...]) -> dict[str, Any]:

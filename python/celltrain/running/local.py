@@ -21,7 +21,7 @@ from celltrain import _core
 from celltrain.errors import PlanError
 from celltrain.model.arguments import MOST_JOBS, cores
 from celltrain.model.cancel import Cancel, check, current, ended_by
-from celltrain.model.expressions import STEP, MeasureError, NoValueError, measure, needs_series, wanted
+from celltrain.model.expressions import STEP, MeasureError, NoValueError, lower_bound, measure, needs_series, wanted
 from celltrain.model.python_policy import allow
 from celltrain.running.tables import Series, encoded
 from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Worker
@@ -279,9 +279,12 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
 
 
 def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | None) -> tuple[float | None, str | None]:
-    """Returns the value of a measure, or None and the reason; no reason if it is just undefined in this run."""
+    """Returns the value of a measure, and a note if it depends on a lower bound; or None and the reason.
+
+    The reason is None if the measure is just undefined in this run.
+    """
     try:
-        return measure(text, answer, series), None
+        return measure(text, answer, series), lower_bound(text, answer)
     except NoValueError:
         return None, None
     except MeasureError as error:

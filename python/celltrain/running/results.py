@@ -170,7 +170,27 @@ def run(
     if answer["fairness"] is None and answer["flows"]:
         advice = "check that the policy admits frames and that the run is longer than a round trip"
         warn([f"this run delivered no data, so its fairness is undefined: {advice}"])
+    warn(lower_bounds(answer))
     return RunResult._of(answer, series, None if events is None else events.folder, *records)
+
+
+#: Classes of requests in tables, in their order.
+CLASSES = ("short", "medium", "long", "all", "queries")
+
+
+def lower_bounds(answer: Mapping[str, Any]) -> list[str]:
+    """Returns a warning for each group of requests with percentiles that are only lower bounds."""
+    found = []
+    for group in answer["requests"]:
+        rows = {name: group[name] for name in CLASSES if group[name] is not None and group[name]["censored"]}
+        opened = {name: row["asked" if name == "queries" else "opened"] for name, row in rows.items()}
+        if rows:
+            classes = ", ".join(f"{name}: {row['open']:,} of {opened[name]:,}" for name, row in rows.items())
+            found.append(
+                f"requests.{shown(group['name'])}: some percentiles are only lower bounds, because requests were open at the "
+                f"end ({classes}); run longer, or let measure.to end earlier"
+            )
+    return found
 
 
 def _with_file(scenario: object, fault: Fault) -> Fault:

@@ -91,7 +91,8 @@ class RunRecord:
         run_key: Key of the run.
         configuration: The canonical scenario as JSON.
         values: Values of the measures, in their order; empty if the run failed.
-        problems: Reasons why measures have no value, unless they are just undefined in this run.
+        problems: Reasons why measures have no value, unless they are just undefined in this run, or depend on a lower
+            bound.
         unmet: Rules of links that never met what they should have lost or delayed: number and warning.
         fingerprint: 16 hex digits that change if the time of any segment changes.
         error: The reason why the run failed.

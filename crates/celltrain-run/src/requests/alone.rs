@@ -22,7 +22,7 @@ use typed_index_collections::{TiVec, ti_vec};
 /// The VCs of a request, for its data and for its acknowledgements.
 type Vcs = [VcIndex; 2];
 
-/// The paths that completed requests have used, by kind. Connections on paths of the same kind share a simulation.
+/// The paths that requests have used, by kind. Connections on paths of one kind share a simulation.
 pub struct Paths<'a> {
     describer: Describer<'a>,
     /// Kind of each group's path.
@@ -45,7 +45,7 @@ impl<'a> Paths<'a> {
         Self { describer: Describer::of(network), places: BTreeMap::new(), kinds: BTreeMap::new(), needed: Vec::new() }
     }
 
-    /// Adds the path of a completed request.
+    /// Adds the path of a request.
     pub(super) fn add(&mut self, group: GroupIndex, record: &RequestRecord) -> PathKind {
         let Self { describer, places, kinds, needed } = self;
         let requests = &describer.network.requests;
@@ -79,7 +79,7 @@ struct Arrived {
 }
 
 impl<'a> Alone<'a> {
-    /// Simulates a connection for each kind of path and TCP that completed requests have used. `run` runs a network to
+    /// Simulates a connection for each kind of path and TCP that requests have used. `run` runs a network to
     /// its end with a recorder.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl<'a> Alone<'a> {
         let network = paths.describer.network;
         let simulate = |&(group, vcs, segments): &(GroupIndex, Vcs, u32)| {
             let alone = network_for(network, (group, vcs), u64::from(segments));
-            let mut recorder = Recorder::new(network.requests.groups[group].tcp.options().mss.bytes, segments);
+            let mut recorder = Recorder::new(network.requests.groups[group].tcp.options().mss.bytes);
             run(&alone, &mut recorder)?;
             Ok(Arrived { clock: alone.clock(), after: recorder.after() })
         };
@@ -125,7 +125,8 @@ fn vcs(requests: &Requests, record: &RequestRecord) -> Vcs {
 
 fn segments(group: &RequestGroup, bytes: u64) -> u32 {
     let segments = bytes.div_ceil(group.tcp.options().mss.bytes).max(1);
-    u32::try_from(segments).expect("the counters of a completed request fit in 32 bits")
+    // Only an open request can have more, and no run is so long that it would be complete.
+    u32::try_from(segments).unwrap_or(u32::MAX)
 }
 
 /// Creates the network with one connection, which opens after a time as long as the original run.
@@ -187,13 +188,13 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
 pub struct Recorder {
     mss: u64,
     opened: Option<Time>,
-    /// Arrival time of each segment.
+    /// For each segment up to the last that arrived, when it did.
     arrived: Vec<Option<Time>>,
 }
 
 impl Recorder {
-    fn new(mss: u64, segments: u32) -> Self {
-        Self { mss, opened: None, arrived: vec![None; segments as usize] }
+    fn new(mss: u64) -> Self {
+        Self { mss, opened: None, arrived: Vec::new() }
     }
 
     /// Returns, for each number of segments, the time until that many have arrived. Ends before the first segment that
@@ -219,10 +220,12 @@ impl Observer for Recorder {
             }
             Event::Segment(segment) => {
                 let SegmentStep::Arrived { segment, .. } = segment.step else { return };
-                let number = usize::try_from(segment.seq / self.mss).ok();
-                if let Some(arrived) = number.and_then(|number| self.arrived.get_mut(number)) {
-                    arrived.get_or_insert(now);
+                let number = usize::try_from(segment.seq / self.mss).expect("the number of segments fits 32 bits");
+                // Only few of the segments of a long request may arrive before the end.
+                if self.arrived.len() <= number {
+                    self.arrived.resize(number + 1, None);
                 }
+                self.arrived[number].get_or_insert(now);
             }
             _ => {}
         }

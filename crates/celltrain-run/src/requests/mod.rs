@@ -2,7 +2,10 @@
 //!
 //! Source: `docs/design/requests.md`. The slowdown of a request is its completion time divided by the completion time
 //! of the same request alone on the same path ([`alone`]). A percentile is an order statistic of all requests that
-//! opened in the measured time and completed: of n values, it is the one with rank p n, rounded up.
+//! opened in the measured time: of n values, it is the one with rank p n, rounded up. Requests that are open at the end
+//! count as longer than any completed one. If no completed request has this rank, the percentile is only known to be
+//! at least the order statistic in which each open request counts with its age at the end ([`Percentile::AtLeast`]).
+//! A mean is of the completed requests.
 
 pub mod alone;
 mod records;
@@ -63,6 +66,12 @@ impl SizeMeasures {
         self.opened - self.completed
     }
 
+    /// Returns whether the median and the 95th, 99th and 99.9th percentile are lower bounds.
+    pub fn censored(&self) -> [bool; 4] {
+        let [times, slowdowns] = [&self.completion_ms, &self.slowdown].map(Statistics::censored);
+        std::array::from_fn(|place| times[place] || slowdowns[place])
+    }
+
     /// Returns the number of events per opened request; `None` if no request opened.
     pub fn per_request(&self, events: u64) -> Option<f64> {
         (self.opened > 0).then(|| events as f64 / self.opened as f64)
@@ -80,31 +89,81 @@ pub struct QueryMeasures {
     pub completion_ms: Statistics,
 }
 
-/// Statistics of a set of values. A statistic is missing if there are too few values.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Statistics {
-    /// Mean.
-    pub mean: Option<f64>,
-    /// Median.
-    pub median: Option<f64>,
-    /// 95th percentile.
-    pub p95: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-    /// 99.9th percentile.
-    pub p999: Option<f64>,
+impl QueryMeasures {
+    /// Returns the queries that lacked an answer at the end of the run.
+    pub fn open(&self) -> u64 {
+        self.asked - self.completed
+    }
 }
 
+/// Statistics of the requests or queries that opened. A statistic is missing if there are too few of them for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Statistics {
+    /// Mean of the completed ones.
+    pub mean: Option<f64>,
+    /// Median.
+    pub median: Option<Percentile>,
+    /// 95th percentile.
+    pub p95: Option<Percentile>,
+    /// 99th percentile.
+    pub p99: Option<Percentile>,
+    /// 99.9th percentile.
+    pub p999: Option<Percentile>,
+}
+
+/// A percentile of requests that opened, some of which may be open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Percentile {
+    /// The value of a completed request.
+    Exact(f64),
+    /// So many requests are open that the percentile is only known to be at least this value.
+    AtLeast(f64),
+}
+
+impl Percentile {
+    /// Returns the percentile or its lower bound.
+    pub const fn value(self) -> f64 {
+        let (Self::Exact(value) | Self::AtLeast(value)) = self;
+        value
+    }
+
+    /// Returns whether only a lower bound is known.
+    pub const fn is_censored(self) -> bool {
+        matches!(self, Self::AtLeast(_))
+    }
+}
+
+/// Values, each with the number of times it occurred.
+type Counted = Vec<(f64, u64)>;
+
 impl Statistics {
-    /// Computes the statistics of values, which are numbers, each with the number of times it occurred.
-    pub fn of(mut values: Vec<(f64, u64)>) -> Self {
-        values.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
-        let number: u64 = values.iter().map(|&(_, times)| times).sum();
-        // Add repeated values one by one, so that the sum is rounded like a sum of single values.
+    /// Computes the statistics of the values of completed requests, and of the values that open ones have at least.
+    pub fn of(mut completed: Counted, mut open: Counted) -> Self {
+        let in_order = |one: &(f64, u64), other: &(f64, u64)| one.0.total_cmp(&other.0);
+        completed.sort_unstable_by(in_order);
+        let number = total(&completed);
+        // Repeated values are added one by one, so that the sum is rounded as that of the single values.
         let add = |sum: f64, &(value, times): &(f64, u64)| (0..times).fold(sum, |sum, _| sum + value);
-        let mean = (number > 0).then(|| values.iter().fold(0.0, add) / number as f64);
-        let [median, p95, p99, p999] = [500, 950, 990, 999].map(|share| percentile(&values, number, share));
+        let mean = (number > 0).then(|| completed.iter().fold(0.0, add) / number as f64);
+        let opened = number + total(&open);
+        open.extend(&completed);
+        open.sort_unstable_by(in_order);
+        let [median, p95, p99, p999] = [500, 950, 990, 999].map(|share| {
+            let rank = (opened * share).div_ceil(1000);
+            let exact = at_rank(&completed, rank).map(Percentile::Exact);
+            exact.or_else(|| at_rank(&open, rank).map(Percentile::AtLeast)).filter(|_| opened >= needed(share))
+        });
         Self { mean, median, p95, p99, p999 }
+    }
+
+    /// Returns the median and the 95th, 99th and 99.9th percentile.
+    pub const fn percentiles(&self) -> [Option<Percentile>; 4] {
+        [self.median, self.p95, self.p99, self.p999]
+    }
+
+    /// Returns whether these percentiles are lower bounds.
+    pub fn censored(&self) -> [bool; 4] {
+        self.percentiles().map(|one| one.is_some_and(Percentile::is_censored))
     }
 }
 
@@ -114,15 +173,18 @@ pub const fn needed(share: u64) -> u64 {
     1000_u64.div_ceil(1000 - share)
 }
 
-/// Returns an order statistic of `number` sorted values; `None` if there are too few. `share` is in thousandths.
-fn percentile(sorted: &[(f64, u64)], number: u64, share: u64) -> Option<f64> {
-    let rank = (number * share).div_ceil(1000);
+fn total(values: &[(f64, u64)]) -> u64 {
+    values.iter().map(|&(_, times)| times).sum()
+}
+
+/// Returns the value with this rank, from 1, among sorted values; `None` if there are fewer.
+fn at_rank(sorted: &[(f64, u64)], rank: u64) -> Option<f64> {
     let mut up_to = 0;
-    let place = sorted.iter().position(|&(_, times)| {
+    let found = sorted.iter().find(|&&(_, times)| {
         up_to += times;
         up_to >= rank
     });
-    place.filter(|_| number >= needed(share)).map(|place| sorted[place].0)
+    found.map(|&(value, _)| value)
 }
 
 /// Groups of measures that include slowdowns.
@@ -161,13 +223,18 @@ pub fn measure(
 }
 
 fn of_queries(group: &GroupResult, end: Time) -> QueryMeasures {
-    let completion = |query: &QueryRecord| Some(milliseconds(query.completed()? - query.asked, group.clock));
-    let asked = || group.queries.iter().filter(|query| query.asked < end);
-    let completions: Vec<(f64, u64)> = asked().filter_map(completion).map(|time| (time, 1)).collect();
+    let took = |query: &QueryRecord, until: Time| (milliseconds(until - query.asked, group.clock), 1);
+    let (mut completed, mut open) = (Counted::new(), Counted::new());
+    for query in group.queries.iter().filter(|query| query.asked < end) {
+        match query.completed() {
+            Some(last) => completed.push(took(query, last)),
+            None => open.push(took(query, end)),
+        }
+    }
     QueryMeasures {
-        asked: asked().count() as u64,
-        completed: completions.len() as u64,
-        completion_ms: Statistics::of(completions),
+        asked: (completed.len() + open.len()) as u64,
+        completed: completed.len() as u64,
+        completion_ms: Statistics::of(completed, open),
     }
 }
 

@@ -16,7 +16,7 @@ use celltrain_scenario::scenario::MeasureOptions;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::alone::{Alone, PathKind, Paths};
-use super::{SizeMeasures, Statistics, milliseconds};
+use super::{Counted, SizeMeasures, Statistics, milliseconds};
 
 /// Counts of the requests that opened in the measured time.
 ///
@@ -79,13 +79,15 @@ impl<'a> Tally<'a> {
         counts.opened += 1;
         counts.retransmitted_segments += u64::from(record.retransmitted_segments);
         counts.timeouts += u64::from(record.timeouts);
-        if let Some(completed) = record.completed() {
-            let kind = self.paths.as_mut().map(|paths| paths.add(group, record));
-            *counts.completed.entry((completed - record.opened, kind)).or_default() += 1;
-        }
+        let kind = self.paths.as_mut().map(|paths| paths.add(group, record));
+        let (times, until) = match record.completed() {
+            Some(completed) => (&mut counts.completed, completed),
+            None => (&mut counts.open, self.end),
+        };
+        *times.entry((until - record.opened, kind)).or_default() += 1;
     }
 
-    /// Returns the paths of the requests that were completed, to simulate them alone.
+    /// Returns the paths of the requests, to simulate them alone.
     pub fn take_paths(&mut self) -> Option<Paths<'a>> {
         self.paths.take()
     }
@@ -127,9 +129,14 @@ struct Counts {
     opened: u64,
     retransmitted_segments: u64,
     timeouts: u64,
-    /// Number of requests with each completion time and, if they matter, each kind of path and number of segments.
-    completed: HashMap<(Span, Option<PathKind>), u64>,
+    /// Number of requests with each completion time.
+    completed: Times,
+    /// Number of requests that are open at the end, with each age.
+    open: Times,
 }
+
+/// Number of requests with each time, and with each kind of path and number of segments if they matter.
+type Times = HashMap<(Span, Option<PathKind>), u64>;
 
 /// Values of the requests of some sizes, each with the number of times it occurred.
 #[derive(Default)]
@@ -138,8 +145,11 @@ struct Values {
     retransmitted_segments: u64,
     timeouts: u64,
     completed: u64,
-    completions_ms: Vec<(f64, u64)>,
-    slowdowns: Vec<(f64, u64)>,
+    completions_ms: Counted,
+    slowdowns: Counted,
+    /// For open requests, the least values that they can have.
+    open_ms: Counted,
+    open_slowdowns: Counted,
 }
 
 impl Values {
@@ -160,6 +170,13 @@ impl Values {
             let slowdown = alone.zip(kind).and_then(|(alone, kind)| alone.slowdown_of(kind, took, clock));
             self.slowdowns.extend(slowdown.map(|slowdown| (slowdown, times)));
         }
+        for (&(age, kind), &times) in &counts.open {
+            token.tick(1)?;
+            self.open_ms.push((milliseconds(age, clock), times));
+            // Nothing is known of a request that would not even be complete alone.
+            let slowdown = alone.zip(kind).map(|(alone, kind)| alone.slowdown_of(kind, age, clock).unwrap_or(0.0));
+            self.open_slowdowns.extend(slowdown.map(|slowdown| (slowdown, times)));
+        }
         Ok(())
     }
 
@@ -170,6 +187,8 @@ impl Values {
         self.completed += other.completed;
         self.completions_ms.extend(&other.completions_ms);
         self.slowdowns.extend(&other.slowdowns);
+        self.open_ms.extend(&other.open_ms);
+        self.open_slowdowns.extend(&other.open_slowdowns);
     }
 
     fn measures(self) -> SizeMeasures {
@@ -178,8 +197,8 @@ impl Values {
             completed: self.completed,
             retransmitted_segments: self.retransmitted_segments,
             timeouts: self.timeouts,
-            completion_ms: Statistics::of(self.completions_ms),
-            slowdown: Statistics::of(self.slowdowns),
+            completion_ms: Statistics::of(self.completions_ms, self.open_ms),
+            slowdown: Statistics::of(self.slowdowns, self.open_slowdowns),
         }
     }
 }

@@ -6,9 +6,11 @@ use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_scenario::scenario::MeasureOptions;
 use celltrain_scenario::{build, read_toml};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use super::alone::{Alone, Recorder};
-use super::{GroupMeasures, Records, Statistics, Tally, measure, needed};
+use super::{Counted, GroupMeasures, Percentile, Records, SizeMeasures, Statistics, Tally, measure, needed};
 
 const NETWORK: &str = r#"
 duration = "20ms"
@@ -71,7 +73,7 @@ fn requests_that_share_a_link_take_longer_than_requests_alone() {
     assert!(queries.completion_ms.mean.unwrap() > 0.6, "{queries:?}");
     let slowest = records.slowdown.iter().copied().fold(0.0, f64::max);
     assert!(slowest > 2.0 && records.slowdown.iter().all(|&slowdown| slowdown >= 1.0), "{:?}", records.slowdown);
-    assert_eq!((all.slowdown.p95, all.slowdown.p99), (all.slowdown.p95.filter(|&p95| p95 > 1.0), None));
+    assert!(all.slowdown.p95.is_some_and(|p95| p95.value() > 1.0) && all.slowdown.p99.is_none(), "{all:?}");
 }
 
 #[test]
@@ -138,12 +140,94 @@ fn measures_of_requests_are_the_same_whether_or_not_records_of_each_request_are_
 
 #[test]
 fn a_percentile_of_requests_is_an_order_statistic_and_needs_a_larger_value_in_the_sample() {
-    let of = |number: u32| Statistics::of((1..=number).rev().map(|value| (f64::from(value), 1)).collect());
+    let of = |number: u32| Statistics::of((1..=number).rev().map(|value| (f64::from(value), 1)).collect(), Vec::new());
+    let exact = |value| Some(Percentile::Exact(value));
     assert_eq!(of(0), Statistics::default());
     assert_eq!(of(1), Statistics { mean: Some(1.0), ..Statistics::default() });
-    assert_eq!(of(2), Statistics { mean: Some(1.5), median: Some(1.0), ..Statistics::default() });
-    assert_eq!([of(19).p95, of(20).p95, of(21).p95], [None, Some(19.0), Some(20.0)]);
-    assert_eq!([of(99).p99, of(100).p99, of(101).p99], [None, Some(99.0), Some(100.0)]);
-    assert_eq!([of(999).p999, of(1000).p999], [None, Some(999.0)]);
+    assert_eq!(of(2), Statistics { mean: Some(1.5), median: exact(1.0), ..Statistics::default() });
+    assert_eq!([of(19).p95, of(20).p95, of(21).p95], [None, exact(19.0), exact(20.0)]);
+    assert_eq!([of(99).p99, of(100).p99, of(101).p99], [None, exact(99.0), exact(100.0)]);
+    assert_eq!([of(999).p999, of(1000).p999], [None, exact(999.0)]);
     assert_eq!([500, 950, 990, 999].map(needed), [2, 20, 100, 1000]);
+}
+
+#[test]
+fn the_numbers_that_percentiles_need_include_open_requests_and_the_mean_leaves_them_out() {
+    let one = |value: f64| (value, 1);
+    let few = Statistics::of(vec![one(3.0)], vec![one(1.0)]);
+    assert_eq!((few.mean, few.median, few.p95), (Some(3.0), Some(Percentile::Exact(3.0)), None));
+    let none = Statistics::of(Vec::new(), vec![one(1.0), one(4.0)]);
+    assert_eq!((none.mean, none.median), (None, Some(Percentile::AtLeast(1.0))));
+    // The open request is the 20th of 20, so only the percentiles beyond it are unknown.
+    let nineteen: Vec<_> = (1..=19).map(|value| one(f64::from(value))).collect();
+    assert_eq!(Statistics::of(nineteen.clone(), vec![one(0.0)]).p95, Some(Percentile::Exact(19.0)));
+    assert_eq!(Statistics::of(nineteen, vec![one(0.0), one(25.0)]).p95, Some(Percentile::AtLeast(19.0)));
+}
+
+/// Returns numbers, each repeated one to three times, as values with their numbers of times and one by one.
+fn repeated(limit: u32, most: usize) -> impl Strategy<Value = (Counted, Vec<f64>)> {
+    vec((0..limit, 1_usize..4), 0..most).prop_map(|values| {
+        let counted = values.iter().map(|&(value, times)| (f64::from(value), times as u64)).collect();
+        (counted, values.iter().flat_map(|&(value, times)| std::iter::repeat_n(f64::from(value), times)).collect())
+    })
+}
+
+/// Returns the percentile of requests all of which have completed.
+fn truth(completed: &[f64], late: impl Iterator<Item = f64>, share: u64) -> f64 {
+    let mut all: Vec<f64> = completed.iter().copied().chain(late).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    all[(all.len() * usize::try_from(share).unwrap()).div_ceil(1000) - 1]
+}
+
+proptest! {
+    #[test]
+    fn percentiles_bound_what_they_would_be_if_the_open_requests_had_finished(
+        (completed, each) in repeated(40, 600),
+        (open, ages) in repeated(40, 40),
+        more in vec(0..100_u32, 120),
+    ) {
+        let late = || ages.iter().zip(&more).map(|(age, &more)| age + f64::from(more));
+        let opened = (each.len() + ages.len()) as u64;
+        for (found, share) in Statistics::of(completed, open).percentiles().into_iter().zip([500, 950, 990, 999]) {
+            match found {
+                None => prop_assert!(opened < needed(share)),
+                Some(Percentile::Exact(value)) => {
+                    prop_assert_eq!(value, truth(&each, ages.iter().map(|_| f64::INFINITY), share));
+                    prop_assert!(value >= truth(&each, late(), share));
+                    prop_assert!(!ages.is_empty() || value == truth(&each, [].into_iter(), share));
+                }
+                Some(Percentile::AtLeast(value)) => {
+                    prop_assert!(value <= truth(&each, late(), share));
+                    prop_assert_eq!(value, truth(&each, ages.iter().copied(), share), "there is a larger bound");
+                    prop_assert!(ages.len() as u64 * 1000 > opened * (1000 - share));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bound_on_the_percentiles_of_a_run_holds_for_the_same_requests_with_time_to_finish() {
+    // A second group is so large that no run of this length completes one of its requests, even alone.
+    let web = "[requests.web]\nload = 0.9\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n";
+    let text = format!("measure.to = \"20ms\"\n{NETWORK}{web}[requests.huge]\nload = 0.01\nsizes = \"9MB\"\n");
+    let (short, _) = measured(&text, Engine::Fast);
+    let (long, records) = measured(&text.replace("duration = \"20ms\"", "duration = \"300ms\""), Engine::Fast);
+    assert_eq!(records.completed_s.iter().filter(|time| time.is_nan()).count(), 0);
+    let mut kinds = [0; 2];
+    for (short, long) in short.iter().zip(&long) {
+        for (one, other) in [(&short.all, &long.all), (&short.medium, &long.medium), (&short.long, &long.long)] {
+            assert_eq!(one.opened, other.opened, "requests do not depend on the length of a run");
+            let values = |of: &SizeMeasures| [of.completion_ms.percentiles(), of.slowdown.percentiles()].concat();
+            for (bound, truth) in values(one).into_iter().zip(values(other)) {
+                let (Some(bound), Some(Percentile::Exact(truth))) = (bound, truth) else { continue };
+                kinds[usize::from(bound.is_censored())] += 1;
+                match bound {
+                    Percentile::AtLeast(bound) => assert!(bound <= truth, "{one:?} {other:?}"),
+                    Percentile::Exact(value) => assert!(value >= truth, "{one:?} {other:?}"),
+                }
+            }
+        }
+    }
+    assert!(kinds.iter().all(|&kind| kind > 3), "{kinds:?}");
 }

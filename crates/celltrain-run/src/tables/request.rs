@@ -52,6 +52,37 @@ macro_rules! table {
                     concat!("number of completed ", $what),
                     |group| Some(group.$class.completed),
                 ),
+                Group::count(
+                    concat!(stringify!($class), ".open"),
+                    "1",
+                    concat!("number of ", $what, " that were not complete at the end"),
+                    |group| Some(group.$class.open()),
+                ),
+                Group::flag(
+                    concat!(stringify!($class), ".censored"),
+                    "whether a percentile is only a lower bound, because too many requests are open",
+                    |group| Some(group.$class.censored().contains(&true)),
+                ),
+                Group::flag(
+                    concat!(stringify!($class), ".median_censored"),
+                    "whether the median is only a lower bound",
+                    |group| Some(group.$class.censored()[0]),
+                ),
+                Group::flag(
+                    concat!(stringify!($class), ".p95_censored"),
+                    "whether the 95th percentile is only a lower bound",
+                    |group| Some(group.$class.censored()[1]),
+                ),
+                Group::flag(
+                    concat!(stringify!($class), ".p99_censored"),
+                    "whether the 99th percentile is only a lower bound",
+                    |group| Some(group.$class.censored()[2]),
+                ),
+                Group::flag(
+                    concat!(stringify!($class), ".p999_censored"),
+                    "whether the 99.9th percentile is only a lower bound",
+                    |group| Some(group.$class.censored()[3]),
+                ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_mean"),
                     "ms",
@@ -62,25 +93,25 @@ macro_rules! table {
                     concat!(stringify!($class), ".completion_ms_median"),
                     "ms",
                     "median completion time, from opening to the last byte",
-                    |group| group.$class.completion_ms.median,
+                    |group| Some(group.$class.completion_ms.median?.value()),
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_p95"),
                     "ms",
                     "95th percentile of the completion time; null for fewer than 20 requests",
-                    |group| group.$class.completion_ms.p95,
+                    |group| Some(group.$class.completion_ms.p95?.value()),
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_p99"),
                     "ms",
                     "99th percentile of the completion time; null for fewer than 100 requests",
-                    |group| group.$class.completion_ms.p99,
+                    |group| Some(group.$class.completion_ms.p99?.value()),
                 ),
                 Group::number(
                     concat!(stringify!($class), ".completion_ms_p999"),
                     "ms",
                     "99.9th percentile of the completion time; null for fewer than 1000 requests",
-                    |group| group.$class.completion_ms.p999,
+                    |group| Some(group.$class.completion_ms.p999?.value()),
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_mean"),
@@ -92,25 +123,25 @@ macro_rules! table {
                     concat!(stringify!($class), ".slowdown_median"),
                     "1",
                     "median slowdown: completion time relative to the same request alone",
-                    |group| group.$class.slowdown.median,
+                    |group| Some(group.$class.slowdown.median?.value()),
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_p95"),
                     "1",
                     "95th percentile of the slowdown; null for fewer than 20 requests",
-                    |group| group.$class.slowdown.p95,
+                    |group| Some(group.$class.slowdown.p95?.value()),
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_p99"),
                     "1",
                     "99th percentile of the slowdown; null for fewer than 100 requests",
-                    |group| group.$class.slowdown.p99,
+                    |group| Some(group.$class.slowdown.p99?.value()),
                 ),
                 Group::number(
                     concat!(stringify!($class), ".slowdown_p999"),
                     "1",
                     "99.9th percentile of the slowdown; null for fewer than 1000 requests",
-                    |group| group.$class.slowdown.p999,
+                    |group| Some(group.$class.slowdown.p999?.value()),
                 ),
             )+
             Group::count("queries.asked", "1", "number of queries; null unless the group is an incast", |group| {
@@ -119,6 +150,26 @@ macro_rules! table {
             Group::count("queries.completed", "1", "number of queries with all answers by the end", |group| {
                 Some(group.queries.as_ref()?.completed)
             }),
+            Group::count("queries.open", "1", "number of queries that lacked an answer at the end", |group| {
+                Some(group.queries.as_ref()?.open())
+            }),
+            Group::flag(
+                "queries.censored",
+                "whether a percentile is only a lower bound, because too many queries are open",
+                |group| Some(group.queries.as_ref()?.completion_ms.censored().contains(&true)),
+            ),
+            Group::flag("queries.median_censored", "whether the median is only a lower bound", |group| {
+                Some(group.queries.as_ref()?.completion_ms.censored()[0])
+            }),
+            Group::flag("queries.p95_censored", "whether the 95th percentile is only a lower bound", |group| {
+                Some(group.queries.as_ref()?.completion_ms.censored()[1])
+            }),
+            Group::flag("queries.p99_censored", "whether the 99th percentile is only a lower bound", |group| {
+                Some(group.queries.as_ref()?.completion_ms.censored()[2])
+            }),
+            Group::flag("queries.p999_censored", "whether the 99.9th percentile is only a lower bound", |group| {
+                Some(group.queries.as_ref()?.completion_ms.censored()[3])
+            }),
             Group::number(
                 "queries.completion_ms_mean",
                 "ms",
@@ -126,25 +177,25 @@ macro_rules! table {
                 |group| group.queries.as_ref()?.completion_ms.mean,
             ),
             Group::number("queries.completion_ms_median", "ms", "median completion time of queries", |group| {
-                group.queries.as_ref()?.completion_ms.median
+                Some(group.queries.as_ref()?.completion_ms.median?.value())
             }),
             Group::number(
                 "queries.completion_ms_p95",
                 "ms",
                 "95th percentile of the completion time of queries; null for fewer than 20 queries",
-                |group| group.queries.as_ref()?.completion_ms.p95,
+                |group| Some(group.queries.as_ref()?.completion_ms.p95?.value()),
             ),
             Group::number(
                 "queries.completion_ms_p99",
                 "ms",
                 "99th percentile of the completion time of queries; null for fewer than 100 queries",
-                |group| group.queries.as_ref()?.completion_ms.p99,
+                |group| Some(group.queries.as_ref()?.completion_ms.p99?.value()),
             ),
             Group::number(
                 "queries.completion_ms_p999",
                 "ms",
                 "99.9th percentile of the completion time of queries; null for fewer than 1000 queries",
-                |group| group.queries.as_ref()?.completion_ms.p999,
+                |group| Some(group.queries.as_ref()?.completion_ms.p999?.value()),
             ),
         ]
     };

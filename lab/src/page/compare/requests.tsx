@@ -8,7 +8,7 @@ import { Dots } from "../parts/dots.tsx";
 import type { Outcome } from "../parts/experiment.ts";
 import { number, shortened } from "../parts/format.ts";
 import { Swatch, vcColour } from "../parts/parts.tsx";
-import { STATISTICS, partName, partsOf, statisticsOf, tooFew } from "../parts/requests.ts";
+import { STATISTICS, isBound, mostOpen, partName, partsOf, statisticsOf, tooFew, valuesOf } from "../parts/requests.ts";
 import { Table } from "../parts/table.tsx";
 import { Word } from "../parts/words.tsx";
 import type { Done } from "../state.ts";
@@ -35,7 +35,10 @@ export function RequestDifferences(props: { readonly outcomes: readonly Outcome[
   if (part === undefined || choice === undefined) {
     return <></>;
   }
-  const value = (run: Done): number | null => statisticsOf(run, part)?.[choice.key] ?? null;
+  const value = (run: Done): number | null => valuesOf([run], part, choice.key)[0] ?? null;
+  const statistic = choice.key.slice(choice.key.lastIndexOf("_") + 1);
+  const bound = (o: Outcome | undefined): boolean => o !== undefined && isBound(o.runs, part, statistic);
+  const bounded = outcomes.filter(bound);
   const known = outcomes.filter((o) => o.runs.length > 0 && o.runs.every((r) => value(r) !== null));
   const strips = outcomes.flatMap((o, i) => {
     const values = o.runs.map(value);
@@ -95,11 +98,22 @@ export function RequestDifferences(props: { readonly outcomes: readonly Outcome[
               {o.setting.name}
             </th>
             <td>{o.runs.length}</td>
-            <td>{known.includes(o) ? meanOf(o, value, number) : o.runs.length === 0 ? "–" : missing(o)}</td>
-            <td>{i > 0 && known.includes(o) ? paired(o, outcomes[0], value, number) : ""}</td>
+            <td>{known.includes(o) ? <>{bound(o) && "≥ "}{meanOf(o, value, number)}</> : o.runs.length === 0 ? "–" : missing(o)}</td>
+            <td>
+              {i > 0 && known.includes(o)
+                ? bound(o) || bound(outcomes[0])
+                  ? "unknown"
+                  : paired(o, outcomes[0], value, number)
+                : ""}
+            </td>
           </tr>
         ))}
       </Table>
+      {bounded.length > 0 && (
+        <p class="small soft">
+          ≥ is a lower bound: up to {mostOpen(bounded.flatMap((o) => o.runs), part)} were open at the end.
+        </p>
+      )}
     </section>
   );
 }

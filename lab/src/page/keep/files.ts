@@ -46,9 +46,10 @@ export function runsCsv(
 
 /** Returns the measures of a row, with those of its classes as `short.slowdown_p99`. */
 function measuresOf({ name: _, queries, ...row }: Row | RequestGroup): Record<string, string | number | null> {
+  // Flags are 0 or 1, as in measures of a sweep.
   const cells = Object.entries({ ...row, queries: queries ?? {} }).flatMap(([key, value]) =>
     typeof value === "object" && value !== null
-      ? Object.entries(value).map(([inner, cell]) => [`${key}.${inner}`, cell] as const)
+      ? Object.entries(value).map(([inner, cell]) => [`${key}.${inner}`, typeof cell === "boolean" ? Number(cell) : cell] as const)
       : [[key, value] as const],
   );
   return Object.fromEntries(cells);

@@ -24,7 +24,7 @@ export function partsOf(runs: readonly Done[]): Part[] {
   const groups = new Set(runs.flatMap((run) => run.answer.requests.map((g) => g.name)));
   return [...groups].flatMap((group) => {
     const has = (of: Part["of"], measure: string): boolean =>
-      runs.some((run) => (statisticsOf(run, { group, of })?.[measure] ?? 0) > 0);
+      runs.some((run) => Number(statisticsOf(run, { group, of })?.[measure] ?? 0) > 0);
     const classes = (["short", "medium", "long"] as const).filter((of) => has(of, "opened"));
     const parts = ["all", ...(classes.length > 1 ? classes : []), ...(has("queries", "asked") ? ["queries"] : [])];
     return parts.map((of) => ({ group, of }) as Part);
@@ -43,13 +43,35 @@ export function statisticsOf(run: Done, { group, of }: Part): RequestStatistics 
 
 /** Returns a statistic of each run; null if a run has no value. */
 export function valuesOf(runs: readonly Done[], part: Part, measure: string): (number | null)[] {
-  return runs.map((run) => statisticsOf(run, part)?.[measure] ?? null);
+  return runs.map((run) => {
+    const value = statisticsOf(run, part)?.[measure] ?? null;
+    return value === null ? null : Number(value);
+  });
 }
 
-/** Explains why statistics that need these numbers of requests have no value: "needs 100 requests, 37 completed". */
+/** Returns whether a statistic, such as `p99`, is only a lower bound in any of the runs. Means never are. */
+export function isBound(runs: readonly Done[], part: Part, statistic: string): boolean {
+  return valuesOf(runs, part, `${statistic}_censored`).some(Boolean);
+}
+
+/** Returns the numbers of open and of all requests, for the run with the most open ones: "22 of 230 requests". */
+export function mostOpen(runs: readonly Done[], part: Part): string {
+  const queries = part.of === "queries";
+  const counts = runs.map((run) => {
+    const of = statisticsOf(run, part);
+    return { open: Number(of?.["open"] ?? 0), opened: Number(of?.[queries ? "asked" : "opened"] ?? 0) };
+  });
+  const most = counts.reduce((a, b) => (b.open > a.open ? b : a));
+  return `${count(most.open)} of ${count(most.opened)} ${queries ? "queries" : "requests"}`;
+}
+
+/** Explains why statistics that need these numbers of requests have no value: "needs 100 requests, 37 opened". */
 export function tooFew(runs: readonly Done[], part: Part, needs: readonly number[]): string {
-  const completed = runs.map((run) => ({ seed: run.seed, n: statisticsOf(run, part)?.["completed"] ?? 0 }));
-  const least = completed.reduce((a, b) => (b.n < a.n ? b : a));
+  // A mean is of the completed requests, and percentiles are of all that opened.
+  const opened = part.of === "queries" ? "asked" : "opened";
+  const counted = needs.includes(1) ? "completed" : opened;
+  const numbersOf = runs.map((run) => ({ seed: run.seed, n: Number(statisticsOf(run, part)?.[counted] ?? 0) }));
+  const least = numbersOf.reduce((a, b) => (b.n < a.n ? b : a));
   if (least.n >= Math.min(...needs)) {
     // A request that would lose segments even alone has no slowdown.
     return "unknown";
@@ -59,6 +81,6 @@ export function tooFew(runs: readonly Done[], part: Part, needs: readonly number
     return `no ${what} completed${runs.length === 1 ? "" : ` with seed ${String(least.seed)}`}`;
   }
   const [numbers, last] = [needs.slice(0, -1).map(count).join(", "), count(needs.at(-1) ?? 0)];
-  const where = runs.length === 1 ? "completed" : `with seed ${String(least.seed)}`;
+  const where = runs.length === 1 ? counted : `with seed ${String(least.seed)}`;
   return `needs ${numbers === "" ? "" : `${numbers} and `}${last} ${what}, ${count(least.n)} ${where}`;
 }

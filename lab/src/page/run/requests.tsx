@@ -6,7 +6,7 @@ import { mean } from "../../engine/statistics.ts";
 import { Pictures } from "../keep/pictures.tsx";
 import { bytes, count, number, shortened } from "../parts/format.ts";
 import { Swatch, vcColour } from "../parts/parts.tsx";
-import { STATISTICS, partName, partsOf, tooFew, valuesOf, type Part } from "../parts/requests.ts";
+import { STATISTICS, isBound, mostOpen, partName, partsOf, tooFew, valuesOf, type Part } from "../parts/requests.ts";
 import { Table } from "../parts/table.tsx";
 import { Word } from "../parts/words.tsx";
 import type { Done } from "../state.ts";
@@ -50,6 +50,14 @@ export function RequestResults(props: { readonly runs: readonly Done[]; readonly
       </Table>
       <Statistics runs={runs} of="completion_ms" caption={<><Word of="completion time">Completion time</Word> in ms</>} />
       <Statistics runs={runs} of="slowdown" caption={<Word of="slowdown">Slowdown</Word>} />
+      {partsOf(runs)
+        .filter((part) => STATISTICS.some(({ key }) => isBound(runs, part, key)))
+        .map((part) => (
+          <p key={partName(part)} class="small soft">
+            ≥ is a lower bound: of {partName(part)}, {runs.length > 1 ? "up to " : ""}
+            {mostOpen(runs, part)} were open at the end.
+          </p>
+        ))}
       <p class="small soft">
         Short requests have at most 100 kB and long ones more than 1 MB, unless <code>[measure]</code> sets other bounds.
       </p>
@@ -88,13 +96,19 @@ function Statistics(props: {
 function Cells(props: { readonly runs: readonly Done[]; readonly part: Part; readonly of: string }): JSX.Element {
   const { runs, part, of } = props;
   const all = STATISTICS.map((s) => ({ ...s, values: valuesOf(runs, part, `${of}_${s.key}`) }));
-  const missing = all.filter((s) => s.values.includes(null));
+  // If no request is complete, there is no mean, but there may be lower bounds of percentiles.
+  const known = all.some((s) => !s.values.includes(null));
+  const missing = all.filter((s) => s.values.includes(null) && (s.key !== "mean" || !known));
   return (
     <>
       {all
         .filter((s) => !missing.includes(s))
         .map((s) => (
-          <td key={s.key}>{digits(mean(s.values.map(Number)))}</td>
+          <td key={s.key}>
+            {s.values.includes(null)
+              ? "–"
+              : `${isBound(runs, part, s.key) ? "≥ " : ""}${digits(mean(s.values.map(Number)))}`}
+          </td>
         ))}
       {missing.length > 0 && (
         <td class="wrapped small soft" colSpan={missing.length}>

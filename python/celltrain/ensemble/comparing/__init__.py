@@ -306,6 +306,7 @@ def _compared(
         measures=tuple(measures),
         seeds=tuple(range(plan.seeds.first, plan.seeds.first + plan.seeds.count)),
         values=values[..., :count],
+        censored=table.censored.reshape(values.shape)[..., :count],
         fingerprints=np.array([text or "" for text in table.fingerprints], object).reshape(*shape, -1),
         ties_only=np.array([not any(True for _ in drawn(one)) for one in configurations]).reshape(shape),
         failures=tuple(
@@ -319,6 +320,7 @@ def _compared(
             *warnings[0],
             *not_numbers(names, replaced),
             *plan_warnings.without_values(plan.measures[:count], table),
+            *plan_warnings.lower_bounds(plan.measures[:count], table),
             *_unmet_rules(layout, table),
         ),
     )

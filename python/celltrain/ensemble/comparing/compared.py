@@ -44,6 +44,7 @@ class Compared(Carded, Answer, Comparison):
         measures: The measures.
         seeds: The seeds.
         values: By name, combination, seed and measure, in the units of the measures; NaN for missing values.
+        censored: In the same places: whether the value is only a lower bound.
         fingerprints: By name, combination and seed; an empty text if a run failed.
         ties_only: By name and combination: whether nothing is random except, at most, the order of simultaneous cells.
         failures: The runs that failed.
@@ -75,17 +76,22 @@ class Compared(Carded, Answer, Comparison):
         """Returns the answer as `celltrain compare --json` prints it; unknown numbers are None."""
         scenarios: list[dict[str, Any]] = []
         differences: list[dict[str, Any]] = []
-        for case, (name, setting) in enumerate(self.places()):
+        for case, place in enumerate(self.places()):
+            name, setting = place
             at = {"settings": self.settings[setting]} if self.conditions else {}
+            bounds = [self.bounds(i) for i in range(len(self.measures))]
             means = {
-                measure.name: {**ends(own.mean[case], own.half[case]), "n": int(own.n[case])}
-                for measure, own in zip(self.measures, self.means, strict=True)
+                measure.name: {**ends(own.mean[case], own.half[case]), "n": int(own.n[case]), **censored(known[place])}
+                for measure, own, known in zip(self.measures, self.means, bounds, strict=True)
             }
             scenarios.append({"name": self.names[name], **at, "tcp": self.tcp[name][setting], **means})
             if name:
                 more = {
-                    measure.name: ends(own.mean[case], own.half[case])
-                    for measure, own in zip(self.measures, self.differences, strict=True)
+                    measure.name: {
+                        **ends(own.mean[case], own.half[case]),
+                        **censored(known[place] or known[0, place[1]]),
+                    }
+                    for measure, own, known in zip(self.measures, self.differences, bounds, strict=True)
                 }
                 differences.append({"name": self.names[name], "baseline": self.names[0], **at, **more})
         return {
@@ -170,6 +176,11 @@ def ends(mean: float, half: float) -> dict[str, float | None]:
     return {"mean": number(mean), "low": number(mean - half), "high": number(mean + half)}
 
 
+def censored(is_bound: bool) -> dict[str, bool]:
+    """Returns the key of an answer that marks a mean, or a difference, that depends on a lower bound."""
+    return {"censored": True} if is_bound else {}
+
+
 def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Iterator[Block]:
     """Yields a comparison as printed by the command line, with some of its measures, or all if None."""
     chosen = range(len(compared.measures)) if measures is None else measures
@@ -240,15 +251,20 @@ def _heads(compared: Comparison) -> list[str]:
 
 def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
     """Yields the name, settings, mean and difference of each case, setting by setting."""
-    means, more = compared.means[measure], compared.differences[measure]
+    means, more, bounds = compared.means[measure], compared.differences[measure], compared.bounds(measure)
     for place, own in enumerate(compared.settings):
         values = [words.valued(own[axis.name], axis.unit) for axis in compared.conditions]
         for row, name in enumerate(compared.names):
             case = row * len(compared.settings) + place
-            cells = [name, *values, words.estimated(float(means.mean[case]), float(means.half[case]))]
+            is_bound, of_first = bool(bounds[row, place]), bool(bounds[0, place])
+            mean = words.estimated(float(means.mean[case]), float(means.half[case]))
+            cells = [name, *values, words.at_least(mean) if is_bound else mean]
             if len(compared.names) > 1:
+                difference = words.difference(float(more.mean[case]), float(more.half[case]))
+                if is_bound or of_first:
+                    difference = words.of_bounds(difference, first=is_bound, second=of_first)
                 # The first name is the baseline and has no difference.
-                cells.append(words.difference(float(more.mean[case]), float(more.half[case])) if row else "")
+                cells.append(difference if row else "")
             yield cells
 
 
@@ -269,7 +285,8 @@ def _single_grid(compared: Comparison) -> Grid:
             else [words.UNDEFINED, words.UNDEFINED]
         )
         mean = words.estimated(float(means.mean[0]), float(means.half[0]))
-        grid.add_row(words.called(measure), mean, *ends)
+        is_bound = bool(compared.bounds(i)[0, 0])
+        grid.add_row(words.called(measure), *(words.at_least(one) if is_bound else one for one in (mean, *ends)))
     return grid
 
 
@@ -280,6 +297,7 @@ def _words(compared: Comparison) -> list[int]:
 
 def _notes(compared: Comparison) -> list[str]:
     """Returns the notes that explain the marks of a table."""
+    marks = [words.BOUND] if compared.censored.any() else []
     if len(compared.seeds) == 1:
-        return []
-    return [BEYOND, HALF] if len(compared.names) > 1 else [HALF]
+        return marks
+    return [*([BEYOND] if len(compared.names) > 1 else []), HALF, *marks]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from celltrain.drawing.words import called, counted, valued
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import SUMMARY, Measured, arrow, axis_columns, by_measure
+from celltrain.ensemble.cases import CENSORED, SUMMARY, Measured, arrow, axis_columns, by_measure
 from celltrain.ensemble.plan import Axis, Plan, canonical
 from celltrain.errors import Fault, InputError
 from celltrain.model.paths import seconds
@@ -57,6 +57,7 @@ class Comparison:
     measures: tuple[Measured, ...]
     seeds: tuple[int, ...]
     values: NDArray[np.float64]
+    censored: NDArray[np.bool_]
     fingerprints: NDArray[Any]
     ties_only: NDArray[np.bool_]
     failures: tuple[Failure, ...]
@@ -90,12 +91,17 @@ class Comparison:
         more[0] = np.nan
         return tuple(self.means_of(more[..., i]) for i in range(len(self.measures)))
 
+    def bounds(self, measure: int) -> NDArray[np.bool_]:
+        """By name and combination: whether the mean of a measure is only a lower bound."""
+        return np.asarray(self.censored[..., measure].any(axis=2))
+
     @cached_property
     def table(self) -> pa.Table:
         """One row per name, combination and measure: mean, interval, and the paired difference from the first name.
 
         `low` and `high` are the ends of the mean's 95 % interval (Student's t); `difference_low` and `difference_high`
-        are the ends of the interval of the difference. Missing numbers are null.
+        are the ends of the interval of the difference. Missing numbers are null. `censored` is the number of values that
+        are only lower bounds.
         """
         cases = np.arange(len(self.names) * len(self.settings))
         more = f"mean excess over {self.names[0]}, compared seed by seed"
@@ -111,6 +117,7 @@ class Comparison:
                 (Column("measure", "string", "", "name of the measure"), measures),
                 *by_measure({name: SUMMARY[name] for name in ("n", "mean", "sd", "low", "high")}, self.means, cases),
                 *by_measure(columns, self.differences, cases),
+                (CENSORED, self.censored.sum(axis=2).reshape(-1)),
             ]
         )
 

@@ -237,14 +237,17 @@ def glance(report: Findings) -> Iterator[str]:
             yield f"{name}: no values"
             continue
         low, high = words.figure(float(known.min())), words.figure(float(known.max()))
+        is_bound = bool(data.bounds[:, i].any())
         if len(data.points) == 1:
-            yield f"{name}: {words.estimated(float(known[0]), float(means.half[0]))}{unit}"
+            mean = words.estimated(float(known[0]), float(means.half[0]))
+            yield f"{name}: {words.at_least(mean) if is_bound else mean}{unit}"
         elif low == high:
-            yield f"{name}: {low}{unit} at every point"
+            yield f"{name}: {words.at_least(low) if is_bound else low}{unit} at every point"
         else:
             strongest = max(data.effects[i], key=lambda effect: effect.share)
             share = f"{strongest.axis.worded} ({strongest.share:.0%} of the differences)"
-            text = f"{name}: means from {low} to {high}{unit}"
+            bounds = ", some of them lower bounds" if is_bound else ""
+            text = f"{name}: means from {low} to {high}{unit}{bounds}"
             yield f"{text}; the measure depends most on {share}" if len(data.effects[i]) > 1 else text
 
 

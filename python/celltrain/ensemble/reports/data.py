@@ -168,6 +168,7 @@ class Data:
         point: Index of each run's point in `points`.
         seed: Seed of each run.
         values: Runs by measures; NaN if a run lacks one.
+        censored: Runs by measures: true for values that are only lower bounds.
         failures: Runs without values.
         missing: Number of runs of the plan that are still to be done; None if unknown.
         tcp: Descriptions of the points' TCPs; empty if unknown.
@@ -183,6 +184,7 @@ class Data:
     point: NDArray[np.int64]
     seed: NDArray[np.uint64]
     values: NDArray[np.float64]
+    censored: NDArray[np.bool_]
     failures: tuple[Failure, ...]
     missing: int | None
     tcp: tuple[str, ...]
@@ -213,8 +215,12 @@ class Data:
         for point in points:
             runs = [f"{max(int(own.n[point]) for own in means):,}"] * counts
             settings = [axis.label(int(axis.levels[point])) for axis in axes]
+            cells = [formatted(float(own.mean[point]), float(own.half[point])) for own in means]
+            bounds = self.bounds[point].tolist()
             grid.add_row(
-                *settings, *runs, *(formatted(float(own.mean[point]), float(own.half[point])) for own in means)
+                *settings,
+                *runs,
+                *(words.at_least(cell) if is_bound else cell for cell, is_bound in zip(cells, bounds, strict=True)),
             )
         return grid
 
@@ -227,6 +233,13 @@ class Data:
     def means(self) -> tuple[Means, ...]:
         """Means of the points, by measure."""
         return self.means_of(self.values)
+
+    @cached_property
+    def bounds(self) -> NDArray[np.int64]:
+        """Points by measures: number of values that are only lower bounds. If there are any, the mean is one too."""
+        counts = np.zeros((len(self.points), len(self.measures)), np.int64)
+        np.add.at(counts, self.point, self.censored)
+        return counts
 
     def means_of(self, values: NDArray[np.float64]) -> tuple[Means, ...]:
         """Returns the means of the points, for each column of an array of runs by measures."""
@@ -404,6 +417,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None, *, labels: Map
         point=point[good],
         seed=runs.seed[good],
         values=runs.values[np.ix_(good, runs.places(wanted))],
+        censored=runs.censored[np.ix_(good, runs.places(wanted))],
         failures=tuple(
             Failure(point=int(point[run]), seed=int(runs.seed[run]), error=error or "no reason given")
             for run, error in sorted(runs.errors.items())

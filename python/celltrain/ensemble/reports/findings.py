@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import SUMMARY, Measured, arrow, by_measure, number, texts
+from celltrain.ensemble.cases import CENSORED, SUMMARY, Measured, arrow, by_measure, number, texts
 from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout, layout
 from celltrain.ensemble.reports.data import Data
 from celltrain.running.statistics import Means
@@ -101,8 +101,9 @@ class Findings:
 
     @cached_property
     def summary(self) -> pa.Table:
-        """One row for each point and measure: mean, standard deviation, number of values, 95 % interval."""
-        return self._by_measure(np.arange(len(self.data.points)), self.data.means, SUMMARY)
+        """One row for each point and measure: mean, standard deviation, numbers of values and of bounds, 95 % interval."""
+        bounds = (CENSORED, self.data.bounds.reshape(-1))
+        return self._by_measure(np.arange(len(self.data.points)), self.data.means, SUMMARY, bounds)
 
     @cached_property
     def front(self) -> pa.Table:
@@ -225,12 +226,14 @@ class Findings:
             "doubtful": self.data.points[front.doubtful].tolist(),
         }
 
-    def _by_measure(self, points: Any, means: Sequence[Means], columns: Mapping[str, Column]) -> pa.Table:
+    def _by_measure(
+        self, points: Any, means: Sequence[Means], columns: Mapping[str, Column], *more: tuple[Column, Any]
+    ) -> pa.Table:
         """Returns a table with a row for each point and measure."""
         names = [measure.name for measure in self.data.measures]
         measures = texts(np.tile(np.arange(len(means)), len(points)), names)
         settings = self._settings(np.repeat(points, len(means)))
-        return arrow([*settings, (MEASURE, measures), *by_measure(columns, means, points)])
+        return arrow([*settings, (MEASURE, measures), *by_measure(columns, means, points), *more])
 
     def _settings(self, points: Any) -> list[tuple[Measured, Any]]:
         """Returns the columns that identify points: the number, and the value on each axis."""

@@ -6,7 +6,7 @@
 >>> store.table().num_rows
 48
 >>> store.summary(["efficiency"]).column_names
-['point', 'port.bottleneck.buffer', 'measure', 'n', 'mean', 'sd', 'low', 'high']
+['point', 'port.bottleneck.buffer', 'measure', 'n', 'mean', 'sd', 'low', 'high', 'censored']
 
 `docs/sweeps.md` describes its tables, and how to query them in SQL.
 """

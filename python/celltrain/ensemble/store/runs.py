@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.ensemble.cases import SUMMARY, RunTable, arrow, by_measure, measured, texts
+from celltrain.ensemble.cases import CENSORED, SUMMARY, RunTable, arrow, by_measure, measured, texts
 from celltrain.ensemble.store.database import Database, axes_of, check_texts, checksums, wrapped
 from celltrain.errors import StoreError
 from celltrain.running.statistics import means
@@ -86,8 +86,9 @@ class StoredRuns(RunTable):
         """Returns one row per run, with a column per measure."""
         names, places = self.manifest["measures"], self.places(measures)
         own = [self.measure(names[place]) for place in places]
-        # If a run has several errors, only the first is shown.
-        gaps = sorted((one for one in self.gaps.items() if one[0][1] >= 0), reverse=True)
+        # If a run has several errors, only the first is shown; notes about lower bounds come last.
+        gaps = [one for one in self.gaps.items() if one[0][1] >= 0]
+        gaps.sort(key=lambda one: (np.isnan(self.values[one[0]]), -one[0][1]))
         told = {run: text for (run, _), text in gaps} | dict(self.errors)
         columns = [*self._columns(np.arange(len(self)), {"error": _sparse(told, len(self))})]
         at = [column.name for column, _ in columns].index("error")
@@ -105,7 +106,8 @@ class StoredRuns(RunTable):
         columns = self._columns(np.repeat(starts, len(places)), {"measure": measure}, wanted)
         found = [means(group, self.values[:, place], len(starts)) for place in places]
         cases = np.arange(len(starts))
-        return arrow([*columns, *by_measure(SUMMARY, found, cases)])
+        censored = np.add.reduceat(self.censored[:, places], starts, axis=0, dtype=np.int64)
+        return arrow([*columns, *by_measure(SUMMARY, found, cases), (CENSORED, censored.reshape(-1))])
 
     def places(self, measures: Sequence[str] | None) -> NDArray[np.int64]:
         """Returns the indices of measures, in this order; of all measures when None."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing.words import valued
+from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.plan import Seeds, canonical, compact
 from celltrain.ensemble.plan_warnings import DELIVERED
@@ -87,6 +88,8 @@ class Runs:
         #: Objectives and bytes delivered; NaN if a run failed or has no value.
         self._values: dict[str, dict[int, list[float]]] = {}
         self._errors: dict[str, str] = {}
+        #: Notes of runs by objectives that depend on lower bounds.
+        self._notes: dict[str, list[str]] = {}
         self.count = self.failed = 0
 
     def text(self, setting: Setting) -> tuple[str, str | None]:
@@ -107,8 +110,18 @@ class Runs:
             self._values.setdefault(text, {})[seed] = [math.nan if value is None else value for value in values]
             self.count += 1
             self.failed += values[-1] is None
-            if error is not None:
+            if error is not None and None in values:
                 self._errors.setdefault(text, error)
+        runs, measures = store.runs(), store.manifest["measures"]
+        for (run, place), note in runs.gaps.items():
+            if place >= 0 and not np.isnan(runs.values[run, place]):
+                self._notes.setdefault(measures[place], []).append(note)
+
+    def lower_bounds(self) -> Iterator[str]:
+        """Yields a warning for each objective that depends on a lower bound in some of the runs."""
+        for one in self._plan.objectives:
+            if notes := self._notes.get(one.measure):
+                yield plan_warnings.lower_bound(notes, self.count)
 
     def lacks(self, setting: Setting, seeds: Seeds) -> bool:
         """Returns whether a setting can be run and lacks runs with some of the seeds."""
@@ -173,7 +186,7 @@ class Search:
         tail_drop = self._tail_drop([numbers[0] if numbers else middle for numbers in confirmed])
         self._report("done")
         searches = [self._searched(i, confirmed[i], chosen[i]) for i in everywhere]
-        warnings = [one for i in everywhere for one in self._undefined(i)]
+        warnings = [*self._runs.lower_bounds(), *(one for i in everywhere for one in self._undefined(i))]
         warnings += [one for i in everywhere for one in self._warnings(i, chosen[i], searches[i], tail_drop.get(i))]
         return Tuned._of({**self._facts(), "warnings": warnings}, searches)
 
