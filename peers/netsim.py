@@ -88,7 +88,6 @@ def scenario(delays: Sequence[tuple[int, int]], settings: Mapping[str, Any]) -> 
     return ct.Scenario.model_validate(
         {
             "cell": {"size": f"{CELL_BYTES}B"},
-            "aal5": {"encapsulation": "vc_mux"},
             "host": {"start_spread": "1ms"},
             "topology": {"network": network},
             **settings,

@@ -309,7 +309,6 @@ def scenario(flows: Sequence[Flow], variant: str, duration_ns: int) -> ct.Scenar
             "name": f"leaf-spine network, {len(flows)} flows",
             "duration": f"{duration_ns}ns",
             "cell": {"size": f"{CELL_BYTES}B"},
-            "aal5": {"encapsulation": "vc_mux"},
             "topology": {"network": network},
             "flow": {
                 name: {"traffic": {"file": {"bytes": f"{f.bytes}B"}}} for name, f in zip(names, flows, strict=True)

@@ -113,6 +113,7 @@ from .model.types import Formula as Formula
 from .model.types import FormulaConstant as FormulaConstant
 from .model.types import FormulaStart as FormulaStart
 from .model.types import FrameAdmission as FrameAdmission
+from .model.types import Framing as Framing
 from .model.types import FullAcks as FullAcks
 from .model.types import GapAcks as GapAcks
 from .model.types import GeneralNetwork as GeneralNetwork

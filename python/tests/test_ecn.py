@@ -23,7 +23,7 @@ def scenario(
     sources: int = 2, k: Any = "65 cells", seed: int = 1, tcp: dict[str, Any] | None = None, **port: Any
 ) -> ct.Scenario:
     options = {
-        "mss": "1452B",
+        "mss": "1460B",
         "receive_window": "4MB",
         "timer_granularity": "1ms",
         "minimum_rto": 10,
@@ -37,7 +37,6 @@ def scenario(
             "duration": "300ms",
             "seed": seed,
             "cell": {"size": "1500B"},
-            "aal5": {"encapsulation": "vc_mux"},
             "topology": {"n_source": {"sources": sources, "link_rate": "10Gbps", "link_delay": "15466ns"}},
             "tcp": {"newreno": options | (tcp or {})},
             "host": {"start_spread": "1ms"},

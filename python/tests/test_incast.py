@@ -143,3 +143,19 @@ def test_the_table_of_incast_buffer_sizes_follows_from_the_formulas() -> None:
         queue = largest_queue(int(senders), WINDOW, WINDOW, K, BDP)
         memories = [smallest_memory(queue, WINDOW, alpha, busy) for busy in (0, 4) for alpha in (0.25, 1, 8)]
         assert sizes == [round(packets * BYTES / 1e6, 1) for packets in (queue, *memories)]
+
+
+@pytest.mark.parametrize(("framing", "least", "most"), [("aal5", 30, 32), ("packets", 10, 12)])
+def test_a_query_in_a_memory_that_is_too_small_waits_for_one_timer_if_packets_delimit_themselves(
+    framing: str, least: float, most: float
+) -> None:
+    # The memory is 5 % smaller than the smallest without loss, which is 9919 or 8989 cells.
+    scenario = network(32, WINDOW, 9423 if framing == "aal5" else 8539, 1.0)
+    scenario |= {"duration": "100ms", "framing": framing}
+    scenario["incast"]["query"]["interval"] = "60ms"
+    if framing == "packets":
+        del scenario["aal5"]
+        scenario["port"]["default"]["policy"] = {"tail_drop": {}}
+    [query] = ct.run(ct.Scenario.model_validate(scenario)).to_dict()["requests"]
+    assert query["all"]["completed"] == 32
+    assert least < query["all"]["completion_ms_median"] < most

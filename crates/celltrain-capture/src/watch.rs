@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use typed_index_collections::TiVec;
 
-use celltrain_core::aal5::CellFormat;
+use celltrain_core::aal5::{CellFormat, Framing};
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::events::{EcnBits, Event, FrameStep, Observer, RequestStep};
 use celltrain_core::index::VcIndex;
@@ -76,6 +76,11 @@ impl<'a> Watch<'a> {
         if kind.of_cells() && network.aal5.cell != CellFormat::ATM {
             let size = network.aal5.cell.size;
             return Err(format!("cells of {size} bytes cannot be captured; leave [cell] out, or capture packets"));
+        }
+        if *kind != CaptureKind::Ip && network.aal5.framing == Framing::Packets {
+            return Err(
+                "packets that delimit themselves have neither AAL5 frames nor cells of ATM; capture ip".to_owned()
+            );
         }
         let routing = network.routing();
         let circuits = circuits(network, &routing, *kind)?;

@@ -7,7 +7,7 @@
 use std::array;
 use std::collections::BTreeMap;
 
-use celltrain_core::aal5::{Aal5Options, Encapsulation};
+use celltrain_core::aal5::{Aal5Options, Encapsulation, Framing};
 use celltrain_core::events::{EcnBits, HandshakeStep, SegmentEvent, SegmentStep};
 use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence, window_scale};
 use etherparse::TcpOptionElement::{
@@ -329,9 +329,9 @@ impl Wire {
     /// count the cells of such packets.
     pub(crate) fn fits(&self, connection: &Connection, transport_bytes: u64) -> Result<usize, CaptureError> {
         let packet = transport_bytes.saturating_add(Ipv4Header::MIN_LEN as u64);
-        let most = match self.framing.encapsulation {
-            Encapsulation::LlcSnap => aal5::MAX_SDU_BYTES - llc_snap::HEADER_BYTES,
-            Encapsulation::VcMux => usize::from(u16::MAX),
+        let most = match (self.framing.framing, self.framing.encapsulation) {
+            (Framing::Aal5, Encapsulation::LlcSnap) => aal5::MAX_SDU_BYTES - llc_snap::HEADER_BYTES,
+            (Framing::Aal5, Encapsulation::VcMux) | (Framing::Packets, _) => usize::from(u16::MAX),
         };
         usize::try_from(packet).ok().filter(|&packet| packet <= most).ok_or_else(|| {
             let name = &connection.name;

@@ -37,6 +37,18 @@ pub enum Encapsulation {
     VcMux,
 }
 
+/// How packets are recognised in their cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Framing {
+    /// A packet ends with its last cell, as in AAL5. If that cell is lost, the packet is joined with the next one, and both
+    /// are discarded.
+    #[default]
+    Aal5,
+    /// Packets delimit themselves: a packet fails only if one of its own cells is lost, and switches admit whole packets.
+    Packets,
+}
+
 /// The cells of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellFormat {
@@ -60,10 +72,10 @@ impl CellFormat {
         self.size.saturating_mul(8)
     }
 
-    /// Returns the number of cells in a frame with `sdu` bytes of payload, including its trailer. Saturates at
-    /// `u32::MAX`, which is far above the limits that checks impose.
-    fn cells_of(self, sdu: u64) -> u32 {
-        u32::try_from(sdu.saturating_add(AAL5_TRAILER).div_ceil(self.payload)).unwrap_or(u32::MAX)
+    /// Returns the number of cells that carry `bytes`. Saturates at `u32::MAX`, which is far above the limits that checks
+    /// impose.
+    fn cells_of(self, bytes: u64) -> u32 {
+        u32::try_from(bytes.div_ceil(self.payload)).unwrap_or(u32::MAX)
     }
 }
 
@@ -79,6 +91,10 @@ pub struct Aal5Options {
     /// Format of the network's cells, which a scenario describes in a separate table.
     #[serde(skip, default = "atm")]
     pub cell: CellFormat,
+    /// How packets are recognised, which a scenario describes with a separate key. [`Framing::Packets`] uses neither
+    /// `encapsulation` nor a trailer.
+    #[serde(skip)]
+    pub framing: Framing,
 }
 
 fn atm() -> CellFormat {
@@ -87,7 +103,12 @@ fn atm() -> CellFormat {
 
 impl Default for Aal5Options {
     fn default() -> Self {
-        Self { encapsulation: Encapsulation::default(), max_sdu: Bytes { bytes: MAX_SDU }, cell: CellFormat::ATM }
+        Self {
+            encapsulation: Encapsulation::default(),
+            max_sdu: Bytes { bytes: MAX_SDU },
+            cell: CellFormat::ATM,
+            framing: Framing::Aal5,
+        }
     }
 }
 
@@ -95,12 +116,12 @@ impl Aal5Options {
     /// Returns the number of cells in a frame with `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` in ATM
     /// (section 1.1).
     pub fn segment_cells(&self, payload: u64) -> u32 {
-        self.cell.cells_of(self.segment_sdu(payload))
+        self.cells_of(self.segment_sdu(payload))
     }
 
     /// Returns the number of cells in a frame with `payload` bytes of UDP.
     pub fn packet_cells(&self, payload: u64) -> u32 {
-        self.cell.cells_of(self.packet_sdu(payload))
+        self.cells_of(self.packet_sdu(payload))
     }
 
     /// Returns the length of the AAL5 payload for `payload` bytes of TCP, including headers but not trailer and
@@ -117,27 +138,40 @@ impl Aal5Options {
 
     /// Returns the number of cells in a frame that carries a packet of `bytes`, including its headers.
     pub fn frame_cells(&self, bytes: u64) -> u32 {
-        self.cell.cells_of(bytes.saturating_add(self.llc()))
+        self.cells_of(bytes.saturating_add(self.llc()))
     }
 
     /// Returns the length of the longest packet that fits in a frame of at most `cells` cells and that a receiver
     /// accepts.
     pub fn longest_packet(&self, cells: Option<u32>) -> u64 {
-        let in_cells = cells
-            .map_or(u64::MAX, |cells| u64::from(cells).saturating_mul(self.cell.payload).saturating_sub(AAL5_TRAILER));
+        let in_cells = cells.map_or(u64::MAX, |cells| {
+            u64::from(cells).saturating_mul(self.cell.payload).saturating_sub(self.trailer())
+        });
         self.max_sdu.bytes.min(MAX_SDU).min(in_cells).saturating_sub(self.llc())
     }
 
+    /// Returns the number of cells in a frame with `sdu` bytes of payload.
+    fn cells_of(&self, sdu: u64) -> u32 {
+        self.cell.cells_of(sdu.saturating_add(self.trailer()))
+    }
+
     fn llc(&self) -> u64 {
-        match self.encapsulation {
-            Encapsulation::LlcSnap => 8,
-            Encapsulation::VcMux => 0,
+        match (self.framing, self.encapsulation) {
+            (Framing::Aal5, Encapsulation::LlcSnap) => 8,
+            (Framing::Aal5, Encapsulation::VcMux) | (Framing::Packets, _) => 0,
+        }
+    }
+
+    fn trailer(&self) -> u64 {
+        match self.framing {
+            Framing::Aal5 => AAL5_TRAILER,
+            Framing::Packets => 0,
         }
     }
 
     /// Returns the maximum number of cells a receiver collects before it gives up on a frame.
     pub fn max_cells(&self) -> u32 {
-        self.cell.cells_of(self.max_sdu.bytes)
+        self.cells_of(self.max_sdu.bytes)
     }
 
     /// Returns the payload's share of a fully loaded link if each frame of `cells` cells carries `payload` bytes: `MSS
@@ -247,7 +281,7 @@ impl<B: Copy> FrameLog<B> {
 
 /// Reassembles one VC's cells at the receiver (section 1.3).
 ///
-/// A frame is delivered when its last cell arrives and exactly its own cells were collected. If the last cell is lost,
+/// In AAL5, a frame is delivered when its last cell arrives and exactly its own cells were collected. If the last cell is lost,
 /// the frame's remains are joined to the next frame and both are discarded. Any other lost cell destroys only its own
 /// frame.
 #[derive(Clone, Debug, Default)]
@@ -255,7 +289,9 @@ pub struct Reassembler {
     frame: FrameNumber,
     cells: u32,
     mixed: bool,
-    overlong: bool,
+    /// True if the next cells take the slow path: their frame is too long, or packets delimit themselves.
+    slow: bool,
+    delimits: bool,
 }
 
 /// The result of a cell's arrival.
@@ -265,6 +301,8 @@ pub enum Reassembled {
     Incomplete,
     /// A complete frame, with its number.
     Whole(FrameNumber),
+    /// Packets delimit themselves: call [`Reassembler::on_packet_run`] instead.
+    Packet,
     /// Cells that do not form a frame; they are discarded.
     Damaged {
         /// Number of cells discarded.
@@ -274,17 +312,26 @@ pub enum Reassembled {
 
 #[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
 impl Reassembler {
+    /// Creates the reassembler of a VC.
+    pub fn new(framing: Framing) -> Self {
+        let delimits = framing == Framing::Packets;
+        Self { slow: delimits, delimits, ..Self::default() }
+    }
+
     /// Returns whether the latest frame was damaged because it contained cells of several frames or was too long.
     pub fn is_mixed(&self) -> bool {
-        self.mixed || self.overlong
+        self.mixed || self.slow
     }
 
     /// Processes a cell. `cells_of` returns the number of cells in a frame; `max_cells` is the maximum number of cells
     /// in a frame.
     #[inline]
     pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(FrameNumber) -> u32) -> Reassembled {
-        if self.overlong {
-            self.overlong = !cell.last_cell();
+        if self.slow {
+            if self.delimits {
+                return Reassembled::Packet;
+            }
+            self.slow = !cell.last_cell();
             return Reassembled::Damaged { cells: 1 };
         }
         if self.cells == 0 {
@@ -306,7 +353,7 @@ impl Reassembler {
         if self.cells >= max_cells {
             reached!(FrameTooLong);
             // Even if the next cell is the last, the frame is too long.
-            self.overlong = true;
+            self.slow = true;
             return Reassembled::Damaged { cells: std::mem::take(&mut self.cells) };
         }
         Reassembled::Incomplete
@@ -318,7 +365,7 @@ impl Reassembler {
     /// Processes the cells of a run in order. If several cells are discarded, the result gives their total.
     #[inline]
     pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
-        if run.cells > 1 && !self.overlong && self.cells + run.cells < max_cells {
+        if run.cells > 1 && !self.slow && self.cells + run.cells < max_cells {
             // Cells before the last one only need to be counted.
             self.mixed = self.cells > 0 && (self.mixed || self.frame != run.last.frame);
             self.frame = if self.cells == 0 { run.last.frame } else { self.frame };
@@ -330,10 +377,43 @@ impl Reassembler {
             match self.on_cell(cell, max_cells, &cells_of) {
                 Reassembled::Incomplete => {}
                 Reassembled::Damaged { cells } => damaged += cells,
-                Reassembled::Whole(frame) => return Reassembled::Whole(frame),
+                other @ (Reassembled::Whole(_) | Reassembled::Packet) => return other,
             }
         }
         if damaged > 0 { Reassembled::Damaged { cells: damaged } } else { Reassembled::Incomplete }
+    }
+}
+
+#[expect(clippy::arithmetic_side_effects, reason = "no overflow: counts of arrived cells are below the longest frame")]
+impl Reassembler {
+    /// Processes the cells of a run, of a packet that delimits itself ([`Framing::Packets`]). `cells_of` returns the
+    /// number of cells in a packet. Calls `failed` with the number of each packet that will never be complete. Returns the
+    /// packet if it is complete, and the number of cells discarded.
+    #[inline]
+    pub fn on_packet_run(
+        &mut self,
+        run: Run,
+        cells_of: impl FnOnce(FrameNumber) -> u32,
+        mut failed: impl FnMut(FrameNumber),
+    ) -> (Option<FrameNumber>, u32) {
+        let packet = run.last.frame;
+        let mut damaged = 0;
+        if self.cells > 0 && self.frame != packet {
+            reached!(PacketWithoutLastCell);
+            damaged = std::mem::take(&mut self.cells);
+            failed(self.frame);
+        }
+        self.frame = packet;
+        self.cells += run.cells;
+        if !run.last.last_cell() {
+            return (None, damaged);
+        }
+        let cells = std::mem::take(&mut self.cells);
+        if cells == cells_of(packet) {
+            return (Some(packet), damaged);
+        }
+        failed(packet);
+        (None, damaged + cells)
     }
 }
 
@@ -342,6 +422,57 @@ mod tests {
     use super::*;
     use crate::cell::tests::cell;
     use proptest::prelude::*;
+
+    const PACKETS: Aal5Options = Aal5Options {
+        encapsulation: Encapsulation::LlcSnap,
+        max_sdu: Bytes { bytes: MAX_SDU },
+        cell: CellFormat::of_memory(250),
+        framing: Framing::Packets,
+    };
+
+    #[test]
+    fn a_packet_that_delimits_itself_takes_its_headers_and_payload_and_nothing_else() {
+        let cells = [0, 210, 211, 1460, 1461].map(|payload| PACKETS.segment_cells(payload));
+        assert_eq!(cells, [1, 1, 2, 6, 7]);
+        assert_eq!((PACKETS.packet_cells(222), PACKETS.packet_cells(223)), (1, 2));
+        assert_eq!((PACKETS.frame_cells(250), PACKETS.longest_packet(Some(2))), (1, 500));
+    }
+
+    proptest! {
+        #[test]
+        fn a_packet_that_delimits_itself_fails_if_and_only_if_one_of_its_own_cells_is_lost(
+            lengths in prop::collection::vec(1..5u32, 1..12), lost in prop::collection::vec(prop::bool::weighted(0.2), 60),
+        ) {
+            let mut receiver = Reassembler::default();
+            let (mut whole, mut failed, mut arrived, mut damaged) = (Vec::new(), Vec::new(), Vec::new(), 0);
+            let mut lost = lost.into_iter();
+            for (frame, &cells) in lengths.iter().enumerate() {
+                for number in 1..=cells {
+                    if lost.next().unwrap_or_default() {
+                        continue;
+                    }
+                    let last = cell(0, u32::try_from(frame).unwrap(), number == cells);
+                    arrived.push(frame);
+                    let cells_of = |frame: FrameNumber| lengths[frame.number() as usize];
+                    let (ended, discarded) =
+                        receiver.on_packet_run(Run { last, cells: 1 }, cells_of, |packet| failed.push(packet.number() as usize));
+                    whole.extend(ended.map(|packet| packet.number() as usize));
+                    damaged += discarded;
+                }
+            }
+            // The end of a last packet without its last cell is unknown.
+            let cells = |frame: usize| arrived.iter().filter(|&&cell| cell == frame).count();
+            let open = receiver.cells as usize;
+            for (frame, &length) in lengths.iter().enumerate() {
+                let is_whole = cells(frame) == length as usize;
+                prop_assert_eq!(whole.contains(&frame), is_whole);
+                let is_open = open > 0 && frame == *arrived.last().unwrap();
+                prop_assert_eq!(failed.contains(&frame), !is_whole && cells(frame) > 0 && !is_open);
+            }
+            let in_whole: usize = whole.iter().map(|&frame| cells(frame)).sum();
+            prop_assert_eq!(damaged as usize + open + in_whole, arrived.len());
+        }
+    }
 
     #[test]
     fn the_number_of_cells_per_packet_matches_the_published_table() {
@@ -452,6 +583,7 @@ mod tests {
                         got.push(frame.number());
                     }
                     Reassembled::Damaged { cells } => prop_assert_eq!(std::mem::take(&mut collected), cells),
+                    Reassembled::Packet => unreachable!("AAL5 frames the packets"),
                 }
             }
             // A frame should be delivered if none of its cells is lost and no remains of earlier frames precede it.

@@ -114,6 +114,12 @@ situations! {
     FrameJoined,
     /// The last cell arrives, but other cells of the frame are missing.
     FrameIncomplete,
+    /// A packet that delimits itself ends without its last cell, because a cell of the next packet arrives.
+    PacketWithoutLastCell,
+    /// A cell of an admitted packet enters the shared part of its pool, because the headroom of its group is used up.
+    RestBeyondHeadroom,
+    /// A packet starts at a port although the packet before it has lost its last cell.
+    PacketStartsUnannounced,
     /// Joined frames are longer than the longest frame.
     FrameTooLong,
     /// A packet waits until its host has processed an earlier packet.

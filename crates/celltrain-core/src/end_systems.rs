@@ -163,12 +163,13 @@ impl EndSystems {
             exchanges_blocks[flow.ack_vc] = true;
         }
         requests::exchange_blocks(network, &mut exchanges_blocks);
+        let collection = Collection { reassembler: Reassembler::new(network.aal5.framing), ..Collection::default() };
         Self {
             max_cells: network.aal5.max_cells(),
             connections,
             requests,
             vcs: Vcs::new(network, &routing.first_label, &exchanges_blocks),
-            collections: ti_vec![Collection::default(); network.vcs.len()],
+            collections: ti_vec![collection; network.vcs.len()],
             clocks: clocks.all,
             asleep: Vec::new(),
             woken: false,
@@ -218,17 +219,25 @@ impl EndSystems {
 
     /// Collects cells of `vc` at the host where it ends. Returns the frame's number if they complete a frame. Cells of
     /// a VC must be passed in order. They may be passed before they arrive, because they have no effect until
-    /// [`EndSystems::deliver`] is called. If a last cell does not complete a frame, calls `report` with the reason.
+    /// [`EndSystems::deliver`] is called. Calls `report` with the number of each frame that has failed, and the reason: if
+    /// a last cell does not complete a frame, or if a frame has lost its last cell and delimits itself.
     #[inline]
-    pub fn collect(&mut self, vc: VcIndex, run: Run, report: impl FnOnce(Failure)) -> Option<FrameNumber> {
+    pub fn collect(
+        &mut self,
+        vc: VcIndex,
+        run: Run,
+        mut report: impl FnMut(FrameNumber, Failure),
+    ) -> Option<FrameNumber> {
         let Collection { reassembler, delivered, damaged } = &mut self.collections[vc];
         *delivered += u64::from(run.cells);
         match reassembler.on_run(run, self.max_cells, |frame| self.vcs.cells_of(vc, frame)) {
             Reassembled::Incomplete => None,
+            Reassembled::Packet => self.collect_packet(vc, run, |frame| report(frame, Failure::Incomplete)),
             Reassembled::Damaged { cells } => {
                 *damaged += u64::from(cells);
                 if run.last.last_cell() {
-                    report(if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete });
+                    let why = if reassembler.is_mixed() { Failure::Joined } else { Failure::Incomplete };
+                    report(run.last.frame, why);
                 }
                 None
             }
@@ -239,6 +248,18 @@ impl EndSystems {
                 Some(frame)
             }
         }
+    }
+
+    /// Collects cells of a packet that delimits itself. Calls `failed` with the number of each packet that has failed.
+    #[inline(never)]
+    fn collect_packet(&mut self, vc: VcIndex, run: Run, failed: impl FnMut(FrameNumber)) -> Option<FrameNumber> {
+        let Collection { reassembler, damaged, .. } = &mut self.collections[vc];
+        let (whole, discarded) = reassembler.on_packet_run(run, |frame| self.vcs.cells_of(vc, frame), failed);
+        *damaged += u64::from(discarded);
+        if whole.is_some() && run.last.efci() {
+            self.vcs.mark(vc, run.last.frame);
+        }
+        whole
     }
 
     /// Marks a frame of `vc` in transit after a switch has marked its last cell, when an edge device receives the

@@ -7,6 +7,7 @@
 mod cells;
 mod companions;
 mod edges;
+mod framing;
 mod marks;
 mod memories;
 mod ports;
@@ -63,6 +64,7 @@ pub fn check(
         root.at("duration").refuse_text(scenario.duration, problem);
     }
     cells::check(scenario, &mut root);
+    framing::check(scenario, &mut root);
     let frames_are_sound = traffic::check(scenario, &mut root);
     requests::tcp(scenario, &mut root);
     requests::classes(scenario, &mut root);
@@ -89,6 +91,7 @@ pub fn check(
             edges::check(resolved, &mut root, token)?;
             traffic::files(resolved, &mut root);
             vcs::check(resolved, &mut root, token)?;
+            framing::merging(resolved, &mut root);
             memories::check(resolved, &mut root);
             losses::resolve(scenario, &resolved.layout, &resolved.channels, &mut root);
             ports::check(resolved, &mut root, token)?

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use celltrain_core::aal5::{Aal5Options, CELL_BYTES, CellFormat};
+use celltrain_core::aal5::{Aal5Options, CELL_BYTES, CellFormat, Framing};
 use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::EdgeConfig;
@@ -76,7 +76,11 @@ pub struct Scenario {
     /// Options of all hosts.
     #[serde(default)]
     pub host: HostOptions,
-    /// Framing.
+    /// How packets are recognised in their cells. When absent, `aal5` for cells of 53 bytes, and `packets` for other
+    /// cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framing: Option<Framing>,
+    /// Options of AAL5, if it frames the packets.
     #[serde(default)]
     pub aal5: Aal5Options,
     /// Size of the cells on all links and in all buffers.
@@ -393,7 +397,9 @@ impl Scenario {
 
     /// Returns the framing of end systems, with the network's cells.
     pub fn framing(&self) -> Aal5Options {
-        Aal5Options { cell: self.cell.format(), ..self.aal5.clone() }
+        let by_size = if self.cell.size.bytes == CELL_BYTES { Framing::Aal5 } else { Framing::Packets };
+        let framing = self.framing.unwrap_or(by_size);
+        Aal5Options { cell: self.cell.format(), framing, ..self.aal5.clone() }
     }
 }
 

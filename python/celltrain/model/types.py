@@ -63,6 +63,7 @@ __all__ = [
     "FormulaConstant",
     "FormulaStart",
     "FrameAdmission",
+    "Framing",
     "FullAcks",
     "GapAcks",
     "GeneralNetwork",
@@ -885,6 +886,9 @@ class FlowOptions(Model):
         default=None, description="Traffic that the flow sends; endless data over TCP when absent."
     )
 
+
+Framing: TypeAlias = Literal["aal5", "packets"]
+"""How packets are recognised in their cells."""
 
 ProcessingTimes: TypeAlias = Literal["fixed", "uniform"]
 """Distribution of a host's processing time."""
@@ -2696,7 +2700,7 @@ class VcOptions(Model):
 class Scenario(Experiment):
     """An experiment: a network, its traffic, and its buffers."""
 
-    aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
+    aal5: Aal5Options = Field(default_factory=Aal5Options, description="Options of AAL5, if it frames the packets.")
     cell: CellOptions = Field(
         default_factory=CellOptions, description="Size of the cells on all links and in all buffers."
     )
@@ -2711,6 +2715,13 @@ class Scenario(Experiment):
     flow: dict[str, FlowOptions] = Field(
         default_factory=dict,
         description="Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.",
+    )
+    framing: Framing | None = Field(
+        default=None,
+        description=(
+            "How packets are recognised in their cells. When absent, `aal5` for cells of 53 bytes, and `packets` "
+            "for other cells."
+        ),
     )
     host: HostOptions = Field(default_factory=HostOptions, description="Options of all hosts.")
     incast: dict[str, Incast] = Field(

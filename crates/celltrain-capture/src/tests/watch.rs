@@ -309,6 +309,26 @@ fn packets_too_long_for_their_link_type_are_refused_before_the_run() {
 }
 
 #[test]
+fn packets_that_delimit_themselves_are_captured_only_as_ip_packets() {
+    let network = network(&format!("framing = \"packets\"\n{}", lossy("tail_drop")));
+    let names = ports(&network);
+    for kind in ["aal5", "cells", "wireshark_cells"] {
+        let (at, ports) = if kind == "aal5" { (None, None) } else { (Some("both"), Some(&names[..])) };
+        let choice = choice(&network, kind, at, ports);
+        let stopped = false.into();
+        let mut sink = |_: &[u8]| true;
+        let destination =
+            Destination { sink: &mut sink, about: About::default(), tells_fates: true, stopped: &stopped };
+        let problem = Watch::new(&choice, &network, destination).err().expect("the capture is refused");
+        assert!(problem.ends_with("capture ip"), "{problem}");
+    }
+    let (file, _) = captured(&network, &choice(&network, "ip", None, None), Engine::Reference);
+    let comments: Vec<_> = file.packets.iter().filter_map(|packet| packet.comment.as_deref()).collect();
+    assert!(comments.iter().any(|comment| comment.starts_with("lost at")), "{comments:?}");
+    assert!(!comments.iter().any(|comment| comment.contains("joined")), "{comments:?}");
+}
+
+#[test]
 fn after_a_write_error_the_capture_writes_nothing_more_and_the_run_stops() {
     let network = network(&lossy("ppd"));
     let names = ports(&network);

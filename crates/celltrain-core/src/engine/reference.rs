@@ -170,7 +170,7 @@ impl<'a> Engine<'a> {
             policy.at_port(&PortInfo::of(&link.name, link.buffer, link.rate, clock));
             let queues = link.scheduler.build(&network.vc_kinds(&routing, index));
             let port = Port::new(link.buffer, vcs, policy, stream(index, "policy"));
-            Ok(port.merging(&routing.merging[index]).scheduled(queues))
+            Ok(port.merging(&routing.merging[index]).scheduled(queues).framed(network.aal5.framing))
         };
         let times = LinkTimes::of(network, clock);
         let tie_breaker = |(index, link): (LinkIndex, &crate::network::Link)| {
@@ -425,14 +425,15 @@ impl<'a> Engine<'a> {
         self.now.at_ends = at_ends;
         let mut at_hosts = std::mem::take(&mut self.now.at_hosts);
         for (vc, cell) in at_hosts.drain(..) {
-            let mut failure = None;
-            match self.end_systems.collect(vc, Run { last: cell, cells: 1 }, |why| failure = Some(why)) {
-                Some(frame) => self.end_systems.deliver(vc, frame, now, probe, &mut self.now.departures),
-                None => {
-                    if let Some(why) = failure {
-                        self.event_sink(now, probe).failed(vc, cell.frame, why);
-                    }
-                }
+            // The cell may show that the packet before it has failed, and be the only cell of its own packet.
+            let mut failed = Vec::new();
+            let run = Run { last: cell, cells: 1 };
+            let whole = self.end_systems.collect(vc, run, |frame, why| failed.push((frame, why)));
+            for (frame, why) in failed {
+                self.event_sink(now, probe).failed(vc, frame, why);
+            }
+            if let Some(frame) = whole {
+                self.end_systems.deliver(vc, frame, now, probe, &mut self.now.departures);
             }
         }
         self.now.at_hosts = at_hosts;

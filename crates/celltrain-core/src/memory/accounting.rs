@@ -313,7 +313,19 @@ impl Memory {
 
     /// Counts an arriving cell if there is room for it.
     pub fn offer(&mut self, class: CellClass, now: Time) -> Offer {
-        match self.try_enter(class, now) {
+        let attempt = self.try_enter(class, now);
+        self.with_numbers(attempt, now)
+    }
+
+    /// Does the same as [`Memory::offer`], for a cell of a packet whose first cell has been admitted. The policy refuses it
+    /// only if the shared part is full.
+    pub fn offer_rest(&mut self, class: CellClass, now: Time) -> Offer {
+        let attempt = self.try_enter_rest(class, now);
+        self.with_numbers(attempt, now)
+    }
+
+    fn with_numbers(&self, attempt: Attempt, now: Time) -> Offer {
+        match attempt {
             Attempt::Entered => Offer::Entered,
             Attempt::PushOut(removal) => Offer::PushOut(removal),
             Attempt::Refused(queue, limit) => {
@@ -327,8 +339,22 @@ impl Memory {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
     pub(crate) fn try_enter(&mut self, class: CellClass, now: Time) -> Attempt {
+        self.enter_as::<false>(class, now)
+    }
+
+    /// Does the same as [`Memory::offer_rest`], without the numbers of a refusal.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
+    pub(crate) fn try_enter_rest(&mut self, class: CellClass, now: Time) -> Attempt {
+        self.enter_as::<true>(class, now)
+    }
+
+    /// Counts an arriving cell if there is room for it. `REST` says whether its packet has been admitted before.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
+    fn enter_as<const REST: bool>(&mut self, class: CellClass, now: Time) -> Attempt {
         match (class.ingress, class.egress) {
-            (Some(queue), None) | (None, Some(queue)) => match self.find_part(queue, now) {
+            (Some(queue), None) | (None, Some(queue)) => match self.find_part::<REST>(queue, now) {
                 Ok(part) => {
                     self.count_in(now);
                     self.enter(queue, part, now);
@@ -336,7 +362,7 @@ impl Memory {
                 }
                 Err(obstacle) => self.count_out_of_place(queue, obstacle),
             },
-            (Some(ingress), Some(egress)) => self.try_enter_both(ingress, egress, now),
+            (Some(ingress), Some(egress)) => self.try_enter_both::<REST>(ingress, egress, now),
             (None, None) => {
                 self.count_in(now);
                 Attempt::Entered
@@ -345,12 +371,12 @@ impl Memory {
     }
 
     #[inline(never)]
-    fn try_enter_both(&mut self, ingress: QueueIndex, egress: QueueIndex, now: Time) -> Attempt {
-        let of_ingress = match self.find_part(ingress, now) {
+    fn try_enter_both<const REST: bool>(&mut self, ingress: QueueIndex, egress: QueueIndex, now: Time) -> Attempt {
+        let of_ingress = match self.find_part::<REST>(ingress, now) {
             Ok(part) => part,
             Err(obstacle) => return self.count_out_of_place(ingress, obstacle),
         };
-        let of_egress = match self.find_part(egress, now) {
+        let of_egress = match self.find_part::<REST>(egress, now) {
             Ok(part) => part,
             Err(obstacle) => {
                 reached!(EgressRefusesAfterIngress);
@@ -381,15 +407,20 @@ impl Memory {
         }
     }
 
-    /// Finds the part of the memory that has room for a cell of a queue.
+    /// Finds the part of the memory that has room for a cell of a queue. The rest of an admitted packet (`REST`) finds room
+    /// in the shared part without asking the policy. In a lossless group, the policy still decides whether it goes there or
+    /// into the headroom.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the engine's loop calls this function once per cell")]
-    fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
+    fn find_part<const REST: bool>(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
         let queue = &self.queues[number];
         let pool = &mut self.pools[queue.pool];
         if queue.in_reserve < queue.reserve {
             reached!(ReserveWithoutMemory if self.used >= self.cells);
             return if self.used < self.cells { Ok(Part::Reserve) } else { Err(Obstacle::Limit(Limit::Memory)) };
+        }
+        if REST && queue.lossless.is_none() && pool.used < pool.cells && self.used < self.cells {
+            return Ok(Part::Shared);
         }
         let limit = if queue.in_headroom > 0 {
             Limit::Headroom
@@ -420,6 +451,10 @@ impl Memory {
         if queue.in_headroom >= lossless.headroom || pool.headroom.is_some_and(|most| pool.in_headroom >= most) {
             reached!(HeadroomUsedUp if queue.in_headroom >= lossless.headroom && lossless.headroom > 0);
             reached!(PoolHeadroomUsedUp if queue.in_headroom < lossless.headroom);
+            if REST && pool.used < pool.cells && self.used < self.cells {
+                reached!(RestBeyondHeadroom);
+                return Ok(Part::Shared);
+            }
             return Err(Obstacle::Limit(Limit::Headroom));
         }
         if self.used < self.cells { Ok(Part::Headroom) } else { Err(Obstacle::Limit(Limit::Memory)) }

@@ -7,6 +7,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::under_way::{Arrived, Mode, UnderWay};
 use super::{PortCounters, PortState};
+use crate::aal5::Framing;
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::coverage::reached;
 use crate::events::Loss;
@@ -24,6 +25,8 @@ pub(crate) struct Admission {
     /// Number of waiting cells below which the policy admits every frame and need not decide.
     asked_from: u32,
     overflow: Overflow,
+    /// True if packets delimit themselves.
+    delimits: bool,
     rng: Stream,
 }
 
@@ -88,8 +91,40 @@ impl Admission {
             follows_cells: policy.follower().is_some(),
             asked_from: policy.admits_up_to().map_or(0, |most| most.saturating_add(1)),
             overflow: policy.overflow(),
+            delimits: false,
             policy,
             rng,
+        }
+    }
+
+    /// With [`Framing::Packets`], makes packets delimit themselves. The rest of a packet that loses a cell is then refused,
+    /// whatever the policy does with cells that find no room.
+    #[must_use]
+    pub(crate) fn framed(mut self, framing: Framing) -> Self {
+        self.delimits = framing == Framing::Packets;
+        if self.delimits {
+            assert!(!self.pushes_out(), "drop from front keeps last cells, which only AAL5 needs");
+            self.overflow = Overflow::LoseRestOfFrame { keep_last_cell: false };
+        }
+        self
+    }
+
+    /// Returns whether packets delimit themselves.
+    #[inline]
+    pub(crate) fn delimits(&self) -> bool {
+        self.delimits
+    }
+
+    /// Prepares for a cell of a packet that delimits itself: if the cell belongs to another packet than the previous cell
+    /// of its VC, it starts that packet. Must be called before any other method for this cell, and after those for all
+    /// earlier cells of its VC.
+    #[inline]
+    pub(crate) fn delimit(&mut self, cell: Cell) {
+        let vc = &mut self.vcs[cell.label()];
+        if vc.current != cell.frame && !cell.is_rm() {
+            reached!(PacketStartsUnannounced if !vc.under_way.is_at_start());
+            vc.current = cell.frame;
+            vc.under_way.set_at_start(true);
         }
     }
 
@@ -144,6 +179,9 @@ impl Admission {
     /// decide.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell) -> bool {
+        if self.delimits {
+            self.delimit(cell);
+        }
         self.on_cell(cell, false).starts()
     }
 

@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use crate::aal5::Framing;
 use crate::cell::Cell;
 use crate::coverage::reached;
 use crate::events::Loss;
@@ -185,6 +186,16 @@ impl Port {
             self.admission.assert_may_be_scheduled(self.held.iter().any(Option::is_some));
         }
         self.queues = service.map(CellQueues::new);
+        self
+    }
+
+    /// With [`Framing::Packets`], makes packets delimit themselves at this port. The policy must not push out cells from
+    /// the front, and no VCs may merge.
+    #[must_use]
+    pub fn framed(mut self, framing: Framing) -> Self {
+        let merges = self.held.iter().any(Option::is_some);
+        assert!(!merges || framing == Framing::Aal5, "merging VCs need last cells");
+        self.admission = self.admission.framed(framing);
         self
     }
 

@@ -27,13 +27,18 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
     if scenario.cell.format() == CellFormat::ATM {
         return;
     }
-    let uses_abr = scenario.vc.values().any(|vc| vc.abr.is_some());
-    let uses_gfr = scenario.vc.values().any(|vc| vc.gfr.is_some());
-    let service =
-        [("ABR", uses_abr), ("a guaranteed frame rate", uses_gfr), ("edge devices", !scenario.edge.is_empty())];
-    if let Some((service, _)) = service.into_iter().find(|(_, is_used)| *is_used) {
+    if let Some(service) = service_of_atm(scenario) {
         let key = if size.bytes == 53 { ("payload", payload.unwrap_or(Bytes { bytes: 48 })) } else { ("size", size) };
         let problem = format!("is not possible with {service}, which is defined for ATM cells only; leave [cell] out");
         root.at("cell").at(key.0).refuse_text(key.1, problem);
     }
+}
+
+/// Returns a service in use that is defined for ATM cells only.
+pub(super) fn service_of_atm(scenario: &Scenario) -> Option<&'static str> {
+    let uses_abr = scenario.vc.values().any(|vc| vc.abr.is_some());
+    let uses_gfr = scenario.vc.values().any(|vc| vc.gfr.is_some());
+    let services =
+        [("ABR", uses_abr), ("a guaranteed frame rate", uses_gfr), ("edge devices", !scenario.edge.is_empty())];
+    services.into_iter().find_map(|(service, is_used)| is_used.then_some(service))
 }

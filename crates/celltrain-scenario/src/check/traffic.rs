@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use celltrain_core::aal5::Framing;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::FlowIndex;
 use celltrain_core::tcp::TcpConfig;
@@ -184,7 +185,8 @@ fn frames(mss: u64, (key, size): (&str, Bytes), scenario: &Scenario, scope: &mut
 /// `size` is the setting to report.
 fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut Scope<'_>) {
     let most = scenario.framing().max_cells();
-    if cells > most {
+    let delimits = scenario.framing().framing == Framing::Packets;
+    if cells > most && !delimits {
         let problem = format!(
             "makes frames of {cells} cells, but aal5.max_sdu limits the frames of receivers to \
                                {most} cells"
@@ -192,8 +194,9 @@ fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut
         scope.refuse_text(size, problem);
     } else if sdu > MAX_SDU {
         let largest = size.bytes.saturating_sub(sdu.saturating_sub(MAX_SDU));
+        let (what, carrier) = if delimits { ("packets", "IPv4") } else { ("frames", "AAL5") };
         let problem = format!(
-            "makes frames of {sdu} bytes with headers, but AAL5 can carry only {MAX_SDU}; use at most {largest}B"
+            "makes {what} of {sdu} bytes with headers, but {carrier} can carry only {MAX_SDU}; use at most {largest}B"
         );
         scope.refuse_text(size, problem);
     }

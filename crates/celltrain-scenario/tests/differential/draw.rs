@@ -15,7 +15,7 @@ mod swarm;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use celltrain_core::aal5::{Aal5Options, Encapsulation};
+use celltrain_core::aal5::{Aal5Options, Encapsulation, Framing};
 use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::cancellation::CancellationToken;
@@ -440,6 +440,8 @@ impl Rest {
             link: BTreeMap::new(),
             edge: edge.collect(),
             cell: CellOptions::default(),
+            // Many of these networks use something that needs AAL5, and keep it.
+            framing: (self.seed % 5 < 3).then_some(Framing::Packets),
             switch: self.switch.clone(),
             host: if self.swarm.has(Feature::HostTimes) { self.host.clone() } else { HostOptions::default() },
             aal5,
@@ -454,7 +456,15 @@ impl Rest {
 /// Removes the parts of a scenario to which these keys refer. Returns whether there were any.
 fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     let faulty = |path: &str| keys.iter().any(|key| *key == path || key.starts_with(&format!("{path}.")));
+    if faulty("framing") {
+        // Something in the network needs AAL5.
+        scenario.framing = None;
+        return true;
+    }
     let before = scenario.clone();
+    if faulty("aal5") {
+        scenario.aal5 = Aal5Options::default();
+    }
     for (name, port) in &mut scenario.port {
         let path = join("port", name);
         if faulty(&join(&path, "scheduler")) {

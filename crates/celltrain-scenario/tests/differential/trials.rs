@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use super::bisect::first_difference;
 use super::compare::compare;
 use super::text::text;
-use super::{beginning, draw, late, losses, marks, memories, requests, steps, watch};
+use super::{beginning, draw, late, losses, marks, memories, packets, requests, steps, watch};
 
 /// A kind of check of random networks. Tests run a few networks of each trial, campaigns many.
 pub(crate) struct Trial {
@@ -114,6 +114,14 @@ trials! {
     both_engines_measure_the_same_delays_at_ports_with_memories_marks_and_requests:
         1/6, compare, draw::any_network, requests_memories_marks_losses_and_delays;
     any_steps_and_injections_measure_the_same_delays: 1/15, steps::agree, draw::any_network, losses_and_delays;
+    a_packet_that_delimits_itself_fails_only_if_it_lost_a_cell:
+        1/2, watch::adds_up, draw::any_network, packets::delimit_and_lose;
+    a_packet_that_delimits_itself_fails_only_if_it_lost_a_cell_in_a_memory:
+        1/3, watch::adds_up, draw::any_network, packets::delimit_and_lose_in_memories;
+    both_engines_agree_where_packets_delimit_themselves_behind_crowded_ports:
+        1/4, compare, draw::crowded, packets::delimit_and_lose;
+    both_engines_agree_where_packets_delimit_themselves_in_a_mesh:
+        1/10, compare, draw::meshes::meshes, packets::delimit_and_lose_in_memories;
 }
 
 fn measure_delays(network: &mut Network, rng: &mut Stream) {

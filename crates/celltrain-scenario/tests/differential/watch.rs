@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use celltrain_core::aal5::Framing;
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{
@@ -134,6 +135,8 @@ pub(super) struct ReportedEvents {
     step: Span,
     next: Time,
     end: Time,
+    /// True if packets delimit themselves, so that none is joined with another.
+    delimits: bool,
     wrong: Option<String>,
 }
 
@@ -264,6 +267,7 @@ impl ReportedEvents {
             step: Span(((end - Time::default()).0 / 23).max(1)),
             next: Time::default(),
             end,
+            delimits: network.aal5.framing == Framing::Packets,
             wrong: None,
         }
     }
@@ -383,7 +387,12 @@ impl ReportedEvents {
             }
             FrameStep::Failed(why) => {
                 fate.failed = Some(why);
-                let fits = !already && (why != Failure::Incomplete || was.lost);
+                let is_explained = match why {
+                    Failure::Incomplete => was.lost,
+                    Failure::Joined => !self.delimits,
+                    Failure::Damaged => true,
+                };
+                let fits = !already && is_explained;
                 self.must(fits, || format!("{frame:?} of {vc:?} fails, {why:?}, after {was:?}"));
             }
         }

@@ -9,6 +9,7 @@
 mod added;
 mod losses;
 mod numbering;
+mod packets;
 mod ports;
 mod same;
 mod tcp;
@@ -165,4 +166,9 @@ fn tcp_variants_differ_only_after_a_loss() {
 #[test]
 fn loss_rules_that_mean_the_same_give_the_same_run() {
     check(17, losses::patterns);
+}
+
+#[test]
+fn with_packets_of_one_cell_both_framings_give_the_same_run() {
+    check(18, packets::of_one_cell);
 }

@@ -60,7 +60,11 @@ impl ContendedPort {
             }
             ContendedPort::Stream(port) => {
                 let until = port.ingress.reach(until, downstream.links, |first| first);
-                port.work(until, batch, downstream);
+                if port.fifo.delimits() {
+                    port.work::<true>(until, batch, downstream);
+                } else {
+                    port.work::<false>(until, batch, downstream);
+                }
                 (until, port.fifo.free_at, port.ingress.next_to_matter, None)
             }
             ContendedPort::Queues(port) => {
@@ -71,7 +75,11 @@ impl ContendedPort {
             }
             ContendedPort::Memory(ports) => {
                 let until = ports.ingress.reach(until, downstream.links, |first| first);
-                ports.work(until, batch, downstream);
+                if ports.delimits() {
+                    ports.work::<true>(until, batch, downstream);
+                } else {
+                    ports.work::<false>(until, batch, downstream);
+                }
                 (until, Time::default(), ports.ingress.next_to_matter, ports.effect_of_waiting())
             }
             ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {
@@ -181,12 +189,16 @@ impl QueuePort {
     #[inline(never)]
     pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
         let Self { ingress, output, egress } = self;
+        let delimits = output.buffer.admission.delimits();
         ingress.take_batch(until, downstream.links, batch);
         ingress.hand_over(batch, |now, cell, Among { is_first, is_last }| {
             if is_first {
                 output.catch_up(now);
             }
             output.note(Run { last: cell, cells: 1 }, now, Span(0));
+            if delimits {
+                output.buffer.admission.delimit(cell);
+            }
             let cell = output.mark_arrival(cell);
             let mut depart = |run, start, _| egress.send_run(run, start, downstream);
             let start = if is_first && is_last && output.may_bypass_queue(now, cell) {
@@ -211,12 +223,20 @@ pub(super) struct StreamPort {
 }
 
 impl StreamPort {
-    /// Settles everything before `until`.
+    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves.
     #[inline(never)]
-    pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
+    pub(super) fn work<const DELIMITS: bool>(
+        &mut self,
+        until: Time,
+        batch: &mut Batch,
+        downstream: &mut Downstream<'_>,
+    ) {
         let Self { ingress, fifo, egress, .. } = self;
         ingress.take_batch(until, downstream.links, batch);
         ingress.hand_over(batch, |now, cell, _| {
+            if DELIMITS {
+                fifo.delimit(cell);
+            }
             if let Some(start) = fifo.enter(now, cell) {
                 egress.send(cell, start, downstream);
             }

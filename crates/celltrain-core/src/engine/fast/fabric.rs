@@ -104,7 +104,7 @@ impl Fabric {
         }
         match stage.end {
             StageEnd::Host { vc, link, lane } => {
-                if let Some(frame) = self.end_systems.collect(vc, run, |_| {}) {
+                if let Some(frame) = self.end_systems.collect(vc, run, |_, _| {}) {
                     let delivery = Delivery { time: last, link, vc, frame, cells: 0 };
                     self.lanes.push_frame(lane, delivery, &mut self.event_list);
                 }

@@ -3,6 +3,7 @@
 
 use super::links::Pipe;
 use super::output::{BufferView, PortEnd, PortQueue, Timing};
+use crate::aal5::Framing;
 use crate::cell::Cell;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
@@ -52,13 +53,13 @@ impl Fifo {
         capacity: Option<u32>,
         policy: Box<dyn BufferPolicy>,
         rng: rng::Stream,
-        timing: &Timing,
+        (timing, framing): (&Timing, Framing),
         is_looked_at: bool,
     ) -> Self {
         let &Timing { cell_time, horizon, .. } = timing;
         let capacity = capacity.unwrap_or(u32::MAX);
         let counts_vcs = policy.reads_counts();
-        let admission = Admission::new(vcs, policy, rng);
+        let admission = Admission::new(vcs, policy, rng).framed(framing);
         let mut fifo = Self {
             free_at: Time::default(),
             admit_all_below: wait_for(admission.asked_from(), cell_time),
@@ -86,6 +87,16 @@ impl Fifo {
             // No cell waits longer than the transmission time of a full buffer.
             self.noted_from = Time(horizon.0.saturating_sub(wait_for(self.capacity, self.cell_time)));
         }
+    }
+
+    /// Returns whether packets delimit themselves. If so, [`Fifo::delimit`] must precede [`Fifo::enter`].
+    pub(super) fn delimits(&self) -> bool {
+        self.admission.delimits()
+    }
+
+    #[inline]
+    pub(super) fn delimit(&mut self, cell: Cell) {
+        self.admission.delimit(cell);
     }
 
     /// Offers a cell. Returns its start, unless it is refused.

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use typed_index_collections::TiSlice;
 
 use super::run_queues::RunQueues;
+use crate::aal5::Framing;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, CellFollower, View};
@@ -97,6 +98,13 @@ impl OutputBuffer {
             self.queues = Some(Box::new(RunQueues::new(service)));
             self.apart = true;
         }
+        self
+    }
+
+    /// Makes packets delimit themselves, like [`Port::framed`](crate::port::Port::framed).
+    #[must_use]
+    pub(super) fn framed(mut self, framing: Framing) -> Self {
+        self.admission = self.admission.framed(framing);
         self
     }
 

@@ -15,6 +15,7 @@ use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortInde
 use super::port_plan::{PortMode, PortPlan, PortProperties};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
+use crate::aal5::Framing;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::cell::CellBits;
 use crate::contracts::Edge;
@@ -152,7 +153,8 @@ impl PortBuilder<'_> {
             gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
             is_plain,
             tie_order: self.network.tie_order,
-            may_run_ahead: !self.is_looked_at && are_here,
+            // A port that takes cells at once cannot tell whether a cell starts a packet that delimits itself.
+            may_run_ahead: !self.is_looked_at && are_here && self.network.aal5.framing == Framing::Aal5,
         };
         PortPlan::select(self.mode, &properties)
     }
@@ -187,15 +189,15 @@ impl PortBuilder<'_> {
     fn add_port(&self, set: &mut PortSet, link: LinkIndex, draft: Draft) {
         let &Self { network, ref routing, is_looked_at, .. } = self;
         let Draft { policy, queues, timing, plan, reason } = draft;
-        let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
+        let (vcs, capacity, framing) = (routing.vcs[link].len(), network.links[link].buffer, network.aal5.framing);
         let every_cell_matters = timing.every_cell_matters;
         let draws = |purpose| self.draws("port", &network.links[link].name, purpose);
         let ties = self.ties(link, draws("ties"));
         let upstream = self.plan.upstream.of(link);
-        let fifo = |policy| Fifo::new(vcs, capacity, policy, draws("policy"), &timing, is_looked_at);
+        let fifo = |policy| Fifo::new(vcs, capacity, policy, draws("policy"), (&timing, framing), is_looked_at);
         let buffer = |policy, queues| {
             let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
-            buffer.merging(&routing.merging[link]).scheduled(queues)
+            buffer.merging(&routing.merging[link]).scheduled(queues).framed(framing)
         };
         let to_hosts = || ToHosts::new(link, &timing, vcs);
         let egress = || Egress { hops: TiVec::new(), watched: self.watched(), to_hosts: to_hosts() };
@@ -256,7 +258,7 @@ impl PortBuilder<'_> {
             built.push(MemoryPort::new(
                 network.links[link].buffer,
                 routing.vcs[link].keys().map(class).collect(),
-                (policy, self.draws("port", &network.links[link].name, "policy")),
+                (policy, self.draws("port", &network.links[link].name, "policy"), network.aal5.framing),
                 queues,
                 self.marker(link),
                 Egress { hops: TiVec::new(), watched: self.watched(), to_hosts },

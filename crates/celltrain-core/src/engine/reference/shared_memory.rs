@@ -154,7 +154,7 @@ impl<'a> SharedMemory<'a> {
         let occupancy = ports[link].occupancy();
         if cell.is_rm() {
             ports[link].admission_mut().on_cells_between(label, 1);
-            if self.make_room(ports, link, cell, now, &mut emit) == Room::Found {
+            if self.make_room(ports, link, cell, false, now, &mut emit) == Room::Found {
                 ports[link].enqueue(cell);
                 emit(AtMemory::Port(link, occupancy, PortEvent::Admitted));
             } else {
@@ -166,7 +166,7 @@ impl<'a> SharedMemory<'a> {
         let mut room = None;
         if ports[link].admission_mut().on_arrival(cell) {
             let buffer = self.buffer(ports, link);
-            let whole = self.config.frames == FrameAdmission::Whole;
+            let whole = self.config.frames == FrameAdmission::Whole || ports[link].admission_mut().delimits();
             let mut judged = None;
             ports[link].judge(cell, now, buffer, |event| match event {
                 PortEvent::Judged { view, admitted: true, policy } if whole => {
@@ -175,7 +175,7 @@ impl<'a> SharedMemory<'a> {
                 event => emit(AtMemory::Port(link, occupancy, event)),
             });
             if let Some(judged) = judged {
-                let made = self.make_room(ports, link, cell, now, &mut emit);
+                let made = self.make_room(ports, link, cell, false, now, &mut emit);
                 if let Room::NotFound(Refusal { queue, threshold, held, .. }) = made {
                     ports[link].admission_mut().refuse_frame(label);
                     let (rule, held) = (self.memory.rule(queue), Some(f64::from(held)));
@@ -189,7 +189,8 @@ impl<'a> SharedMemory<'a> {
         }
         let mut is_full = false;
         if ports[link].wants(cell) {
-            let room = room.unwrap_or_else(|| self.make_room(ports, link, cell, now, &mut emit));
+            let rest = ports[link].admission_mut().delimits();
+            let room = room.unwrap_or_else(|| self.make_room(ports, link, cell, rest, now, &mut emit));
             is_full = matches!(room, Room::NotFound(_));
         }
         let mut verdict = ports[link].admission_mut().verdict(cell, is_full, false);
@@ -200,7 +201,7 @@ impl<'a> SharedMemory<'a> {
                 }
                 emit(AtMemory::Port(link, occupancy, event));
             });
-            is_full = ports[link].wants(cell) && self.place(ports, link, cell, now, &mut emit) != Room::Found;
+            is_full = ports[link].wants(cell) && self.place(ports, link, cell, false, now, &mut emit) != Room::Found;
             verdict = ports[link].admission_mut().final_verdict(cell, is_full);
         }
         match verdict {
@@ -226,18 +227,20 @@ impl<'a> SharedMemory<'a> {
         self.memory.counted(of, self.classes.get(link, cell.label()), at_port)
     }
 
-    /// Finds room for an arriving cell, and removes other cells if the policy decides to.
+    /// Finds room for an arriving cell, and removes other cells if the policy decides to. `rest` is true if the memory has
+    /// admitted the cell's packet, which delimits itself.
     fn make_room(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
         link: LinkIndex,
         cell: Cell,
+        rest: bool,
         now: Time,
         emit: &mut impl FnMut(AtMemory<'_>),
     ) -> Room {
         let class = self.classes.get(link, cell.label());
         self.memory.arrive(class, now);
-        let room = self.place(ports, link, cell, now, emit);
+        let room = self.place(ports, link, cell, rest, now, emit);
         if let Some(recorder) = &mut self.recorder {
             recorder.arrive(class.egress, room == Room::Found);
         }
@@ -249,12 +252,14 @@ impl<'a> SharedMemory<'a> {
         ports: &mut TiSlice<LinkIndex, Port>,
         link: LinkIndex,
         cell: Cell,
+        rest: bool,
         now: Time,
         emit: &mut impl FnMut(AtMemory<'_>),
     ) -> Room {
         let class = self.classes.get(link, cell.label());
         loop {
-            match self.memory.offer(class, now) {
+            let offer = if rest { self.memory.offer_rest(class, now) } else { self.memory.offer(class, now) };
+            match offer {
                 Offer::Entered => return Room::Found,
                 Offer::Refused(refusal) => {
                     let vc = self.vcs[link][cell.label()];

@@ -139,9 +139,19 @@ impl MemoryPorts {
         }
     }
 
-    /// Settles everything before `until`.
+    /// Returns whether packets delimit themselves.
+    pub(super) fn delimits(&self) -> bool {
+        self.switch.ports.first().is_some_and(|port| port.admission.delimits())
+    }
+
+    /// Settles everything before `until`. `DELIMITS` says whether packets delimit themselves.
     #[inline(never)]
-    pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
+    pub(super) fn work<const DELIMITS: bool>(
+        &mut self,
+        until: Time,
+        batch: &mut Batch,
+        downstream: &mut Downstream<'_>,
+    ) {
         let Self { ingress, switch, .. } = self;
         ingress.take_batch(until, downstream.links, batch);
         ingress.hand_over(batch, |now, cell, Among { is_first, is_last }| {
@@ -151,7 +161,7 @@ impl MemoryPorts {
                     switch.serve(now, downstream);
                 }
             }
-            switch.arrive(now, cell);
+            switch.arrive::<DELIMITS>(now, cell);
             if is_last {
                 switch.end_instant(now, downstream);
             }
@@ -266,7 +276,7 @@ impl Switch {
     }
 
     #[inline]
-    fn arrive(&mut self, now: Time, cell: Cell) {
+    fn arrive<const DELIMITS: bool>(&mut self, now: Time, cell: Cell) {
         let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
         let mut cell = cell.relabelled(label);
         if is_noted {
@@ -278,11 +288,14 @@ impl Switch {
             return;
         }
         let port = &mut self.ports[place];
+        if DELIMITS {
+            port.admission.delimit(cell);
+        }
         if let Some(marker) = &mut port.marker {
             let waiting = self.memory.counted(marker.of, class, port.occupancy);
             cell = marker.on_arrival(cell, waiting);
         }
-        let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
+        let starts = (DELIMITS || self.rules.refuses_whole_frames) && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
             // X counts only the cells of one pool, so a VC may have more than X cells.
             !port.admission.may_refuse_frames()
@@ -295,7 +308,12 @@ impl Switch {
             self.arrive_unwelcome(now, place, cell, class);
             return;
         }
-        match self.make_room(now, place, cell, class) {
+        let room = if DELIMITS && !starts {
+            self.make_room::<true>(now, place, cell, class)
+        } else {
+            self.make_room::<false>(now, place, cell, class)
+        };
+        match room {
             Room::Found => self.enqueue(place, cell),
             Room::NotFound if starts => {
                 self.ports[place].admission.refuse_frame(label);
@@ -321,7 +339,7 @@ impl Switch {
     #[cold]
     fn arrive_rm(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         self.ports[place].admission.on_cells_between(cell.label(), 1);
-        match self.make_room(now, place, cell, class) {
+        match self.make_room::<false>(now, place, cell, class) {
             Room::Found => self.enqueue(place, cell),
             Room::NotFound => self.ports[place].admission.lose_rm(cell.label()),
             Room::FrameCut => unreachable!("an RM cell belongs to no frame"),
@@ -348,34 +366,47 @@ impl Switch {
 
     /// Finds room for a cell that has just arrived, as [`Switch::find_place`] does.
     #[inline(always)]
-    fn make_room(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+    fn make_room<const REST: bool>(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         self.memory.arrive(class, now);
-        let room = self.find_place(now, place, cell, class);
+        let room = self.find_place::<REST>(now, place, cell, class);
         if let Some(recorder) = &mut self.recorder {
             recorder.arrive(class.egress, room == Room::Found);
         }
         room
     }
 
-    /// Finds room for a cell. Removes other cells if the memory's policy requires this.
+    /// Finds room for a cell, and removes other cells if the memory's policy decides to. `REST` says whether the memory has
+    /// admitted the cell's packet, which delimits itself.
     #[inline(always)]
-    fn find_place(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
-        match self.memory.try_enter(class, now) {
+    fn find_place<const REST: bool>(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+        match self.try_enter::<REST>(class, now) {
             Attempt::Entered => Room::Found,
             Attempt::Refused(..) => Room::NotFound,
-            Attempt::PushOut(removal) => self.push_out(removal, now, place, cell, class),
+            Attempt::PushOut(removal) => self.push_out::<REST>(removal, now, place, cell, class),
         }
+    }
+
+    #[inline(always)]
+    fn try_enter<const REST: bool>(&mut self, class: CellClass, now: Time) -> Attempt {
+        if REST { self.memory.try_enter_rest(class, now) } else { self.memory.try_enter(class, now) }
     }
 
     /// Removes waiting cells until there is room for an arriving cell, or no cell can be removed.
     #[inline(never)]
-    fn push_out(&mut self, mut removal: Removal, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+    fn push_out<const REST: bool>(
+        &mut self,
+        mut removal: Removal,
+        now: Time,
+        place: MemoryPlace,
+        cell: Cell,
+        class: CellClass,
+    ) -> Room {
         loop {
             self.remove(removal, Some((place, cell)), now);
             if !cell.is_rm() && !self.wants(place, cell) {
                 return Room::FrameCut;
             }
-            removal = match self.memory.try_enter(class, now) {
+            removal = match self.try_enter::<REST>(class, now) {
                 Attempt::Entered => return Room::Found,
                 Attempt::Refused(..) => return Room::NotFound,
                 Attempt::PushOut(next) => next,
@@ -404,7 +435,8 @@ impl Switch {
     /// Offers a cell of a frame that its port has refused or damaged. The last cell may still enter.
     #[cold]
     fn arrive_unwelcome(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
-        let room = if self.wants(place, cell) { self.make_room(now, place, cell, class) } else { Room::FrameCut };
+        let room =
+            if self.wants(place, cell) { self.make_room::<false>(now, place, cell, class) } else { Room::FrameCut };
         self.refuse(now, place, cell, class, room == Room::NotFound);
     }
 
@@ -415,7 +447,7 @@ impl Switch {
         let mut verdict = port.admission.verdict(cell, is_full, false);
         if verdict == Verdict::PushOut {
             port.push_out_front(cell, |class| self.memory.push_out(class, now));
-            let is_full = self.wants(place, cell) && self.find_place(now, place, cell, class) != Room::Found;
+            let is_full = self.wants(place, cell) && self.find_place::<false>(now, place, cell, class) != Room::Found;
             verdict = self.ports[place].admission.final_verdict(cell, is_full);
         }
         match verdict {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use crate::aal5::Framing;
 use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::output::{BufferView, PortEnd, PortQueue};
@@ -54,7 +55,7 @@ impl MemoryPort {
     pub(in crate::engine::fast) fn new(
         capacity: Option<u32>,
         classes: TiVec<Label, CellClass>,
-        (policy, rng): (Box<dyn BufferPolicy>, Stream),
+        (policy, rng, framing): (Box<dyn BufferPolicy>, Stream, Framing),
         queues: Option<Service>,
         marker: Option<Marker>,
         egress: Egress,
@@ -71,7 +72,7 @@ impl MemoryPort {
             },
             tracker: QueueTracker::default(),
             counts: Counts::new(vcs),
-            admission: Admission::new(vcs, policy, rng),
+            admission: Admission::new(vcs, policy, rng).framed(framing),
             classes,
             tracks_cuts: false,
             cut_frames: ti_vec![Vec::new(); vcs],

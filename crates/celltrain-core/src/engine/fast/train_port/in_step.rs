@@ -18,6 +18,9 @@ impl TrainPort {
         // Departures make room, which affects the number of rounds.
         self.output.catch_up(now);
         let (tied, other) = self.ingress.next.tied();
+        if self.plan.delimits {
+            self.delimit(tied);
+        }
         let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
         reached!(TrainSplitByTie if self.ingress.inputs[self.ingress.next.first().input() as usize].train.cells > 1);
         let rounds = self.rounds_in_step(now, tied, period, other.min(until));
@@ -143,6 +146,9 @@ impl TrainPort {
     /// meantime.
     #[inline(never)]
     pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl Depart) -> bool {
+        if self.plan.delimits {
+            self.delimit(self.ingress.next.len());
+        }
         let cell_time = self.output.timing.cell_time;
         let (mut until, mut busy_until, mut period) = (until, now, None);
         let mut trains = 0;

@@ -61,6 +61,9 @@ impl TrainPort {
     /// the train or of the interleaving.
     #[inline(never)]
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl Depart) -> bool {
+        if self.plan.delimits {
+            self.delimit(self.ingress.next.len());
+        }
         let waiting = self.output.buffer.occupancy;
         let range = QueueRange { least: waiting, largest: waiting };
         let mut queue = InterleavedQueue { waiting, next_start: self.output.next_start, range, gone: 0, came: 0 };
@@ -191,6 +194,9 @@ impl TrainPort {
             next.next
         });
         self.finish_interleaved(run, first, period);
+        if self.plan.delimits && next.is_some() {
+            self.output.buffer.admission.delimit(self.ingress.inputs[input as usize].train.cell);
+        }
         if last.is_rm() || last.last_cell() {
             // Cells of the frame that were collected earlier are reported with the last one.
             let cells = self.partial_frames.take_before(run);

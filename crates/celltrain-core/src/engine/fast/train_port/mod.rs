@@ -43,6 +43,9 @@ impl TrainPort {
                 self.tie(now, until, &mut depart);
             } else {
                 reached!(TrainSplitByOther if other < until && self.ingress.inputs[input as usize].train.last() > other);
+                if self.plan.delimits {
+                    self.delimit(1);
+                }
                 let (run, period) = self.ingress.take_first(input, other);
                 self.arrive_in_step(now, period, run, &mut depart);
             }

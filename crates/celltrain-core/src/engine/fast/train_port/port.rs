@@ -5,7 +5,7 @@ use crate::coverage::reached;
 use crate::engine::fast::egress::PartialFrames;
 use crate::engine::fast::output::{Depart, Output, Timing};
 use crate::engine::fast::output_buffer::OutputBuffer;
-use crate::engine::fast::train::TrainIngress;
+use crate::engine::fast::train::{Input, TrainIngress};
 use crate::marking::{MarkedAt, Marker};
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
@@ -31,6 +31,8 @@ pub(in crate::engine::fast) struct TrainPlan {
     /// Cells of trains in step may be lost in rounds. This requires that the port tracks only the number of waiting
     /// cells, and that losing a cell does not affect others.
     pub(in crate::engine::fast) loses_in_rounds: bool,
+    /// Packets delimit themselves.
+    pub(super) delimits: bool,
 }
 
 impl TrainPlan {
@@ -48,6 +50,7 @@ impl TrainPlan {
             fills_exactly,
             interleaves: !buffer.keeps_queue && !timing.every_cell_matters,
             loses_in_rounds: buffer.admission.loses_single_cells() && !buffer.keeps_queue,
+            delimits: buffer.admission.delimits(),
         }
     }
 }
@@ -143,6 +146,17 @@ impl TrainPort {
     pub(in crate::engine::fast) fn reach(&self, since: Time, until: Time) -> Time {
         let from = self.output.first_of(self.ingress.next.first().time()).max(since);
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
+    }
+
+    /// Starts the packets of the first `inputs` trains to arrive, if they are not the packets of the VCs' previous cells.
+    /// All cells of earlier trains of these inputs must have been counted, except those of a train that is interleaved.
+    pub(super) fn delimit(&mut self, inputs: usize) {
+        for arrival in self.ingress.next.iter().take(inputs) {
+            let Input { train, interleaved, .. } = &self.ingress.inputs[arrival.input() as usize];
+            if *interleaved == 0 {
+                self.output.buffer.admission.delimit(train.cell);
+            }
+        }
     }
 
     #[inline]

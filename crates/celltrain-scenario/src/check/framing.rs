@@ -1,0 +1,69 @@
+//! Checks of packets that delimit themselves: rules of AAL5 do not apply to them.
+
+use celltrain_core::aal5::{Aal5Options, Framing};
+use celltrain_core::policy::{Overflow, PolicyConfig};
+
+use crate::build::ResolvedScenario;
+use crate::scenario::{PortConfig, Scenario};
+use crate::scope::Scope;
+
+/// Checks that a scenario whose packets delimit themselves uses nothing that needs AAL5.
+pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
+    if scenario.framing().framing == Framing::Aal5 {
+        return;
+    }
+    let (given, standard) = (&scenario.aal5, Aal5Options::default());
+    let no_effect = "has no effect on packets that delimit themselves; leave [aal5] out, or set framing = \"aal5\"";
+    if given.encapsulation != standard.encapsulation {
+        root.at("aal5").at("encapsulation").refuse(no_effect);
+    }
+    if given.max_sdu != standard.max_sdu {
+        root.at("aal5").at("max_sdu").refuse_text(given.max_sdu, no_effect);
+    }
+    // Without the key, the size of the cells is refused for these services.
+    if scenario.framing.is_some()
+        && let Some(service) = super::cells::service_of_atm(scenario)
+    {
+        refuse_key(scenario, root, &format!("is not possible with {service}, which needs AAL5; leave framing out"));
+    }
+    for (name, port) in &scenario.port {
+        policy(port, &mut root.at("port").at(name));
+    }
+}
+
+/// Checks that a port does not depend on last cells.
+fn policy(port: &PortConfig, scope: &mut Scope<'_>) {
+    let name = port.policy.name();
+    let reason = match port.policy {
+        PolicyConfig::Ppd(_) => {
+            "is a rule for AAL5: if packets delimit themselves, every port refuses the rest of a packet that loses a \
+             cell; use tail_drop, or set framing = \"aal5\""
+        }
+        _ if port.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront => {
+            "pushes out cells but keeps last cells, which only AAL5 needs; choose another policy, or set framing = \
+             \"aal5\""
+        }
+        _ => return,
+    };
+    scope.at("policy").at(name).refuse(reason);
+}
+
+/// Checks that no VCs merge if packets delimit themselves.
+pub(super) fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    let ResolvedScenario { scenario, channels, .. } = resolved;
+    if scenario.framing().framing == Framing::Packets
+        && let Some(merge) = channels.merges.first()
+    {
+        let problem = format!("is not possible with merging VCs such as {}, which need AAL5", merge.name);
+        refuse_key(scenario, root, &problem);
+    }
+}
+
+/// Refuses the key that makes packets delimit themselves.
+fn refuse_key(scenario: &Scenario, root: &mut Scope<'_>, problem: &str) {
+    if scenario.framing.is_some() {
+        root.at("framing").refuse_text("packets", problem);
+    } else {
+        root.at("cell").at("size").refuse_text(scenario.cell.size, format!("{problem}; set framing = \"aal5\""));
+    }
+}

@@ -1,0 +1,32 @@
+//! Drawn networks whose packets delimit themselves.
+
+use celltrain_core::aal5::Framing;
+use celltrain_core::network::{Network, NodeKind};
+use celltrain_core::policy::Overflow;
+use celltrain_core::rng::Stream;
+
+use super::{losses, memories};
+
+/// Makes the packets of a network delimit themselves, unless something in it needs AAL5. Returns whether they do.
+pub(crate) fn delimit(network: &mut Network) -> bool {
+    let needs_aal5 = !network.merges.is_empty()
+        || network.vcs.iter().any(|vc| vc.abr.is_some() || vc.contract.is_some())
+        || network.nodes.iter().any(|node| node.kind == NodeKind::EdgeDevice)
+        || network.links.iter().any(|link| link.policy.build(Some(1), &[]).overflow() == Overflow::PushOutFront);
+    if !needs_aal5 {
+        network.aal5.framing = Framing::Packets;
+    }
+    !needs_aal5
+}
+
+/// Makes packets delimit themselves if possible, and links lose cells.
+pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
+    delimit(network);
+    losses::add(network, rng);
+}
+
+/// Makes packets delimit themselves if possible, in memories and where links lose cells.
+pub(crate) fn delimit_and_lose_in_memories(network: &mut Network, rng: &mut Stream) {
+    memories::add(network, rng);
+    delimit_and_lose(network, rng);
+}
