@@ -206,9 +206,9 @@ def test_the_middle_nine_tenths_of_seeds_omit_the_same_number_of_seeds_at_both_e
 def test_verdicts_on_a_group_of_numbers_match_a_hand_calculation() -> None:
     seeds = [k / 10 for k in range(1, 11)]
     counted = [
-        scored(0.55, seeds),  # in the middle, the mean itself
-        scored(1.00, seeds),  # the highest seed: 9.5 + .5 of 11
-        scored(1.02, seeds, tolerance=0.5, tolerance_stated=True, judged_by="mean"),  # above all: 10.5 of 11
+        scored(0.55, seeds),  # the mean, in the middle of the seeds
+        scored(1.00, seeds),  # the highest seed has rank 9.5 + .5 of 11
+        scored(1.02, seeds, tolerance=0.5, tolerance_stated=True, judged_by="mean"),  # above all seeds: rank 10.5
         scored(2.0, [2.0] * 10, point=True, tolerance=0.0, tolerance_stated=True),
     ]
     verdicts = score.verdicts(counted)

@@ -83,7 +83,7 @@ class Comparison:
 
     @cached_property
     def differences(self) -> tuple[Means, ...]:
-        """For each measure and case, the mean difference from the first name at that combination, seed by seed.
+        """For each measure and case, the mean difference from the first compared name with the same settings and seed.
 
         Seeds for which either value is missing are left out. The first name's own differences are NaN.
         """
