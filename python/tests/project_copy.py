@@ -147,7 +147,7 @@ def _files() -> dict[str, str]:
     files[f"{ADDING}/main.rs"] = "".join(f"mod {kind};\n" for kind in PAGES)
     faults.plant(files, FAULTS)
     # The examples compile in the project, and join their crates here.
-    files["Cargo.toml"] = re.sub(r',\s*# The code of the pages.*\n\s*"examples/[^]]*', "", files["Cargo.toml"])
+    files["Cargo.toml"] = re.sub(r',(?:\s*#.*)?\s*"examples/[^]]*', "", files["Cargo.toml"])
     # In the project itself, these tests draw more cases.
     tests = [f"{faults.CORE}/{name}/conformance.rs" for name in ("policy", "tcp/congestion")]
     for name in [*tests, "crates/celltrain-run/src/vetting/tests.rs"]:
