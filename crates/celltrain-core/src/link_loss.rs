@@ -118,7 +118,7 @@ pub enum Fate {
     Passes,
     /// It is lost.
     Lost(LinkLoss),
-    /// The packet or cell belongs to a frame that arrives this much later.
+    /// The link delays the frame of this packet or cell by this time.
     Delayed(Span),
 }
 

@@ -71,7 +71,7 @@ mod tests {
             let Estimated { reading, .. } = read_with(sources, Some(memory));
             assert!(reading.does_not_fit);
             let [fault] = &reading.faults[..] else { panic!("{:?}", reading.faults) };
-            let begins = format!("x.toml:3: topology.n_source.sources = {sources} makes a network that does not fit: ");
+            let begins = format!("x.toml:3: topology.n_source.sources = {sources} makes a network that is too large: ");
             assert!(fault.message.starts_with(&begins), "{}", fault.message);
             assert!(fault.message.contains(" times, need more than "), "{}", fault.message);
             assert!(fault.message.ends_with("shorter paths or smaller windows"), "{}", fault.message);

@@ -551,7 +551,7 @@ mod tests {
             "is too short: a run of 1ms may have 1000000 samples after the first, so the smallest step is 1ns"
         ));
         assert!(
-            refusal(&["cwnd", "acr"], "1us").starts_with("trace = \"acr\" has nothing to record: no connection's data")
+            refusal(&["cwnd", "acr"], "1us").starts_with("trace = \"acr\" has nothing to record: no connection sends")
         );
         assert!(refusal(&["edge"], "1us").starts_with("trace = \"edge\" has nothing to record: no connection crosses"));
     }

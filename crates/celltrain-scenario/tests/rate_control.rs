@@ -67,9 +67,8 @@ fn one_in_nrm_cells_of_a_vc_that_always_sends_is_a_forward_rm_cell() {
         let share = result.abr[0].forward_rm_cells as f64 / source.counters.forwarded as f64;
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
-        // Efficiency refers to the capacity not used by forward RM cells. It is 1 for a full link, except for the first
-        // 3 ms and for backward RM cells, which answer the forward RM cells of the other direction. The other direction
-        // sends one forward RM cell for every Nrm - 1 backward RM cells.
+        // Efficiency is relative to the capacity that forward RM cells leave. Backward RM cells take a part of it: the
+        // other direction sends one forward RM cell for every Nrm - 1 of them. The first 3 ms cost less than 1 %.
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);

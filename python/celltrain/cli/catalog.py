@@ -193,7 +193,7 @@ def _type(schema: Schema) -> str:
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         return f"table whose keys are names and whose values are each a {_type(schema['additionalProperties'])}"
     if kind == "object" and schema.get("properties"):
-        return "table of the keys below"
+        return "a table with the keys below"
     names = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
     return names.get(str(kind), "table")
 

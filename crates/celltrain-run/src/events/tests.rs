@@ -131,7 +131,7 @@ fn an_invalid_choice_of_events_is_refused_with_a_message() {
     assert!(said(&[], Some("5ms:5ms")).contains("is empty"));
     assert!(said(&[], Some("5ms:30ms")).contains("lies outside the run, which lasts 20ms"));
     assert!(said(&[], Some("20ms:")).contains("is empty"));
-    assert!(said(&[], Some("5:6ms")).contains("has an end, \"5\", that is not"));
+    assert!(said(&[], Some("5:6ms")).contains("has the end \"5\", which is not"));
     let there = |of| {
         let (choice, network) = (choice(&[], of, None).expect("names are looked up in the network"), network());
         Log::new(&choice, &network, &mut |_| true).err().expect("the choice is refused").to_string()
@@ -147,7 +147,7 @@ fn an_invalid_choice_of_events_is_refused_with_a_message() {
     );
     assert_eq!(
         there([None, Some(&["tcp2"][..]), Some(&["tcp1", "tcp3"][..])]),
-        "vcs = \"tcp2\" excludes every VC that flows selects: tcp1, tcp1-acks, tcp3, tcp3-acks"
+        "vcs = \"tcp2\" excludes every VC that the option flows selects: tcp1, tcp1-acks, tcp3, tcp3-acks"
     );
     assert!(there([None, None, Some(&["tcp9"][..])]).starts_with(
         "flows = \"tcp9\" is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"
