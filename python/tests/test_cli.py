@@ -127,7 +127,7 @@ def test_the_run_command_records_the_chosen_ports(celltrain, small, tmp_path):
 def test_a_printed_table_of_many_flows_shows_only_the_best_and_the_worst_flows(celltrain, small):
     small.write_text(small.read_text().replace("sources = 3", "sources = 40"))
     out = celltrain("run", small).out
-    assert "40 flows; the 12 fastest and the 12 slowest" in out
+    assert "40 flows, of which the 12 fastest and the 12 slowest are shown" in out
     assert out.count("tcp") == 24
 
 
@@ -269,9 +269,9 @@ def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkey
     assert all(name in told for name in SERIES)
 
 
-def test_if_two_models_share_a_name_the_explain_command_explains_one_and_mentions_the_other(celltrain):
+def test_if_two_models_share_a_name_the_explain_command_explains_both(celltrain):
     assert celltrain("explain", "tail_drop", "--json").json["kind"] == "policy"
-    assert "celltrain explain discards/tail_drop" in celltrain("explain", "tail_drop").out
+    assert "tail_drop as a discard algorithm (discards/tail_drop)" in celltrain("explain", "tail_drop").out
     assert celltrain("explain", "discards/tail_drop", "--json").json["kind"] == "discard algorithm"
     assert "edge device" in celltrain("explain", "discards/tail_drop").out
     assert celltrain("explain", "policies/erica").code == 2

@@ -88,7 +88,7 @@ def test_the_message_about_a_run_too_large_for_memory_names_the_largest_parts_of
     path.write_text(campaign.star(LARGE, "ring", "1ms", EPD))
     done = limited(command, path)
     assert done.returncode == 2, done.stderr
-    begins = f"{path}:4: topology.star.hosts = {LARGE} makes a network that does not fit: {LARGE + 1} nodes and"
+    begins = f"{path}:4: topology.star.hosts = {LARGE} makes a network that is too large: {LARGE + 1} nodes and"
     assert begins in done.stderr and "GiB of memory" in done.stderr and "Use fewer connections" in done.stderr, (
         done.stderr
     )
@@ -118,7 +118,7 @@ def test_a_point_of_a_sweep_too_large_for_memory_is_a_failed_row(tmp_path: Path)
         assert len(rows) == 6
         failed = [row for row in rows if row["error"]]
         assert [row["hosts"] for row in failed] == [LARGE] * 2
-        assert all("does not fit" in row["error"] for row in failed)
+        assert all("is too large" in row["error"] for row in failed)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")
@@ -126,7 +126,7 @@ def test_a_plan_is_refused_if_none_of_its_points_fits_into_memory(tmp_path: Path
     (tmp_path / "star.toml").write_text(campaign.star(3, "ring", "1ms", EPD))
     (tmp_path / "plan.toml").write_text(PLAN.format(hosts=[LARGE]))
     done = limited("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
-    assert done.returncode == 2 and "does not fit" in done.stderr, done.stderr
+    assert done.returncode == 2 and "is too large" in done.stderr, done.stderr
     assert not (tmp_path / "store").exists()
 
 

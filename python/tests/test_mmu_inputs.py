@@ -417,7 +417,7 @@ def faulty(table: str, entry: str, **values: str | None) -> dict:
         (faulty("BUFFER_POOL", "ingress_lossless_pool", type="in"), ["type = in is none of 'ingress' or 'egress'"]),
         (faulty("BUFFER_POOL", "ingress_lossless_pool", size="999999999"), ["999999999 is larger than the memory of Tomahawk 5"]),
         (faulty("BUFFER_POOL", "ingress_lossless_pool", xoff="164619432"), ["xoff = 164619432 is not less than the pool's size"]),
-        (faulty("BUFFER_POOL", "ingress_lossless_pool", xoff="164619000"), ["all are taken", "less headroom"]),
+        (faulty("BUFFER_POOL", "ingress_lossless_pool", xoff="164619000"), ["all of them are already used", "less headroom"]),
         (faulty("BUFFER_POOL", "ingress_lossless_pool", percentage="50"), ["percentage", "dynamic buffers"]),
         (faulty("BUFFER_POOL", "egress_lossless_pool", xoff="1"), ["is headroom of an egress pool"]),
         (faulty("BUFFER_PROFILE", "ingress_lossy_profile", pool="x"), ["pool = x is not a pool; choose from"]),

@@ -115,7 +115,7 @@ def test_events_and_captures_contain_the_packets_of_protocol_stacks(tmp_path, re
 def test_the_why_command_explains_a_packet_loss_of_a_protocol_stack(result):
     answer = ct.why(MIXED, flow="tcp1", at="200ms", seed=2)
     assert not answer.is_well
-    assert re.search("it had retransmitted .* for reasons that the stack does not report", str(answer))
+    assert re.search("the sender had retransmitted .* for reasons that the stack does not report", str(answer))
 
 
 def test_the_why_command_refuses_or_omits_flows_without_sequence_numbers(celltrain):
