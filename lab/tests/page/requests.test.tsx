@@ -39,7 +39,7 @@ test("the tables have the groups, and the statistics of each class or the reason
   assert.equal(row("web, long", 1).at(-1), `needs 100 and 1,000 requests, ${String(web.long["opened"])} opened`);
   const queries = row("query, queries", 0);
   assert.equal(queries[3], `${query.queries?.["median_censored"] ? "≥ " : ""}${Number(query.queries?.["completion_ms_median"]).toPrecision(3)}`);
-  assert.match(queries.at(-1) ?? "", /^needs 20, 100 and 1,000 queries, \d+ opened$/);
+  assert.match(queries.at(-1) ?? "", /^needs 20, 100 and 1,000 queries, \d+ asked$/);
   assert.deepEqual(row("query, queries", 1), [], "queries have no slowdown");
 });
 

@@ -17,7 +17,7 @@ export function Unchecked(): JSX.Element | null {
   if (result?.does_not_fit !== true) {
     return null;
   }
-  const fault = result.faults.find((f) => f.problem.includes("does not fit"));
+  const fault = result.faults.find((f) => /does not fit|too large/.test(f.problem));
   return (
     <Notice sort="bad">
       <p>
