@@ -74,7 +74,7 @@ class Flow:
 
 @dataclass
 class Seen:
-    """What tshark finds in a capture."""
+    """Findings of tshark in a capture."""
 
     packets: int = 0
     malformed: int = 0
@@ -313,7 +313,7 @@ def test_the_comment_on_a_packet_names_the_limit_of_a_shared_memory(tmp_path: Pa
 
 @dataclass
 class Cells:
-    """What a decoder finds in a capture of cells."""
+    """Findings of a decoder in a capture of cells."""
 
     cells: int = 0
     frames: int = 0

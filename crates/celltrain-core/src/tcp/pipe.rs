@@ -25,7 +25,7 @@ const ROUND_TRIP: u64 = 100;
 const TICK: u64 = 100;
 const DELAYED_ACK_TICK: u64 = 200;
 
-/// What happens to a segment or an acknowledgement in transit.
+/// Fate of a segment or an acknowledgement in transit.
 enum Outcome {
     Arrives,
     /// Delayed by this many milliseconds, and overtaken by others.
