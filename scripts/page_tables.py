@@ -5,7 +5,7 @@ A page has one of these lines where a table belongs:
 [All numbers](results/tagging/numbers.csv)    a line with nothing but a link to a CSV file or a table of standards
 <!-- built: flows -->                         a comment with the name of a table of the core or of the package
 
-Where pages are not built, the link leads to the data.
+If pages are not built, the link leads to the data.
 """
 
 from __future__ import annotations

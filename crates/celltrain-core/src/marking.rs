@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn the_marking_probability_rises_linearly_from_k_min_to_k_max() {
         let config = MarkingConfig { k_max: Some(300.into()), p_max: 0.2, ..MarkingConfig::step(100.into()) };
-        // 10,000 draws at probability p have a standard deviation of at most 40.
+        // The number of marks in 10,000 draws has a standard deviation of at most 40, as p is at most 0.2 or exactly 1.
         for (waiting, expected) in [(100, 0), (150, 500), (200, 1000), (300, 2000), (301, 10_000)] {
             let mut marker = marker(&config);
             let marks = (0..10_000).filter(|_| marker.on_arrival(last(), waiting).efci()).count();

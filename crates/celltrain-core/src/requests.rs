@@ -57,7 +57,7 @@ pub struct RequestGroup {
     pub name: String,
     /// The TCP of its connections.
     pub tcp: TcpConfig,
-    /// Whether connections open with a handshake.
+    /// Opening of connections: with a handshake or at once.
     pub opening: Opening,
     /// Determines when connections open, between which hosts, and with which sizes.
     pub arrivals: Arrivals,

@@ -75,7 +75,7 @@ impl Name {
 pub enum On {
     /// Once, when the run starts.
     Start,
-    /// When this question is asked or this event occurs.
+    /// At this question or event.
     Event(&'static str),
 }
 

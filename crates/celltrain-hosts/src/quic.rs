@@ -225,7 +225,7 @@ impl Quic {
         }
     }
 
-    /// Reads all data that has arrived in order. Panics if it differs from what the sender's application wrote.
+    /// Reads all data that has arrived in order. Panics if it differs from the data of the sender's application.
     fn read(&mut self) {
         let Some((_, connection)) = &mut self.connection else { return };
         let mut expected = Vec::new();

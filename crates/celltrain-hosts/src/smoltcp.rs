@@ -172,7 +172,7 @@ impl Smoltcp {
         }
     }
 
-    /// Reads all data that has arrived in order. Panics if it differs from what the sender's application wrote.
+    /// Reads all data that has arrived in order. Panics if it differs from the data of the sender's application.
     fn read(&mut self) {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.socket);
         let mut expected = Vec::new();

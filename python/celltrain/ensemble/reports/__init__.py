@@ -210,7 +210,7 @@ def lines(report: Findings) -> Iterator[str]:
     """Yields a summary of the report in a few lines."""
     data, front, compared = report.data, report.trade_off, report.comparison
     failed = f", {len(data.failures):,} of them failed" if data.failures else ""
-    missing = f", and {data.missing:,} runs are missing" if data.missing else ""
+    missing = f", and {words.counted(data.missing, 'run')} missing" if data.missing else ""
     points = words.counted(len(data.points), "point")
     yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {words.counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
