@@ -7,6 +7,7 @@
 //! that reach a port at the same instant. Events are reported to a probe that observes them (`event_sink`).
 
 mod event_sink;
+mod pause_frames;
 mod shared_memory;
 
 use std::cmp::Reverse;
@@ -30,7 +31,7 @@ use crate::link_loss::{Fate, LinkLosses, LossyIndex};
 use crate::marking::Marker;
 use crate::memory::Memory;
 use crate::metrics::FinalState;
-use crate::network::{LinkTimes, Network, Next, Routing};
+use crate::network::{Graph, LinkTimes, Network, Next, PAUSE_FRAME_BITS, Routing};
 use crate::policy::formula::PortInfo;
 use crate::port::admission::is_of_frame;
 use crate::port::{Port, PortEvent};
@@ -42,6 +43,7 @@ use crate::shaped_port::ShapedPort;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use event_sink::{EventSink, ReportedLosses};
+use pause_frames::{PauseFrames, PauseOrder};
 use shared_memory::{AtMemory, PausedGroup, SharedMemories, deadlock};
 
 pub(super) struct Engine<'a> {
@@ -57,6 +59,8 @@ pub(super) struct Engine<'a> {
     transmitting: TiVec<LinkIndex, Option<Cell>>,
     /// Priorities that pause frames have stopped on each link, one bit each.
     stopped: TiVec<LinkIndex, u8>,
+    /// Pause frames as on a wire, if the network has them.
+    pause_frames: Option<PauseFrames>,
     /// The first deadlock found, if any.
     deadlock: Option<(Time, Vec<PausedGroup>)>,
     rate_control: RateControl,
@@ -198,6 +202,7 @@ impl<'a> Engine<'a> {
             memories: SharedMemories::new(network, &routing),
             transmitting: ti_vec![None; network.links.len()],
             stopped: ti_vec![0; network.links.len()],
+            pause_frames: network.has_pause_frames().then(|| PauseFrames::new(network.links.len())),
             deadlock: None,
             rate_control,
             looked_after: ti_vec![None; network.links.len()],
@@ -509,6 +514,9 @@ impl<'a> Engine<'a> {
             memory.on_time(ports, now, |event| event_sink.memory(Cell::NONE, &event));
         }
         self.send_pauses(now);
+        if self.pause_frames.is_some() {
+            self.serve(now, probe);
+        }
         if std::mem::take(&mut self.now.pauses_arrived) && self.deadlock.is_none() {
             self.look_for_deadlock(now, probe);
         }
@@ -518,6 +526,14 @@ impl<'a> Engine<'a> {
     fn send_pauses(&mut self, now: Time) {
         for memory in &mut self.memories.memories {
             for (link, priority, stops) in memory.take_pause_frames() {
+                if let Some(frames) = &mut self.pause_frames {
+                    let rate = self.network.links[link].rate;
+                    let response = memory.pause_response(rate).span(rate, self.clock);
+                    let by = Graph::way_back(link);
+                    frames.push(by, PauseOrder { link, priority, stops, response });
+                    self.now.to_serve.push(by);
+                    continue;
+                }
                 // A pause frame is as long as a cell, and takes the link's delay to travel back.
                 let LinkTimes { cell_time, delay } = self.times[link];
                 let what = What::Pause { link, priority, stops };
@@ -532,9 +548,10 @@ impl<'a> Engine<'a> {
         for memory in &self.memories.memories {
             groups.extend(memory.paused_groups(&self.ports));
         }
-        let Some(cycle) = deadlock(groups, |(link, priority)| self.stopped[link] & (1 << priority) != 0) else {
-            return;
-        };
+        let finishes =
+            |link| self.pause_frames.as_ref().is_some_and(|frames| frames.is_in_packet(link, &self.ports[link]));
+        let is_stopped = |(link, priority): PausedGroup| self.stopped[link] & (1 << priority) != 0 && !finishes(link);
+        let Some(cycle) = deadlock(groups, is_stopped) else { return };
         for &group in &cycle {
             let events = self.memories.memories.iter().find_map(|memory| memory.deadlocked(group, now));
             if let Some(event) = events {
@@ -651,15 +668,11 @@ impl<'a> Engine<'a> {
             if self.transmitting[link].is_some() {
                 continue;
             }
-            let port = &mut self.ports[link];
-            let stopped = self.stopped[link];
-            let cell = if stopped == 0 {
-                port.take()
-            } else {
-                let vcs = &self.routing.vcs[link];
-                port.take_unpaused(|label| stopped & (1 << self.network.vcs[vcs[label]].priority) == 0)
-            };
-            let Some(cell) = cell else { continue };
+            if self.send_pause_frame(link, now) {
+                continue;
+            }
+            let Some(cell) = self.take_cell(link) else { continue };
+            let port = &self.ports[link];
             let Self { memories, routing, end_systems, rate_control, reported_losses, .. } = self;
             if let Some(memory) = memories.of_port(link) {
                 let mut event_sink =
@@ -692,6 +705,44 @@ impl<'a> Engine<'a> {
             self.events.push(Reverse(Event { time: sent + delay, what: What::AtEnd(link, AtEnd::Arrival), cell }));
         }
         self.now.to_serve = to_serve;
+    }
+
+    /// Passes the next cell of a port that is not shaped to the transmitter.
+    fn take_cell(&mut self, link: LinkIndex) -> Option<Cell> {
+        let Self { network, routing, ports, stopped, pause_frames, now, .. } = self;
+        let (port, stopped) = (&mut ports[link], stopped[link]);
+        let may_go = (stopped != 0).then_some(|label| {
+            let vc: VcIndex = routing.vcs[link][label];
+            stopped & (1 << network.vcs[vc].priority) == 0
+        });
+        match (pause_frames, may_go) {
+            (Some(frames), may_go) => {
+                let cell = frames.take_cell(link, port, may_go)?;
+                // The end of a packet at a stopped port may complete a deadlock.
+                now.pauses_arrived |= stopped != 0 && cell.last_cell();
+                Some(cell)
+            }
+            (None, Some(may_go)) => port.take_unpaused(may_go),
+            (None, None) => port.take(),
+        }
+    }
+
+    /// Starts to send the pause frame that waits at a free port, if no packet is under way. Returns whether it does.
+    fn send_pause_frame(&mut self, link: LinkIndex, now: Time) -> bool {
+        let Some(frames) = &mut self.pause_frames else { return false };
+        let orders = frames.take(link, &self.ports[link]);
+        if orders.is_empty() {
+            return false;
+        }
+        let sent = now + self.clock.sending_time(PAUSE_FRAME_BITS, self.network.links[link].rate);
+        self.transmitting[link] = Some(Cell::NONE);
+        self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell: Cell::NONE }));
+        for PauseOrder { link: stopped, priority, stops, response } in orders {
+            let what = What::Pause { link: stopped, priority, stops };
+            let time = sent + self.times[link].delay + response;
+            self.events.push(Reverse(Event { time, what, cell: Cell::NONE }));
+        }
+        true
     }
 
     /// Removes the cell that a shaped port sends now, if it may send one.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{MemoryPolicyConfig, PoolIndex, QueueIndex};
+use super::{MemoryPolicyConfig, PauseResponse, PoolIndex, QueueIndex};
 use crate::index::LinkIndex;
 
 /// A memory that output ports of one switch share.
@@ -26,6 +26,9 @@ pub struct MemoryConfig {
     pub policies_see: PolicyScope,
     /// Selects the effect of pauses of the memory's priority groups.
     pub pauses: Pauses,
+    /// The time after which a port obeys a pause frame, where packets delimit themselves; `None` for the
+    /// [limit](PauseResponse::limit) of the standard.
+    pub pause_response: Option<PauseResponse>,
 }
 
 /// The effect of pauses.
@@ -35,8 +38,9 @@ pub enum Pauses {
     /// Pauses are only counted and reported.
     #[default]
     Counted,
-    /// Pauses stop the port that feeds the group for cells of its priority, after the propagation delay of the link and
-    /// one cell time.
+    /// Pauses stop the port that feeds the group for its priority. If packets delimit themselves, pause frames travel as
+    /// on a wire and ports finish their packets. Otherwise ports stop between cells, after the propagation delay of the
+    /// link and one cell time.
     Links,
 }
 
