@@ -50,3 +50,4 @@ pub mod timeouts;
 pub mod traffic;
 pub mod units;
 mod upstream;
+pub mod wire;

@@ -29,6 +29,7 @@ use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
 use crate::units::{BitRate, Bytes, Clock, Duration, Span, Time};
+use crate::wire::Wire;
 
 /// Bits of a pause frame: 64 bytes (IEEE 802.3 annex 31A), one pause quantum.
 pub(crate) const PAUSE_FRAME_BITS: u64 = 512;
@@ -131,6 +132,8 @@ pub struct Link {
     pub losses: Vec<LossRule>,
     /// Rules by which the link delivers packets late.
     pub late: Vec<DelayRule>,
+    /// The unit in which the link carries packets.
+    pub wire: Wire,
 }
 
 impl Link {
@@ -408,7 +411,7 @@ impl Network {
         let times = times.chain(responses.into_iter().flatten());
         let clock = Clock::covering_bits(
             cell_bits,
-            rates.map(|rate| (cell_bits, rate)).chain(frames),
+            rates.map(|rate| (cell_bits, rate)).chain(frames).chain(self.ethernet_bytes()),
             times.chain(intervals).chain([self.duration]),
         );
         let controlled = self.vcs.iter().any(|vc| vc.abr.is_some());
@@ -418,6 +421,12 @@ impl Network {
     /// Returns whether pause frames travel as on a wire: they need packets that delimit themselves.
     pub(crate) fn has_pause_frames(&self) -> bool {
         self.aal5.framing == Framing::Packets && self.memories.iter().any(|memory| memory.pauses == Pauses::Links)
+    }
+
+    /// Returns the bits of a byte with the rate of each link that carries Ethernet frames, whose times are multiples of it.
+    fn ethernet_bytes(&self) -> impl Iterator<Item = (u64, BitRate)> {
+        let ethernet = self.links.iter().filter(|link| link.wire == Wire::Ethernet);
+        ethernet.map(|link| (link.wire.unit_bits(self.aal5.cell.bits()), link.rate))
     }
 
     /// Returns the length of pause frames in bits with the rate of each link that may carry them, and the response time of
@@ -564,6 +573,7 @@ impl Graph {
                 edge,
                 losses: Vec::new(),
                 late: Vec::new(),
+                wire: Wire::default(),
             });
         }
         first

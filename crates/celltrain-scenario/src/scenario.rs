@@ -15,6 +15,7 @@ use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{Bytes, Duration};
+use celltrain_core::wire::Wire;
 use celltrain_formula::names::by_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -152,6 +153,9 @@ pub struct LinkOptions {
     pub lose: Vec<LossOptions>,
     /// Rules by which the link delivers packets late. Later packets overtake them.
     pub delay: Vec<DelayOptions>,
+    /// The unit in which the link carries packets: whole cells, or Ethernet frames with preamble and gap. NAME may be a
+    /// pattern such as `*`.
+    pub wire: Wire,
 }
 
 /// A rule by which a link loses packets or cells. It has either `flow` or `vc`, and one of `packets`, `cells`, `every`,

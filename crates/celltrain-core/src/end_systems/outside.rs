@@ -66,6 +66,8 @@ impl OutsideCounters {
 pub(crate) struct InjectedFrame {
     pub(crate) vc: VcIndex,
     pub(crate) cells: u32,
+    /// Length of the packet.
+    pub(crate) bytes: u64,
     /// The tag that identifies the frame when it arrives.
     pub(crate) tag: u64,
 }
@@ -90,9 +92,9 @@ impl Outside {
 impl EndSystems {
     /// Injects a frame. The host handles the frame like one of its own.
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
-        let InjectedFrame { vc, cells, tag } = frame;
+        let InjectedFrame { vc, cells, bytes, tag } = frame;
         self.outside.get_or_insert_default();
-        let departure = self.vcs.put(vc, Frame::new(cells, Body::Outside { tag }), None);
+        let departure = self.vcs.put(vc, Frame::new(cells, Body::Outside { tag, bytes }), None);
         leave(&mut self.processing, departure, now, out);
     }
 

@@ -31,7 +31,7 @@ use crate::link_loss::{Fate, LinkLosses, LossyIndex};
 use crate::marking::Marker;
 use crate::memory::Memory;
 use crate::metrics::FinalState;
-use crate::network::{Graph, LinkTimes, Network, Next, PAUSE_FRAME_BITS, Routing};
+use crate::network::{Graph, Link, LinkTimes, Network, Next, PAUSE_FRAME_BITS, Routing};
 use crate::policy::formula::PortInfo;
 use crate::port::admission::is_of_frame;
 use crate::port::{Port, PortEvent};
@@ -42,6 +42,7 @@ use crate::rng::Stream;
 use crate::shaped_port::ShapedPort;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
+use crate::wire::Wire;
 use event_sink::{EventSink, ReportedLosses};
 use pause_frames::{PauseFrames, PauseOrder};
 use shared_memory::{AtMemory, PausedGroup, SharedMemories, deadlock};
@@ -61,6 +62,8 @@ pub(super) struct Engine<'a> {
     stopped: TiVec<LinkIndex, u8>,
     /// Pause frames as on a wire, if the network has them.
     pause_frames: Option<PauseFrames>,
+    /// Time for which each link with Ethernet frames has sent packets, in units of the clock.
+    on_ethernet: TiVec<LinkIndex, u64>,
     /// The first deadlock found, if any.
     deadlock: Option<(Time, Vec<PausedGroup>)>,
     rate_control: RateControl,
@@ -203,6 +206,7 @@ impl<'a> Engine<'a> {
             transmitting: ti_vec![None; network.links.len()],
             stopped: ti_vec![0; network.links.len()],
             pause_frames: network.has_pause_frames().then(|| PauseFrames::new(network.links.len())),
+            on_ethernet: ti_vec![0; network.links.len()],
             deadlock: None,
             rate_control,
             looked_after: ti_vec![None; network.links.len()],
@@ -643,14 +647,13 @@ impl<'a> Engine<'a> {
         }
         for link in to_serve.drain(..) {
             let LinkTimes { cell_time, delay } = self.times[link];
-            let sent = now + cell_time;
             if self.rate_control.port(link).is_some() {
                 if let Some(cell) = self.shape(link, now, probe) {
                     if let Some(delays) = &mut self.delays {
                         delays.on_departure(link, cell, now);
                     }
                     self.events.push(Reverse(Event {
-                        time: sent + delay,
+                        time: now + cell_time + delay,
                         what: What::AtEnd(link, AtEnd::Arrival),
                         cell,
                     }));
@@ -701,6 +704,7 @@ impl<'a> Engine<'a> {
             }
             self.event_sink(now, probe).cell(link, cell, CellStep::Departed);
             self.transmitting[link] = Some(cell);
+            let sent = now + self.sending_time(link, cell);
             self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));
             self.events.push(Reverse(Event { time: sent + delay, what: What::AtEnd(link, AtEnd::Arrival), cell }));
         }
@@ -727,6 +731,20 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Returns the time that a cell takes on a link.
+    fn sending_time(&mut self, link: LinkIndex, cell: Cell) -> Span {
+        let LinkTimes { cell_time, .. } = self.times[link];
+        let Link { wire: wire @ Wire::Ethernet, rate, .. } = self.network.links[link] else { return cell_time };
+        let time = if cell.last_cell() {
+            let (bytes, cells) = self.end_systems.length(self.routing.vcs[link][cell.label()], cell.frame);
+            self.clock.sending_time(wire.last_cell_bits(bytes, cells, self.clock.cell_bits), rate)
+        } else {
+            cell_time
+        };
+        self.on_ethernet[link] += time.0;
+        time
+    }
+
     /// Starts to send the pause frame that waits at a free port, if no packet is under way. Returns whether it does.
     fn send_pause_frame(&mut self, link: LinkIndex, now: Time) -> bool {
         let Some(frames) = &mut self.pause_frames else { return false };
@@ -734,7 +752,8 @@ impl<'a> Engine<'a> {
         if orders.is_empty() {
             return false;
         }
-        let sent = now + self.clock.sending_time(PAUSE_FRAME_BITS, self.network.links[link].rate);
+        let Link { wire, rate, .. } = self.network.links[link];
+        let sent = now + self.clock.sending_time(wire.frame_bits(PAUSE_FRAME_BITS / 8), rate);
         self.transmitting[link] = Some(Cell::NONE);
         self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell: Cell::NONE }));
         for PauseOrder { link: stopped, priority, stops, response } in orders {
@@ -810,6 +829,7 @@ impl<'a> Engine<'a> {
             ports,
             memories,
             deadlock: self.deadlock.as_ref(),
+            on_ethernet: Some(&self.on_ethernet),
             end_systems,
             on_links,
             losses,

@@ -276,8 +276,8 @@ impl<'a> Describer<'a> {
     }
 
     fn describe_link(&self, text: &mut String, link: LinkIndex, before: Option<LinkIndex>, priority: u8) {
-        let Link { name, from, rate, delay, buffer, policy, scheduler, marking, .. } = &self.network.links[link];
-        write!(text, " {rate} {delay} {buffer:?} {policy:?} {scheduler:?} {marking:?}")
+        let Link { name, from, rate, delay, buffer, policy, scheduler, marking, wire, .. } = &self.network.links[link];
+        write!(text, " {rate} {delay} {buffer:?} {policy:?} {scheduler:?} {marking:?} {wire:?}")
             .expect("writing to a string cannot fail");
         if (self.hosts_differ && self.network.nodes[*from].kind == NodeKind::Host) || self.depends_on_names(link) {
             write!(text, " {name}").expect("writing to a string cannot fail");

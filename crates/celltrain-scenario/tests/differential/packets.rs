@@ -4,6 +4,7 @@ use celltrain_core::aal5::Framing;
 use celltrain_core::network::{Network, NodeKind};
 use celltrain_core::policy::Overflow;
 use celltrain_core::rng::Stream;
+use celltrain_core::wire::Wire;
 
 use super::{losses, memories};
 
@@ -19,10 +20,16 @@ pub(crate) fn delimit(network: &mut Network) -> bool {
     !needs_aal5
 }
 
-/// Makes packets delimit themselves if possible, and links lose cells.
+/// Makes packets delimit themselves if possible, and links lose cells. Some networks carry Ethernet frames.
 pub(crate) fn delimit_and_lose(network: &mut Network, rng: &mut Stream) {
-    delimit(network);
+    let delimits = delimit(network);
     losses::add(network, rng);
+    // Without a draw from the stream, the other networks stay the same.
+    if delimits && network.seed % 16 == 3 {
+        for link in network.links.iter_mut().filter(|link| link.late.is_empty()) {
+            link.wire = Wire::Ethernet;
+        }
+    }
 }
 
 /// Makes packets delimit themselves if possible, in memories and where links lose cells.

@@ -27,16 +27,18 @@ use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
 use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
+use crate::wire::Wire;
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine supports a network. It does if no link can be paused, and a batch has room for the
+/// Returns whether the fast engine supports a network. It does if no link can be paused or carries Ethernet frames, and a batch has room for the
 /// cells of all inputs of each switch with a memory or an order of ties that depends on earlier arrivals.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     let mut inputs: TiVec<NodeIndex, usize> = ti_vec![0; network.nodes.len()];
     network.links.iter().for_each(|link| inputs[link.to] += 1);
     let has_room = |node| inputs[node] <= MOST_MEMORY_INPUTS;
-    (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
+    network.links.iter().all(|link| link.wire == Wire::Cells)
+        && (!network.tie_order.follows_bursts() || network.nodes.keys().all(has_room))
         && network
             .memories
             .iter()
