@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from fractions import Fraction
@@ -86,7 +87,7 @@ def test_the_headroom_needed_is_the_sum_of_its_terms_in_cells_of_the_worst_packe
 @pytest.mark.parametrize("speed", [100, 1_000, 2_500, 10_000, 40_000, 100_000, 400_000, 800_000])
 @pytest.mark.parametrize("cell", [64, 80, 208, 254, 1500])
 def test_a_longer_cable_a_longer_packet_or_a_slower_response_never_needs_less_headroom(speed, cell):
-    """Of all lengths, the worst are found without trying each."""
+    """The worst length is found without trying each."""
     need = headroom.needed(speed, Fraction(100), cell, mtu=1500)
     for more in ({"metres": Fraction(101)}, {"mtu": 1564}, {"response": 100_000}):
         call = {"metres": Fraction(100), "mtu": 1500, **more}
@@ -129,3 +130,21 @@ def test_a_packet_length_or_a_response_time_that_cannot_be_is_refused(option, tm
     )
     with pytest.raises(InputError, match=f"{name} = {value} is not from"):
         mmu.thresholds(file, **option)
+
+
+def test_a_stale_profile_in_the_files_of_a_switch_is_reported_with_its_file_and_line(tmp_path):
+    """The cable was replaced; the profile is still that of 5 m and of another speed."""
+    config = {
+        "PORT": {"Ethernet0": {"speed": "40000"}},
+        "CABLE_LENGTH": {"AZURE": {"Ethernet0": "300m"}},
+        "BUFFER_POOL": {"pool": {"size": "10000000", "type": "ingress", "mode": "dynamic"}},
+        "BUFFER_PROFILE": {
+            "pg_lossless_100000_5m_profile": {"pool": "pool", "size": "1248", "xoff": "96928", "dynamic_th": "-3"}
+        },
+        "BUFFER_PG": {"Ethernet0|3-4": {"profile": "pg_lossless_100000_5m_profile"}},
+    }
+    (tmp_path / "config_db.json").write_text(json.dumps(config, indent=1))
+    with pytest.warns(ct.CelltrainWarning, match=r"config_db.json:\d+: .*has 40000 Mb/s and cables of 300m; use"):
+        found = mmu.thresholds(tmp_path, generation="th")
+    [row] = found.to_dict()["rows"]
+    assert row["headroom_needed_cells"] == headroom.needed(40_000, Fraction(300), 208).cells > 400

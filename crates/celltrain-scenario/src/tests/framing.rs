@@ -148,7 +148,8 @@ fn a_saturated_link_with_ethernet_frames_carries_exactly_as_many_packets_as_thei
         let delivered = reference.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>() as f64;
         assert!((delivered - packets).abs() <= 1.0, "{payload} bytes: {delivered} packets, {packets} fit");
         let port = reference.ports.iter().find(|port| port.name == "sw->b").unwrap();
-        assert!((port.utilisation - 1.0).abs() < 1e-3, "{}", port.utilisation);
+        // A cell takes at most 8 us of the measured millisecond.
+        assert!(port.utilisation > 0.99, "{}", port.utilisation);
     }
 }
 
