@@ -229,3 +229,4 @@ from .model.types import WfqFormula as WfqFormula
 from .model.types import WhenFull as WhenFull
 from .model.types import WindowArithmetic as WindowArithmetic
 from .model.types import WindowGrowth as WindowGrowth
+from .model.types import Wire as Wire

@@ -179,6 +179,7 @@ __all__ = [
     "WhenFull",
     "WindowArithmetic",
     "WindowGrowth",
+    "Wire",
 ]
 
 Encapsulation: TypeAlias = Literal["llc_snap", "vc_mux"]
@@ -1078,6 +1079,10 @@ class Loss(Model):
     vc: str | None = Field(default=None, description="The VC whose packets are lost, if the rule names no flow.")
 
 
+Wire: TypeAlias = Literal["cells", "ethernet"]
+"""The unit in which a link carries packets."""
+
+
 class LinkOptions(Model):
     """Options of a link."""
 
@@ -1088,6 +1093,13 @@ class LinkOptions(Model):
         default=(),
         description=(
             "Rules by which the link loses packets or cells. Lost cells take their time on the link and do not arrive."
+        ),
+    )
+    wire: Wire = Field(
+        default="cells",
+        description=(
+            "The unit in which the link carries packets: whole cells, or Ethernet frames with preamble and gap. "
+            "NAME may be a pattern such as `*`."
         ),
     )
 
