@@ -108,6 +108,11 @@ pub trait Host {
         &[]
     }
 
+    /// Returns the host's name for the table [`Texts::vc_state`]; hosts that keep state for other things than VCs change it.
+    fn state_by_vc(&self) -> &'static str {
+        "vc_state"
+    }
+
     /// Returns what an event may change, in words.
     fn targets(&self) -> &'static str;
 }

@@ -235,7 +235,7 @@ mod tests {
             let queue = |port, priority| QueueInfo { priority, cell_time: Span(7), ..QueueInfo::at_port(port) };
             let infos: TiVec<PoolQueue, QueueInfo> = vec![queue(0, 0), queue(0, 1), queue(1, 0)].into();
             let (clock, rng) = (Clock::exact(1_000_000), &Stream::new(1, "test"));
-            let pool = PoolInfo { cells: 40, queues: &infos, clock, rng };
+            let pool = PoolInfo { name: "sw/main", cells: 40, queues: &infos, clock, rng };
             Self { policy: Abm::new(&pool, 1.5, congestion, interval), queues: vec![0; 3].into(), actions: 0 }
         }
 

@@ -26,6 +26,7 @@ pub mod formula;
 pub mod harmonic;
 pub mod longest_queue_drop;
 pub mod occamy;
+pub mod python;
 pub mod static_thresholds;
 
 pub mod slotted;
@@ -40,6 +41,8 @@ pub use occupancy::OccupancyTimes;
 use std::any::Any;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use typed_index_collections::TiSlice;
 
 use crate::error::Fault;
@@ -85,8 +88,10 @@ registry! {
         /// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of the cells that this algorithm
         /// would lose.
         credence: Credence,
-        /// A policy of your own, written as a formula in the scenario.
+        /// A policy of your own, written as formulas in the scenario.
         formula: Formula,
+        /// A policy of your own, written as a Python class.
+        python: Python,
     }
 
     /// Returns whether the policy removes waiting cells.
@@ -152,6 +157,8 @@ pub struct PerQueue {
 /// The properties of a pool that do not change during a run.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolInfo<'a> {
+    /// Names of the memory and the pool, such as `sw/main`.
+    pub name: &'a str,
     /// B: cells of the shared part.
     pub cells: u32,
     /// Its queues.
@@ -259,7 +266,8 @@ impl Hooks {
 }
 
 /// An end of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum QueueEnd {
     /// The cell that would be sent next.
     Head,

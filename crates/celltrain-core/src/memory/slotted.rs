@@ -83,7 +83,7 @@ impl SlottedMemory {
         held: TiVec<PoolQueue, u32>,
     ) -> Self {
         let rng = &Stream::new(1, "memory/slotted");
-        let policy = policy.build(&PoolInfo { cells, queues, clock: Self::CLOCK, rng });
+        let policy = policy.build(&PoolInfo { name: "slotted", cells, queues, clock: Self::CLOCK, rng });
         let mut numbers = 0..;
         let waiting = held.iter().map(|&held| numbers.by_ref().take(held as usize).collect()).collect();
         let lost = vec![false; numbers.start];

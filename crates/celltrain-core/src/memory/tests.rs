@@ -20,7 +20,7 @@ impl Pool {
 
     pub(super) fn with_queues(config: &MemoryPolicyConfig, cells: u32, queues: &TiSlice<PoolQueue, QueueInfo>) -> Self {
         let (clock, rng) = (Clock::exact(1_000_000), &Stream::new(1, "test"));
-        let policy = config.build(&PoolInfo { cells, queues, clock, rng });
+        let policy = config.build(&PoolInfo { name: "sw/main", cells, queues, clock, rng });
         Self { cells, queues: ti_vec![0; queues.len()], policy, now: Time::default() }
     }
 
@@ -157,7 +157,7 @@ impl Model {
             let queues: TiVec<PoolQueue, QueueInfo> =
                 config.queues.iter().filter(|queue| queue.pool == pool).map(|_| QueueInfo::at_port(0)).collect();
             let (clock, rng) = (Clock::exact(1), &Stream::new(1, "test"));
-            settings.policy.build(&PoolInfo { cells: settings.cells, queues: &queues, clock, rng })
+            settings.policy.build(&PoolInfo { name: "sw/main", cells: settings.cells, queues: &queues, clock, rng })
         };
         Self {
             config: config.clone(),

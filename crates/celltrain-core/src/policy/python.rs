@@ -14,6 +14,7 @@ use super::formula::{PortInfo, WhenFull};
 use super::{BufferPolicy, Configure, Decision, Overflow, View};
 use crate::error::Fault;
 use crate::index::Label;
+use crate::memory::{PoolInfo, python as memory};
 use crate::rng::Stream;
 
 /// A policy of your own as a Python class. Its module is imported in the process that executes the run.
@@ -60,6 +61,15 @@ pub trait Interpreter: Send + Sync {
     /// Creates an object of the class for a port crossed by VCs with these names. Stores errors of the constructor for
     /// the caller of the run.
     fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object>;
+
+    /// Checks the class of a memory policy and its settings. Returns faults by key.
+    fn check_memory(&self, config: &memory::Config) -> Vec<Fault>;
+
+    /// Returns the methods that the class of a memory policy overrides, if it can be found.
+    fn memory_methods(&self, config: &memory::Config) -> memory::Methods;
+
+    /// Creates an object of the class of a memory policy for a pool, as [`object`](Self::object) does for a port.
+    fn memory_object(&self, config: &memory::Config, pool: &PoolInfo<'_>) -> Box<dyn memory::Object>;
 }
 
 /// An instance of the class at a port.
@@ -74,6 +84,17 @@ static INTERPRETER: OnceLock<Box<dyn Interpreter>> = OnceLock::new();
 /// Sets the interpreter of this program. Later calls have no effect.
 pub fn provide(interpreter: Box<dyn Interpreter>) {
     drop(INTERPRETER.set(interpreter));
+}
+
+/// Returns the interpreter of this program, if it has one.
+pub(crate) fn interpreter() -> Option<&'static dyn Interpreter> {
+    INTERPRETER.get().map(AsRef::as_ref)
+}
+
+/// Returns the fault of a class in a program without an interpreter.
+pub(crate) fn no_interpreter(class: &str) -> Vec<Fault> {
+    let problem = "is a Python class, but this program cannot run Python; write the policy as a formula";
+    vec![Fault::new("class", format!("\"{class}\""), problem)]
 }
 
 /// The policy at a port.
@@ -100,12 +121,12 @@ impl Configure for Config {
         if !vcs.is_empty() {
             return Vec::new();
         }
-        self.check_with(INTERPRETER.get().map(AsRef::as_ref))
+        self.check_with(interpreter())
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> Python {
         let vcs = vcs.iter().map(ToString::to_string).collect();
-        let of_class = || INTERPRETER.get()?.when_full(self);
+        let of_class = || interpreter()?.when_full(self);
         let when_full = self.when_full.or_else(of_class).unwrap_or_default();
         Python { config: self.clone(), vcs, capacity, when_full, object: None }
     }
@@ -114,7 +135,7 @@ impl Configure for Config {
 impl BufferPolicy for Python {
     fn at_port(&mut self, port_info: &PortInfo<'_>) {
         let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
-        self.object = INTERPRETER.get().map(|known| known.object(&self.config, &port_info, &self.vcs));
+        self.object = interpreter().map(|known| known.object(&self.config, &port_info, &self.vcs));
     }
 
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool {
@@ -132,11 +153,7 @@ impl BufferPolicy for Python {
 
 impl Config {
     fn check_with(&self, interpreter: Option<&dyn Interpreter>) -> Vec<Fault> {
-        if let Some(interpreter) = interpreter {
-            return interpreter.check(self);
-        }
-        let problem = "is a Python class, but this program cannot run Python; write the policy as a formula";
-        vec![Fault::new("class", format!("\"{}\"", self.class), problem)]
+        interpreter.map_or_else(|| no_interpreter(&self.class), |known| known.check(self))
     }
 }
 
@@ -158,6 +175,18 @@ impl Interpreter for Stand {
     fn object(&self, _config: &Config, port_info: &PortInfo<'_>, _vcs: &[String]) -> Box<dyn Object> {
         Box::new(PortInfo { name: "", ..*port_info })
     }
+
+    fn check_memory(&self, _config: &memory::Config) -> Vec<Fault> {
+        Vec::new()
+    }
+
+    fn memory_methods(&self, _config: &memory::Config) -> memory::Methods {
+        memory::Stand::METHODS
+    }
+
+    fn memory_object(&self, _config: &memory::Config, pool: &PoolInfo<'_>) -> Box<dyn memory::Object> {
+        Box::new(memory::Stand::new(pool))
+    }
 }
 
 #[cfg(any(test, feature = "samples"))]
@@ -167,9 +196,15 @@ impl Object for PortInfo<'static> {
     }
 }
 
+/// Sets the fake interpreter.
+#[cfg(any(test, feature = "samples"))]
+pub(crate) fn provide_stand() {
+    provide(Box::new(Stand));
+}
+
 #[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
-    provide(Box::new(Stand));
+    provide_stand();
     Config { class: "mine:Mine".into(), settings: BTreeMap::new(), when_full: None }
 }
 

@@ -125,7 +125,7 @@ impl<'a> Reading<'a> {
         }
         self.all_constants();
         // Per-VC constants and per-VC state are adjacent, so that one copy is sufficient.
-        self.state(self.texts.vc_state, "vc_state", true);
+        self.state(self.texts.vc_state, self.host.state_by_vc(), true);
         let per_vc = usize::from(self.next - self.texts.first);
         self.state(self.texts.state, "state", false);
         if !self.faults.is_empty() {
@@ -174,7 +174,7 @@ impl<'a> Reading<'a> {
                 self.read(&format!("constants.{name}"), text);
             }
         }
-        for (table, states) in [("state", state), ("vc_state", vc_state)] {
+        for (table, states) in [("state", state), (self.host.state_by_vc(), vc_state)] {
             for (name, start) in states {
                 if let Start::Formula(text) = start {
                     self.read(&format!("{table}.{name}"), text);
@@ -308,7 +308,7 @@ impl<'a> Reading<'a> {
         let tables: [(&str, Vec<&String>); 3] = [
             ("constants", constants.keys().collect()),
             ("state", state.keys().collect()),
-            ("vc_state", vc_state.keys().collect()),
+            (self.host.state_by_vc(), vc_state.keys().collect()),
         ];
         for (table, names) in tables {
             for name in names {
@@ -334,7 +334,8 @@ impl<'a> Reading<'a> {
             self.faults.push(SettingFault::new("constants", "", problem));
         }
         if own > MOST_OWN / 2 {
-            let problem = format!("and vc_state have {own} names; at most {} are possible", MOST_OWN / 2);
+            let by_vc = self.host.state_by_vc();
+            let problem = format!("and {by_vc} have {own} names; at most {} are possible", MOST_OWN / 2);
             self.faults.push(SettingFault::new("state", "", problem));
         }
         for (event, updates) in events {

@@ -17,8 +17,10 @@ const MOST_QUEUES: usize = 64;
 /// it. Returns the fault of the pool's policy, if one queue gets no cell.
 pub fn probe(memory: &MemoryConfig, pool: PoolIndex) -> Option<String> {
     let config = &memory.pools[pool];
-    // A policy with predictions uses a list that exists only during a run.
-    if config.cells == 0 || config.policy.needs_predictions() {
+    // A policy with predictions uses a list that exists only during a run. Checking a scenario must not execute the code of a
+    // Python class.
+    let is_unknown = matches!(config.policy, MemoryPolicyConfig::Python(_)) || config.policy.needs_predictions();
+    if config.cells == 0 || is_unknown {
         return None;
     }
     let own = memory.queues.iter().filter(|queue| queue.pool == pool).take(MOST_QUEUES);
@@ -33,7 +35,8 @@ pub fn probe(memory: &MemoryConfig, pool: PoolIndex) -> Option<String> {
         })
         .collect();
     let rng = Stream::new(1, "liveness");
-    let info = PoolInfo { cells: config.cells, queues: &queues, clock: Clock::exact(1_000_000_000_000), rng: &rng };
+    let clock = Clock::exact(1_000_000_000_000);
+    let info = PoolInfo { name: &config.name, cells: config.cells, queues: &queues, clock, rng: &rng };
     let refused = |held: &TiVec<PoolQueue, u32>, queue: PoolQueue| {
         let view = View { cells: config.cells, used: held.iter().sum(), queues: held, now: Time(0) };
         let mut policy = config.policy.build(&info);

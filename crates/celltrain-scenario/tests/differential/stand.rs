@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
+use celltrain_core::memory::python::{Config as MemoryClass, Methods, Object as MemoryObject, can_lose};
+use celltrain_core::memory::{self, MemoryPolicyConfig, PoolInfo, PoolQueue, QueueEnd};
 use celltrain_core::policy::formula::{PortInfo, WhenFull};
 use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provide};
 use celltrain_core::policy::{PolicyConfig, View};
@@ -19,6 +21,19 @@ pub(crate) fn class(drawn: u8) -> PolicyConfig {
     };
     let settings = BTreeMap::from([("share".into(), Setting::Whole(drawn.into()))]);
     Config { class: "stand:In".into(), settings, when_full: Some(when_full) }.into()
+}
+
+/// Returns every shipped memory policy, and classes that override different methods.
+pub(crate) fn memory_policies() -> Vec<MemoryPolicyConfig> {
+    provide(Box::new(Stand));
+    let mut policies = MemoryPolicyConfig::samples();
+    policies.retain(|policy| policy.name() != "python");
+    let class = |kind| {
+        let settings = BTreeMap::from([("kind".into(), Setting::Whole(kind))]);
+        MemoryClass { class: "stand:Shares".into(), settings }.into()
+    };
+    policies.extend((0..3).map(class));
+    policies
 }
 
 struct Stand;
@@ -37,6 +52,54 @@ impl Interpreter for Stand {
         let share = share(config).expect("the setting was checked before");
         let limit = port_info.capacity.unwrap_or(1000) / 256 * u32::from(share);
         Box::new(In { limit, admitted: vec![0; vcs.len()], last: 0 })
+    }
+
+    fn check_memory(&self, _config: &MemoryClass) -> Vec<Fault> {
+        Vec::new()
+    }
+
+    fn memory_methods(&self, config: &MemoryClass) -> Methods {
+        let push_out = match config.settings.get("kind") {
+            Some(Setting::Whole(1)) => Some(QueueEnd::Tail),
+            Some(Setting::Whole(2)) => Some(QueueEnd::Head),
+            _ => None,
+        };
+        Methods { on_arrival: true, on_departure: true, push_out }
+    }
+
+    fn memory_object(&self, config: &MemoryClass, pool: &PoolInfo<'_>) -> Box<dyn MemoryObject> {
+        let end = self.memory_methods(config).push_out.unwrap_or(QueueEnd::Tail);
+        Box::new(Shares { end, left: vec![0; pool.queues.len()], rng: pool.rng.clone(), last: 0 })
+    }
+}
+
+/// A memory policy in which queues that send little may hold less. It refuses some cells at random, and at certain
+/// times. The queue from which most cells have left makes room.
+struct Shares {
+    end: QueueEnd,
+    left: Vec<u32>,
+    rng: Stream,
+    last: u64,
+}
+
+impl MemoryObject for Shares {
+    fn admit(&mut self, view: &memory::View<'_>, queue: PoolQueue, cells: u32) -> bool {
+        let share = view.cells / 2 + self.left[queue.number() as usize];
+        view.queues[queue] + cells <= share.max(1) && self.rng.unit() < 0.95
+    }
+
+    fn on_arrival(&mut self, view: &memory::View<'_>, queue: PoolQueue, _cells: u32) {
+        let since = view.now.0 - std::mem::replace(&mut self.last, view.now.0);
+        self.left[queue.number() as usize] /= if since % 7 == 3 { 2 } else { 1 };
+    }
+
+    fn on_departure(&mut self, view: &memory::View<'_>, queue: PoolQueue) {
+        self.left[queue.number() as usize] += 1 + view.used % 2;
+    }
+
+    fn push_out(&mut self, view: &memory::View<'_>, queue: PoolQueue, _cells: u32) -> Option<PoolQueue> {
+        let may_lose = |&other: &PoolQueue| can_lose(view, other, queue, self.end);
+        view.queues.keys().filter(may_lose).max_by_key(|other| self.left[other.number() as usize])
     }
 }
 
