@@ -9,6 +9,7 @@ mod emulate;
 mod events;
 mod interpreter;
 mod many;
+mod memory;
 mod policy;
 mod scenario;
 mod shipped;
@@ -51,11 +52,14 @@ mod module {
 
     #[pymodule_export]
     use super::{
-        bench_cases, build, conformance, data, data_names, measure, measures, memory_limit, parse, parse_expression,
-        parse_json, schema, stacks, threshold, toml,
+        bench_cases, build, conformance, data, data_names, measure, measures, memory_conformance, memory_limit, parse,
+        parse_expression, parse_json, schema, stacks, threshold, toml,
     };
     #[pymodule_export]
-    use crate::{cancel::Cancel, interpreter::AwaitedAtExit, many::run_many, policy::View, scenario::Scenario};
+    use crate::{
+        cancel::Cancel, interpreter::AwaitedAtExit, many::run_many, memory::MemoryView, policy::View,
+        scenario::Scenario,
+    };
 
     #[cfg(target_os = "linux")]
     #[pymodule_export]
@@ -100,6 +104,12 @@ fn schema() -> String {
 #[pyfunction]
 fn conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
     interpreter::detach(py, || describe::conformance(policy, seed)).map_err(|error| Failure(error).into())
+}
+
+/// Checks a memory policy (the valid JSON of a pool's `policy`) against the rules for all memory policies.
+#[pyfunction]
+fn memory_conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
+    interpreter::detach(py, || describe::memory_conformance(policy, seed)).map_err(|error| Failure(error).into())
 }
 
 /// Returns every measure of answers and series by table, each with its name, kind, unit and meaning.

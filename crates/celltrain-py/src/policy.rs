@@ -8,17 +8,19 @@ use std::sync::{Mutex, PoisonError};
 
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
+use celltrain_core::memory::{PoolInfo, python as memories};
 use celltrain_core::policy::formula::{PortInfo, WhenFull};
 use celltrain_core::policy::python::{Config, Interpreter, Object, Setting};
 use celltrain_core::policy::{self};
 use celltrain_core::rng::Stream;
+use celltrain_core::units::Time;
 use celltrain_run::outside;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::json;
 
-use crate::interpreter;
+use crate::{interpreter, memory};
 
 /// The Python module that loads the classes.
 const MODULE: &str = "celltrain.model.python_policy";
@@ -72,6 +74,18 @@ impl Interpreter for Classes {
                 Box::new(Nothing)
             }
         }
+    }
+
+    fn check_memory(&self, config: &memories::Config) -> Vec<Fault> {
+        memory::check(config)
+    }
+
+    fn memory_methods(&self, config: &memories::Config) -> memories::Methods {
+        memory::methods(config)
+    }
+
+    fn memory_object(&self, config: &memories::Config, pool: &PoolInfo<'_>) -> Box<dyn memories::Object> {
+        memory::object(config, pool)
     }
 }
 
@@ -129,6 +143,13 @@ pub(crate) fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     outside::fail(json!({"faults": [fault], "warnings": []}).to_string());
 }
 
+/// Returns a time in seconds as text.
+pub(crate) fn seconds(at: Time, units_per_second: f64) -> String {
+    // Nine decimals correspond to nanoseconds.
+    let seconds = format!("{:.9}", at.0 as f64 / units_per_second);
+    seconds.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
 /// Placeholder for an object that could not be created. The run ends at its next check for cancellation.
 struct Nothing;
 
@@ -159,9 +180,7 @@ impl Object for Class {
         interpreter::attach(|py| match self.answer(py, buffer, vc, rng) {
             Ok(admitted) => admitted,
             Err(error) => {
-                // Nine decimals correspond to nanoseconds.
-                let seconds = format!("{:.9}", buffer.now.0 as f64 / self.units_per_second);
-                let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+                let seconds = seconds(buffer.now, self.units_per_second);
                 let of = self.vcs.get(vc.number() as usize).map_or("", String::as_str);
                 let call = format!("{}.admit(view, {}) for {of} at {}, {seconds} s", self.name, vc.number(), self.port);
                 failed(py, &call, &error);

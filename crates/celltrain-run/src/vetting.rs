@@ -2,6 +2,8 @@
 //!
 //! Used by the tests of all built-in policies, and by `celltrain vet` for user policies.
 
+pub mod memory;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use typed_index_collections::{TiVec, ti_vec};

@@ -273,7 +273,8 @@ impl Memory {
             let name = format!("{}/{}", config.name, pool.name);
             let rng = Stream::new(seed, &format!("memory/{name}"));
             let info: TiVec<PoolQueue, QueueInfo> = queues.iter().map(info).collect();
-            let policy = pool.policy.build(&PoolInfo { name: &name, cells: pool.cells, queues: &info, clock, rng: &rng });
+            let policy =
+                pool.policy.build(&PoolInfo { name: &name, cells: pool.cells, queues: &info, clock, rng: &rng });
             Pool {
                 side: pool.side,
                 cells: pool.cells,

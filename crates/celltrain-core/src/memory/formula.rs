@@ -425,8 +425,7 @@ mod tests {
     #[test]
     fn a_full_pool_loses_a_cell_of_the_queue_with_the_largest_positive_number_of_push_out() {
         let pushing = |push_out: &str, end| {
-            let config =
-                Config { push_out: Some(push_out.into()), push_out_end: end, ..formula("q_i < 9", &[]) };
+            let config = Config { push_out: Some(push_out.into()), push_out_end: end, ..formula("q_i < 9", &[]) };
             let mut pool = Pool::new(&config.into(), 12, 3);
             assert_eq!(fill(&mut pool, &[0]), [9, 0, 0]);
             assert_eq!((0..3).filter(|_| pool.offer(1)).count(), 3);
@@ -434,7 +433,11 @@ mod tests {
             (admitted, pool.held())
         };
         assert_eq!(pushing("q_i", None), (true, vec![8, 3, 1]));
-        assert_eq!(pushing("10 cells - q_i", None), (false, vec![9, 3, 0]), "the arriving cell is the last of its queue");
+        assert_eq!(
+            pushing("10 cells - q_i", None),
+            (false, vec![9, 3, 0]),
+            "the arriving cell is the last of its queue"
+        );
         assert_eq!(pushing("10 cells - q_i", Some(QueueEnd::Head)), (true, vec![9, 2, 1]), "queue 2 is empty");
         assert_eq!(pushing("1", None), (true, vec![8, 3, 1]), "the first of equal queues");
         assert_eq!(pushing("0", None), (false, vec![9, 3, 0]));

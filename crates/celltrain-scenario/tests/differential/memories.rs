@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::memory::{
-    self, FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, PoolConfig, PoolIndex,
-    QueueConfig, Side, credence, dynamic_threshold, longest_queue_drop, occamy, static_thresholds,
+    self, FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, PoolConfig,
+    PoolIndex, QueueConfig, Side, credence, dynamic_threshold, longest_queue_drop, occamy, static_thresholds,
 };
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind, Routing};
@@ -18,9 +18,9 @@ use super::stand::memory_policies;
 /// Kinds of memories, parts of memories, and events in memories.
 pub(crate) const KINDS: &[&str] = &[
     "complete_sharing", "static_thresholds", "dynamic_threshold", "longest_queue_drop", "harmonic", "abm",
-    "abm_occamy", "occamy", "credence", "formula", "python", "egress pool", "ingress pool", "reserve", "lossless group",
-    "links that pause", "priority above 0", "whole frames", "policies that see the memory", "two memories at a switch",
-    "refused cell", "cell pushed out", "pause", "cell in a headroom",
+    "abm_occamy", "occamy", "credence", "formula", "python", "egress pool", "ingress pool", "reserve",
+    "lossless group", "links that pause", "priority above 0", "whole frames", "policies that see the memory",
+    "two memories at a switch", "refused cell", "cell pushed out", "pause", "cell in a headroom",
 ];
 
 /// Returns how often each kind occurs in a network and in its result.
