@@ -38,6 +38,9 @@ from .model.cancel import Cancel as Cancel
 from .model.graph import import_graph as import_graph
 from .model.network import max_min_shares as max_min_shares
 from .model.policy_files import Policy as Policy
+from .model.python_memory import PolicyPool as PolicyPool
+from .model.python_memory import PolicyQueue as PolicyQueue
+from .model.python_memory import PythonMemoryPolicy as PythonMemoryPolicy
 from .model.python_policy import PolicyPort as PolicyPort
 from .model.python_policy import PythonPolicy as PythonPolicy
 from .model.python_policy import compiled as compiled
@@ -166,8 +169,10 @@ from .model.types import Port as Port
 from .model.types import Ppd as Ppd
 from .model.types import ProcessingTimes as ProcessingTimes
 from .model.types import Python as Python
+from .model.types import PythonMemory as PythonMemory
 from .model.types import PythonSetting as PythonSetting
 from .model.types import PythonStack as PythonStack
+from .model.types import QueueEnd as QueueEnd
 from .model.types import QueueOptions as QueueOptions
 from .model.types import Quic as Quic
 from .model.types import QuicCongestion as QuicCongestion

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.errors import Fault, InputError
-from celltrain.model import grammar, python_policy, python_stack, shipped
+from celltrain.model import grammar, python_memory, python_policy, python_stack, shipped
 from celltrain.model.arguments import checked
 from celltrain.model.files import UnreadableError, below
 from celltrain.model.shipped import read_text
@@ -273,8 +273,22 @@ def stack_of_class(text: str, folder: Path | None, stacks: Container[str]) -> tu
 
 def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
     """Makes a policy from a Python class, whose module CELLTRAIN_POLICIES must name; raises `InputError`."""
-    name, table = _class_table(text, match, folder, python_policy.faults)
+    name, table = _class_table(text, match, folder, _faults)
     return Policy(name=name, table=table, file=shown(text), prefix="policy.")
+
+
+def _faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Returns the faults of the class of a policy, of ports or of memories."""
+    return (python_memory if is_of_memories(called) else python_policy).faults(called, settings)
+
+
+def is_of_memories(called: str) -> bool:
+    """Returns whether a Python class, given by module and name, is a policy of memories."""
+    try:
+        python_policy.class_of(called, python_memory.PythonMemoryPolicy)
+    except LookupError:
+        return False
+    return True
 
 
 def _class_table(

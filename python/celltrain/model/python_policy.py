@@ -70,6 +70,8 @@ class Named:
     """Base of classes that scenarios choose by module and name, with settings."""
 
     _called: ClassVar[str] = ""
+    #: What the classes are, for messages.
+    _kind: ClassVar[str] = ""
     _set: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
@@ -108,6 +110,7 @@ class PythonPolicy(Named):
     Class attributes that are numbers, texts, True or False are settings, which the constructor can change.
     """
 
+    _kind = "a policy of ports"
     #: Action if a cell of an admitted frame finds the buffer full, as for `celltrain.Formula`.
     when_full: str = "lose_rest_of_frame"
 
@@ -261,8 +264,15 @@ def class_of(called: str, base: type[C]) -> type[C]:
     """Returns the subclass of `base` with this module and name; raises `LookupError` with the problem."""
     found = KNOWN.get(called) or _loaded(called)
     if not isinstance(found, type) or not issubclass(found, base):
+        if isinstance(found, type) and issubclass(found, Named) and issubclass(base, Named) and found._kind:
+            raise LookupError(f"is {found._kind} (a subclass of celltrain.{_base_of(found)}), but here {base._kind} is needed")
         raise LookupError(f"is not a subclass of celltrain.{base.__name__}")
     return found
+
+
+def _base_of(cls: type) -> str:
+    """Returns the name of the class of celltrain from which a class is derived."""
+    return next(base.__name__ for base in cls.__mro__ if base.__module__.startswith("celltrain."))
 
 
 def _loaded(called: str) -> Any:

@@ -116,8 +116,10 @@ __all__ = [
     "Ppd",
     "ProcessingTimes",
     "Python",
+    "PythonMemory",
     "PythonSetting",
     "PythonStack",
+    "QueueEnd",
     "QueueOptions",
     "Quic",
     "QuicCongestion",
@@ -2056,8 +2058,12 @@ class Credence(Model):
     )
 
 
+QueueEnd: TypeAlias = Literal["head", "tail"]
+"""An end of a queue."""
+
+
 class MemoryFormula(Model):
-    """A policy of your own, written as a condition for cells to enter.
+    """A policy of your own: a condition for cells to enter, constants, state, and perhaps a rule for pushing out.
 
     Source: the scenario.
     """
@@ -2068,6 +2074,43 @@ class MemoryFormula(Model):
     constants: dict[str, FormulaStart] = Field(
         default_factory=dict, description="Constants by name: each one is a number or a formula of constants."
     )
+    on_arrival: dict[str, str] = Field(
+        default_factory=dict, description="New values of state when a cell arrives, before the decision."
+    )
+    on_departure: dict[str, str] = Field(
+        default_factory=dict,
+        description="New values of state when a cell has left the shared part, sent or pushed out.",
+    )
+    push_out: str | None = Field(
+        default=None,
+        description=(
+            "If `admit` holds but the pool is full, the queue in which this number is largest and above 0 loses a cell."
+        ),
+    )
+    push_out_end: QueueEnd | None = Field(
+        default=None,
+        description="The cell that the queue loses: the one that arrived last, or the one that would be sent next.",
+    )
+    queue_state: dict[str, FormulaStart] = Field(
+        default_factory=dict, description="State variables of each queue, by name, each with its initial value."
+    )
+    state: dict[str, FormulaStart] = Field(
+        default_factory=dict, description="State variables of the pool, by name, each with its initial value."
+    )
+
+
+class PythonMemory(Model):
+    """A policy of your own as a Python class. Its module is imported in the process that executes the run.
+
+    Source: the class.
+    """
+
+    class_: str = Field(
+        validation_alias="class",
+        serialization_alias="class",
+        description="The class: its module, a colon and its name, such as `mine:Mine`.",
+    )
+    settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
 
 
 MemoryPolicy: TypeAlias = Annotated[
@@ -2080,7 +2123,8 @@ MemoryPolicy: TypeAlias = Annotated[
     | AbmOccamy
     | Occamy
     | Credence
-    | MemoryFormula,
+    | MemoryFormula
+    | PythonMemory,
     Keyed(
         complete_sharing=CompleteSharing,
         static_thresholds=StaticThresholds,
@@ -2092,6 +2136,7 @@ MemoryPolicy: TypeAlias = Annotated[
         occamy=Occamy,
         credence=Credence,
         formula=MemoryFormula,
+        python=PythonMemory,
     ),
 ]
 """The policy of a pool in a scenario: a table whose only key is the policy's name."""
