@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,9 @@ class Policy:
 
     def refused(self, fault: Fault, path: str) -> Fault:
         """If a scenario has this policy at `path`, turns a fault of the scenario into a fault in the policy's file."""
-        if not f"{fault.key}.".startswith(f"{path}."):
+        if not is_below(fault.key, path):
             return fault
-        parts = (self.prefix + fault.key.removeprefix(path).removeprefix(".")).rstrip(".").split(".")
+        parts = (self.prefix + unquoted(fault.key).removeprefix(path).removeprefix(".")).rstrip(".").split(".")
         known = (self.lines.get(".".join(parts[:end])) for end in range(len(parts), 0, -1))
         line = next((line for line in known if line is not None), None)
         return fault.changed(file=self.file, line=line, key=".".join(parts))
@@ -103,9 +103,23 @@ class Table(dict[str, Any]):
         return copy.deepcopy(dict(self), memo)
 
 
+def unquoted(key: str) -> str:
+    """Returns a key of a fault as in paths, where patterns of names have no quotes.
+
+    >>> unquoted('switch."*".memory.cells')
+    'switch.*.memory.cells'
+    """
+    return re.sub(r'"([^".]*\*[^".]*)"', r"\1", key)
+
+
+def is_below(key: str, path: str) -> bool:
+    """Returns whether the key of a fault is this path into a scenario, or below it."""
+    return f"{unquoted(key)}.".startswith(f"{path}.")
+
+
 def refused(fault: Fault, path: str, setting: object) -> Fault | None:
     """Turns a fault at or below `path` into a fault in the policy file of the setting; None if it has no file."""
-    if not isinstance(setting, Table) or not f"{fault.key}.".startswith(f"{path}.") or setting.policy.file == _NO_FILE:
+    if not isinstance(setting, Table) or not is_below(fault.key, path) or setting.policy.file == _NO_FILE:
         return None
     return setting.policy.refused(fault, path)
 
@@ -138,7 +152,7 @@ def read(
     """
     text = os.fsdecode(given).removeprefix("@")
     if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
-        return _of_class(text, match, folder)
+        return _with(_of_class(text, match, folder), change)
     path = _path(text, folder)
     file, content = shipped.found(text, "scenario", folder or Path()) or (shown(path), None)
     if content is None:
@@ -146,7 +160,7 @@ def read(
             if near := shipped.with_ending(Path(text), folder):
                 raise InputError.of_file(text, f"there is no such file; did you mean {shown(near)}?")
             if not is_file(os.fsdecode(given)) and path.name == text and ("=" in text or not path.suffix):
-                return Policy(name=text, table=_of_words(text))
+                return _with(Policy(name=text, table=_of_words(text)), change)
         content = read_text(path, what="policy")
     root, lines = shipped.toml(content, file)
     root = change(root)
@@ -175,6 +189,11 @@ def read(
         several = f"has {len(policy)} policies ({', '.join(policy)}); keep one, in a file of its own"
         raise InputError.of(several if policy else f"is not {FORM}", **at)
     return Policy(name=name, table=policy, file=file, lines=lines)
+
+
+def _with(policy: Policy, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Policy:
+    """Returns a policy without a file, with its table changed as that of a file."""
+    return replace(policy, table=change({"policy": policy.table})["policy"])
 
 
 def _path(name: str, folder: Path | None) -> Path:

@@ -233,7 +233,7 @@ def _placed(
     # Check settings inside a table before the table itself.
     for path, setting in sorted(settings.items(), key=lambda item: -len(item[0])):
         is_ambiguous = "names 2" in fault.problem and path.startswith(f"{fault.key}.")
-        if is_ambiguous or f"{fault.key}.".startswith(f"{path}."):
+        if is_ambiguous or policy_files.is_below(fault.key, path):
             text = setting.typed
             problem = f"{fault.problem} ({option} {path}={text})" if option else fault.problem
             if at := policy_files.refused(replace(fault, problem=problem), path, setting.value):

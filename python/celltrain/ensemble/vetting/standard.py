@@ -133,6 +133,10 @@ _OWN_WORDS = {
 }
 
 
+#: The end of a message about equal faults of several switches.
+_SWITCHES = re.compile(r" \(at \d+ switches\)")
+
+
 def tcp_of(name: str) -> str:
     """Returns the TCP variant of a scenario of a set, or its congestion control if it is not the variant's own."""
     [(variant, settings)] = {**SCENARIOS, **MEMORY_SCENARIOS}[name]["tcp"].items()
@@ -223,11 +227,14 @@ def check_policy(policy: Policy, standard: Standard, named: Sequence[str]) -> li
     for name in standard.scenarios:
         reading = Reading.of_table(standard.scenario(name, policy.table), name)
         for fault in reading.faults:
-            faults.setdefault(policy.refused(fault, standard.path), []).append(name)
+            # The number of switches with the fault is a property of the scenario.
+            texts = {key: _SWITCHES.sub("", getattr(fault, key)) for key in ("problem", "message")}
+            own = policy.refused(dataclasses.replace(fault, **texts), standard.path)
+            faults.setdefault(own, []).append(name)
         for warning in reading.warnings:
-            if standard.path in warning:
-                own = warning.replace(f"{standard.path}.", policy.prefix)
-                warnings.setdefault(own.replace(standard.path, policy.prefix.rstrip(".")), []).append(name)
+            if standard.path in (plain := policy_files.unquoted(warning)):
+                words = plain.replace(f"{standard.path}.", policy.prefix)
+                warnings.setdefault(words.replace(standard.path, policy.prefix.rstrip(".")), []).append(name)
 
     def where(places: Sequence[str]) -> str:
         everywhere = len(places) == len(standard.scenarios)
