@@ -302,7 +302,7 @@ class _Checked:
     @property
     def summary(self) -> str:
         """One line about a file without faults."""
-        kind = "memory policy" if self.advice else "policy"
+        kind = "memory policy" if self.advice else "port policy"
         what = f"the {kind} {shown(self.answer['name'])}; " if self.network is None else ""
         warned = f"valid, with {counted(len(self.warnings), 'warning')}" if self.warnings else "nothing is wrong"
         return f"{self.file}: {what}{warned}{f'; {self.advice}' if self.advice else ''}"

@@ -177,7 +177,7 @@ def _of_point(
     # If the buffer is varied, no number of cells suits every value.
     share = ' (a share such as "80%" scales with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}{where}"
-    key = f"{fault.key}."
+    key = f"{policy_files.unquoted(fault.key)}."
     blamed = (axis for path, axis in axes.items() if key.startswith(f"{path}.") or f"{path}.".startswith(key))
     to_blame = next(blamed, None)
     if to_blame is not None and to_blame.labels is not None:

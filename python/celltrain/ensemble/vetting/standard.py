@@ -16,7 +16,7 @@ from typing import Any
 
 from celltrain import _core
 from celltrain.ensemble.plan.document import parse
-from celltrain.errors import Fault, InputError
+from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import overrides, policy_files, shipped
 from celltrain.model.paths import choices
 from celltrain.model.policy_files import Policy
@@ -162,9 +162,17 @@ def policy_of(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
         return policy_files.read(policy, change=lambda root: _changed(root, settings or {}))
     if isinstance(policy, Mapping):
         return policy_files.of_table(policy)
-    from celltrain.model.types import Port
+    from celltrain.model.types import PoolOptions, Port
 
-    table_of = Port(buffer_cells=1000, policy=policy).to_dict()["policy"]
+    try:
+        table_of = Port(buffer_cells=1000, policy=policy).to_dict()["policy"]
+    except ScenarioError:
+        try:
+            table_of = PoolOptions(policy=policy).to_dict()["policy"]
+        except ScenarioError:
+            table_of = None
+        if table_of is None:
+            raise
     [name] = table_of
     called = type(policy).__name__
     return Policy(name=called if name == "python" else name, table=table_of, file=called)
