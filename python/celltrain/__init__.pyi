@@ -38,8 +38,6 @@ from .model.cancel import Cancel as Cancel
 from .model.graph import import_graph as import_graph
 from .model.network import max_min_shares as max_min_shares
 from .model.policy_files import Policy as Policy
-from .model.python_memory import PolicyPool as PolicyPool
-from .model.python_memory import PolicyQueue as PolicyQueue
 from .model.python_memory import PythonMemoryPolicy as PythonMemoryPolicy
 from .model.python_policy import PolicyPort as PolicyPort
 from .model.python_policy import PythonPolicy as PythonPolicy

@@ -300,7 +300,7 @@ def test_the_words_by_which_the_two_languages_are_told_apart_belong_to_one_of_th
     port, memory = standard._OWN_WORDS["port"], standard._OWN_WORDS["memory"]
     assert not port & memory
     keys = {
-        kind: {field.alias or name for name, field in cls.model_fields.items()}
+        kind: {field.validation_alias or name for name, field in cls.model_fields.items()}
         for kind, cls in (("port", ct.Formula), ("memory", ct.MemoryFormula))
     }
     for own, other, kind, page in (

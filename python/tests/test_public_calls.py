@@ -178,6 +178,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Policy": (ct.Policy, {"name": "mine", "table": {"tail_drop": {}}}),
         "Policy.read": (ct.Policy.read, {"path": "policy.toml"}),
         "PythonPolicy": (ct.PythonPolicy, {"when_full": "lose_cell"}),
+        "PythonMemoryPolicy": (ct.PythonMemoryPolicy, {"alpha": 1}),
         "PolicyPort": (ct.PolicyPort, {"capacity": 9, "cells_per_second": 1.0, "vcs": ("tcp1",)}),
         "Stack": (ct.Stack, {}),
         "StackEnd": (
@@ -317,6 +318,7 @@ NAMES = [
     "Policy",
     "Policy.read",
     "PythonPolicy",
+    "PythonMemoryPolicy",
     "PolicyPort",
     "Stack",
     "StackEnd",
@@ -643,7 +645,7 @@ def test_plots_and_reasons_have_a_readable_repr(lan):
 
 
 def test_python_completion_lists_functions_and_results_and_submodules_list_scenario_classes():
-    assert len(dir(ct)) <= 53
+    assert len(dir(ct)) <= 54
     assert {"run", "compare", "scenarios", "tcp", "abr", "policies", "topologies", "models", "errors"} <= {*dir(ct)}
     listed = {name for module in (ct.policies, ct.tcp, ct.abr, ct.topologies) for name in module.__all__}
     for choice in ("Policy", "Tcp", "Stack", "Allocator", "Topology"):

@@ -154,16 +154,16 @@ const FORMULAS: [&str; 4] = [
        on_arrival = { since = "if q_i == 0 then now else since" }"#,
     r#"admit = "true"
        push_out = "q_i + arriving""#,
-    r#"admit = "q_i + arriving <= B - Q + left / max(all, 1)"
+    r#"admit = "q_i + arriving <= B - Q + B * left / max(4 * all, 1)"
        state = { all = 0 }
-       queue_state = { left = "B / 2" }
+       queue_state = { left = "N / 2" }
        on_departure = { all = "all + 1", left = "left + 1 + n" }"#,
-    r#"admit = "q_i <= B / 2 or average < rank"
+    r#"admit = "q_i <= B / 2 or average < 3"
        state = { average = 0 }
        queue_state = { last = 0 }
        on_arrival = { average = "average + (q_i - average) / 8", last = "now" }
        on_departure = { last = "now - last" }
-       push_out = "if q_i > average then q_i + last / 1 us else priority"
+       push_out = "if q_i > average then q_i + B * last / (1 ms + last) else priority * 1 cells"
        push_out_end = "head""#,
 ];
 
