@@ -195,7 +195,7 @@ def test_faults_in_the_definition_of_a_memory_policy_class_are_reported():
     }.items():
         with pytest.raises(ct.ScenarioError, match=re.escape(words)):
             ct.load("memory-formula", settings={POOL: {"python": {"class": f"{__name__}:{name}"}}})
-    with pytest.raises(ct.ScenarioError, match="is a policy of memories .*, but here a policy of ports is needed"):
+    with pytest.raises(ct.ScenarioError, match=r"is a policy of memories .*, but here a policy of ports is needed"):
         ct.load("lan-epd", settings={"port.bottleneck.policy": {"python": {"class": f"{__name__}:Dynamic"}}})
 
 
@@ -231,7 +231,7 @@ def test_vetting_finds_dead_and_unrepeatable_memory_policies():
     assert set(dead) == {"admits_into_an_empty_buffer", "carries_half_of_complete_sharing"}
     assert "while the pool is empty: q_i < 0.1 * Q is 0 < 0" in dead["admits_into_an_empty_buffer"]
     assert {"same_seed_same_answers", "both_engines_agree"} <= set(failed(Moody()))
-    with pytest.raises(ct.ScenarioError, match="Faulty.on_arrival"):
+    with pytest.raises(ct.ScenarioError, match=r"Faulty\.on_arrival"):
         ct.vet(Faulty(fault="arrival"), **quick)
 
 
@@ -247,7 +247,11 @@ def test_scenarios_of_the_set_for_memories_differ_in_pairs_only_in_their_tcp():
     [
         ('admit = "q_i + 1 <= B - Q"', "memory policy", "nothing is wrong"),
         ('admit = "X <= 0.9 * K"', "port policy", "nothing is wrong"),
-        ('admit = "q_i < 0.1 * Q"', "memory policy", "refuses every cell while the pool is empty: q_i < 0.1 * Q is 0 < 0"),
+        (
+            'admit = "q_i < 0.1 * Q"',
+            "memory policy",
+            "refuses every cell while the pool is empty: q_i < 0.1 * Q is 0 < 0",
+        ),
         ('admit = "q_i + 1 <= alfa * (B - Q)"', "", "does not know alfa; choose from B, N, Q"),
         ('admit = "Y + 1 <= alfa * (K - X)"', "", "does not know alfa; choose from X, K, Y"),
         ('admit = "N > 2"\nqueue_state = 3', "", "policy.formula.queue_state"),
@@ -296,7 +300,7 @@ def names(page: str) -> set[str]:
     return set(re.findall(r"^\| `(\w+)`", (Path(ROOT) / page).read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def test_the_words_by_which_the_two_languages_are_told_apart_belong_to_one_of_them():
+def test_the_words_that_identify_one_of_the_two_languages_do_not_occur_in_the_other():
     port, memory = standard._OWN_WORDS["port"], standard._OWN_WORDS["memory"]
     assert not port & memory
     keys = {

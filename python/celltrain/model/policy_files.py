@@ -298,7 +298,8 @@ def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
 
 def _faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Returns the faults of the class of a policy, of ports or of memories."""
-    return (python_memory if is_of_memories(called) else python_policy).faults(called, settings)
+    find = python_memory.faults if is_of_memories(called) else python_policy.faults
+    return find(called, settings)
 
 
 def is_of_memories(called: str) -> bool:

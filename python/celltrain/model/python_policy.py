@@ -70,7 +70,7 @@ class Named:
     """Base of classes that scenarios choose by module and name, with settings."""
 
     _called: ClassVar[str] = ""
-    #: What the classes are, for messages.
+    #: Kind of the classes, for messages.
     _kind: ClassVar[str] = ""
     _set: dict[str, Any]
 
@@ -265,7 +265,9 @@ def class_of(called: str, base: type[C]) -> type[C]:
     found = KNOWN.get(called) or _loaded(called)
     if not isinstance(found, type) or not issubclass(found, base):
         if isinstance(found, type) and issubclass(found, Named) and issubclass(base, Named) and found._kind:
-            raise LookupError(f"is {found._kind} (a subclass of celltrain.{_base_of(found)}), but here {base._kind} is needed")
+            raise LookupError(
+                f"is {found._kind} (a subclass of celltrain.{_base_of(found)}), but here {base._kind} is needed"
+            )
         raise LookupError(f"is not a subclass of celltrain.{base.__name__}")
     return found
 

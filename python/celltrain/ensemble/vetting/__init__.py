@@ -63,7 +63,14 @@ WORDS = {
 
 @checked()
 def vet(
-    policy: Policy | MemoryPolicy | PythonPolicy | PythonMemoryPolicy | Named | Mapping[str, Any] | str | os.PathLike[str],
+    policy: Policy
+    | MemoryPolicy
+    | PythonPolicy
+    | PythonMemoryPolicy
+    | Named
+    | Mapping[str, Any]
+    | str
+    | os.PathLike[str],
     *,
     scenarios: Sequence[str] | None = None,
     beside: Sequence[str] | None = None,
@@ -127,7 +134,9 @@ def vet(
             if progress is not None:
                 progress((done + share) / len(named))
 
-        compared[name] = _compared_in(name, mine, of, others, seeds=seeds, first_seed=first_seed, jobs=jobs, progress=on)
+        compared[name] = _compared_in(
+            name, mine, of, others, seeds=seeds, first_seed=first_seed, jobs=jobs, progress=on
+        )
     carried = {name: _share_of(of.reference, each) for name, each in compared.items()}
     remarks = list(_remarks(mine.name, of, verdicts, compared, carried))
     verdicts = [_with_runs(one, compared) if one["check"] == ADMITS else one for one in verdicts]

@@ -18,7 +18,7 @@ from celltrain import _core
 from celltrain.ensemble.plan.document import parse
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import overrides, policy_files, shipped
-from celltrain.model.paths import choices
+from celltrain.model.paths import choices, set_key
 from celltrain.model.policy_files import Policy
 from celltrain.model.scenario import Reading
 
@@ -42,7 +42,7 @@ class Standard:
     """A standard set of scenarios for a kind of policies."""
 
     kind: str
-    """What the policies belong to: `port` or `memory`."""
+    """Kind of the policies: `port` or `memory`."""
     scenarios: Mapping[str, dict[str, Any]]
     """Scenarios without a policy, by name."""
     path: str
@@ -67,7 +67,7 @@ class Standard:
     def scenario(self, name: str, policy: dict[str, Any], **changes: Any) -> dict[str, Any]:
         """Returns a scenario of the set with this policy, as a table."""
         made = {"name": name, **copy.deepcopy(self.scenarios[name]), **changes}
-        overrides.set_key(made, self.path, policy)
+        set_key(made, self.path, policy)
         return made
 
     def other(self, name: str, of: str) -> dict[str, Any]:
@@ -185,7 +185,9 @@ def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any
     if "topology" in root:
         return overrides.applied(root, settings)[0]
     faults = []
-    path = next((one for one in (MEMORY_PATH, PATH) if any(f"{path}.".startswith(f"{one}.") for path in settings)), PATH)
+    path = next(
+        (one for one in (MEMORY_PATH, PATH) if any(f"{path}.".startswith(f"{one}.") for path in settings)), PATH
+    )
     for other in settings:
         if not f"{other}.".startswith(f"{path}."):
             problem = f"changes nothing in a policy file, where paths begin with {PATH}, or with {MEMORY_PATH}"
@@ -193,7 +195,7 @@ def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any
     if faults:
         raise InputError(faults)
     scenario: dict[str, Any] = {}
-    overrides.set_key(scenario, path, root.get("policy", root))
+    set_key(scenario, path, root.get("policy", root))
     made: Any = overrides.applied(scenario, settings)[0]
     for step in path.split("."):
         made = made[step]
@@ -236,8 +238,8 @@ def check_policy(policy: Policy, standard: Standard, named: Sequence[str]) -> li
         reading = Reading.of_table(standard.scenario(name, policy.table), name)
         for fault in reading.faults:
             # The number of switches with the fault is a property of the scenario.
-            texts = {key: _SWITCHES.sub("", getattr(fault, key)) for key in ("problem", "message")}
-            own = policy.refused(dataclasses.replace(fault, **texts), standard.path)
+            problem, message = (_SWITCHES.sub("", text) for text in (fault.problem, fault.message))
+            own = policy.refused(dataclasses.replace(fault, problem=problem, message=message), standard.path)
             faults.setdefault(own, []).append(name)
         for warning in reading.warnings:
             if standard.path in (plain := policy_files.unquoted(warning)):
