@@ -178,7 +178,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "Policy": (ct.Policy, {"name": "mine", "table": {"tail_drop": {}}}),
         "Policy.read": (ct.Policy.read, {"path": "policy.toml"}),
         "PythonPolicy": (ct.PythonPolicy, {"when_full": "lose_cell"}),
-        "PythonMemoryPolicy": (ct.PythonMemoryPolicy, {"alpha": 1}),
+        "PythonMemoryPolicy": (ct.PythonMemoryPolicy, {}),
         "PolicyPort": (ct.PolicyPort, {"capacity": 9, "cells_per_second": 1.0, "vcs": ("tcp1",)}),
         "Stack": (ct.Stack, {}),
         "StackEnd": (

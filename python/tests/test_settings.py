@@ -386,7 +386,7 @@ def test_the_run_command_draws_a_figure_into_a_file(celltrain: Command) -> None:
 def test_the_check_command_distinguishes_policy_files_from_scenarios(celltrain: Command) -> None:
     answer = celltrain("check", "sah.toml", "small.toml")
     assert answer.code == 0
-    assert answer.out == "sah.toml: the policy SAH; nothing is wrong\nsmall.toml: nothing is wrong\n"
+    assert answer.out == "sah.toml: the port policy SAH; nothing is wrong\nsmall.toml: nothing is wrong\n"
     [policy] = celltrain("check", "sah.toml", "--json").json["policies"]
     assert (policy["file"], policy["name"], list(policy["policy"])) == ("sah.toml", "SAH", ["formula"])
     Path("wrong.toml").write_text("[policy.epd]\nthreshold = 1\ntreshold = 4\n")
