@@ -167,8 +167,8 @@ def vet(
         scenarios (NAMES): Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack,
             lan-5-random, unequal-rtt; for a memory policy switch, small-memory, switch-dctcp, leaf-spine.
             [default: all]
-        beside (NAMES): Policies to compare it with, separated by commas. [default: epd,selective_drop,fba; for a memory
-            policy longest_queue_drop,dynamic_threshold,abm,occamy]
+        beside (NAMES): Policies to compare it with, separated by commas; for a memory policy, LQD, DT, ABM and Occamy
+            unless this is given. [default: epd,selective_drop,fba]
         seeds (N): Runs in each scenario.
 
     Output:
