@@ -1,6 +1,6 @@
 //! Random memories for the switches of a drawn network.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::memory::{
@@ -9,11 +9,12 @@ use celltrain_core::memory::{
 };
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind, Routing};
+use celltrain_core::policy::python::Setting;
 use celltrain_core::rng::Stream;
 use celltrain_core::scheduler::SchedulerConfig;
 use typed_index_collections::TiVec;
 
-use super::stand::memory_policies;
+use super::stand;
 
 /// Kinds of memories, parts of memories, and events in memories.
 pub(crate) const KINDS: &[&str] = &[
@@ -172,6 +173,20 @@ fn formula(text: &str) -> MemoryPolicyConfig {
         toml::from_str::<memory::formula::Config>(text).expect("the formula is valid TOML").into();
     assert_eq!(config.check(100), [], "{text}");
     config
+}
+
+/// Returns every shipped memory policy, and classes that override different methods.
+pub(crate) fn memory_policies() -> Vec<MemoryPolicyConfig> {
+    // Only the first mock of Python in a program takes effect.
+    stand::class(0);
+    let mut policies = MemoryPolicyConfig::samples();
+    policies.retain(|policy| policy.name() != "python");
+    let class = |kind| {
+        let settings = BTreeMap::from([("kind".into(), Setting::Whole(kind))]);
+        memory::python::Config { class: "stand:Shares".into(), settings }.into()
+    };
+    policies.extend((0..3).map(class));
+    policies
 }
 
 const ALPHAS: [f64; 5] = [0.125, 0.5, 1.0, 2.0, 8.0];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
 use celltrain_core::memory::python::{Config as MemoryClass, Methods, Object as MemoryObject, can_lose};
-use celltrain_core::memory::{self, MemoryPolicyConfig, PoolInfo, PoolQueue, QueueEnd};
+use celltrain_core::memory::{self, PoolInfo, PoolQueue, QueueEnd};
 use celltrain_core::policy::formula::{PortInfo, WhenFull};
 use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provide};
 use celltrain_core::policy::{PolicyConfig, View};
@@ -21,19 +21,6 @@ pub(crate) fn class(drawn: u8) -> PolicyConfig {
     };
     let settings = BTreeMap::from([("share".into(), Setting::Whole(drawn.into()))]);
     Config { class: "stand:In".into(), settings, when_full: Some(when_full) }.into()
-}
-
-/// Returns every shipped memory policy, and classes that override different methods.
-pub(crate) fn memory_policies() -> Vec<MemoryPolicyConfig> {
-    provide(Box::new(Stand));
-    let mut policies = MemoryPolicyConfig::samples();
-    policies.retain(|policy| policy.name() != "python");
-    let class = |kind| {
-        let settings = BTreeMap::from([("kind".into(), Setting::Whole(kind))]);
-        MemoryClass { class: "stand:Shares".into(), settings }.into()
-    };
-    policies.extend((0..3).map(class));
-    policies
 }
 
 struct Stand;

@@ -14,7 +14,7 @@ use typed_index_collections::TiVec;
 
 use super::Case;
 use super::same::same;
-use crate::differential::stand;
+use crate::differential::{memories, stand};
 
 /// Removes rate control from all VCs.
 pub(super) fn without_abr(network: &mut Network) {
@@ -170,7 +170,7 @@ const HUGE: u32 = 1 << 26;
 
 /// Returns a memory with any policy that admits every cell.
 fn memory(case: &mut Case, network: &Network, routing: &Routing, ports: Vec<LinkIndex>) -> MemoryConfig {
-    let mut policies = stand::memory_policies();
+    let mut policies = memories::memory_policies();
     // These classes refuse cells at random.
     policies.retain(|policy| policy.name() != "python");
     let is_fifo = ports.iter().all(|&port| is_fifo(network, routing, port));
