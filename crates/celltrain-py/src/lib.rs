@@ -74,6 +74,7 @@ mod module {
             withdraw: crate::interpreter::withdraw,
         });
         celltrain_core::policy::python::provide(Box::new(crate::policy::Classes));
+        celltrain_core::memory::python::provide(Box::new(crate::memory::Classes));
         celltrain_scenario::stack::python::provide(crate::stack::check);
         celltrain_run::hosting::python::provide(crate::stack::make);
         if let Some(commit) = option_env!("CELLTRAIN_COMMIT") {

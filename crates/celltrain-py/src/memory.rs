@@ -3,12 +3,12 @@
 //! `celltrain.model.python_memory` finds the class and creates its objects.
 
 use celltrain_core::error::Fault;
-use celltrain_core::memory::python::{Config, Methods, Object, can_lose};
+use celltrain_core::memory::python::{Config, Interpreter, Methods, Object, can_lose};
 use celltrain_core::memory::{PoolInfo, PoolQueue, QueueEnd, View};
 use celltrain_core::rng::Stream;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList};
+use pyo3::types::PyList;
 
 use crate::interpreter;
 use crate::policy::{failed, faults, seconds, settings};
@@ -16,41 +16,46 @@ use crate::policy::{failed, faults, seconds, settings};
 /// The Python module that loads the classes.
 const MODULE: &str = "celltrain.model.python_memory";
 
-pub(crate) fn check(config: &Config) -> Vec<Fault> {
-    interpreter::attach(|py| faults(py, MODULE, &config.class, &config.settings))
-}
+/// The interpreter that loaded this module.
+pub(crate) struct Classes;
 
-pub(crate) fn methods(config: &Config) -> Methods {
-    let found: PyResult<(bool, bool, Option<String>)> =
-        interpreter::attach(|py| py.import(MODULE)?.call_method1("methods", (&config.class,))?.extract());
-    // An unknown class is reported as a fault.
-    let Ok((on_arrival, on_departure, push_out)) = found else { return Methods::default() };
-    let push_out = push_out.and_then(|end| serde_json::from_value(end.into()).ok());
-    Methods { on_arrival, on_departure, push_out }
-}
+impl Interpreter for Classes {
+    fn check(&self, config: &Config) -> Vec<Fault> {
+        interpreter::attach(|py| faults(py, MODULE, &config.class, &config.settings))
+    }
 
-pub(crate) fn object(config: &Config, pool: &PoolInfo<'_>) -> Box<dyn Object> {
-    let units_per_second = pool.clock.units_per_second as f64;
-    let made = interpreter::attach(|py| {
-        let queue = |queue: &celltrain_core::memory::QueueInfo| {
-            (queue.port, queue.priority, units_per_second / queue.cell_time.0.max(1) as f64)
-        };
-        let queues: Vec<(u32, u8, f64)> = pool.queues.iter().map(queue).collect();
-        let given = (&config.class, settings(py, &config.settings)?, (pool.name, pool.cells, queues));
-        let made = py.import(MODULE)?.call_method1("made", given)?;
-        let view = Py::new(py, MemoryView::new(pool))?;
-        Ok::<_, PyErr>((made.unbind(), view))
-    });
-    match made {
-        Ok((object, view)) => {
-            let end = methods(config).push_out.unwrap_or(QueueEnd::Tail);
-            let (class, pool) = (config.class.clone(), pool.name.to_string());
-            Box::new(Class { class, pool, object, view, end, units_per_second, has_failed: false })
-        }
-        Err(error) => {
-            let call = format!("{} cannot be created for the pool {}", config.class, pool.name);
-            interpreter::attach(|py| failed(py, &call, &error));
-            Box::new(Nothing)
+    fn methods(&self, config: &Config) -> Methods {
+        let found: PyResult<(bool, bool, Option<String>)> =
+            interpreter::attach(|py| py.import(MODULE)?.call_method1("methods", (&config.class,))?.extract());
+        // An unknown class is reported as a fault.
+        let Ok((on_arrival, on_departure, push_out)) = found else { return Methods::default() };
+        let push_out = push_out.and_then(|end| serde_json::from_value(end.into()).ok());
+        Methods { on_arrival, on_departure, push_out }
+    }
+
+    fn object(&self, config: &Config, pool: &PoolInfo<'_>) -> Box<dyn Object> {
+        let units_per_second = pool.clock.units_per_second as f64;
+        let made = interpreter::attach(|py| {
+            let queue = |queue: &celltrain_core::memory::QueueInfo| {
+                (queue.port, queue.priority, units_per_second / queue.cell_time.0.max(1) as f64)
+            };
+            let queues: Vec<(u32, u8, f64)> = pool.queues.iter().map(queue).collect();
+            let given = (&config.class, settings(py, &config.settings)?, (pool.name, pool.cells, queues));
+            let made = py.import(MODULE)?.call_method1("made", given)?;
+            let view = Py::new(py, MemoryView::new(pool))?;
+            Ok::<_, PyErr>((made.unbind(), view))
+        });
+        match made {
+            Ok((object, view)) => {
+                let end = self.methods(config).push_out.unwrap_or(QueueEnd::Tail);
+                let (name, pool) = (config.class.clone(), pool.name.to_string());
+                Box::new(Class { name, pool, object, view, end, units_per_second, has_failed: false })
+            }
+            Err(error) => {
+                let call = format!("{} cannot be created for the pool {}", config.class, pool.name);
+                interpreter::attach(|py| failed(py, &call, &error));
+                Box::new(Nothing)
+            }
         }
     }
 }
@@ -74,7 +79,7 @@ impl Object for Nothing {
 
 /// An object of a policy class, serving one pool.
 struct Class {
-    class: String,
+    name: String,
     /// The pool that the object serves, for error messages.
     pool: String,
     object: Py<PyAny>,
@@ -105,7 +110,7 @@ impl Class {
             };
             ask().map_err(|error| {
                 let at = seconds(view.now, self.units_per_second);
-                let call = format!("{}.{method}(view, {}) for {} at {at} s", self.class, queue.number(), self.pool);
+                let call = format!("{}.{method}(view, {}) for {} at {at} s", self.name, queue.number(), self.pool);
                 failed(py, &call, &error);
             })
         });
@@ -119,8 +124,7 @@ impl Class {
 impl Object for Class {
     fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> bool {
         let read = |answer: &Bound<'_, PyAny>| {
-            let truth = answer.cast::<PyBool>().map(|truth| truth.is_true()).or_else(|_| answer.extract());
-            truth.map_err(|_: PyErr| {
+            answer.extract().map_err(|_: PyErr| {
                 PyTypeError::new_err(format!("admit returned {}, but must return True or False", shown(answer)))
             })
         };

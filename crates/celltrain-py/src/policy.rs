@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
-use celltrain_core::memory::{PoolInfo, python as memories};
 use celltrain_core::policy::formula::{PortInfo, WhenFull};
 use celltrain_core::policy::python::{Config, Interpreter, Object, Setting};
 use celltrain_core::policy::{self};
@@ -20,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::json;
 
-use crate::{interpreter, memory};
+use crate::interpreter;
 
 /// The Python module that loads the classes.
 const MODULE: &str = "celltrain.model.python_policy";
@@ -74,18 +73,6 @@ impl Interpreter for Classes {
                 Box::new(Nothing)
             }
         }
-    }
-
-    fn check_memory(&self, config: &memories::Config) -> Vec<Fault> {
-        memory::check(config)
-    }
-
-    fn memory_methods(&self, config: &memories::Config) -> memories::Methods {
-        memory::methods(config)
-    }
-
-    fn memory_object(&self, config: &memories::Config, pool: &PoolInfo<'_>) -> Box<dyn memories::Object> {
-        memory::object(config, pool)
     }
 }
 

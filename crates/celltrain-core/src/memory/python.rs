@@ -1,10 +1,11 @@
 //! A memory policy written as a Python class. The core contains no interpreter; the program that uses the core provides
-//! one, with [`crate::policy::python::provide`].
+//! one.
 //!
 //! Source: the class. `docs/memory-policies.md` shows how to write one. Differences from the source: none known.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
+use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, PushOut, QueueEnd, Verdict, View};
 use crate::error::Fault;
 pub use crate::policy::python::Setting;
-use crate::policy::python::{interpreter, no_interpreter};
+use crate::policy::python::no_interpreter;
 
 /// A policy of your own as a Python class. Its module is imported in the process that executes the run.
 ///
@@ -38,6 +39,30 @@ pub struct Methods {
     pub on_departure: bool,
     /// Chooses waiting cells that make room, at this end of their queue.
     pub push_out: Option<QueueEnd>,
+}
+
+/// Interface to the Python interpreter.
+pub trait Interpreter: Send + Sync {
+    /// Checks the class and its settings. Returns faults by key.
+    fn check(&self, config: &Config) -> Vec<Fault>;
+
+    /// Returns the methods that the class overrides, if it can be found.
+    fn methods(&self, config: &Config) -> Methods;
+
+    /// Creates an object of the class for a pool. Stores errors of the constructor for the caller of the run.
+    fn object(&self, config: &Config, pool: &PoolInfo<'_>) -> Box<dyn Object>;
+}
+
+static INTERPRETER: OnceLock<Box<dyn Interpreter>> = OnceLock::new();
+
+/// Sets the interpreter of this program. Later calls have no effect.
+pub fn provide(interpreter: Box<dyn Interpreter>) {
+    drop(INTERPRETER.set(interpreter));
+}
+
+/// Returns the interpreter of this program, if it has one.
+fn interpreter() -> Option<&'static dyn Interpreter> {
+    INTERPRETER.get().map(AsRef::as_ref)
 }
 
 /// An instance of the class for a pool. If the class raises an error, it is stored for the caller, and the run then has
@@ -77,7 +102,7 @@ impl Debug for Python {
 
 impl Config {
     fn methods(&self) -> Methods {
-        interpreter().map(|known| known.memory_methods(self)).unwrap_or_default()
+        interpreter().map(|known| known.methods(self)).unwrap_or_default()
     }
 }
 
@@ -89,11 +114,11 @@ impl Configure for Config {
     }
 
     fn check(&self, _cells: u32) -> Vec<Fault> {
-        interpreter().map_or_else(|| no_interpreter(&self.class), |known| known.check_memory(self))
+        interpreter().map_or_else(|| no_interpreter(&self.class), |known| known.check(self))
     }
 
     fn build(&self, pool: &PoolInfo<'_>) -> Python {
-        let object = interpreter().map(|known| known.memory_object(self, pool));
+        let object = interpreter().map(|known| known.object(self, pool));
         Python { class: self.class.clone(), methods: self.methods(), object }
     }
 }
@@ -145,7 +170,7 @@ impl MemoryPolicy for Python {
 impl Default for Config {
     /// The class of the fake interpreter for tests.
     fn default() -> Self {
-        crate::policy::python::provide_stand();
+        provide(Box::new(Stand { left: Vec::new() }));
         Self { class: "mine:Mine".into(), settings: BTreeMap::new() }
     }
 }
@@ -153,17 +178,22 @@ impl Default for Config {
 /// The class of a fake interpreter: a queue may hold a tenth more than its share of the pool, and a full pool loses the last
 /// cell of the queue from which the fewest cells have left.
 #[cfg(any(test, feature = "samples"))]
-pub(crate) struct Stand {
+struct Stand {
     left: Vec<u32>,
 }
 
 #[cfg(any(test, feature = "samples"))]
-impl Stand {
-    pub(crate) const METHODS: Methods =
-        Methods { on_arrival: true, on_departure: true, push_out: Some(QueueEnd::Tail) };
+impl Interpreter for Stand {
+    fn check(&self, _config: &Config) -> Vec<Fault> {
+        Vec::new()
+    }
 
-    pub(crate) fn new(pool: &PoolInfo<'_>) -> Self {
-        Self { left: vec![0; pool.queues.len()] }
+    fn methods(&self, _config: &Config) -> Methods {
+        Methods { on_arrival: true, on_departure: true, push_out: Some(QueueEnd::Tail) }
+    }
+
+    fn object(&self, _config: &Config, pool: &PoolInfo<'_>) -> Box<dyn Object> {
+        Box::new(Self { left: vec![0; pool.queues.len()] })
     }
 }
 

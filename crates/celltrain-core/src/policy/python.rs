@@ -14,7 +14,6 @@ use super::formula::{PortInfo, WhenFull};
 use super::{BufferPolicy, Configure, Decision, Overflow, View};
 use crate::error::Fault;
 use crate::index::Label;
-use crate::memory::{PoolInfo, python as memory};
 use crate::rng::Stream;
 
 /// A policy of your own as a Python class. Its module is imported in the process that executes the run.
@@ -61,15 +60,6 @@ pub trait Interpreter: Send + Sync {
     /// Creates an object of the class for a port crossed by VCs with these names. Stores errors of the constructor for
     /// the caller of the run.
     fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object>;
-
-    /// Checks the class of a memory policy and its settings. Returns faults by key.
-    fn check_memory(&self, config: &memory::Config) -> Vec<Fault>;
-
-    /// Returns the methods that the class of a memory policy overrides, if it can be found.
-    fn memory_methods(&self, config: &memory::Config) -> memory::Methods;
-
-    /// Creates an object of the class of a memory policy for a pool, as [`object`](Self::object) does for a port.
-    fn memory_object(&self, config: &memory::Config, pool: &PoolInfo<'_>) -> Box<dyn memory::Object>;
 }
 
 /// An instance of the class at a port.
@@ -87,7 +77,7 @@ pub fn provide(interpreter: Box<dyn Interpreter>) {
 }
 
 /// Returns the interpreter of this program, if it has one.
-pub(crate) fn interpreter() -> Option<&'static dyn Interpreter> {
+fn interpreter() -> Option<&'static dyn Interpreter> {
     INTERPRETER.get().map(AsRef::as_ref)
 }
 
@@ -175,18 +165,6 @@ impl Interpreter for Stand {
     fn object(&self, _config: &Config, port_info: &PortInfo<'_>, _vcs: &[String]) -> Box<dyn Object> {
         Box::new(PortInfo { name: "", ..*port_info })
     }
-
-    fn check_memory(&self, _config: &memory::Config) -> Vec<Fault> {
-        Vec::new()
-    }
-
-    fn memory_methods(&self, _config: &memory::Config) -> memory::Methods {
-        memory::Stand::METHODS
-    }
-
-    fn memory_object(&self, _config: &memory::Config, pool: &PoolInfo<'_>) -> Box<dyn memory::Object> {
-        Box::new(memory::Stand::new(pool))
-    }
 }
 
 #[cfg(any(test, feature = "samples"))]
@@ -196,15 +174,9 @@ impl Object for PortInfo<'static> {
     }
 }
 
-/// Sets the fake interpreter.
-#[cfg(any(test, feature = "samples"))]
-pub(crate) fn provide_stand() {
-    provide(Box::new(Stand));
-}
-
 #[cfg(any(test, feature = "samples"))]
 pub(super) fn sample(_capacity: u32) -> Config {
-    provide_stand();
+    provide(Box::new(Stand));
     Config { class: "mine:Mine".into(), settings: BTreeMap::new(), when_full: None }
 }
 

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use celltrain_core::error::Fault;
 use celltrain_core::index::Label;
-use celltrain_core::memory::python::{Config as MemoryClass, Methods, Object as MemoryObject, can_lose};
+use celltrain_core::memory::python::{
+    self as memories, Config as MemoryClass, Interpreter as MemoryInterpreter, Methods, Object as MemoryObject,
+    can_lose,
+};
 use celltrain_core::memory::{self, PoolInfo, PoolQueue, QueueEnd};
 use celltrain_core::policy::formula::{PortInfo, WhenFull};
 use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provide};
@@ -14,6 +17,7 @@ use celltrain_core::rng::Stream;
 /// Returns a policy class with a setting derived from this byte.
 pub(crate) fn class(drawn: u8) -> PolicyConfig {
     provide(Box::new(Stand));
+    memories::provide(Box::new(Stand));
     let when_full = match drawn % 3 {
         0 => WhenFull::LoseRestOfFrame,
         1 => WhenFull::LoseCell,
@@ -40,12 +44,14 @@ impl Interpreter for Stand {
         let limit = port_info.capacity.unwrap_or(1000) / 256 * u32::from(share);
         Box::new(In { limit, admitted: vec![0; vcs.len()], last: 0 })
     }
+}
 
-    fn check_memory(&self, _config: &MemoryClass) -> Vec<Fault> {
+impl MemoryInterpreter for Stand {
+    fn check(&self, _config: &MemoryClass) -> Vec<Fault> {
         Vec::new()
     }
 
-    fn memory_methods(&self, config: &MemoryClass) -> Methods {
+    fn methods(&self, config: &MemoryClass) -> Methods {
         let push_out = match config.settings.get("kind") {
             Some(Setting::Whole(1)) => Some(QueueEnd::Tail),
             Some(Setting::Whole(2)) => Some(QueueEnd::Head),
@@ -54,8 +60,8 @@ impl Interpreter for Stand {
         Methods { on_arrival: true, on_departure: true, push_out }
     }
 
-    fn memory_object(&self, config: &MemoryClass, pool: &PoolInfo<'_>) -> Box<dyn MemoryObject> {
-        let end = self.memory_methods(config).push_out.unwrap_or(QueueEnd::Tail);
+    fn object(&self, config: &MemoryClass, pool: &PoolInfo<'_>) -> Box<dyn MemoryObject> {
+        let end = MemoryInterpreter::methods(self, config).push_out.unwrap_or(QueueEnd::Tail);
         Box::new(Shares { end, left: vec![0; pool.queues.len()], rng: pool.rng.clone(), last: 0 })
     }
 }
