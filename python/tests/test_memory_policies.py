@@ -195,6 +195,8 @@ def test_faults_in_the_definition_of_a_memory_policy_class_are_reported():
     }.items():
         with pytest.raises(ct.ScenarioError, match=re.escape(words)):
             ct.load("memory-formula", settings={POOL: {"python": {"class": f"{__name__}:{name}"}}})
+    with pytest.raises(ct.ScenarioError, match=r"is a policy of memories .*, but here a stack is needed"):
+        ct.load("lan-epd", settings={"stack": {"python": {"class": f"{__name__}:Dynamic"}}})
     with pytest.raises(ct.ScenarioError, match=r"is a policy of memories .*, but here a policy of ports is needed"):
         ct.load("lan-epd", settings={"port.bottleneck.policy": {"python": {"class": f"{__name__}:Dynamic"}}})
 

@@ -66,6 +66,7 @@ class Stack(Named):
     whole nanoseconds since the start of the run.
     """
 
+    _kind = "a stack"
     #: Number of bytes that the receiving application has received, in order; maintained by the stack.
     received: int = 0
     #: True at the sender once all of a file has been acknowledged; maintained by the stack.
