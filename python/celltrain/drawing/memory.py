@@ -28,7 +28,7 @@ _VISIBLE = 4
 #: Height of the bar of a group that paused its link, as a share of the figure.
 _BAR = 0.04
 #: Words in the legend about a line that is not visible.
-_ABOVE = "above the figure"
+_ABOVE = " (above)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +144,16 @@ def draw(ax: Axes, times: Any, block: Block, held: Any, shared: Any, thresholds:
     ax.stackplot(times, layers, labels=labels, colors=colours, step="post", linewidth=0)
     of_queues = [(labels[place].partition(",")[0], thresholds[:, queue]) for place, queue in enumerate(drawn)]
     _thresholds(ax, times, block, top, of_queues)
-    is_above = "" if top == block.cells else f", {_ABOVE}"
+    is_above = "" if top == block.cells else _ABOVE
     label = f"memory: {block.cells:,} cells{is_above}"
     ax.axhline(block.cells, color=INK, linestyle=":", linewidth=1, label=label)
     paused = [(place, queue) for place, queue in enumerate(drawn) if block.pauses[queue]]
     for row, (place, queue) in enumerate(paused):
         bottom = top * (1.06 + _BAR * row)
-        at_threshold = shared[:, queue] + 1 > thresholds[:, queue]
+        # Cells outside the shared part are in the reserve, which fills first, or in the headroom.
+        outside, is_shared = held[:, queue] - shared[:, queue], shared[:, queue] > 0
+        in_headroom = is_shared & (outside > outside.min(initial=block.cells, where=is_shared))
+        at_threshold = in_headroom | (shared[:, queue] + 1 > thresholds[:, queue])
         ax.fill_between(
             times,
             bottom,
@@ -185,5 +188,5 @@ def _thresholds(ax: Axes, times: Any, block: Block, top: int, of_queues: Sequenc
             (INK, f"threshold of a {block.kind}") if len(different) == 1 else (colour_of_flow(place), f"its threshold: {label}")
         )
         if values.min() > 1.04 * top:
-            text += f": at least {values.min():,.0f} cells, {_ABOVE}"
+            text += f" ≥ {values.min():,.0f}{_ABOVE}"
         ax.plot(times, values, color=colour, label=text, **line)
