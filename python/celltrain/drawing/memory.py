@@ -185,7 +185,9 @@ def _thresholds(ax: Axes, times: Any, block: Block, top: int, of_queues: Sequenc
     line: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "drawstyle": "steps-post"}
     for place, label, values in different[:_MOST_THRESHOLDS]:
         colour, text = (
-            (INK, f"threshold of a {block.kind}") if len(different) == 1 else (colour_of_flow(place), f"its threshold: {label}")
+            (INK, f"threshold of a {block.kind}")
+            if len(different) == 1
+            else (colour_of_flow(place), f"its threshold: {label}")
         )
         if values.min() > 1.04 * top:
             text += f" ≥ {values.min():,.0f}{_ABOVE}"

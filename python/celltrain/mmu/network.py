@@ -201,7 +201,12 @@ def _ports(division: Division, question: Question, priority: int) -> list[Port]:
                 place = loaded.source.place(f"port.{index}.speed")
                 problem = "is missing; the rate of a host's link is the speed of its port, in Mb/s"
                 raise InputError.of(problem, file=place.file, line=place.line, key=place.key)
-            about: dict[str, Any] = {"name": name, "memory": memory, "speed": ports.speed, "metres": _metres(ports.cable)}
+            about: dict[str, Any] = {
+                "name": name,
+                "memory": memory,
+                "speed": ports.speed,
+                "metres": _metres(ports.cable),
+            }
             found.append(Port(**about, group=group, queue=queue, place=f"port.{index}", wred=wred))
     return found
 
