@@ -46,7 +46,7 @@ class Block:
 
     @property
     def kind(self) -> str:
-        """What an area is."""
+        """Word for an area: a queue, or a priority group."""
         return "queue" if self.side == "egress" else "group"
 
 

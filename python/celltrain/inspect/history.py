@@ -235,11 +235,11 @@ class Fates:
         self.by_frame: dict[tuple[str, int], int] = {}
         for place in np.flatnonzero(np.isin(self.event, _ENDS)):
             self.by_frame.setdefault((self.vc[place], int(frame[place])), int(place))
-        for of_frame, place in self.by_frame.items() if self.at_memory else ():
-            at = self.at_memory.get(of_frame)
+        for of_frame, at in self.at_memory.items():
+            lost = self.by_frame.get(of_frame)
             # The port's own policy may have refused the frame earlier or later.
-            if at is not None and self.event[place] == "refused" and refused_at[at] == self.time[place]:
-                self.event[place] = BY_MEMORY
+            if lost is not None and self.event[lost] == "refused" and refused_at[at] == self.time[lost]:
+                self.event[lost] = BY_MEMORY
 
     def row(self, place: int) -> Mapping[str, Any]:
         """Returns an event."""

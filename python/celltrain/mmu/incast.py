@@ -220,7 +220,7 @@ def incast(
         configuration: TOML file, or folder with files of SONiC, or the result of `load`.
         senders: Number of hosts that send.
         bytes: Size of the data of each sender, such as `"64kB"`.
-        lossless: Whether the data uses a priority that pauses its senders.
+        lossless: True if the data uses a priority that pauses its senders.
         port: The receiver's port; the first one by default.
         priority: Priority group and queue of the data; by default the first of that kind.
         mtu: Length of a full packet with its headers.

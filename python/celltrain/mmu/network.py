@@ -39,9 +39,9 @@ class Question:
     """Senders that send to one port of a switch at the same time."""
 
     senders: int | None = SENDERS
-    """Number of senders; None for `SENDERS`, or as many as there are if these are fewer."""
+    """Number of senders; None for `SENDERS`, or for all possible ones if these are fewer."""
     size: int = BYTES
-    """Bytes that each of them sends."""
+    """Bytes of data of each sender."""
     is_lossless: bool = False
     """True if a priority that pauses its sender has the data, false for a lossy one."""
     port: str | None = None
@@ -94,7 +94,7 @@ class Port:
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """A scenario that answers a question, and what it consists of."""
+    """A scenario that answers a question, with its ports."""
 
     text: str
     """The scenario as TOML, with comments."""
