@@ -75,6 +75,8 @@ class Incast(Carded):
     """Largest occupancy of the receiver's memory."""
     dropped_cells: int
     dropped_packets: int
+    drops: Mapping[str, int]
+    """Dropped cells by reason."""
     pauses: int
     paused_groups: int
     headroom_cells: int | None
@@ -115,6 +117,7 @@ class Incast(Carded):
             "memory_cells": self.memory_cells,
             "dropped_cells": self.dropped_cells,
             "dropped_packets": self.dropped_packets,
+            "drops": dict(self.drops),
             "pauses": self.pauses,
             "paused_groups": self.paused_groups,
             "headroom_cells": self.headroom_cells,
@@ -273,7 +276,7 @@ def answered(
     answer = result.to_dict()
     queues = [queue for queue in answer["queues"] if queue["max_cells"]]
     groups = [queue for queue in queues if queue["pauses"]]
-    dropped = sum(port["lost_cells"] + port["discarded_cells"] for port in answer["ports"])
+    dropped = answer["drops"]["dropped"]
     pauses = sum(queue["pauses"] for queue in groups)
     outcome: Outcome = "dropped" if dropped else "paused" if pauses else "neither"
     memory = next(one for one in answer["memories"] if _memory_of(made) == one["name"])
@@ -290,6 +293,7 @@ def answered(
         peaks=tuple(_peaks(made, queues)),
         memory_cells=memory["max_used_cells"],
         dropped_cells=dropped,
+        drops=answer["drops"],
         dropped_packets=sum(port["discarded_frames"] + port["cut_frames"] for port in answer["ports"]),
         pauses=pauses,
         paused_groups=len(groups),
