@@ -81,6 +81,8 @@ class Incast(Carded):
     paused_groups: int
     headroom_cells: int | None
     """Largest use of a group's headroom; None in a lossy priority."""
+    configured_headroom_cells: int | None
+    """Configured headroom of a sender's group; None in a lossy priority."""
     timeouts: int
     completion_ms: tuple[float, ...]
     """For each sender that finished, the time until all of its data was acknowledged, in ascending order."""
@@ -121,6 +123,7 @@ class Incast(Carded):
             "pauses": self.pauses,
             "paused_groups": self.paused_groups,
             "headroom_cells": self.headroom_cells,
+            "configured_headroom_cells": self.configured_headroom_cells,
             "timeouts": self.timeouts,
             "completed": len(done),
             "completion_ms": {
@@ -154,6 +157,7 @@ class Incast(Carded):
                 add("  shared cells in use then", self.first.pool_cells)
         if self.headroom_cells:
             add("most headroom of a group", self.headroom_cells)
+            add("  of the configured", self.configured_headroom_cells or 0)
         if self.dropped_cells:
             add("dropped", self.dropped_cells, self.dropped_packets)
         return grid
@@ -298,6 +302,7 @@ def answered(
         pauses=pauses,
         paused_groups=len(groups),
         headroom_cells=max(queue["max_headroom_cells"] for queue in queues) if question.is_lossless else None,
+        configured_headroom_cells=None if (group := made.senders[0].group) is None else group.headroom,
         timeouts=sum(flow["timeouts"] for flow in answer["flows"]),
         completion_ms=tuple(
             sorted(1000 * flow["completion_s"] for flow in answer["flows"] if flow["completion_s"] is not None)

@@ -45,8 +45,8 @@ impl EndedRun {
 type Run = Measure<EndedRun>;
 
 /// Sums a number over all ports.
-fn of_ports(run: &EndedRun, cells: fn(&PortCounters) -> u64) -> Option<u64> {
-    Some(run.result.ports.iter().map(|port| cells(&port.counters)).sum())
+fn of_ports(run: &EndedRun, cells: fn(&PortCounters) -> u64) -> u64 {
+    run.result.ports.iter().map(|port| cells(&port.counters)).sum()
 }
 
 fn on_links(run: &EndedRun) -> u64 {
@@ -100,11 +100,11 @@ pub const RUN: &[Run] = &[
     }),
     Run::count("cells.in_flight", "cells", "cells in flight at the end", |run| Some(run.result.cells.in_flight)),
     Run::count("drops.lost_overflow", "cells", "cells that found no room at a port or in a memory", |run| {
-        of_ports(run, |port| port.lost_overflow)
+        Some(of_ports(run, |port| port.lost_overflow))
     })
     .printed("no room", When::Present),
     Run::count("drops.lost_pushed_out", "cells", "waiting cells that were pushed out", |run| {
-        of_ports(run, |port| port.lost_pushed_out)
+        Some(of_ports(run, |port| port.lost_pushed_out))
     })
     .printed("pushed out", When::Present),
     Run::count(
@@ -115,17 +115,17 @@ pub const RUN: &[Run] = &[
     )
     .printed("frame refused by the port", When::Present),
     Run::count("drops.refused_by_memory", "cells", "cells of frames that a shared memory refused as a whole", |run| {
-        of_ports(run, |port| port.refused_by_memory)
+        Some(of_ports(run, |port| port.refused_by_memory))
     })
     .printed("frame refused by the memory", When::Present),
     Run::count("drops.discarded_remainder", "cells", "remaining cells of frames that had lost a cell", |run| {
-        of_ports(run, |port| port.discarded_remainder)
+        Some(of_ports(run, |port| port.discarded_remainder))
     })
     .printed("rest of a damaged frame", When::Present),
     Run::count("drops.lost_on_links", "cells", "cells lost on links with loss rules", |run| Some(on_links(run)))
         .printed("lost on links", When::Present),
     Run::count("drops.dropped", "cells", "all dropped cells: the sum of the other reasons in this group", |run| {
-        Some(of_ports(run, |port| port.lost() + port.discarded())? + on_links(run))
+        Some(of_ports(run, |port| port.lost() + port.discarded()) + on_links(run))
     })
     .printed("all", When::Always),
     Run::count("cell_hops", "1", "cells forwarded over links, counted once per link", |run| Some(run.result.cell_hops)),
