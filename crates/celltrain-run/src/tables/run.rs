@@ -111,7 +111,7 @@ pub const RUN: &[Run] = &[
         "drops.discarded_frame",
         "cells",
         "cells of frames that the policy of a port refused as a whole",
-        |run| of_ports(run, |port| port.discarded_frame),
+        |run| Some(of_ports(run, |port| port.discarded_frame)),
     )
     .printed("frame refused by the port", When::Present),
     Run::count("drops.refused_by_memory", "cells", "cells of frames that a shared memory refused as a whole", |run| {
