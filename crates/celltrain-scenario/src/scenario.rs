@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::memory_options::OwnSwitch;
 use crate::request_options::{IncastOptions, RequestOptions};
+use crate::requests::Table;
 use crate::stack::StackConfig;
 use crate::topology::Topology;
 
@@ -42,8 +43,8 @@ pub struct Scenario {
     /// The TCP of every flow.
     #[serde(default = "vanilla")]
     pub tcp: TcpConfig,
-    /// Real transport stack of every flow, instead of the simulation's own TCP. Flows with a TCP of their own and
-    /// requests use that TCP.
+    /// Real transport stack of every flow and request, instead of the simulation's own TCP. Flows and groups of requests
+    /// with a TCP of their own use that TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackConfig>,
     /// Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.
@@ -385,9 +386,10 @@ impl Scenario {
         own.stack.as_ref().or(self.stack.as_ref()).filter(|_| !is_own)
     }
 
-    /// Returns the stack of all connections, if none of them uses the common TCP.
-    pub(crate) fn only_stack(&self) -> Option<&StackConfig> {
-        self.stack.as_ref().filter(|_| !self.has_requests())
+    /// Returns the real transport stack of a group of requests; `None` if the simulation sends their data itself.
+    pub fn stack_of_group(&self, name: &str) -> Option<&StackConfig> {
+        let (_, _, table) = Table::all(self).find(|(_, own, _)| *own == name)?;
+        table.stack(self)
     }
 
     /// Returns whether connections open during the run.

@@ -357,6 +357,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
+    /// Returns the end systems and the probe.
+    pub(super) fn parts(&mut self) -> (&mut EndSystems, &mut P) {
+        let end_systems = match &mut self.running {
+            Running::Fast(engine) => engine.end_systems(),
+            Running::Reference(engine) => engine.end_systems(),
+        };
+        (end_systems, &mut self.probe)
+    }
+
     fn measure(&mut self, token: &CancellationToken<'_>) -> Outcome {
         match &mut self.running {
             Running::Fast(engine) => engine.snapshot(token),
