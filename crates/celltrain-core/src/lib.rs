@@ -49,4 +49,5 @@ pub mod tie;
 pub mod timeouts;
 pub mod traffic;
 pub mod units;
+pub mod until;
 mod upstream;

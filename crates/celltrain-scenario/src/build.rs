@@ -140,6 +140,7 @@ impl<'a> ResolvedScenario<'a> {
         Network {
             seed,
             duration: scenario.duration,
+            until: scenario.until,
             nodes: graph.nodes,
             links: graph.links,
             memories,

@@ -91,6 +91,7 @@ pub fn check(
             edges::check(resolved, &mut root, token)?;
             traffic::files(resolved, &mut root);
             traffic::common_stack(resolved, &mut root);
+            traffic::until(resolved, &mut root);
             vcs::check(resolved, &mut root, token)?;
             framing::merging(resolved, &mut root);
             memories::check(resolved, &mut root);

@@ -15,6 +15,7 @@ use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{Bytes, Duration};
+use celltrain_core::until::Until;
 use celltrain_formula::names::by_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,9 @@ pub struct Scenario {
     /// Simulated time.
     #[schemars(example = "10s")]
     pub duration: Duration,
+    /// End of the run. With `finished`, the duration is only a bound.
+    #[serde(default, skip_serializing_if = "Until::is_duration")]
+    pub until: Until,
     /// Seed for all random choices; the same seed gives the same run.
     #[serde(default = "first_seed")]
     pub seed: u64,

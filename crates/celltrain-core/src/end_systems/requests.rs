@@ -341,6 +341,15 @@ impl EndSystems {
         emit::request(flow, RequestStep::Closed, now, observer);
     }
 
+    /// Returns whether all requests and queries that opened up to an instant are complete.
+    pub(crate) fn has_completed(&self, until: Time) -> bool {
+        let mut open = self.connections.requests().map(|(_, request)| &request.record);
+        let groups = self.requests.iter().flat_map(|requests| &requests.groups);
+        let mut queries = groups.flat_map(|group| &group.queries);
+        open.all(|record| record.opened > until || record.completed().is_some())
+            && queries.all(|query| query.asked > until || query.completed().is_some())
+    }
+
     /// Returns the results of requests so far, by group.
     pub fn request_results(&self) -> TiVec<GroupIndex, GroupResult> {
         let open = self.connections.requests().map(|(_, request)| request);

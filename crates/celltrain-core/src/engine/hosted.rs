@@ -65,7 +65,10 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// Returns an error if the run is interrupted.
     pub fn advance_to_delivery(&mut self, until: Time) -> Result<(), Interrupted> {
         assert!((self.now()..=self.end()).contains(&until), "the target time is between now and the end of the run");
-        self.simulation.reach_delivery(until, self.progress, self.token)
+        self.simulation.reach_delivery(until, self.progress, self.token)?;
+        // The simulation may have found that all measured traffic is complete.
+        self.end = self.end.min(self.simulation.end());
+        Ok(())
     }
 
     /// Returns the time of the next event up to the end of the run, if any. Nothing happens before it unless a frame is

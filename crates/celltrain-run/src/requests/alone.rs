@@ -19,6 +19,7 @@ use celltrain_core::requests::{
     Arrivals, GroupIndex, Pair, PairIndex, QueryTimes, RequestGroup, RequestRecord, Requests,
 };
 use celltrain_core::units::{Bytes, Clock, Duration, Span, Time};
+use celltrain_core::until::Until;
 use typed_index_collections::{TiVec, ti_vec};
 
 /// The VCs of a request, for its data and for its acknowledgements.
@@ -196,6 +197,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
         seed: network.seed,
         // The run ends before a second query.
         duration: Duration { picoseconds: network.duration.picoseconds.saturating_mul(2) },
+        until: Until::Duration,
         nodes: network.nodes.clone(),
         // An empty network loses and delays no packets.
         links: network.links.iter().map(|link| Link { losses: Vec::new(), late: Vec::new(), ..link.clone() }).collect(),

@@ -249,6 +249,33 @@ fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
+/// Checks that a run which ends early waits for something, and for a limited number of requests.
+pub(super) fn until(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
+    let scenario = resolved.scenario;
+    if scenario.until.is_duration() {
+        return;
+    }
+    let is_file = |own: &Option<&FlowOptions>| {
+        own.and_then(|own| own.traffic.as_ref()).is_some_and(|traffic| matches!(traffic, TrafficConfig::File(_)))
+    };
+    let duration = scenario.duration;
+    let problem = match scenario.measure.to {
+        _ if !scenario.has_requests() && !resolved.tables.flows.iter().any(is_file) => {
+            "has no effect: no flow sends a file, and there are no requests; leave it out".to_owned()
+        }
+        None if scenario.has_requests() => {
+            "has no effect without measure.to: new requests open until the end of the run; write measure.to, well before \
+             the duration"
+                .to_owned()
+        }
+        Some(to) if to >= duration => {
+            format!("has no effect: measure.to is the end of the run; write a duration well above {duration}")
+        }
+        _ => return,
+    };
+    root.at("until").refuse_text("finished", problem);
+}
+
 /// Checks that every flow table names a flow.
 pub(super) fn tables(
     resolved: &ResolvedScenario<'_>,

@@ -132,7 +132,7 @@ fn only_flows_of_the_simulated_tcp_are_divided_into_files() {
 fn requests(own: &str, tables: &str) -> Reading {
     read(&format!(
         "duration = '1s'\n{tables}\n[topology.leaf_spine]\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\n\
-         host_rate = '100Mbps'\nuplink_rate = '200Mbps'\n[requests.web]\nload = 0.3\nsizes = '10kB'\n{own}\n\
+         host_rate = '100Mbps'\nhost_delay = '10us'\nuplink_rate = '200Mbps'\n[requests.web]\nload = 0.3\nsizes = '10kB'\n{own}\n\
          [port.default]\nbuffer = 2000\npolicy.epd = {{}}\n"
     ))
 }
