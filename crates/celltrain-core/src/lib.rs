@@ -25,6 +25,7 @@ pub mod fingerprint;
 pub mod gfr;
 pub mod host;
 pub mod index;
+pub mod length;
 pub mod link_loss;
 pub mod marking;
 pub mod max_min;
