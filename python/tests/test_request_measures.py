@@ -214,6 +214,8 @@ def test_a_search_minimizes_measures_of_requests(tmp_path):
         f"'{P95}' is a lower bound in {tuned.facts['runs']} runs of {tuned.facts['runs']}: up to "
     )
     assert [one["better"] for one in tuned.facts["objectives"]] == ["smaller", "smaller"]
+    assert all(one.estimates[0].censored and not one.estimates[1].censored for one in tuned.searches[0].confirmed)
+    assert "\u2265 " in tuned.searches[0].confirmed[0].estimates[0].text() and "\u2265" in tuned.html()
     rows = Store.open(tmp_path / "search" / "runs" / "confirmation").wide().to_pylist()
     for confirmed in tuned.searches[0].confirmed:
         values = [row[P95] for row in rows if row["T"] == confirmed.parameters["T"]]
