@@ -38,6 +38,7 @@ pub struct Scenario {
     pub duration: Duration,
     /// End of the run. With `finished`, the duration is only a bound.
     #[serde(default, skip_serializing_if = "Until::is_duration")]
+    #[schemars(extend("default" = "duration"))]
     pub until: Until,
     /// Seed for all random choices; the same seed gives the same run.
     #[serde(default = "first_seed")]

@@ -160,7 +160,7 @@ fn requests_use_the_common_protocol_stack_unless_they_have_a_transport_of_their_
 }
 
 #[test]
-fn a_protocol_stack_or_setting_without_users_is_refused_with_what_would_be_right() {
+fn a_protocol_stack_or_setting_without_users_is_refused_with_advice() {
     for (own, tables, says) in [
         (
             "tcp.reno = {}",

@@ -38,7 +38,7 @@ MARKS = "D^vsPX"
 class Estimate:
     """A mean and half the width of its 95 % interval. The half width is NaN for fewer than two values.
 
-    If `censored` is true, some of the values are only lower bounds, and so is the mean.
+    If `censored` is true, the mean is a lower bound, because some of the values are.
     """
 
     mean: float
