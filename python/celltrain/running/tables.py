@@ -77,7 +77,7 @@ def requests(records: Mapping[str, Any]) -> pa.Table:
             arrays.append(pa.DictionaryArray.from_arrays(values, names))
         else:
             # Counts below 0 and NaN times represent missing values.
-            is_missing = values < 0 if column.type == "int64" else np.isnan(values)
+            is_missing = values < 0 if column.kind == "int64" else np.isnan(values)
             arrays.append(pa.array(values, mask=is_missing))
     return pa.Table.from_arrays(arrays, schema=schema)
 
