@@ -205,6 +205,9 @@ def test_a_measure_computed_from_a_lower_bound_is_not_called_one(web):
     compared = ct.compare(web, seeds=1, measures=measures)
     assert compared.censored.reshape(-1).tolist() == [False, False, True, True]
     assert sum("is a lower bound: " in warning for warning in compared.warnings) == 4
+    figure = compared.plot(measures=[P95])
+    arrows = [text for axes in figure.axes for text in axes.texts if getattr(text, "arrow_patch", None) is not None]
+    assert len(arrows) == 1 and "arrows: lower bounds" in figure.get_suptitle()
 
 
 def test_a_search_minimizes_measures_of_requests(tmp_path):

@@ -48,7 +48,7 @@ impl Checks {
 
     /// Returns whether the run ends at the present check. If not, the next check is due later.
     pub(crate) fn ends(&mut self, network: &Network, end_systems: &EndSystems) -> bool {
-        self.next = self.next + self.step;
+        self.next += self.step;
         let is_file = |load: Load<'_>| matches!(load, Load::Stream(Some(_)));
         let mut flows = network.flows.iter().zip(end_systems.connections());
         flows.all(|(flow, ends)| !is_file(flow.traffic.load()) || ends.completion().is_some())
