@@ -176,7 +176,8 @@ class Tuned(Carded, Answer):
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain tune --json`."""
         # pydantic writes NaN as null.
-        return {**self.facts, "searches": json.loads(TypeAdapter(tuple[Searched, ...]).dump_json(self.searches))}
+        searches = json.loads(TypeAdapter(tuple[Searched, ...]).dump_json(self.searches), object_hook=_of_estimate)
+        return {**self.facts, "searches": searches}
 
     def to_json(self) -> str:
         """Returns the answer as JSON text."""
@@ -187,7 +188,7 @@ class Tuned(Carded, Answer):
         names = [one["measure"] for one in self.facts["objectives"]]
         return [
             {"configuration": search.title, "front": one.front, **one.parameters}
-            | {name: asdict(estimate) for name, estimate in zip(names, one.estimates, strict=True)}
+            | {name: _of_estimate(asdict(estimate)) for name, estimate in zip(names, one.estimates, strict=True)}
             for search in self.searches
             for one in search.confirmed
             if one.estimates is not None
@@ -291,6 +292,11 @@ class Tuned(Carded, Answer):
 
     def __repr__(self) -> str:
         return f"Tuned({self.facts['name']!r}, {len(self.searches)} searches of {self.facts['trials']} trials)"
+
+
+def _of_estimate(table: dict[str, Any]) -> dict[str, Any]:
+    """Removes `censored` where it is false, as answers name only lower bounds."""
+    return {key: value for key, value in table.items() if key != "censored" or value}
 
 
 def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: FigureStyle) -> Drawing:
