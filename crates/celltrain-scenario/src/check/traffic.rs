@@ -255,12 +255,11 @@ pub(super) fn until(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     if scenario.until.is_duration() {
         return;
     }
-    let is_file = |own: &Option<&FlowOptions>| {
-        own.and_then(|own| own.traffic.as_ref()).is_some_and(|traffic| matches!(traffic, TrafficConfig::File(_)))
-    };
+    let own = resolved.tables.flows.iter().flatten();
+    let has_files = own.filter_map(|own| own.traffic.as_ref()).any(|traffic| matches!(traffic, TrafficConfig::File(_)));
     let duration = scenario.duration;
     let problem = match scenario.measure.to {
-        _ if !scenario.has_requests() && !resolved.tables.flows.iter().any(is_file) => {
+        _ if !scenario.has_requests() && !has_files => {
             "has no effect: no flow sends a file, and there are no requests; leave it out".to_owned()
         }
         None if scenario.has_requests() => {
