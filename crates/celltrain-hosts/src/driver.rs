@@ -167,7 +167,7 @@ impl InFlight {
 }
 
 fn side(end: EndNumber) -> Side {
-    if end % 2 == 0 { Side::Sender } else { Side::Receiver }
+    if end.is_multiple_of(2) { Side::Sender } else { Side::Receiver }
 }
 
 impl Hosts {
@@ -447,7 +447,7 @@ fn seen(kept: &InFlight, step: Step, segment: Option<SegmentStep>, (time, vc): (
         Step::Sent => side(to ^ 1),
         Step::Arrived | Step::Lost => kept.side(),
     };
-    Seen { time, sent, flow, side, step, segment, vc, frame, number, bytes }
+    Seen { time, sent, flow, side, step, vc, frame, segment, number, bytes }
 }
 
 /// Adds a packet that is sent to its flow's fingerprint.
