@@ -132,7 +132,6 @@ fn a_run_that_ends_when_all_have_finished_needs_an_end_of_the_measured_time_and_
     let web = "requests.web = { load = 0.3, sizes = '10kB' }";
     for (tables, says) in [
         (format!("{star}\n{web}"), "has no effect without measure.to: new requests open until the end of the run"),
-        (format!("{star}\n{web}\nmeasure.to = '1s'"), "has no effect: measure.to is the end of the run"),
         (
             "topology.n_source = { sources = 2, link_delay = '5us' }".to_owned(),
             "has no effect: no flow sends a file, and there are no requests",
