@@ -128,6 +128,7 @@ from .model.types import Incast as Incast
 from .model.types import Infinite as Infinite
 from .model.types import Internetwork as Internetwork
 from .model.types import LeafSpine as LeafSpine
+from .model.types import Length as Length
 from .model.types import LimitedTransmit as LimitedTransmit
 from .model.types import Link as Link
 from .model.types import LinkOptions as LinkOptions
@@ -218,6 +219,7 @@ from .model.types import TimerRestart as TimerRestart
 from .model.types import Times as Times
 from .model.types import Topology as Topology
 from .model.types import Traffic as Traffic
+from .model.types import Until as Until
 from .model.types import UnusedWindow as UnusedWindow
 from .model.types import Vanilla as Vanilla
 from .model.types import VcMerge as VcMerge

@@ -205,6 +205,9 @@ def test_a_measure_computed_from_a_lower_bound_is_not_called_one(web):
     compared = ct.compare(web, seeds=1, measures=measures)
     assert compared.censored.reshape(-1).tolist() == [False, False, True, True]
     assert sum("is a lower bound: " in warning for warning in compared.warnings) == 4
+    figure = compared.plot(measures=[P95])
+    arrows = [text for axes in figure.axes for text in axes.texts if getattr(text, "arrow_patch", None) is not None]
+    assert len(arrows) == 1 and "arrows: lower bounds" in figure.get_suptitle()
 
 
 def test_a_search_minimizes_measures_of_requests(tmp_path):
@@ -214,6 +217,8 @@ def test_a_search_minimizes_measures_of_requests(tmp_path):
         f"'{P95}' is a lower bound in {tuned.facts['runs']} runs of {tuned.facts['runs']}: up to "
     )
     assert [one["better"] for one in tuned.facts["objectives"]] == ["smaller", "smaller"]
+    assert all(one.estimates[0].censored and not one.estimates[1].censored for one in tuned.searches[0].confirmed)
+    assert "\u2265 " in tuned.searches[0].confirmed[0].estimates[0].text() and "\u2265" in tuned.html()
     rows = Store.open(tmp_path / "search" / "runs" / "confirmation").wide().to_pylist()
     for confirmed in tuned.searches[0].confirmed:
         values = [row[P95] for row in rows if row["T"] == confirmed.parameters["T"]]

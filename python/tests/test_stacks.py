@@ -737,3 +737,28 @@ def test_a_loss_rule_for_a_packet_that_is_never_sent_is_reported_after_the_run()
     words = r"a loss on source1->sw1 did not happen: packet 10000 of tcp1 was never sent over this link; tcp1 sent \d+ packets"
     with pytest.warns(ct.CelltrainWarning, match=words):
         ct.run(lan)
+
+
+def test_requests_run_over_a_python_stack_on_both_engines_and_alone_they_have_a_slowdown_of_one():
+    query = ct.Incast(senders=1, bytes="3kB", interval="10ms", receivers=["host1"], stack=Windowed())
+    hosts = ct.LeafSpine(leaves=2, spines=1, hosts_per_leaf=1, host_rate="10Mbps", host_delay="10us")
+    port = {"default": ct.Port(buffer=200, policy=ct.TailDrop())}
+    scenario = ct.Scenario(duration="45ms", topology=hosts, port=port, incast={"query": query})
+    assert ct.check(scenario) == []
+    fast, reference = (ct.run(scenario, engine=engine) for engine in ("fast", "reference"))
+    assert fast.fingerprint == reference.fingerprint
+    requests = fast.requests.to_pydict()
+    assert requests["slowdown"] == [1.0] * 4
+    assert requests["timeouts"] == requests["segments_sent"] == [None] * 4
+    [group] = fast.to_dict()["requests"]
+    assert group["stack"] == f"{__name__}:Windowed" and group["retransmitted_segments"] is None
+    assert fast.tcp.endswith(f"requests query: {__name__}:Windowed")
+
+
+def test_the_heading_names_the_stack_that_carries_requests(celltrain):
+    settings = {"duration": "2ms", "measure.to": "1ms", "until": "duration"}
+    for stack, named in (("smoltcp", "TCP: smoltcp"), ("quic", "TCP: quic")):
+        set_to = [f"--set={key}={value}" for key, value in (settings | {"stack": stack}).items()]
+        run = celltrain("run", "leaf-spine-web-search", *set_to)
+        assert named in run.out
+        assert "newreno" not in run.out.split("\n\n")[0]

@@ -74,7 +74,7 @@ impl CellFormat {
 
     /// Returns the number of cells that carry `bytes`. Saturates at `u32::MAX`, which is far above the limits that checks
     /// impose.
-    fn cells_of(self, bytes: u64) -> u32 {
+    pub(crate) fn cells_of(self, bytes: u64) -> u32 {
         u32::try_from(bytes.div_ceil(self.payload)).unwrap_or(u32::MAX)
     }
 }

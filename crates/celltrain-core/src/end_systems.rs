@@ -37,7 +37,7 @@ pub use connection::{Connection, PacketCounters};
 use connections::Connections;
 pub(crate) use outside::InjectedFrame;
 use outside::Outside;
-pub use outside::{Delivered, OutsideCounters};
+pub use outside::{Delivered, OpenedOutside, OutsideCounters};
 use processing::Processing;
 use requests::Requests;
 use vc_ends::Vcs;

@@ -29,14 +29,17 @@ use crate::tcp::{DelayedAcks, TcpConfig};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::TrafficConfig;
 use crate::units::{BitRate, Bytes, Clock, Duration, Span, Time};
+use crate::until::Until;
 
 /// The complete input of a run.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// Seed of every random stream.
     pub seed: u64,
-    /// Duration of the run; events at its end still happen.
+    /// Duration of the run at most; events at its end still happen.
     pub duration: Duration,
+    /// Determines whether the run may end earlier.
+    pub until: Until,
     /// Hosts and switches.
     pub nodes: TiVec<NodeIndex, Node>,
     /// One-way links with the output ports at their starts.
@@ -270,6 +273,7 @@ impl Network {
         Self {
             seed: 1,
             duration,
+            until: Until::default(),
             nodes,
             links,
             memories: TiVec::new(),

@@ -55,8 +55,11 @@ pub struct Pair {
 pub struct RequestGroup {
     /// The group's name in scenarios and results.
     pub name: String,
-    /// The TCP of its connections.
+    /// The TCP of its connections. If their ends are outside the simulation, only its sizes matter.
     pub tcp: TcpConfig,
+    /// True if the ends of its connections are outside the simulation, for example real stacks. The connections then
+    /// open and close when these end systems determine it ([`crate::engine::HostedSimulation`]).
+    pub outside: bool,
     /// Opening of connections: with a handshake or at once.
     pub opening: Opening,
     /// Determines when connections open, between which hosts, and with which sizes.

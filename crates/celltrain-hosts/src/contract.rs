@@ -35,12 +35,17 @@ pub(crate) struct Contract {
 
 impl Contract {
     pub(crate) fn new(network: &Network, flow: FlowIndex, side: Side) -> Self {
-        let Endpoint { local, remote, .. } = Endpoint::of(network, flow, side);
         let (mss, _) = network.flows[flow].frame(&network.aal5);
         let file = match network.flows[flow].traffic.load() {
             Load::Stream(Some(file)) => Some(file.bytes),
             _ => None,
         };
+        Self::of_end(Endpoint::of(network, flow, side), mss, file)
+    }
+
+    /// Creates the contract of an end. The connection sends `file` bytes, or other data if it is `None`.
+    pub(crate) fn of_end(end: Endpoint, mss: u64, file: Option<u64>) -> Self {
+        let Endpoint { local, remote, side, .. } = end;
         Self { local, remote, mss, side, file, packets: 0, sent: 0, arrived: 0, received: 0 }
     }
 

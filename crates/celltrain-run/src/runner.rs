@@ -347,12 +347,13 @@ impl Run<'_> {
         let bottleneck = network.links[network.bottleneck].name.clone();
         let run_alone = |network: &Network, recorder: &mut alone::Recorder| {
             let mut observers = Observers { alone: Some(recorder), ..Observers::default() };
-            let keep_going = &mut |_| token.check().is_ok();
-            how.engine.observe(network, network.duration, &mut observers, keep_going)
+            let hosts = hosting::hosts(scenario, network)?;
+            hosting::observe(how.engine, (network, network.duration), &mut observers, hosts, |_| token.check().is_ok())
         };
         tally.add_records(&result.requests, token)?;
         let alone = tally.take_paths().map(|paths| Alone::simulate(paths, run_alone)).transpose()?;
-        let requests = requests::measure(&network, &result, &tally, alone.as_ref(), token)?;
+        let mut requests = requests::measure(&network, &result, &tally, alone.as_ref(), token)?;
+        hosting::name_stacks_of_requests(scenario, &mut requests);
         let records = alone.as_ref().filter(|_| with_records);
         let records = records.map(|alone| Records::of(&network, &result, alone, token)).transpose()?;
         let mut run = EndedRun::new(

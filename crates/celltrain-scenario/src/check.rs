@@ -90,6 +90,8 @@ pub fn check(
             token.check()?;
             edges::check(resolved, &mut root, token)?;
             traffic::files(resolved, &mut root);
+            traffic::common_stack(resolved, &mut root);
+            traffic::until(resolved, &mut root);
             vcs::check(resolved, &mut root, token)?;
             framing::merging(resolved, &mut root);
             memories::check(resolved, &mut root);
@@ -166,7 +168,7 @@ fn beyond(
 
 /// Warns of a common TCP that no connection uses, because all of them use a real stack.
 fn unused_tcp(scenario: &Scenario, warnings: &mut Vec<Warning>) {
-    if let Some(stack) = scenario.only_stack().filter(|_| scenario.tcp != vanilla()) {
+    if let Some(stack) = scenario.stack.as_ref().filter(|_| scenario.tcp != vanilla()) {
         let key = join("tcp", scenario.tcp.name());
         let message = format!("{key} has no effect: stack.{} replaces it", stack.name());
         warnings.push(Warning { key, message });

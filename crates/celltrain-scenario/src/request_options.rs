@@ -10,6 +10,8 @@ use celltrain_core::units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::stack::StackConfig;
+
 /// Requests that arrive at random times, each a TCP connection of its own from one host to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +37,9 @@ pub struct RequestOptions {
     /// TCP of these requests; the TCP of all flows when absent.
     #[serde(default)]
     pub tcp: Option<TcpConfig>,
+    /// Real transport stack of these requests, instead of a TCP; the stack of all flows when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackConfig>,
 }
 
 /// Queries: several hosts send their answers to one host at once, each over a TCP connection of its own.
@@ -66,6 +71,9 @@ pub struct IncastOptions {
     /// TCP of the answers; the TCP of all flows when absent.
     #[serde(default)]
     pub tcp: Option<TcpConfig>,
+    /// Real transport stack of the answers, instead of a TCP; the stack of all flows when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackConfig>,
 }
 
 /// The sizes of requests: one size, a distribution by name, or the rows of its cumulative distribution function.

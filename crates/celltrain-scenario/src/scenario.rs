@@ -15,12 +15,14 @@ use celltrain_core::tcp::{TcpConfig, TcpOptions};
 use celltrain_core::tie::{ServiceOrder, TieOrder};
 use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{Bytes, Duration};
+use celltrain_core::until::Until;
 use celltrain_formula::names::by_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::memory_options::OwnSwitch;
 use crate::request_options::{IncastOptions, RequestOptions};
+use crate::requests::Table;
 use crate::stack::StackConfig;
 use crate::topology::Topology;
 
@@ -34,6 +36,10 @@ pub struct Scenario {
     /// Simulated time.
     #[schemars(example = "10s")]
     pub duration: Duration,
+    /// End of the run. With `finished`, the duration is only a bound.
+    #[serde(default, skip_serializing_if = "Until::is_duration")]
+    #[schemars(extend("default" = "duration"))]
+    pub until: Until,
     /// Seed for all random choices; the same seed gives the same run.
     #[serde(default = "first_seed")]
     pub seed: u64,
@@ -42,8 +48,8 @@ pub struct Scenario {
     /// The TCP of every flow.
     #[serde(default = "vanilla")]
     pub tcp: TcpConfig,
-    /// Real transport stack of every flow, instead of the simulation's own TCP. Flows with a TCP of their own and
-    /// requests use that TCP.
+    /// Real transport stack of every flow and request, instead of the simulation's own TCP. Flows and groups of requests
+    /// with a TCP of their own use that TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackConfig>,
     /// Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.
@@ -385,9 +391,10 @@ impl Scenario {
         own.stack.as_ref().or(self.stack.as_ref()).filter(|_| !is_own)
     }
 
-    /// Returns the stack of all connections, if none of them uses the common TCP.
-    pub(crate) fn only_stack(&self) -> Option<&StackConfig> {
-        self.stack.as_ref().filter(|_| !self.has_requests())
+    /// Returns the real transport stack of a group of requests; `None` if the simulation sends their data itself.
+    pub fn stack_of_group(&self, name: &str) -> Option<&StackConfig> {
+        let (_, _, table) = Table::all(self).find(|(_, own, _)| *own == name)?;
+        table.stack(self)
     }
 
     /// Returns whether connections open during the run.

@@ -570,3 +570,31 @@ fn a_wrong_value_of_a_megabyte_gives_a_short_message() {
     assert!(named.faults.iter().all(|fault| fault.message.len() < 2500));
     assert!(named.warnings.iter().all(|warning| warning.message.len() < 2500));
 }
+
+/// Whole numbers above 1 that are defaults, each with its unit. None counts cells that a source gives in bytes.
+const COUNTED_DEFAULTS: [(&str, &str); 6] = [
+    ("Abr.mrm", "RM cells, which only ATM has"),
+    ("Abr.nrm", "cells, as TM 4.0 counts them"),
+    ("Abr.tbe", "cells, as TM 4.0 counts them"),
+    ("AdaptiveDiscard.low_threshold", "packets"),
+    ("SharedAdaptiveDiscard.low_threshold", "packets"),
+    ("TcpOptions.minimum_rto", "ticks"),
+];
+
+#[test]
+fn no_default_is_a_number_of_cells_that_depends_on_their_size() {
+    let schema = crate::scenario::schema();
+    let mut found = Vec::new();
+    let mut collect = |of: &str, schema: &serde_json::Value| {
+        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+            if property["default"].as_u64().is_some_and(|number| number > 1) {
+                found.push(format!("{of}.{key}"));
+            }
+        }
+    };
+    collect("Scenario", &schema);
+    for (name, one) in schema["$defs"].as_object().expect("a schema has definitions") {
+        collect(name, one);
+    }
+    assert_eq!(found, COUNTED_DEFAULTS.map(|(key, _)| key));
+}

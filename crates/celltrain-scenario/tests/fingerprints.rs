@@ -21,6 +21,8 @@ use crate::scenarios_in;
 
 /// The first simulated second is enough to distinguish runs, because it includes losses and timeouts.
 const DURATION: &str = "1s";
+/// Simulated time of networks with requests.
+const OF_REQUESTS: &str = "60ms";
 
 /// Runs seed 1, and both seeds to write the table. `python/tests/test_fingerprints.py` compares both seeds on the
 /// optimised core.
@@ -99,10 +101,9 @@ impl Run {
     fn result(&self) -> RunResult {
         let reading = read_toml(&self.text, &self.scenario);
         let mut scenario = reading.scenario.expect("every shipped scenario is valid");
-        // Networks with requests are large, and reach all rare situations within their own time.
-        if scenario.requests.is_empty() {
-            scenario.duration = DURATION.parse().unwrap();
-        }
+        // Networks with requests are large, and reach all rare situations early.
+        let duration = if scenario.requests.is_empty() { DURATION } else { OF_REQUESTS };
+        scenario.duration = duration.parse().unwrap();
         let network = build::network(&scenario, self.seed);
         if self.is_watched {
             self.hosted(&scenario, &network, &mut recorder(&network))

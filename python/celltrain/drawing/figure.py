@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from celltrain.drawing.words import broken
 from celltrain.errors import Fault, InputError, needed
@@ -353,6 +353,22 @@ def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[flo
     half = np.nan_to_num(half)
     room = mean - limits[0], limits[1] - mean
     return np.stack([np.minimum(half, np.maximum(np.nan_to_num(one, posinf=np.inf), 0.0)) for one in room])
+
+
+def lower_bounds(
+    axes: Axes, x: Any, y: Any, bounds: NDArray[np.bool_] | None, colour: str, *, along: Literal["x", "y"]
+) -> None:
+    """Draws an arrow towards larger values at each point that is only a lower bound."""
+    for place in () if bounds is None else bounds.nonzero()[0]:
+        if x[place] == x[place] and y[place] == y[place]:
+            end = (ARROW, 0) if along == "x" else (0, ARROW)
+            style = {"arrowstyle": "<-", "color": colour, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", (x[place], y[place]), end, textcoords="offset points", arrowprops=style, zorder=4)
+
+
+#: Length of the arrow at a lower bound, in points (1/72 inch), and its explanation.
+ARROW = 18
+ARROWS = "arrows: lower bounds, because requests were open at the end"
 
 
 def direction(label: str, larger: bool) -> str:

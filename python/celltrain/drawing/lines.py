@@ -49,6 +49,8 @@ class Group:
     """Half the width of the 95 % interval of each mean; NaN if there is none."""
     runs: Sequence[NDArray[np.float64]] = field(default=())
     """Values that each mean is computed from, drawn in a pale colour; empty if not shown."""
+    bounds: NDArray[np.bool_] | None = None
+    """True for means that are only lower bounds, which get an arrow; None if there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +123,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MO
                 axes.plot(values, np.full(len(values), row), "|", color=colour, alpha=0.35, markersize=7, zorder=1)
             style: dict[str, Any] = {"fmt": marker, "capsize": 3, "elinewidth": 1.4, "markersize": 5, "zorder": 3}
             axes.errorbar(group.mean, [row], xerr=bars(group.mean, group.half, panel.limits), color=colour, **style)
+            canvas.lower_bounds(axes, group.mean, np.full(len(group.mean), row), group.bounds, colour, along="x")
             if np.isnan(group.mean).all():
                 at = axes.get_yaxis_transform()
                 axes.text(0.03, row, UNDEFINED, transform=at, va="center", fontsize="small", color=SOFT)
@@ -158,6 +161,7 @@ def lines(
                 style["linestyle"] = DASHES[row % len(DASHES)]
             ends = bars(group.mean, group.half, panel.limits)
             axes.errorbar(at, group.mean, yerr=ends, color=colour, label=names[row], **style)
+            canvas.lower_bounds(axes, at, group.mean, group.bounds, colour, along="y")
         if zero:
             axes.axhline(0, color=PALE, linewidth=1, zorder=1)
         ruled(axes, "x", across, turned=turned)

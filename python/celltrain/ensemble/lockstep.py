@@ -183,7 +183,8 @@ def _all_alike(scenario: Mapping[str, Any]) -> bool:
     schedulers = {name for port in scenario["port"].values() for name in port["scheduler"] or ()}
     policies = [config for port in scenario["port"].values() for config in port["policy"].values()]
     by_vc = any(isinstance(value, Mapping) for config in policies for value in config.values())
-    hosted = any(table.get("stack") for table in (scenario, *scenario["flow"].values()))
+    groups = [one for kind in ("requests", "incast") for one in (scenario.get(kind) or {}).values()]
+    hosted = any(table.get("stack") for table in (scenario, *scenario["flow"].values(), *groups))
     return kinds <= TCP_DATA and schedulers <= EVEN_SCHEDULERS and not (by_vc or hosted or scenario["vc"])
 
 

@@ -174,7 +174,7 @@ MOST_FLOWS = 3
 
 
 def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any]) -> str:
-    """Describes the TCP of a scenario in one line, including flows with their own TCP.
+    """Describes the TCP of a scenario in one line, including flows and groups of requests with their own TCP.
 
     Args:
         scenario: A scenario, the path of a TOML file, the name of a shipped one, or a scenario as a table.
@@ -199,9 +199,13 @@ def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any])
             own[flow] = f"{shown(shortened(flow))} without TCP"
         elif (transport := _transport(options)) and transport != common:
             own[flow] = f"{shown(shortened(flow))}: {transport}"
+    for group, options in ((settings.get("requests") or {}) | (settings.get("incast") or {})).items():
+        if (transport := _transport(options)) and transport != common:
+            own[f"requests {group}"] = f"requests {shown(shortened(group))}: {transport}"
     parts = [common, *list(own.values())[:MOST_FLOWS]]
     if len(own) > MOST_FLOWS:
-        parts.append(f"{len(own) - MOST_FLOWS} more flows with settings of their own")
+        what = "flows and groups of requests" if settings.get("requests") or settings.get("incast") else "flows"
+        parts.append(f"{len(own) - MOST_FLOWS} more {what} with settings of their own")
     return "; ".join(parts)
 
 

@@ -306,7 +306,9 @@ def repeated(reading: Reading) -> list[Fault]:
     Repeats this with ten times the beginning, up to the whole run, as long as that should take less than `PATIENCE_S`.
     """
     scenario = reading.scenario or {}
-    tables = {"stack": scenario, **{f"flow.{name}.stack": one for name, one in (scenario.get("flow") or {}).items()}}
+    kinds = {kind: scenario.get(kind) or {} for kind in ("flow", "requests", "incast")}
+    own = {f"{kind}.{name}.stack": one for kind, tables in kinds.items() for name, one in tables.items()}
+    tables = {"stack": scenario, **own}
     stacks = {key: (one.get("stack") or {}).get("python") for key, one in tables.items()}
     found = {key: one["class"] for key, one in stacks.items() if one}
     if reading.handle is None or not found:

@@ -77,6 +77,7 @@ __all__ = [
     "Infinite",
     "Internetwork",
     "LeafSpine",
+    "Length",
     "LimitedTransmit",
     "Link",
     "LinkOptions",
@@ -167,6 +168,7 @@ __all__ = [
     "Times",
     "Topology",
     "Traffic",
+    "Until",
     "UnusedWindow",
     "Vanilla",
     "VcMerge",
@@ -959,6 +961,10 @@ class Incast(Model):
     senders: int = Field(le=1000000, ge=1, description="n: number of hosts that answer, drawn for each query.")
     spread: str = Field(
         default="0s", description="Each answer starts after a delay drawn between 0 and this value.", examples=["5us"]
+    )
+    stack: Stack | None = Field(
+        default=None,
+        description="Real transport stack of the answers, instead of a TCP; the stack of all flows when absent.",
     )
     tcp: Tcp | None = Field(default=None, description="TCP of the answers; the TCP of all flows when absent.")
     times: Times = Field(default="fixed", description="Fixed or random intervals.")
@@ -1923,6 +1929,10 @@ class Requests(Model):
         default=("*",),
         description="Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All hosts by default.",
     )
+    stack: Stack | None = Field(
+        default=None,
+        description="Real transport stack of these requests, instead of a TCP; the stack of all flows when absent.",
+    )
     tcp: Tcp | None = Field(default=None, description="TCP of these requests; the TCP of all flows when absent.")
 
 
@@ -1996,6 +2006,10 @@ class Harmonic(Model):
     """
 
 
+Length: TypeAlias = Annotated[int, Field(ge=0)] | str
+"""Length of a queue."""
+
+
 class Abm(Model):
     """ABM as its authors implement it: Dynamic Threshold over the congested queues of a priority, times the drain
     rate.
@@ -2004,10 +2018,12 @@ class Abm(Model):
     """
 
     alpha: float = Field(default=0.5, ge=0.0, description="Alpha of queues for which no other alpha is set.")
-    congested: int = Field(
-        default=584,
-        ge=1,
-        description="Length at which a queue counts as one congested queue; a shorter queue counts in proportion.",
+    congested: Length = Field(
+        default="28kB",
+        description=(
+            "Length at which a queue counts as one congested queue; a shorter queue counts in proportion. The "
+            "default is that of the authors' code."
+        ),
     )
     interval: str = Field(
         default="80us",
@@ -2576,6 +2592,9 @@ Topology: TypeAlias = Annotated[
 ]
 """The topology: a table whose only key is the name of its kind."""
 
+Until: TypeAlias = Literal["duration", "finished"]
+"""When a run ends."""
+
 RateFormat: TypeAlias = Literal["exact", "rm_cell"]
 """Format of rates in RM cells (A-29)."""
 
@@ -2796,8 +2815,8 @@ class Scenario(Experiment):
     stack: Stack | None = Field(
         default=None,
         description=(
-            "Real transport stack of every flow, instead of the simulation's own TCP. Flows with a TCP of their "
-            "own and requests use that TCP."
+            "Real transport stack of every flow and request, instead of the simulation's own TCP. Flows and "
+            "groups of requests with a TCP of their own use that TCP."
         ),
     )
     switch: SwitchOptions = Field(
@@ -2806,6 +2825,9 @@ class Scenario(Experiment):
     )
     tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
     topology: Topology = Field(description="The network and its flows.")
+    until: Until = Field(
+        default="duration", description="End of the run. With `finished`, the duration is only a bound."
+    )
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
         description=(

@@ -482,7 +482,10 @@ class RunResult(Carded):
         rows = [[one["name"], *(f"{one[name]:,}" for name in columns)] for one in ports[:MOST_PORTS_SHOWN]]
         heads = ["port", "lost cells", "discarded cells", "largest queue (cells)"]
         groups = [
-            [one["name"], f"{one['opened']:,}", f"{one['completed']:,}", f"{one['timeouts']:,}"]
+            [
+                one["name"],
+                *("" if one[name] is None else f"{one[name]:,}" for name in ("opened", "completed", "timeouts")),
+            ]
             for one in answer["requests"]
         ]
         figures = (

@@ -54,8 +54,8 @@ REQUESTS = (
     Column("completed_s", "float64", "s", "time at which the receiver had the last byte; null if incomplete"),
     Column("slowdown", "float64", "1", "completion time relative to the same request alone on its path"),
     Column("segments_sent", "int64", "segments", "data segments sent, retransmissions included"),
-    Column("retransmitted_segments", "int64", "segments", "data segments retransmitted"),
-    Column("timeouts", "int64", "1", "expiries of the request's retransmission timer"),
+    Column("retransmitted_segments", "int64", "segments", "data segments retransmitted; null without TCP or UDP"),
+    Column("timeouts", "int64", "1", "expiries of the request's retransmission timer; null with a real stack"),
 )
 #: List that contains the names, for each column of names.
 _NAMES = {"group": "groups", "from": "nodes", "to": "nodes", "data_vc": "vcs", "ack_vc": "vcs"}
@@ -76,8 +76,8 @@ def requests(records: Mapping[str, Any]) -> pa.Table:
             names = pa.array(records[_NAMES[column.name]], pa.string())
             arrays.append(pa.DictionaryArray.from_arrays(values, names))
         else:
-            # A query below 0 and a NaN time represent missing values.
-            is_missing = values < 0 if column.name == "query" else np.isnan(values)
+            # Counts below 0 and NaN times represent missing values.
+            is_missing = values < 0 if column.kind == "int64" else np.isnan(values)
             arrays.append(pa.array(values, mask=is_missing))
     return pa.Table.from_arrays(arrays, schema=schema)
 

@@ -88,7 +88,7 @@ impl GroupClocks {
     /// Returns the indices of the clocks of a connection between two hosts.
     pub(super) fn of(&self, [from, to]: [NodeIndex; 2]) -> impl Iterator<Item = usize> + use<> {
         let ends = [self.senders.get(from), self.receivers.get(to)].map(Option::<&u32>::copied);
-        ends.into_iter().flatten().map(|clock| clock as usize)
+        ends.into_iter().flatten().filter(|&clock| clock != NONE).map(|clock| clock as usize)
     }
 }
 
@@ -125,7 +125,8 @@ impl HostClocks {
             senders: ti_vec![NONE; network.nodes.len()],
             receivers: ti_vec![NONE; if is_delayed { network.nodes.len() } else { 0 }],
         };
-        for pair in group.pairs() {
+        // Ends outside the simulation have clocks of their own.
+        for pair in group.pairs().filter(|_| !group.outside) {
             let Pair { from, to, .. } = network.requests.pairs[pair];
             let tick = tick(options, network.seed, clock);
             let ends = [

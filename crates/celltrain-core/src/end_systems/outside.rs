@@ -4,8 +4,10 @@
 use super::{Body, Departure, EndSystems, leave};
 use crate::aal5::Frame;
 use crate::cell::FrameNumber;
+use crate::events::Observer;
 use crate::fingerprint::Fingerprint;
 use crate::index::{FlowIndex, VcIndex};
+use crate::requests::GroupIndex;
 use crate::units::Time;
 
 /// An injected frame that has arrived complete at the host where its VC ends.
@@ -17,6 +19,21 @@ pub struct Delivered {
     pub vc: VcIndex,
     /// The tag with which the frame was injected.
     pub tag: u64,
+}
+
+/// The connection of a request that has opened and whose ends are outside the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenedOutside {
+    /// The connection, for counters and events. Its number is never used twice.
+    pub flow: FlowIndex,
+    /// The group of the request.
+    pub group: GroupIndex,
+    /// Number of the request within the group, from 0.
+    pub number: u32,
+    /// The VC of the sender's packets and the VC of the receiver's packets.
+    pub vcs: [VcIndex; 2],
+    /// Bytes to send.
+    pub bytes: u64,
 }
 
 /// Counters of a flow whose ends are outside the simulation. These end systems report them.
@@ -106,9 +123,30 @@ impl EndSystems {
         self.connections[flow].outside.as_deref_mut()
     }
 
-    /// Returns whether the caller has not yet retrieved some frames that arrived.
+    /// Returns whether the caller has not yet retrieved some frames that arrived or connections that opened.
     pub(crate) fn has_delivered(&self) -> bool {
         self.outside.as_ref().is_some_and(|outside| !outside.delivered.is_empty())
+            || self.requests.as_ref().is_some_and(|requests| requests.has_opened())
+    }
+
+    /// Returns the connections with ends outside that have opened since the last call, in the order of opening.
+    pub(crate) fn take_opened(&mut self) -> Vec<OpenedOutside> {
+        self.requests.as_mut().map(|requests| requests.take_opened()).unwrap_or_default()
+    }
+
+    /// Counts the bytes that the receiver of a request reports, which may complete the request.
+    pub(crate) fn progress_outside(&mut self, flow: FlowIndex, received: u64, now: Time, observer: &mut impl Observer) {
+        let outside = self.connections[flow].outside.as_mut().expect(IS_OUTSIDE);
+        if outside.delivered_bytes != received {
+            outside.delivered_bytes = received;
+            self.on_progress(flow, now, observer);
+        }
+    }
+
+    /// Closes the connection of a request, because both ends have what they need.
+    pub(crate) fn close_outside(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
+        self.connections[flow].outside.as_mut().expect(IS_OUTSIDE).completed = Some(now);
+        self.close(flow, now, observer);
     }
 
     /// Returns the injected frames that have arrived since the last call, in the order of arrival.
@@ -116,3 +154,5 @@ impl EndSystems {
         self.outside.as_mut().map(|outside| std::mem::take(&mut outside.delivered)).unwrap_or_default()
     }
 }
+
+const IS_OUTSIDE: &str = "the ends of the connection are outside the simulation";

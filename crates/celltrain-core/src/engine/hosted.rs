@@ -3,14 +3,15 @@
 use super::{Advance, Progress, Simulation, SimulationError};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::FrameNumber;
-use crate::end_systems::{Delivered, OutsideCounters};
+use crate::end_systems::{Delivered, OpenedOutside, OutsideCounters};
 use crate::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use crate::metrics::Outcome;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe};
 use crate::units::{Clock, Span, Time};
 
-/// A run that stops whenever a frame arrives for an end system outside the simulation ([`Engine::run_hosted`]).
+/// A run that stops whenever a frame arrives for an end system outside the simulation, or a request opens between such
+/// end systems ([`Engine::run_hosted`]).
 ///
 /// Such an end system acts last in an instant: when the simulation stops, all other events of the instant have
 /// happened. Cells of a VC never overtake each other. So when a frame arrives, every older frame of the VC that has not
@@ -57,14 +58,17 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
         self.simulation.clock()
     }
 
-    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives. `until` must be
-    /// between the present and the end of the run.
+    /// Advances to `until`, or only to the end of the first instant in which an injected frame arrives or a request with
+    /// ends outside the simulation opens. `until` must be between the present and the end of the run.
     ///
     /// # Errors
     /// Returns an error if the run is interrupted.
     pub fn advance_to_delivery(&mut self, until: Time) -> Result<(), Interrupted> {
         assert!((self.now()..=self.end()).contains(&until), "the target time is between now and the end of the run");
-        self.simulation.reach_delivery(until, self.progress, self.token)
+        self.simulation.reach_delivery(until, self.progress, self.token)?;
+        // The simulation may have found that all measured traffic is complete.
+        self.end = self.end.min(self.simulation.end());
+        Ok(())
     }
 
     /// Returns the time of the next event up to the end of the run, if any. Nothing happens before it unless a frame is
@@ -111,6 +115,27 @@ impl<'s, 'a, P: Probe> HostedSimulation<'s, 'a, P> {
     /// Returns the injected frames that have arrived complete since the last call, in order of arrival.
     pub fn take_deliveries(&mut self) -> Vec<Delivered> {
         self.simulation.take_deliveries()
+    }
+
+    /// Returns the requests with ends outside the simulation that have opened since the last call, in the order of
+    /// opening.
+    pub fn take_opened(&mut self) -> Vec<OpenedOutside> {
+        self.simulation.end_systems().take_opened()
+    }
+
+    /// Counts the bytes that the receiver of an open request has received so far. If these are all, the request is
+    /// complete.
+    pub fn progress(&mut self, request: FlowIndex, received: u64) {
+        let now = self.now();
+        let (end_systems, probe) = self.simulation.parts();
+        end_systems.progress_outside(request, received, now, probe);
+    }
+
+    /// Closes the connection of an open request. Its counters are no longer available.
+    pub fn close_request(&mut self, request: FlowIndex) {
+        let now = self.now();
+        let (end_systems, probe) = self.simulation.parts();
+        end_systems.close_outside(request, now, probe);
     }
 
     /// Returns the counters of a flow whose ends are outside the simulation, for its end systems to update.

@@ -13,7 +13,7 @@ pub use self::hosted::HostedSimulation;
 pub use self::simulation::{Simulation, SimulationError};
 use crate::cancellation::CancellationToken;
 pub use crate::cancellation::Interrupted;
-pub use crate::end_systems::{Delivered, OutsideCounters};
+pub use crate::end_systems::{Delivered, OpenedOutside, OutsideCounters};
 pub use crate::metrics::Outcome;
 use crate::metrics::RunResult;
 use crate::network::Network;

@@ -10,6 +10,7 @@ use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::probe::{Nothing, Probe, Queues};
 use crate::units::{Clock, Span, Time};
+use crate::until::Checks;
 
 /// A run of a network that can be advanced in steps, inspected, and given frames from outside.
 ///
@@ -49,6 +50,8 @@ pub struct Simulation<'a, P = Nothing> {
     /// The ends of the measuring window, and the results at these instants.
     window: [Option<Time>; 2],
     bounds: [Option<RunResult>; 2],
+    /// Instants at which the run may end early.
+    checks: Option<Checks>,
 }
 
 enum Running<'a> {
@@ -108,6 +111,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             end: network.end(clock),
             window: network.window(clock),
             bounds: [None, None],
+            checks: Checks::of(network, clock),
         })
     }
 
@@ -253,7 +257,31 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 self.bounds[i] = Some(self.measure(token)?.without_records());
             }
         }
-        self.advance_engine(advance, progress, token)
+        while let Some(check) = self.next_check().filter(|&check| check < advance.until) {
+            self.advance_engine(Advance::to(check), progress, token)?;
+            if self.ends() {
+                return self.advance_engine(Advance { until: check, snapshots_end: check + Span(1) }, progress, token);
+            }
+        }
+        self.advance_engine(Advance { until: advance.until.min(self.end), ..advance }, progress, token)
+    }
+
+    fn next_check(&self) -> Option<Time> {
+        self.checks.as_ref().map(|checks| checks.next)
+    }
+
+    /// Returns whether the run ends now, at a check, because all measured traffic is complete.
+    fn ends(&mut self) -> bool {
+        let end_systems = match &mut self.running {
+            Running::Fast(engine) => engine.end_systems(),
+            Running::Reference(engine) => engine.end_systems(),
+        };
+        let ends = self.checks.as_mut().is_some_and(|checks| checks.ends(self.network, end_systems));
+        if ends {
+            self.end = self.now;
+            self.checks = None;
+        }
+        ends
     }
 
     fn advance_engine(
@@ -287,7 +315,12 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 self.bounds[i] = Some(self.measure(token)?.without_records());
             }
         }
-        let horizon = self.window.iter().flatten().copied().fold(self.end, Time::min);
+        while let Some(check) = self.next_check().filter(|&check| check < until) {
+            if self.step_to_delivery(check, check, progress, token)? || self.ends() {
+                return Ok(());
+            }
+        }
+        let horizon = self.window.iter().flatten().copied().chain(self.next_check()).fold(self.end, Time::min);
         self.step_to_delivery(until, horizon, progress, token)?;
         Ok(())
     }
@@ -355,6 +388,15 @@ impl<'a, P: Probe> Simulation<'a, P> {
             Running::Fast(engine) => engine.end_systems(),
             Running::Reference(engine) => engine.end_systems(),
         }
+    }
+
+    /// Returns the end systems and the probe.
+    pub(super) fn parts(&mut self) -> (&mut EndSystems, &mut P) {
+        let end_systems = match &mut self.running {
+            Running::Fast(engine) => engine.end_systems(),
+            Running::Reference(engine) => engine.end_systems(),
+        };
+        (end_systems, &mut self.probe)
     }
 
     fn measure(&mut self, token: &CancellationToken<'_>) -> Outcome {

@@ -14,6 +14,7 @@ use super::{
     Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd,
     QueueIndex, QueueInfo, Side, Verdict, View,
 };
+use crate::aal5::CellFormat;
 use crate::coverage::reached;
 use crate::index::{Label, LinkIndex};
 use crate::marking::Counted;
@@ -237,7 +238,12 @@ pub struct Memory {
 
 impl Memory {
     /// Creates an empty memory. `cell_time` gives the transmission time of a cell on a link.
-    pub fn new(config: &MemoryConfig, cell_time: impl Fn(LinkIndex) -> Span, clock: Clock, seed: u64) -> Self {
+    pub fn new(
+        config: &MemoryConfig,
+        cell_time: impl Fn(LinkIndex) -> Span,
+        (clock, cell): (Clock, CellFormat),
+        seed: u64,
+    ) -> Self {
         let mut pool_queues: TiVec<PoolIndex, TiVec<PoolQueue, QueueIndex>> = ti_vec![TiVec::new(); config.pools.len()];
         let mut queues = TiVec::with_capacity(config.queues.len());
         for (number, queue) in config.queues.iter_enumerated() {
@@ -274,7 +280,7 @@ impl Memory {
             let rng = Stream::new(seed, &format!("memory/{name}"));
             let info: TiVec<PoolQueue, QueueInfo> = queues.iter().map(info).collect();
             let policy =
-                pool.policy.build(&PoolInfo { name: &name, cells: pool.cells, queues: &info, clock, rng: &rng });
+                pool.policy.build(&PoolInfo { name: &name, cells: pool.cells, queues: &info, clock, cell, rng: &rng });
             Pool {
                 side: pool.side,
                 cells: pool.cells,

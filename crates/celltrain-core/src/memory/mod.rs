@@ -45,6 +45,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiSlice;
 
+use crate::aal5::CellFormat;
 use crate::error::Fault;
 use crate::index::indices;
 use crate::registry;
@@ -165,6 +166,8 @@ pub struct PoolInfo<'a> {
     pub queues: &'a TiSlice<PoolQueue, QueueInfo>,
     /// The clock of the run.
     pub clock: Clock,
+    /// The network's cells.
+    pub cell: CellFormat,
     /// The random stream of the pool's policy.
     pub rng: &'a Stream,
 }

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::{MemoryPolicy, MemoryPolicyConfig, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueInfo, Verdict, View};
+use crate::aal5::CellFormat;
 use crate::rng::Stream;
 use crate::units::{Clock, Time};
 
@@ -83,7 +84,8 @@ impl SlottedMemory {
         held: TiVec<PoolQueue, u32>,
     ) -> Self {
         let rng = &Stream::new(1, "memory/slotted");
-        let policy = policy.build(&PoolInfo { name: "slotted", cells, queues, clock: Self::CLOCK, rng });
+        let policy =
+            policy.build(&PoolInfo { name: "slotted", cells, queues, clock: Self::CLOCK, cell: CellFormat::ATM, rng });
         let mut numbers = 0..;
         let waiting = held.iter().map(|&held| numbers.by_ref().take(held as usize).collect()).collect();
         let lost = vec![false; numbers.start];

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::*;
+use crate::aal5::CellFormat;
 use crate::index::LinkIndex;
 
 /// The shared part of a pool with one queue per port, and its policy. The test counts the cells.
@@ -20,7 +21,7 @@ impl Pool {
 
     pub(super) fn with_queues(config: &MemoryPolicyConfig, cells: u32, queues: &TiSlice<PoolQueue, QueueInfo>) -> Self {
         let (clock, rng) = (Clock::exact(1_000_000), &Stream::new(1, "test"));
-        let policy = config.build(&PoolInfo { name: "sw/main", cells, queues, clock, rng });
+        let policy = config.build(&PoolInfo { name: "sw/main", cells, queues, clock, cell: CellFormat::ATM, rng });
         Self { cells, queues: ti_vec![0; queues.len()], policy, now: Time::default() }
     }
 
@@ -139,7 +140,7 @@ fn class(input: u32, output: u32, priority: u32) -> CellClass {
 }
 
 fn memory(config: &MemoryConfig) -> Memory {
-    Memory::new(config, |_| Span(1), Clock::exact(1), 1)
+    Memory::new(config, |_| Span(1), (Clock::exact(1), CellFormat::ATM), 1)
 }
 
 /// A model of a memory that stores only the parts of every queue, and computes all other values when needed.
@@ -157,7 +158,14 @@ impl Model {
             let queues: TiVec<PoolQueue, QueueInfo> =
                 config.queues.iter().filter(|queue| queue.pool == pool).map(|_| QueueInfo::at_port(0)).collect();
             let (clock, rng) = (Clock::exact(1), &Stream::new(1, "test"));
-            settings.policy.build(&PoolInfo { name: "sw/main", cells: settings.cells, queues: &queues, clock, rng })
+            settings.policy.build(&PoolInfo {
+                name: "sw/main",
+                cells: settings.cells,
+                queues: &queues,
+                clock,
+                cell: CellFormat::ATM,
+                rng,
+            })
         };
         Self {
             config: config.clone(),

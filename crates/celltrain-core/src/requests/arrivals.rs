@@ -264,7 +264,7 @@ mod tests {
         let pairs: typed_index_collections::TiVec<PairIndex, Pair> = ends.map(pair).collect();
         let arrivals = arrivals(pairs.keys().collect());
         let tcp = TcpConfig::Vanilla(TcpOptions::default());
-        let group = RequestGroup { name: "web".into(), tcp, opening: HowOpened::default(), arrivals };
+        let group = RequestGroup { name: "web".into(), tcp, outside: false, opening: HowOpened::default(), arrivals };
         Requests { pairs, groups: vec![group].into(), drops_closed: false }
     }
 

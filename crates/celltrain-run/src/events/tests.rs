@@ -165,6 +165,7 @@ fn with_requests() -> Network {
     network.requests.groups.push(RequestGroup {
         name: "web".into(),
         tcp: flow.tcp,
+        outside: false,
         opening: Opening::Handshake,
         arrivals: Arrivals::Poisson {
             mean: Duration::from_milliseconds(1),

@@ -8,6 +8,10 @@ fn a_protocol_stack_that_this_build_does_not_include_is_refused_with_a_message()
     assert!(words.starts_with("the stack tcpcrypt is not in this build of celltrain; use a wheel"), "{words}");
 }
 
+/// Requests over real stacks. Another program tests those in Python.
+#[cfg(all(feature = "smoltcp", feature = "quic"))]
+mod requests;
+
 #[cfg(feature = "smoltcp")]
 mod smoltcp {
     use std::sync::atomic::AtomicBool;

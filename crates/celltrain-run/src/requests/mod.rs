@@ -27,6 +27,8 @@ use self::alone::Alone;
 pub struct GroupMeasures {
     /// Its name.
     pub name: String,
+    /// The real transport stack of its requests, with its version and changed settings; empty for simulated TCP.
+    pub stack: String,
     /// Bytes passed to applications in the measured time.
     pub delivered_bytes: u64,
     /// The rate of these bytes, in megabits per second.
@@ -52,8 +54,10 @@ pub struct SizeMeasures {
     pub completed: u64,
     /// Data segments retransmitted, for all requests that opened.
     pub retransmitted_segments: u64,
-    /// Expirations of retransmission timers, for all requests that opened.
+    /// Expirations of retransmission timers, for all requests that opened. Stacks do not report them.
     pub timeouts: u64,
+    /// True if the segments of stacks that send neither TCP nor UDP are unknown.
+    pub hides_segments: bool,
     /// Completion times in milliseconds.
     pub completion_ms: Statistics,
     /// Slowdowns; missing unless requested.
@@ -210,6 +214,7 @@ pub fn measure(
         let end = Time::default() + group.clock.span(network.duration);
         groups.push(GroupMeasures {
             name: group.name.clone(),
+            stack: String::new(),
             delivered_bytes: group.delivered_bytes,
             goodput_mbps: if seconds > 0.0 { group.delivered_bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 },
             all,

@@ -79,6 +79,7 @@ impl<'a> Tally<'a> {
         counts.opened += 1;
         counts.retransmitted_segments += u64::from(record.retransmitted_segments);
         counts.timeouts += u64::from(record.timeouts);
+        counts.hides_segments |= record.completed().is_some() && record.segments_sent == 0;
         let kind = self.paths.as_mut().map(|paths| paths.add(group, record));
         let (times, until) = match record.completed() {
             Some(completed) => (&mut counts.completed, completed),
@@ -129,6 +130,8 @@ struct Counts {
     opened: u64,
     retransmitted_segments: u64,
     timeouts: u64,
+    /// True if a completed request shows no segments, because its stack sends neither TCP nor UDP.
+    hides_segments: bool,
     /// Number of requests with each completion time.
     completed: Times,
     /// Number of requests that are open at the end, with each age.
@@ -144,6 +147,7 @@ struct Values {
     opened: u64,
     retransmitted_segments: u64,
     timeouts: u64,
+    hides_segments: bool,
     completed: u64,
     completions_ms: Counted,
     slowdowns: Counted,
@@ -162,6 +166,7 @@ impl Values {
     ) -> Result<(), Interrupted> {
         (self.opened, self.retransmitted_segments, self.timeouts) =
             (counts.opened, counts.retransmitted_segments, counts.timeouts);
+        self.hides_segments = counts.hides_segments;
         // The order of a hash map has no effect, because values are sorted.
         for (&(took, kind), &times) in &counts.completed {
             token.tick(1)?;
@@ -184,6 +189,7 @@ impl Values {
         self.opened += other.opened;
         self.retransmitted_segments += other.retransmitted_segments;
         self.timeouts += other.timeouts;
+        self.hides_segments |= other.hides_segments;
         self.completed += other.completed;
         self.completions_ms.extend(&other.completions_ms);
         self.slowdowns.extend(&other.slowdowns);
@@ -197,6 +203,7 @@ impl Values {
             completed: self.completed,
             retransmitted_segments: self.retransmitted_segments,
             timeouts: self.timeouts,
+            hides_segments: self.hides_segments,
             completion_ms: Statistics::of(self.completions_ms, self.open_ms),
             slowdown: Statistics::of(self.slowdowns, self.open_slowdowns),
         }

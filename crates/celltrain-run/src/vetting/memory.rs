@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use celltrain_core::aal5::CellFormat;
 use celltrain_core::index::LinkIndex;
 use celltrain_core::memory::{
     CellClass, FrameAdmission, Memory, MemoryConfig, MemoryPolicyConfig, Offer, Pauses, PolicyScope, PoolConfig,
@@ -22,6 +23,8 @@ const QUEUES: u32 = 4;
 const ROUNDS: u32 = 256;
 /// The least number of those cells that a policy must admit.
 const LEAST: u32 = ROUNDS / 4;
+/// Cells as in the scenarios of the standard set for memories.
+const CELL: CellFormat = CellFormat { size: 250, payload: 250 };
 /// Time between two operations, and between two rounds.
 const STEP: u64 = 2831;
 const ROUND: u64 = 1_000_000;
@@ -35,7 +38,7 @@ struct Bench {
 
 impl Bench {
     fn new(policy: &MemoryPolicyConfig, cells: u32, seed: u64) -> Self {
-        let memory = Memory::new(&config(policy, cells), |_| Span(STEP), Clock::exact(1_000_000_000), seed);
+        let memory = Memory::new(&config(policy, cells), |_| Span(STEP), (Clock::exact(1_000_000_000), CELL), seed);
         Self { memory, held: vec![0; QUEUES as usize], pushed_out: 0 }
     }
 
@@ -167,7 +170,7 @@ pub fn conformance(policy: &MemoryPolicyConfig, seed: u64) -> Vec<Verdict> {
 /// Offers single cells to an empty pool, at times spread over a run. Returns the number of admitted ones, or the reason why
 /// there are too few.
 fn empty_pool(policy: &MemoryPolicyConfig, seed: u64) -> Result<u32, String> {
-    if let Some(problem) = liveness::memory::probe(&config(policy, CAPACITY), PoolIndex::new(0)) {
+    if let Some(problem) = liveness::memory::probe(&config(policy, CAPACITY), PoolIndex::new(0), CELL) {
         return Err(problem);
     }
     let mut bench = Bench::new(policy, CAPACITY, seed);

@@ -13,11 +13,26 @@ use crate::requests::{Table, kind_of, utilisation};
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 
-/// Checks that the connections of requests can use their TCP. If each connection had its own phase of ticks, it would
+/// Checks that the connections of requests can use their TCP or stack. If each connection had its own phase of ticks, it would
 /// need its own clock, and a run has millions of connections.
 pub(super) fn tcp(scenario: &Scenario, root: &mut Scope<'_>) {
     let problem = "gives each connection its own clock, which is not possible for requests; write \"common\"";
     for (kind, name, table) in Table::all(scenario) {
+        if let Some(stack) = table.stack(scenario) {
+            if !table.has_handshake() {
+                let problem =
+                    format!("is not possible with stack.{}, which opens its connections; leave it out", stack.name());
+                root.at(kind).at(name).at("handshake").refuse_value(false, problem);
+            }
+            continue;
+        }
+        if let (Some(stack), Some(tcp)) = (table.own_stack(), table.tcp()) {
+            let problem = format!(
+                "is a second transport for the requests, in addition to [{kind}.{name}.tcp.{}]; choose one of the two",
+                tcp.name()
+            );
+            root.at(kind).at(name).at("stack").at(stack.name()).refuse(problem);
+        }
         let tcp = table.tcp().unwrap_or(&scenario.tcp);
         if tcp.options().tick_phase != TickPhase::Random {
             continue;

@@ -428,6 +428,7 @@ impl Rest {
         Scenario {
             name: String::new(),
             duration: self.duration,
+            until: celltrain_core::until::Until::Duration,
             seed: self.seed,
             vc: vcs.collect(),
             flow,

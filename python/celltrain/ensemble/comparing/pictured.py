@@ -67,6 +67,8 @@ class Pictured:
     seeds: int
     """Number of seeds."""
     values: NDArray[np.float64]
+    censored: NDArray[np.bool_] | None = None
+    """True for values that are only lower bounds."""
 
     @classmethod
     def of(cls, compared: Comparison) -> Pictured:
@@ -90,6 +92,7 @@ class Pictured:
             measures=compared.measures,
             seeds=len(compared.seeds),
             values=compared.values,
+            censored=compared.censored if compared.censored.any() else None,
         )
 
     @classmethod
@@ -112,7 +115,9 @@ class Pictured:
             conditions = [Condition(**one) for one in told.pop("conditions")]
             measures = [Measured(**one) for one in told.pop("measures")]
             values = np.array(told.pop("values"), np.float64)
-            found = cls(**told, conditions=conditions, measures=measures, values=values)
+            censored = told.pop("censored", None)
+            bounds = None if censored is None else np.array(censored, np.bool_)
+            found = cls(**told, conditions=conditions, measures=measures, values=values, censored=bounds)
         except (OSError, ValueError, TypeError, KeyError):
             problem = f"contains no readable {FILE}; name a folder that celltrain compare --out wrote"
             raise InputError.of_option("DIR", shown(folder), problem) from None
@@ -129,7 +134,12 @@ class Pictured:
         """Returns the content of `figure.json`. Missing values are None."""
         values = self.values.astype(object)
         values[np.isnan(self.values)] = None
-        return {**asdict(self), "values": values.tolist()}
+        told = {**asdict(self), "values": values.tolist(), "censored": self.censored}
+        if self.censored is None:
+            del told["censored"]
+        else:
+            told["censored"] = self.censored.tolist()
+        return told
 
     def plot(
         self,
@@ -178,6 +188,8 @@ class Pictured:
             within = f"{shown(self.scenario)}: " if self.scenario else ""
             bars = "bars: 95 % intervals, cut at impossible values" if is_cut else "bars: 95 % intervals"
             lines.append(f"{within}means of {self.seeds:,} seeds; {bars}")
+        if self.censored is not None and self.censored[..., measures].any():
+            lines.append(canvas.ARROWS)
         return lines
 
     def _not_drawn(self, measures: Sequence[int]) -> list[str]:
@@ -233,7 +245,8 @@ class Pictured:
             cases = [row * len(self.settings) + place for place in places]
             values = [self.values[row, place, :, measure] for place in places] if runs else []
             known = [of_place[~np.isnan(of_place)] for of_place in values]
-            groups.append(Group(name=name, mean=own.mean[cases], half=own.half[cases], runs=known))
+            lower = None if self.censored is None else np.asarray(self.censored[row, places, :, measure].any(axis=1))
+            groups.append(Group(name=name, mean=own.mean[cases], half=own.half[cases], runs=known, bounds=lower))
         return Panel(label=words.called(about), limits=bounds(about.name), title=title, groups=groups)
 
     def _with_tcp(self, title: str, places: Sequence[int]) -> str:

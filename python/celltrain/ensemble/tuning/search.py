@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +90,8 @@ class Runs:
         self._errors: dict[str, str] = {}
         #: Notes of runs by objectives that depend on lower bounds.
         self._notes: dict[str, list[str]] = {}
+        # By scenario and seed: the objectives that are only lower bounds.
+        self._bounds: dict[str, dict[int, set[str]]] = {}
         self.count = self.failed = 0
 
     def text(self, setting: Setting) -> tuple[str, str | None]:
@@ -116,12 +118,28 @@ class Runs:
         for (run, place), note in runs.gaps.items():
             if place >= 0 and not np.isnan(runs.values[run, place]):
                 self._notes.setdefault(measures[place], []).append(note)
+        for run, place in np.argwhere(runs.censored).tolist():
+            own = self._bounds.setdefault(wide["configuration"][run].as_py(), {})
+            own.setdefault(wide["seed"][run].as_py(), set()).add(measures[place])
 
     def lower_bounds(self) -> Iterator[str]:
         """Yields a warning for each objective that depends on a lower bound in some of the runs."""
         for one in self._plan.objectives:
             if notes := self._notes.get(one.measure):
                 yield plan_warnings.lower_bound(notes, self.count)
+
+    def estimates(self, setting: Setting, seeds: Seeds) -> tuple[Estimate, Estimate] | None:
+        """Returns estimates of both objectives; None if a value is unknown."""
+        found = estimated(self.values(setting, seeds))
+        if found is None:
+            return None
+        own = self._bounds.get(self.text(setting)[0], {})
+        bounded = set().union(*(own.get(seed, set()) for seed in _numbers(seeds)))
+        first, second = (
+            replace(one, censored=about.measure in bounded)
+            for one, about in zip(found, self._plan.objectives, strict=True)
+        )
+        return first, second
 
     def lacks(self, setting: Setting, seeds: Seeds) -> bool:
         """Returns whether a setting can be run and lacks runs with some of the seeds."""
@@ -351,7 +369,7 @@ class Search:
         confirmed = [
             Confirmed(
                 parameters=plan.named(settings[i]),
-                estimates=estimated(runs.values((configuration, settings[i]), plan.confirmation)),
+                estimates=runs.estimates((configuration, settings[i]), plan.confirmation),
                 label=labels.get(settings[i]),
                 chosen=settings[i] in chosen,
                 front=bool(front[i]),
@@ -385,7 +403,8 @@ class Search:
                 place = best(means[objective], means[1 - objective], float(means[1 - objective][own]))
                 if place is None:
                     continue
-                estimates, differences = estimated(values[place]), estimated(values[place] - values[own])
+                estimates = self._runs.estimates((configuration, settings[place]), plan.confirmation)
+                differences = estimated(values[place] - values[own])
                 if estimates is not None and differences is not None:
                     yield Left(
                         reference=reference.label,

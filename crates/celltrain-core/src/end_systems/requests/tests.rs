@@ -24,7 +24,7 @@ fn network(sources: usize, options: TcpOptions, opening: HowOpened, arrivals: Ar
         pairs.push(Pair { from: ends[1], to: ends[0], vcs: vec![flow.ack_vc], back: there });
     }
     let tcp = TcpConfig::Vanilla(options);
-    network.requests.groups.push(RequestGroup { name: "web".into(), tcp, opening, arrivals });
+    network.requests.groups.push(RequestGroup { name: "web".into(), tcp, outside: false, opening, arrivals });
     network
 }
 

@@ -50,6 +50,7 @@ fn web(buffer: Option<u32>, duration: &str) -> Network {
         let group = RequestGroup {
             name: name.into(),
             tcp: TcpConfig::Vanilla(tcp.clone()),
+            outside: false,
             opening: Opening::Handshake,
             arrivals,
         };
