@@ -36,8 +36,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for BySize<A> {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as in `dealloc`. The caller promises that `size` is valid for the alignment, and the new block does
-        // not overlap the old one.
+        // SAFETY: the same conditions as in `dealloc` hold. The caller promises that `size` is valid for the alignment,
+        // and the new block does not overlap the old one.
         unsafe {
             match (layout.size() < LARGE, size < LARGE) {
                 (true, true) => self.0.realloc(block, layout, size),
@@ -67,7 +67,7 @@ mod tests {
     struct Counting(AtomicUsize);
 
     #[allow(unsafe_code, reason = "the trait declares its functions as unsafe")]
-    // SAFETY: the system's allocator does all of the work.
+    // SAFETY: every call goes to the system's allocator.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             self.0.fetch_add(layout.size(), Ordering::Relaxed);

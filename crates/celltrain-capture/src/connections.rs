@@ -19,7 +19,7 @@ pub(crate) struct Connections {
     labels: TiVec<VcIndex, Labels>,
     /// Names and TCP of the groups of requests.
     groups: TiVec<GroupIndex, (String, Tcp)>,
-    /// True for the ends of requests that are observed: senders and receivers.
+    /// True if this node sends or receives requests and its packets are observed.
     of_requests: [bool; 2],
 }
 
@@ -74,7 +74,7 @@ impl Connections {
         seen.map(|(node, _)| Interface { name: node.name.clone(), description: "host".to_owned() }).collect()
     }
 
-    /// Returns the connection of a flow, both ends of which may be observed.
+    /// Returns the connection of a flow. One or both of its ends may be observed.
     pub(crate) fn of_flow(&self, flow: &Flow, looks_at: [bool; 2]) -> Connection {
         let is_tcp = flow.uses_tcp();
         let mut connection = self.connection(flow.name.clone(), [flow.data_vc, flow.ack_vc], looks_at);

@@ -18,7 +18,7 @@ pub struct Files {
     next: u64,
     /// End of the oldest incomplete file.
     until: u64,
-    /// Start times of the incomplete files, oldest first. The window limits their number.
+    /// Start times of the incomplete files, oldest first. The window limits the number of incomplete files.
     began: VecDeque<Time>,
     /// Delays D of the complete files, in order.
     delays: Vec<Span>,

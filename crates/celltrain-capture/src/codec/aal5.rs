@@ -49,9 +49,8 @@ pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
 /// Parses one whole frame into its payload and user byte (ITU-T I.363.5). The pad's contents are ignored, because the
 /// standard leaves its coding open, but the CRC covers them.
 ///
-/// # Errors
-/// If the size, CRC, abort, length or CPI is wrong, checked in that order, so that a damaged frame is always reported
-/// as damaged, no matter what its trailer contains.
+/// # Errors If the size, CRC, abort, length or CPI is wrong. The checks run in that order, so a damaged frame is always
+/// reported as damaged, whatever its trailer contains.
 pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     let not_whole = || {
         ParseError(format!(
@@ -121,8 +120,8 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 
 /// Reassembles the cells of one connection into frames (ITU-T I.363.5, the SAR sublayer).
 ///
-/// Only the mark on the last cell ends a frame. If that cell is lost, the cells of the next frame are taken as a
-/// continuation. A single report then covers the loss of both frames, because the CRC or the length is wrong.
+/// Only the mark on the last cell ends a frame. If that cell is lost, the cells of the next frame count as a
+/// continuation. One report then covers the loss of both frames, because the CRC or the length is wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     held: Vec<u8>,
@@ -218,7 +217,8 @@ mod tests {
         #[test]
         fn a_trailer_with_a_correct_crc_never_makes_the_frame_parser_panic(
             cells in 1_usize..5,
-            // Half of the trailers have small bytes, because random ones rarely have a CPI of 0 and a length that fits.
+            // Half of the trailers have bytes with small values, because random bytes rarely form a CPI of 0 and a
+            // plausible length.
             trailer in prop_oneof![
                 any::<[u8; 4]>(),
                 (any::<u8>(), 0_u8..240).prop_map(|(uu, length)| [uu, 0, 0, length]),

@@ -116,7 +116,7 @@ fn a_capture_of_one_host_has_the_link_type_raw_ip_and_a_capture_of_several_hosts
     let (one, several) = (read(&one), read(&ip().finish().expect("writing to memory cannot fail")));
     assert_eq!(one.interfaces[0].0, 101);
     assert_eq!(several.interfaces[0].0, 0);
-    // The SYN that the sender sends.
+    // The SYN from the sender.
     assert_eq!(one.packets[0].bytes, several.packets[0].bytes);
 }
 
@@ -143,7 +143,7 @@ fn the_first_blocks_of_a_capture_file_have_the_expected_bytes() {
 fn a_handshake_in_a_capture_has_mss_window_scale_and_sack_and_is_labelled_synthetic() {
     let packets = read(&ip().finish().expect("writing to memory cannot fail")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
-    // SYN, SYN-ACK, ACK: each leaves at one end and arrives at the other.
+    // The handshake consists of SYN, SYN-ACK and ACK. Each packet leaves at one end and arrives at the other.
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
     for packet in &packets {
         let comment = packet.comment.as_ref().expect("every packet has a comment");
@@ -392,7 +392,7 @@ fn a_captured_rm_cell_has_the_simulated_rates_and_a_correct_crc() {
     let bytes = &packets[0].bytes;
     assert!(hec_is_right(bytes) && crc10_is_right(&bytes[5..]));
     assert_eq!(big32(bytes, 0), 3 << 20 | 0x63 << 4 | 0b1101, "VPI, VCI, payload type 110, CLP");
-    // Protocol 1; DIR and CI; ER is 2^10 and CCR is 2^9, both with the nonzero bit set.
+    // The expected fields are protocol 1; DIR and CI; ER is 2^10 and CCR is 2^9, both with the nonzero bit set.
     assert_eq!(bytes[5..11], [1, 0b1010_0000, 0x54, 0, 0x52, 0]);
 }
 

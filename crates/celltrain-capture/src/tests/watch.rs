@@ -21,12 +21,12 @@ fn lossy(policy: &str) -> String {
     )
 }
 
-/// Returns the scenario of `lossy` with a port that also refuses frames.
+/// Returns the scenario of `lossy`, changed so that its port also refuses whole frames.
 fn refusing() -> String {
     lossy("epd") + "threshold = 40\n"
 }
 
-/// A scenario with merging VCs, whose cells wait until their frame is whole.
+/// A scenario in which VCs merge, so cells wait until their frame is complete.
 const MERGING: &str = "duration = \"30ms\"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = \"5us\"\n\
                        [tcp.reno]\ntimer_granularity = \"1ms\"\n[port.bottleneck]\nbuffer = 60\n\
                        [port.bottleneck.policy.epd]\nthreshold = 40\n[port.\"local*->sw1\"]\nbuffer = 60\n\
@@ -120,7 +120,7 @@ fn captured_cells_are_exactly_the_cells_that_arrived_and_left_even_in_damaged_fr
     }
 }
 
-/// Checks the frames whose last cell leaves the last port of a VC: the delivered frames have the right CRC-32.
+/// Checks the frames that are delivered completely: their CRC-32 must be right.
 fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event]) {
     let into_hosts: Vec<bool> = network
         .links
@@ -143,7 +143,7 @@ fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event])
     };
     let (delivered, failed) =
         (ended(|step| *step == FrameStep::Delivered), ended(|step| matches!(step, FrameStep::Failed(_))));
-    // Some frames have left the last port but are still on the last link.
+    // Some frames have left the last port but not yet arrived at the host.
     let on_the_way = network.vcs.len() * 2;
     assert!((delivered..=delivered + on_the_way).contains(&right), "{right} right, {delivered} delivered");
     assert!((failed..=failed + on_the_way).contains(&wrong), "{wrong} wrong, {failed} failed");
@@ -155,7 +155,7 @@ fn a_cell_has_the_same_bytes_at_every_capture_point_on_its_path() {
     let network = network(&lossy("tail_drop"));
     let names = ports(&network);
     let (file, _) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
-    // Returns the payloads of all cells of a circuit that arrived at a port or left it, according to `flags`. The first
+    // Returns the payloads of all cells of a VC that arrived at a port or left it, according to `flags`. The first
     // source's links carry only one VC.
     let payloads = |port: &str, flags: u32, circuit: u32| -> Vec<&[u8]> {
         let interface = names.iter().position(|name| *name == port).expect("the capture has the port");
@@ -362,7 +362,7 @@ fn incast(more: &str) -> Network {
 /// A TCP packet: its time, flags, payload bytes and comment.
 type Packet = (u64, u8, usize, Option<String>);
 
-/// Returns the TCP packets of each connection, which its lower and its higher port identify.
+/// Returns the TCP packets of each connection, keyed by the lower and the higher port number.
 fn by_connection(file: &File) -> BTreeMap<[u16; 2], Vec<Packet>> {
     let mut connections: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for packet in &file.packets {
@@ -406,7 +406,7 @@ fn the_captured_packets_of_each_request_are_one_connection_with_the_simulated_ha
         };
         assert_eq!(file.packets.len(), count(if at == "sender" { of_sender } else { of_receiver }));
         let connections = by_connection(&file);
-        // There are seven queries with three answers each; the receiver does not see lost SYNs.
+        // The scenario has seven queries with three answers each. The receiver does not see lost SYNs.
         assert!(if at == "sender" { connections.len() == 21 } else { connections.len() > 12 }, "{}", connections.len());
         assert!(file.packets.is_sorted_by_key(|packet| packet.time_ns));
         let hosts = file.interfaces.len();

@@ -12,7 +12,7 @@ use crate::units::{BitRate, CELL_BITS, Duration};
 
 /// The parameters of a VC of the available bit rate service (ABR). Rates include cell headers and RM cells.
 ///
-/// Source: ATM Forum TM 4.0 as `docs/mechanisms.md` 4.1 gives it; its names are kept, in lower case.
+/// Source: ATM Forum TM 4.0, as summarised in `docs/mechanisms.md` 4.1. Names are those of the source, in lower case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Abr")]

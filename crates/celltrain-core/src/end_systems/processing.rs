@@ -1,5 +1,5 @@
-//! The time that hosts take to process outgoing packets. A host processes one packet after another, so that none
-//! overtakes another.
+//! The time that hosts take to process outgoing packets. A host processes packets in order, so no packet overtakes
+//! another.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

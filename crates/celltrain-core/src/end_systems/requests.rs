@@ -112,7 +112,7 @@ impl Requests {
         None
     }
 
-    /// Returns the results so far. `open` contains the connections that are still open.
+    /// Returns the results so far. `open` contains the connections that have not closed.
     fn results<'a>(&self, open: impl Iterator<Item = &'a OpenRequest>) -> TiVec<GroupIndex, GroupResult> {
         let result = |group: &Group| GroupResult {
             name: group.name.clone(),
@@ -223,7 +223,7 @@ impl EndSystems {
     #[inline(never)]
     pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber, oldest: FrameNumber) -> bool {
         if let Some(blocks) = self.vcs.blocks(sender) {
-            // Discard blocks here, because a VC may carry only data (without blocks) for a long time.
+            // Discard blocks here, because a VC may carry only data, which has no blocks, for a long time.
             blocks.forget_before(oldest);
         }
         match self.vcs.get(sender).log.frame(number).body {
@@ -320,7 +320,7 @@ impl EndSystems {
         emit::request(flow, RequestStep::Closed, now, observer);
     }
 
-    /// Returns the results of requests so far, by group.
+    /// Returns the results of the requests so far, by group.
     pub fn request_results(&self) -> TiVec<GroupIndex, GroupResult> {
         let open = self.connections.requests().map(|(_, request)| request);
         self.requests.as_ref().map_or_else(|| ti_vec![], |requests| requests.results(open))
@@ -360,7 +360,7 @@ impl OpenRequest {
     }
 }
 
-/// Returns, by VC, whether acknowledgements of requests on it carry SACK blocks.
+/// For each VC, returns whether it carries acknowledgements of requests with SACK blocks.
 pub(super) fn exchange_blocks(network: &Network, exchanges: &mut TiVec<VcIndex, bool>) {
     let requests = &network.requests;
     for group in requests.groups.iter().filter(|group| group.tcp.selective()) {

@@ -102,7 +102,7 @@ fn a_probe_of_a_closed_receive_window_is_a_frame_with_one_byte_of_data() {
     assert_eq!(out.len(), 1);
     assert_eq!(out[0].cells, network.aal5.segment_cells(512));
     out.clear();
-    // The receiver has the first segment, but its application has not read it.
+    // The first segment has arrived, but the application has not read it.
     let closed = Body::Ack { flow, ack: Ack { ack: 512, window: 0 }, echoes: false };
     let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, closed), None);
     ends.deliver(departure.vc, departure.last.frame, Time::default(), &mut Nothing, &mut out);
@@ -153,7 +153,7 @@ fn clocks_that_tick_every_microsecond_cause_no_more_events_than_the_traffic() {
     let flow = FlowIndex::new(0);
     ends.start(flow, &mut Nothing, &mut out);
     let mut ticks = 0;
-    // Each round trip of 10 ms would have 10,000 ticks, and the eleventh segment is lost.
+    // Each round trip of 10 ms would have 10,000 ticks. The eleventh segment is lost.
     for round in 1..=10 {
         let now = Time::default() + clock.span(Duration::from_milliseconds(10 * round));
         while ends.next_tick().is_some_and(|tick| tick < now) {

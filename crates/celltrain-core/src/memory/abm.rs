@@ -29,7 +29,7 @@ pub struct Config {
     /// Alpha of queues for which no other alpha is set.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor by which the free places are multiplied (above 0)"))]
     pub alpha: f64,
-    /// Length at which a queue counts as one congested queue; a shorter queue counts in proportion.
+    /// Length at which a queue counts as one congested queue. A shorter queue counts as a fraction.
     #[schemars(range(min = 1))]
     pub congested: u32,
     /// Interval in which drain rates are measured: the base round-trip time.
@@ -56,9 +56,10 @@ pub struct Abm {
 /// How `n_p`, the number of congested queues of a priority, is counted.
 #[derive(Debug)]
 pub(super) enum Congestion {
-    /// By the present lengths: a queue with this many cells counts as one, and a shorter one in proportion.
+    /// Counts queues by their present lengths: a queue with this many cells counts as one, and a shorter queue as a
+    /// fraction.
     ByLength(f64),
-    /// At the end of each interval, as the number of queues that hold this share of their threshold.
+    /// At the end of each interval, counts the queues that hold this share of their threshold.
     AtUpdates {
         share: f64,
         /// `n_p` by priority.
@@ -112,8 +113,8 @@ impl Abm {
         }
     }
 
-    /// Returns, by priority, the number of queues that hold at least a given share of their threshold, or 1 if there
-    /// are none.
+    /// For each priority, returns the number of queues that hold at least a given share of their threshold, or 1 if no
+    /// queue does.
     fn near_threshold(&self, view: &View<'_>, share: f64) -> [u32; 256] {
         let mut counts = [0; 256];
         for (queue, &cells) in view.queues.iter_enumerated() {
@@ -297,7 +298,7 @@ mod tests {
                     sleeps.end_instant(now, true);
                     wakes.end_instant(now, false);
                     assert_eq!(sleeps.thresholds(now), wakes.thresholds(now), "case {case} at {now:?}");
-                    // Another pool's policy removes a cell after the actions of the same instant.
+                    // The policy of another pool removes a cell after this policy has acted in the same instant.
                     if now == later && rng.below(4) == 0 {
                         let queue = PoolQueue::new(rng.below(3));
                         sleeps.change(queue, false, now);

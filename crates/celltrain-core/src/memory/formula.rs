@@ -36,13 +36,13 @@ impl Default for Config {
     }
 }
 
-/// The policy with its compiled formula.
+/// A policy with its compiled formula.
 #[derive(Debug)]
 pub struct Formula {
     admit: Program,
     registers: Box<Registers>,
     priorities: TiVec<PoolQueue, u8>,
-    /// Number of results that were replaced because they were NaN or infinite.
+    /// Number of formula results replaced because they were NaN or infinite.
     replaced: u64,
 }
 
@@ -53,7 +53,7 @@ const RANK: u8 = 3;
 const PRIORITY: u8 = 4;
 const FIRST_OWN: u8 = 5;
 
-/// All names that a pool provides, with their registers. Values without a register never change.
+/// All names that a pool provides to formulas, with their registers. Values without a register never change.
 pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("B", Unit::CELLS, "size of the pool's shared part in cells"), None),
     (Name::number("N", Unit::NONE, "number of queues in the pool"), None),
@@ -111,7 +111,7 @@ impl Config {
         Ok((rules.answers.remove(0), rules.registers))
     }
 
-    /// Compiles the formulas and passes them to `read`.
+    /// Compiles the formulas and passes the compiled formulas to `read`.
     fn with_texts<T>(&self, read: impl FnOnce(Texts<'_>) -> T) -> T {
         let constants: BTreeMap<String, Constant> =
             self.constants.iter().map(|(name, start)| (name.clone(), start.clone().into())).collect();
@@ -139,7 +139,7 @@ impl Config {
     }
 }
 
-/// Writes the values that a decision about `queue` depends on into their registers.
+/// Writes the values needed for a decision about `queue` into their registers.
 fn set_registers(registers: &mut Registers, view: &View<'_>, queue: PoolQueue, priority: u8) {
     for (register, value) in [
         (Q, view.used),

@@ -17,8 +17,9 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high threshold
-/// none. Between them tagged frames are refused, and frames of a VC above its weighted share are refused at random.
+/// Differential Fair Buffer Allocation of 1998. Up to a low threshold, every frame may start. Above a high threshold,
+/// no frame may start. Between them, tagged frames are refused, and frames of a VC above its weighted share are refused
+/// at random.
 ///
 /// Source: ATM Forum 98-0405.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,8 +35,8 @@ pub struct Config {
     /// H: the threshold above which no frame may start.
     #[serde(default = "high_threshold")]
     pub high_threshold: Threshold,
-    /// alpha: the weight of the VC's excess over its share in the drop probability; the rest is the weight of the
-    /// queue.
+    /// alpha: the weight, in the drop probability, of the VC's occupancy above its share. The queue has the remaining
+    /// weight.
     #[serde(default = "alpha")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share (0 to 1)"))]
     pub alpha: f64,
@@ -226,7 +227,7 @@ mod tests {
 
     #[test]
     fn dfba_of_1998_lets_a_tagged_frame_start_only_up_to_the_low_threshold() {
-        // VC 1 is within its share.
+        // VC 1 does not exceed its share.
         let refused = |tagged, x: u32| share_refused(&config(), &View { tagged, ..view(&[250, x - 250]) }, 1);
         assert_eq!([500, 501].map(|x| refused(true, x)), [0.0, 1.0]);
         assert_eq!(refused(false, 501), 0.0, "an untagged frame may start");

@@ -16,8 +16,8 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
-/// `tagged_threshold` cells waiting, any other frame when it finds more than `threshold`.
+/// Double early packet discard: a tagged frame (CLP = 1) is refused if its first cell finds more than
+/// `tagged_threshold` cells waiting, and any other frame if its first cell finds more than `threshold`.
 ///
 /// Source: Bonaventure 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

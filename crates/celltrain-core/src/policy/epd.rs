@@ -20,7 +20,7 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Epd")]
 pub struct Config {
-    /// R: the threshold above which no frame may start. ATM Forum 96-1269 uses the buffer less 200 cells.
+    /// R: the threshold above which no frame may start. ATM Forum 96-1269 uses the buffer size minus 200 cells.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
 }

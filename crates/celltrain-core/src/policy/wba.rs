@@ -13,8 +13,8 @@ use super::{Configure, PerVc, Settings, check_thresholds};
 use crate::error::Fault;
 use crate::threshold::Threshold;
 
-/// Weighted Buffer Allocation: past a threshold, a VC that holds more than `z` times its weighted share of the occupied
-/// buffer may not start a frame.
+/// Weighted Buffer Allocation: above a threshold, a VC that holds more than `z` times its weighted share of the
+/// occupied buffer may not start a frame.
 ///
 /// Source: ATM Forum 97-0607.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,12 +33,12 @@ pub struct Config {
     pub z: f64,
 }
 
-/// R / K has the same default as in Selective Drop and FBA.
+/// Default of R / K, the same as in Selective Drop and FBA.
 pub(super) fn threshold() -> Threshold {
     0.9.into()
 }
 
-/// Z has the same default as in Selective Drop and FBA.
+/// Default of Z, the same as in Selective Drop and FBA.
 pub(super) fn z() -> f64 {
     0.8
 }

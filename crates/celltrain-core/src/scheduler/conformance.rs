@@ -13,12 +13,12 @@ pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
     NAMES.iter().zip(classes).map(|(&name, &class)| VcKind { name, class }).collect()
 }
 
-/// Returns the queues of a scheduler at a port crossed by VCs with these classes.
+/// Returns the queues of a scheduler, at a port crossed by VCs with these classes.
 pub(super) fn queues(config: &impl Configure, classes: &[Class]) -> CellQueues {
     CellQueues::new(config.build(&kinds(classes)).expect("a scheduler with several queues has a list of queues"))
 }
 
-/// Adds one cell for each VC in `come`, and returns the labels of the next cells sent.
+/// Adds one cell for each VC in `come`. Returns the labels of the next cells sent.
 pub(super) fn sent(queues: &mut CellQueues, come: &[u32], number: usize) -> Vec<u32> {
     for &label in come {
         queues.put(label, 1);

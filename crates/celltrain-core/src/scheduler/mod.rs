@@ -1,9 +1,8 @@
-//! Schedulers, which choose the next cell that an output port sends.
+//! Schedulers, which select the next cell that an output port sends.
 //!
 //! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one
-//! queue. Under any other scheduler there are several queues, by class or by VC, each first in, first out, and the
-//! scheduler chooses the next one. To add a scheduler, add a file here, two lines below and one page under
-//! `docs/models/`.
+//! queue. Any other scheduler has several FIFO queues, one for each class or VC, and selects the next queue to serve.
+//! To add a scheduler, add a file here, two lines below and one page under `docs/models/`.
 
 pub(crate) mod waiting;
 
@@ -35,7 +34,7 @@ registry! {
     pub enum SchedulerConfig(module::Config) {
         /// First in, first out: all VCs share one queue.
         fifo: Fifo,
-        /// Strict priority: a queue for each class, served only while all higher classes are empty.
+        /// Strict priority: a queue for each class, served only while all higher-priority queues are empty.
         strict_priority: StrictPriority,
         /// Guaranteed rate: the UBR class yields to the others, except for a share of the link.
         guaranteed_rate: GuaranteedRate,

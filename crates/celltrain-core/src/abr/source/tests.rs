@@ -174,8 +174,8 @@ fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
 proptest! {
     #![proptest_config(crate::rng::proptest_seeded(0x0061_6272))]
 
-    /// Compares two sources: the oracle sends each cell when it starts, and the other sends trains ahead and takes back
-    /// the cells that have not started.
+    /// Compares two sources: the oracle sends each cell when it starts, and the other source sends trains ahead of time
+    /// and takes back the cells that have not started.
     #[test]
     fn an_abr_source_that_sends_cells_in_trains_and_takes_some_back_equals_one_that_sends_single_cells(
         parameters in any_parameters(),

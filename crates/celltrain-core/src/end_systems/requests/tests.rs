@@ -12,7 +12,7 @@ const GROUP: GroupIndex = GroupIndex::new(0);
 /// The VCs from the first source to its destination and back.
 const THERE: PairIndex = PairIndex::new(0);
 
-/// Returns a network of `sources` sources and no flows, with a group that sends over each of their VCs.
+/// Returns a network of `sources` sources without flows. A group of requests uses each of their VCs.
 fn network(sources: usize, options: TcpOptions, opening: HowOpened, arrivals: Arrivals) -> Network {
     let mut network = simple_network(sources, "1000s");
     for flow in std::mem::take(&mut network.flows) {
@@ -59,7 +59,7 @@ struct Wires {
     sent: u32,
     /// Numbers of the frames to lose, in sending order.
     lost: Vec<u32>,
-    /// Numbers of the frames that a switch marks.
+    /// Numbers of the frames to be marked by a switch.
     marked: Vec<u32>,
     delivered: u32,
 }
@@ -226,8 +226,8 @@ fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
         let mut states = Vec::new();
         let mut script = Opened(&mut states);
         wires.run_with(&mut script, |states| !states.0.is_empty());
-        // A round-trip sample of 1 tick gives a timeout of 1 + 2 ticks. The first timeout is 3 ticks, and 6 ticks after
-        // it has expired. The initial window is then one segment (RFC 5681, 3.1).
+        // A round-trip sample of 1 tick gives a timeout of 1 + 2 ticks. The first timeout takes 3 ticks, and the next 6
+        // ticks. After the timeout, the window is one segment (RFC 5681, 3.1).
         let cwnd = if lost.is_empty() { 10.0 } else { 1.0 };
         assert_eq!(states[0], (rto, cwnd, 127.0), "{lost:?}");
     }
@@ -236,7 +236,7 @@ fn the_handshake_gives_a_round_trip_sample_unless_the_syn_was_retransmitted() {
 //= test rfc6298#5.7 "after a repeated SYN, the timeout of the first data is at least 3 s"
 #[test]
 fn after_a_repeated_syn_the_first_retransmission_timeout_for_data_is_three_seconds() {
-    // Ticks of 10 ms. A timeout of 3 s or more keeps the value to which the SYN's retransmission doubled it.
+    // Ticks take 10 ms. If the timeout is 3 s or more, it keeps the value doubled by the SYN's retransmission.
     for (initial, lost, rto) in [(30, &[][..], 3), (30, &[0][..], 300), (30, &[0, 1][..], 300), (3_000, &[0][..], 600)]
     {
         let initial_rto = Duration::from_milliseconds(initial);

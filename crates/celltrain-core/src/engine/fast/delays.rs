@@ -19,7 +19,7 @@ pub(super) struct StageDelays {
     /// Latest time at which hosts sent packets; [`Time::NEVER`] while held-back packets are released.
     pub(super) now: Time,
     stages: TiVec<StageIndex, VcInStage>,
-    /// The queues of each link's port, and the number of their first tracker.
+    /// The queues of each link's port, and the number of the port's first tracker.
     queues: TiVec<LinkIndex, (PortQueues, usize)>,
     /// Delays of each part of a port's queue.
     trackers: Vec<DelayTracker>,
@@ -38,17 +38,18 @@ struct VcInStage {
     latest: Option<(FrameNumber, Time)>,
     /// Number of the packet's tracker at the port.
     tracker: usize,
-    /// A packet that starts in this part of the window also passes all transparent ports of the stage in the window.
-    /// Empty at shaped ports and behind losses.
+    /// A packet that starts in this part of the window also passes all transparent ports of the stage within the
+    /// window. Empty at shaped ports and behind losses.
     passing: Window,
-    /// The delay of the latest of these packets, and how many in a row had it. A VC's delay often stays the same.
+    /// The delay of the latest of these packets, and how many in a row had that delay. A VC's delay often stays the
+    /// same.
     delay: Span,
     times: u64,
-    /// Number of these packets before.
+    /// Number of these packets before the latest delay.
     passed: u64,
     /// Duration of the stage.
     lead: Span,
-    /// The stage that begins at the contended or shaped port at the end of this stage.
+    /// The next stage, which begins at the contended or shaped port at the end of this stage.
     next: Option<StageIndex>,
 }
 
@@ -56,7 +57,7 @@ struct VcInStage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Host,
-    /// A shaped port, which may take back a packet's last cell.
+    /// A shaped port, which may take back the last cell of a packet.
     Shaped,
     Port,
     /// The end of a link with losses, where no cells wait.
@@ -138,7 +139,8 @@ impl StageDelays {
 
     /// Records a packet whose last cell reaches the end of the stage at `arrival`, by the horizon.
     ///
-    /// Rare cases are tail calls, so that the function need not save registers. It runs for each packet and stage.
+    /// Rare cases are tail calls, so that the function need not save registers. The function runs for each packet and
+    /// stage.
     #[inline(never)]
     pub(super) fn on_run(&mut self, number: StageIndex, frame: FrameNumber, arrival: Time) {
         let stage = &mut self.stages[number];
@@ -190,7 +192,7 @@ impl StageDelays {
         }
     }
 
-    /// Takes back the last cell that a shaped port has sent early, if it would start at `now` or later.
+    /// Takes back the last cell that a shaped port has sent early, if the cell would start at `now` or later.
     pub(super) fn take_back(&mut self, stage: StageIndex, now: Time) {
         let VcInStage { ref mut latest, next, .. } = self.stages[stage];
         if latest.take_if(|&mut (_, start)| start >= now).is_some()
@@ -200,7 +202,7 @@ impl StageDelays {
         }
     }
 
-    /// Records cells that are held back when their packet leaves its host.
+    /// Records cells of packets that leave their host, if the cells are held back.
     pub(super) fn on_held_back(&mut self, stage: StageIndex, run: Run) {
         let stage = &mut self.stages[stage];
         if self.now != Time::NEVER && run.last.last_cell() && stage.place == Place::Host {
@@ -218,8 +220,8 @@ impl StageDelays {
         pass(&mut self.passages, self.window, stage, start, until);
     }
 
-    /// Returns the distributions up to the horizon, including the packets that do not reach the end of their stage by
-    /// then.
+    /// Returns the distributions up to the horizon. They include the packets that have not reached the end of their
+    /// stage by then.
     pub(super) fn times(&self, plan: &Plan, held: &[HeldBack], horizon: Time) -> TiVec<LinkIndex, PortDelayTimes> {
         let mut all = self.clone();
         for stage in self.stages.keys() {

@@ -156,7 +156,7 @@ fn a_run_with_external_protocol_stacks_does_not_advance_beyond_its_end_time() {
     );
 }
 
-/// A run that advances from event to event.
+/// A run that advances from one event to the next.
 struct ByEvents {
     result: RunResult,
     deliveries: Vec<Delivered>,
@@ -212,13 +212,13 @@ fn a_run_with_external_protocol_stacks_jumps_to_the_next_event_and_can_end_early
     assert_eq!((fast.next, reference.next), (None, None), "all frames have arrived or are lost");
     assert_eq!(fast.result.duration_s, 0.004);
     let at = |of: &[(Time, u32)], time| of.iter().find(|&&(at, _)| at == time).map(|&(_, cells)| cells);
-    // Of 20 frames of 22 cells (1000 bytes, LLC/SNAP and trailer), one cell has started.
+    // The source sends 20 frames of 22 cells each (1000 bytes, LLC/SNAP and trailer). One cell has started.
     assert_eq!(fast.waiting.iter().map(|&(_, cells)| cells).max(), Some(20 * 22 - 1));
     let both: Vec<_> =
         fast.waiting.iter().filter_map(|&(time, cells)| Some((cells, at(&reference.waiting, time)?))).collect();
     assert!(both.iter().filter(|&&(cells, _)| cells > 0).count() > 10, "{both:?}");
     assert!(both.iter().all(|&(fast, reference)| fast == reference), "{both:?}");
-    // The same run with a known end.
+    // The same run, with an end that the engine knows from the start.
     let whole = Network { duration: Duration::from_milliseconds(4), ..network };
     assert_eq!(by_events(Engine::Fast, &whole).result, fast.result);
 }

@@ -16,7 +16,7 @@ use crate::units::{BitRate, Bytes, Time};
 
 const DATA: VcIndex = VcIndex::new(0);
 const ACKS: VcIndex = VcIndex::new(1);
-/// The link from the only source of [`lan`] to its switch.
+/// The link from the single source of [`lan`] to its switch.
 const FROM_SOURCE: LinkIndex = LinkIndex::new(2);
 
 /// Adds a rule to a link.
@@ -24,7 +24,7 @@ fn lose(network: &mut Network, link: LinkIndex, vc: VcIndex, unit: LossUnit, pat
     network.links[link].losses.push(LossRule { vc, unit, pattern });
 }
 
-/// Returns a LAN whose only source sends packets of three cells at 20 Mb/s.
+/// Returns a LAN with one source, which sends packets of three cells at 20 Mb/s.
 fn packets(duration: &str) -> Network {
     let mut network = lan(1, None, duration);
     // The payload is 144 bytes minus 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer.
@@ -33,7 +33,7 @@ fn packets(duration: &str) -> Network {
     network
 }
 
-/// Numbers of packets that arrived, that failed, and that links lost.
+/// Numbers of packets that arrived, that failed, and that were lost on links.
 #[derive(Default)]
 struct Seen {
     arrived: Vec<u64>,
@@ -167,7 +167,7 @@ fn every_loss_rule_also_counts_the_packets_that_other_loss_rules_lose() {
     let every = |period, first| LossPattern::Every { period, first };
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, every(4, 1));
     lose(&mut network, FROM_SOURCE, DATA, LossUnit::Packets, LossPattern::Numbers(vec![1, 2]));
-    // The second link numbers the packets that reach it: packets 0, 3, 4, 6, 7 and so on.
+    // The second link numbers only the packets that reach it: packets 0, 3, 4, 6, 7 and so on.
     lose(&mut network, N_SOURCE_BOTTLENECK, DATA, LossUnit::Packets, LossPattern::Numbers(vec![2]));
     assert_eq!(seen(&network).arrived[..5], [0, 3, 6, 7, 8]);
 }
@@ -204,7 +204,7 @@ fn a_random_loss_rule_loses_its_share_of_packets_and_has_its_own_random_numbers(
     let of = |seed, shares: &[(LinkIndex, f64)]| Engine::Fast.run_to_end(&network(seed, shares));
     let first = of(1, &[(FROM_SOURCE, 0.1)]);
     let LossCounters { came, lost, .. } = first.losses.raw[0].counters;
-    // 8 Mb are 18,868 cells, of which 1887 are lost with a standard deviation of 41.
+    // 8 Mb are 18,868 cells. The expected number of lost cells is 1887, with a standard deviation of 41.
     assert!(came.abs_diff(18_868) < 3 && lost.abs_diff(1887) < 5 * 41, "{lost} of {came}");
     assert_ne!(of(2, &[(FROM_SOURCE, 0.1)]).losses, first.losses, "another seed gives other losses");
     let both = of(1, &[(FROM_SOURCE, 0.1), (N_SOURCE_BOTTLENECK, 0.5)]);
@@ -270,7 +270,8 @@ fn losses_of_a_link_with_two_states_have_the_ratio_and_correlation_of_the_markov
         let lost: Vec<_> = (0..CELLS).map(|_| matches!(losses.take(cell, || None), Fate::Lost(_))).collect();
         let (in_good, in_bad) = (r / (p + r), p / (p + r));
         let ratio = in_good * good + in_bad * bad;
-        // Two losses in a row: the state at the first, its loss, the change, and the loss in the next state.
+        // Two losses in a row need these draws: the state at the first cell, its loss, the change of state, and the
+        // loss in the next state.
         let both = in_good * good * ((1.0 - p) * good + p * bad) + in_bad * bad * ((1.0 - r) * bad + r * good);
         let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
         for (counted, expected) in [(lost.iter().filter(|&&lost| lost).count(), ratio), (pairs, both)] {

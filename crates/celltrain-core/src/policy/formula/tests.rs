@@ -25,7 +25,8 @@ fn text(formula: &str) -> Constant {
     Constant::Formula(formula.into())
 }
 
-/// Checks that a formula and a listed policy decide alike, in many states of the buffer and with the same random draws.
+/// Checks that a formula and a built-in policy make the same decisions, in many states of the buffer and with the same
+/// random draws.
 fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     let names = ["vc0", "vc1", "vc2"];
     assert_eq!(ours.check(Some(capacity), &[]), [], "{ours:?}");
@@ -62,8 +63,8 @@ fn the_average_in_a_policy_formula_is_updated_before_the_decision_about_a_frame(
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
     assert_eq!(config.check(Some(1000), &[]), []);
     let mut bench = Bench::new(&config, 1000, 1);
-    // The averages are 0, 2 and 5, so the frame that finds 8 cells is refused. Then the average falls together with the
-    // queue.
+    // The averages are 0, 2 and 5, so the frame that finds 8 cells is refused. After that, the average falls together
+    // with the queue.
     for expected in [4, 8, 8] {
         bench.offer_frame(0, 4);
         assert_eq!(bench.port.occupancy(), expected);
@@ -116,7 +117,7 @@ fn policy_formula_results_that_are_not_numbers_are_counted() {
     let mut bench = Bench::new(&config, 1000, 1);
     bench.offer_frame(0, 2);
     bench.offer_frame(0, 2);
-    // The first frame finds 0 / 0, which is replaced by 0. The second finds 2 / 2 = 1.
+    // For the first frame, the formula gives 0 / 0, which is replaced by 0. For the second frame, it gives 2 / 2 = 1.
     assert_eq!(bench.port.occupancy(), 4);
     assert_eq!(bench.port.state().replaced_results, 1);
 }

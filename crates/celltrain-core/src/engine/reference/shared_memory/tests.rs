@@ -19,7 +19,7 @@ use crate::traffic::{TrafficConfig, constant_rate};
 use crate::units::{BitRate, Bytes, Duration};
 
 /// Returns a switch whose inputs each send one-cell packets at line rate to an output. All outputs share a memory.
-/// `outputs` has the number of each input's output.
+/// `outputs` contains the output of each input.
 fn star(outputs: &[usize], slow: &str, duration: &str) -> Network {
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
@@ -152,7 +152,7 @@ fn the_fast_engine_updates_all_ports_of_a_shared_memory_together() {
 
 #[test]
 fn a_full_shared_memory_refuses_whole_frames_like_epd() {
-    // If the threshold is the last place, EPD refuses exactly the frames whose first cell finds no room.
+    // If the threshold is the last place of the buffer, EPD refuses exactly the frames whose first cell finds no room.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
     let epd = epd::Config { threshold }.into();
@@ -179,7 +179,7 @@ fn the_queues_of_saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold(
         let fixed_point = alpha * 1000.0 / (1.0 + alpha * ports as f64);
         let queues = &result.memories[MemoryIndex::new(0)].queues;
         for queue in queues {
-            // A cell that arrives just after another port has sent a cell may find one more free place.
+            // A cell that arrives just after another port has sent a cell may find one more place.
             assert!((f64::from(queue.cells) - fixed_point).abs() <= 1.0 + alpha, "{alpha} {ports}: {}", queue.cells);
         }
         let sum: u64 = outputs.iter().map(|&port| result.ports[port].counters.lost_overflow).sum();
@@ -197,14 +197,15 @@ fn cells_for_different_ports_of_a_shared_memory_compete_for_the_last_free_cell()
         let result = run(&network);
         [0, 1].map(|i| result.ports[outputs[i]].counters.lost_overflow)
     };
-    // Each port admits half of its input's cells. The one place in the memory holds the next cell of either input.
+    // Each port admits half of its input's cells. The memory has a single place, which holds the next cell of one of
+    // the inputs.
     let [first, second] = lost(TieOrder::Fixed);
     assert!(first < second, "the first input always wins: {first} and {second}");
     let [first, second] = lost(TieOrder::Random);
     assert!(first.abs_diff(second) < (first + second) / 8, "random: {first} and {second}");
 }
 
-/// Adds ingress pools: a lossless one for the first input, with a headroom of `headroom` cells.
+/// Adds ingress pools. The first input has a lossless pool with a headroom of `headroom` cells.
 fn add_lossless_group(network: &mut Network, headroom: u32, pause_at: PauseAt) {
     let input = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
     let memory = &mut network.memories[MemoryIndex::new(0)];
@@ -266,7 +267,7 @@ fn a_lossless_priority_group_pauses_and_loses_cells_at_the_levels_of_the_formula
         add_lossless_group(&mut network, 20, pause_at);
         let mut notes = Notes::default();
         let result = Engine::Reference.run(&network, &mut notes, |_| true).unwrap();
-        // The cell in service does not count.
+        // The count excludes the cell in service.
         assert_eq!(notes.paused_at, Some(1 + pause), "{pause_at:?}");
         assert_eq!(notes.refused_at, Some(1 + 50 + 34 + 20 + 1), "{pause_at:?}");
         assert_eq!(notes.reason, "the headroom is full");
@@ -332,7 +333,8 @@ fn with_perfect_predictions_credence_loses_no_more_cells_than_longest_queue_drop
     let drop = result(longest_queue_drop::Config::default().into());
     let [perfect, flipped] = [0.0, 0.5].map(|flips| result(credence::Config { flips }.into()));
     assert!(lost(&drop) > 0);
-    // The same cells arrive in all runs. The cells that perfect predictions refuse would be lost anyway.
+    // The same cells arrive in all runs. With perfect predictions, the policy refuses only cells that would be lost
+    // anyway.
     assert!(lost(&perfect).abs_diff(lost(&drop)) <= 60, "{} and {}", lost(&perfect), lost(&drop));
     assert!(lost(&flipped) >= lost(&perfect), "{} and {}", lost(&flipped), lost(&perfect));
     assert_eq!(perfect.cells.lost, perfect.ports.iter().map(|port| port.counters.lost_overflow).sum::<u64>());
@@ -379,7 +381,7 @@ fn a_link_with_pause_frames_loses_nothing_if_the_headroom_covers_the_delay_of_a_
 #[test]
 fn a_pause_frame_stops_only_the_priority_that_it_names() {
     let mut network = star(&[0, 1], "50Mbps", "20ms");
-    // Both flows come from the first host. The second has a different priority and output, and enough room.
+    // Both flows come from the first host. The second flow has a different priority and output, and enough room.
     let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
     let data_vc = network.flows[FlowIndex::new(1)].data_vc;
     network.vcs[data_vc].path[0] = first;
@@ -405,7 +407,7 @@ fn a_pause_frame_stops_only_the_priority_that_it_names() {
     assert!((450..480).contains(&slow), "{slow} cells at 10 Mb/s");
 }
 
-/// Three switches in a ring, each with a host. Flow i goes from switch i over the next switch to the one after.
+/// Three switches form a ring, and each has a host. Flow i goes from switch i over the next switch to the third.
 fn ring(duration: &str) -> Network {
     let mut graph = Graph::default();
     let (rate, delay) = ("100Mbps".parse().unwrap(), Duration::from_microseconds(1));
@@ -457,7 +459,7 @@ fn a_deadlock_of_ports_that_pause_each_other_is_detected_and_the_ports_are_named
     network.duration = "40ms".parse().unwrap();
     let longer = run(&network);
     assert_eq!(longer.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>(), until_then, "nothing moves");
-    // With one flow less, there is no closed cycle.
+    // With one flow less, the cycle is not closed.
     let mut open = ring("20ms");
     open.flows.truncate(2);
     open.vcs.truncate(4);
@@ -488,8 +490,8 @@ fn tomahawk_5(pool_bytes: u32, xoff_bytes: u32, ports: u32, reserve: u32) -> u32
     pool_bytes / 508 - xoff_bytes / 508 - ports * (2 * reserve + 70)
 }
 
-/// Fills the lossless group of each input in turn until its link is paused. Returns the numbers of cells at which
-/// pauses began.
+/// Fills the lossless group of each input in turn until its link is paused. For each group, returns the number of cells
+/// at which its pause began.
 fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
     let mut network = star(&vec![0; groups], "100bps", "1s");
     let outputs = outputs_of(&network);
@@ -501,7 +503,7 @@ fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
     memory.pools[PoolIndex::new(1)].cells = shared;
     let group = QueueConfig { reserve, ..memory.queues.pop().unwrap() };
     memory.queues.extend(inputs.into_iter().map(|link| QueueConfig { link, ..group.clone() }));
-    // A cell takes 4.24 us; each group takes half as many cells as the group before it.
+    // A cell takes 4.24 us. Each group takes half as many cells as the previous group.
     let (mut start, mut cells) = (Duration::default(), shared);
     for flow in &mut network.flows {
         flow.start = start;
