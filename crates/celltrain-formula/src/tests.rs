@@ -90,7 +90,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
         values[4] = f64::from(draws.below(2));
         let mut registers = compiler.registers();
         registers[..6].copy_from_slice(&values);
-        // Values from an earlier run do not matter.
+        // Values left over from an earlier run have no effect.
         registers[128..REGISTERS].fill(f64::from(draws.below(9)));
         let seed = draws.next();
         let (mut replaced, mut stream) = (0, Draws(seed));
@@ -122,6 +122,6 @@ fn formula_bytecode_gives_the_results_of_the_syntax_tree_and_no_formula_text_cau
     let accepted: u64 =
         halves.into_iter().map(|half| half.join().expect("the thread with random texts does not panic")).sum();
     println!("{accepted} of {texts} texts accepted, seed {seed}");
-    // Half of the inputs are well-typed, but a few of these are too large.
+    // Half of the inputs are well-typed, but a few of them are too large.
     assert!(accepted * 20 > texts * 9, "{accepted} of {texts}");
 }

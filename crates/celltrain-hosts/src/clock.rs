@@ -1,4 +1,4 @@
-//! The time that a transport stack sees.
+//! The time, as a transport stack sees it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use celltrain_core::units::{Clock, Time};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Converts between simulation time and the time of a stack, which is rounded down to the stack's unit.
+/// Converts between simulation time and a stack's time, which is rounded down to the stack's unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StackClock {
     units_per_second: u128,

@@ -63,7 +63,7 @@ struct End {
     contract: Contract,
 }
 
-/// Counts polls of a stack in which nothing happens.
+/// Counts idle polls, in which a stack does nothing.
 #[derive(Default)]
 struct Idle {
     /// True if a packet has arrived since the last poll.
@@ -71,7 +71,7 @@ struct Idle {
     report: Report,
     /// Such polls within [`IDLE_TIME`].
     polls: Polls,
-    /// Number of such polls since the timeout was last in the future.
+    /// Number of idle polls since the timeout was last in the future.
     due: Polls,
 }
 
@@ -135,7 +135,7 @@ struct InFlight {
 }
 
 impl Hosts {
-    /// Creates the hosts of these flows of a network. Other flows use the simulation's own TCP.
+    /// Creates the hosts of the given flows of a network. Other flows use the simulation's own TCP.
     ///
     /// # Panics
     /// If a flow is not outside the simulation.
@@ -340,7 +340,7 @@ impl Hosts {
     }
 }
 
-/// Adds a packet that is sent to its flow's fingerprint.
+/// Adds a packet that is sent to the fingerprint of its flow.
 fn fold(fingerprint: &mut Fingerprint, now: Time, bytes: &[u8]) {
     fingerprint.fold_all([now.0, bytes.len() as u64]);
     for part in bytes.chunks(8) {

@@ -51,8 +51,7 @@ registry! {
     /// Returns the settings.
     pub fn config(&self) -> &dyn Configure { |config| config }
 
-    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one first-in first-out
-    /// queue.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one FIFO queue.
     pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> { |config| config.build(vcs) }
 
     /// Returns every scheduler with settings for any VCs, for tests of all schedulers.
@@ -93,7 +92,7 @@ impl Class {
     }
 }
 
-/// A VC as a scheduler sees it.
+/// A VC, as seen by a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct VcKind<'a> {
     /// Its name.
@@ -102,7 +101,7 @@ pub struct VcKind<'a> {
     pub class: Class,
 }
 
-/// A service discipline. Both engines use only these methods, and the reference engine sends one cell at a time.
+/// A service discipline. Both engines use only these methods. The reference engine sends one cell at a time.
 ///
 /// The trait is generic over single cells and runs of cells; a port stores it as [`AnyScheduler`].
 pub trait Scheduler: Send {
@@ -197,9 +196,10 @@ impl<S: Scheduler> AnyScheduler for S {
 /// cell is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogSensitivity {
-    /// The times at which queues fill do not matter.
+    /// The scheduler does not depend on the times at which queues fill.
     Insensitive,
-    /// The order in which queues fill matters, but not whether a queue was empty for less than a cell time.
+    /// The scheduler depends on the order in which queues fill, but not on whether a queue was empty for less than a
+    /// cell time.
     Order,
     /// Everything matters.
     Exact,
@@ -212,7 +212,8 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// Returns the settings that may differ from VC to VC, by key. A common check ensures that every VC has a value.
+    /// Returns the settings that may differ from VC to VC, by key. A common check ensures that every setting has a
+    /// value for every VC.
     fn per_vc(&self) -> Vec<(&'static str, &PerVc)> {
         Vec::new()
     }
@@ -244,12 +245,11 @@ pub trait Configure {
         false
     }
 
-    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one first-in first-out
-    /// queue.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if all VCs share one FIFO queue.
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service>;
 }
 
-/// The queues of a port that is not first in, first out, with the scheduler that chooses among them.
+/// The queues of a port that has several, with the scheduler that selects among them.
 pub struct Service {
     /// Number of queues.
     pub queues: usize,

@@ -55,7 +55,7 @@ impl Configure for Config {
     }
 
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
-        // Faults that do not depend on the VCs are reported once for the scheduler. A port without VCs has no weights.
+        // Faults that do not depend on the VCs are reported once, for the scheduler. A port without VCs has no weights.
         if vcs.is_empty() || !self.check().is_empty() {
             return Vec::new();
         }
@@ -73,7 +73,7 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
-        // Checks refuse scenarios whose formula cannot be read or gives no weight.
+        // Scenario checks refuse formulas that cannot be parsed or give no weight.
         let weights = self.weights(Some(&names)).ok().filter(|weights| weights.iter().copied().all(is_weight));
         debug_assert!(
             weights.is_some() || names.is_empty(),
@@ -101,10 +101,10 @@ fn is_weight(weight: f64) -> bool {
     weight > 0.0 && weight.is_finite()
 }
 
-/// Number of VCs that cross the port, if known.
+/// Number of VCs that cross the port; `None` if not known.
 struct Vcs(Option<usize>);
 
-/// All names that a weight may use besides constants.
+/// All names, besides constants, that a weight's formula may use.
 pub const NAMES: &[Name] = &[Name::number("V", Unit::NONE, "VCs that cross the port")];
 
 impl Host for Vcs {

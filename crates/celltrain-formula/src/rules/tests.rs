@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Meaning, SettingFault};
 
-/// A queue X with a size K and a link of unknown rate C. Its event `on_cell` has no VC and draws nothing.
+/// The formulas for a queue, in the form in which a scenario contains them.
 struct Queue;
 
 /// Register of X; the user's own names follow.
@@ -79,7 +79,7 @@ impl Table {
         self.with_texts(vcs, |texts| texts.compile(&Queue))
     }
 
-    /// Returns the faults found while the VCs are unknown, and those found for the two VCs.
+    /// Returns the faults found before the VCs are known, and the faults found for two given VCs.
     fn faults(&self) -> [Vec<SettingFault>; 2] {
         [None, Some(VCS)].map(|vcs| self.compile(vcs).err().unwrap_or_default())
     }
@@ -223,7 +223,7 @@ fn adding_values_that_are_not_numbers_is_refused_if_a_number_is_required() {
     assert_eq!(known[0].excerpt, ["X <= sum(W)", "     ^^^^^^"]);
     assert!(known[0].problem.contains("exceeds 1.8e308"), "{known:?}");
     assert_eq!(Table::new("X <= W", &[("W", most())]).faults()[1], [], "no formula uses the sum of this constant");
-    // A value that depends on a rate is computed when the run starts, and its replacement is counted then.
+    // A value that depends on a rate is computed when the run starts. If it is replaced, this is counted then.
     let table = Table::new("X <= sum(w) * 1 s", &[("W", most()), ("w", text("W / 5 * C"))]);
     assert_eq!(table.compile(Some(VCS)).unwrap().replaced, 1);
 }
@@ -246,7 +246,7 @@ fn formula_bytecode_reads_vc_values_and_state_at_the_addresses_where_they_are_st
         registers[usize::from(X)] = x;
         assert_eq!(answers[0].run(&mut registers, &mut draw, &mut 0), admitted, "3 + 30 + 7 are 40");
     }
-    // New values are computed from the old ones.
+    // New values are computed from the old values.
     update(&updates[0], &mut registers, &mut draw, &mut 0);
     assert_eq!(registers[own..own + 3], [3.0, 7.0, 30.0]);
     update(&updates[1], &mut registers, &mut draw, &mut 0);

@@ -13,7 +13,7 @@ const CLOCK: Clock = Clock::exact(1000);
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// The arrival of an acknowledgement of this many segments.
+    /// An acknowledgement of this many segments arrives.
     Ack(u8),
     /// A pause, in milliseconds.
     Pass(u64),
@@ -80,7 +80,7 @@ proptest! {
                 prop_assert!(windows.ssthresh.is_finite() && windows.ssthresh >= 2.0, "{name}: {}", windows.ssthresh);
                 match operation {
                     Operation::Ack(segments) => {
-                        // No control grows faster than slow start with an acknowledgement of every segment.
+                        // No control grows faster than slow start in which every segment is acknowledged.
                         let most = cwnd + f64::from(segments);
                         prop_assert!((cwnd..=most).contains(&windows.cwnd), "{name}: {cwnd} to {}", windows.cwnd);
                         prop_assert!(!capped || windows.cwnd <= windows.rwnd.max(cwnd), "{name}: beyond rwnd");
@@ -91,7 +91,7 @@ proptest! {
                     Operation::Timeout => prop_assert_eq!(windows.cwnd, 1.0, "{}", name),
                     Operation::Mark => {
                         prop_assert!(windows.ssthresh < window.max(2.1), "{name}: {window} to {}", windows.ssthresh);
-                        // RFC 3168 (6.1.2): a mark never increases cwnd, and leaves at least one segment.
+                        // RFC 3168 (6.1.2): a mark never increases cwnd, and cwnd stays at one segment or more.
                         prop_assert!(windows.cwnd <= window.max(1.0), "{name}: {window} to {}", windows.cwnd);
                         prop_assert!(windows.cwnd <= windows.ssthresh, "{name}");
                         let is_least = windows.ssthresh <= 2.0;

@@ -128,8 +128,7 @@ impl Sack {
     /// `NextSeg` (4).
     fn next_seg(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
         let board = flight.board;
-        // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c), and no data above this
-        // offset.
+        // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c). No data above it is.
         let hole = board.hole(self.high_rxt.max(flight.una)).filter(|&seq| flight.fits(seq, windows));
         if let Some(lost) = hole.filter(|&seq| seq < board.lost_below(flight.mss)) {
             return Some(Choice::Hole(lost));
@@ -143,7 +142,7 @@ impl Sack {
             reached!(HoleSentEarly);
             return Some(Choice::Hole(seq));
         }
-        // Rule 4: once per recovery, and only after the first resent segment has been acknowledged.
+        // Rule 4 applies once per recovery, and only after the first resent segment has been acknowledged.
         let last = board.last_missing(flight.max).saturating_sub(flight.mss);
         let may = flight.una > self.rescue_rxt && last >= flight.una && flight.fits(last, windows);
         reached!(RescueRetransmission if may);

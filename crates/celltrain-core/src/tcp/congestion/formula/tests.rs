@@ -56,7 +56,7 @@ fn the_formula_of_each_event_sets_the_congestion_window() {
     assert_eq!(w.cwnd, 8.125);
     w.cwnd = 10.0;
     w.on_fast_retransmit(&full(8));
-    // The variant itself changes cwnd afterwards; this is Reno's step.
+    // Afterwards the variant itself changes cwnd, with Reno's step.
     w.cwnd = w.ssthresh + 3.0;
     w.after_loss();
     assert_eq!((w.ssthresh, w.cwnd), (7.0, 8.0));
