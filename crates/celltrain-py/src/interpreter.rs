@@ -152,7 +152,7 @@ fn on_exit(py: Python<'_>, process: u32) {
     });
 }
 
-/// Counts the threads inside, and parks threads that try to enter after it is closed.
+/// Counts the threads that are inside. After it is closed, parks threads that try to enter.
 struct Gate {
     closed: AtomicBool,
     inside: AtomicUsize,

@@ -1,6 +1,6 @@
 //! Wall-clock time, for limits and measured durations.
 //!
-//! WebAssembly has no clock, so the host program provides one. Until then, measured times are zero.
+//! WebAssembly has no clock, so the host program provides one. Until it does, measured times are zero.
 
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 pub use std::time::Instant;
@@ -8,7 +8,7 @@ pub use std::time::Instant;
 #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
 pub use provided::{Instant, provide};
 
-// Also compiled for tests on platforms with a clock.
+// This module is also compiled for tests on platforms with a clock.
 #[cfg(any(test, all(target_arch = "wasm32", target_os = "unknown")))]
 #[cfg_attr(
     not(target_arch = "wasm32"),

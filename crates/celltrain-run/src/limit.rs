@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// The time limit of one run, which includes reading its scenario. Once exceeded, it remains exceeded.
+/// The time limit of one run, which includes the time for reading its scenario. Once the limit is exceeded, it stays
+/// exceeded.
 pub(crate) struct Limit {
     most: Option<Duration>,
     begun: Cell<Instant>,
@@ -24,7 +25,7 @@ impl Limit {
         passed
     }
 
-    /// Excludes time spent waiting for other runs to release memory.
+    /// Excludes time in which the run waits for other runs to release memory.
     pub(crate) fn put_off(&self, waited: Duration) {
         self.begun.set(self.begun.get() + waited);
     }

@@ -184,7 +184,7 @@ mod smoltcp {
         assert!(count("arrived") > 0 && count("ack_sent") >= count("acknowledged") && count("acknowledged") > 20);
     }
 
-    /// Returns a capture of the run, made by the reference engine, which reports where packets are lost.
+    /// Returns a capture of the run. The reference engine makes it, because that engine reports where packets are lost.
     fn capture(kind: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut sink = |block: &[u8]| {

@@ -1,6 +1,6 @@
-//! Completion times of requests that have their paths to themselves.
+//! Completion times of requests that are alone on their paths.
 //!
-//! A simulation of one connection alone on a path shows when each segment arrives. A request with n segments would
+//! The simulation of a single connection on a path shows when each segment arrives. A request with n segments would
 //! complete when the n-th segment has arrived. Paths with the same kinds of links and ports share a simulation.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,8 @@ pub struct Paths<'a> {
     /// Kind of each group's path.
     places: BTreeMap<(GroupIndex, Vcs), u32>,
     kinds: BTreeMap<String, u32>,
-    /// For each kind of path: a group that uses this kind, one such path, and the most segments of any request.
+    /// For each kind of path: a group that uses this kind, one such path, and the largest number of segments of a
+    /// request.
     needed: Vec<(GroupIndex, Vcs, u32)>,
 }
 
@@ -71,7 +72,7 @@ pub struct Alone<'a> {
     simulated: Vec<Arrived>,
 }
 
-/// Arrival times of segments on a connection that has its path to itself.
+/// Arrival times of segments on a connection that is alone on its path.
 struct Arrived {
     clock: Clock,
     /// Time from opening until the first n segments have arrived, for each n from 1.
@@ -112,7 +113,7 @@ impl<'a> Alone<'a> {
     pub(super) fn slowdown_of(&self, path: PathKind, took: Span, clock: Clock) -> Option<f64> {
         let alone = &self.simulated[path.kind as usize];
         let after = alone.after.get(path.segments as usize - 1)?;
-        // Both products are exact, so equal times give a quotient of exactly 1.
+        // Both products are exact, so the quotient of equal times is exactly 1.
         let product = |span: Span, of_other: Clock| u128::from(span.0) * u128::from(of_other.units_per_second);
         Some(product(took, alone.clock) as f64 / product(*after, clock) as f64)
     }
@@ -125,7 +126,7 @@ fn vcs(requests: &Requests, record: &RequestRecord) -> Vcs {
 
 fn segments(group: &RequestGroup, bytes: u64) -> u32 {
     let segments = bytes.div_ceil(group.tcp.options().mss.bytes).max(1);
-    // Only an open request can have more, and no run is so long that it would be complete.
+    // Only an open request can have more segments, and in no run could such a request complete.
     u32::try_from(segments).unwrap_or(u32::MAX)
 }
 
@@ -133,7 +134,7 @@ fn segments(group: &RequestGroup, bytes: u64) -> u32 {
 fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), segments: u64) -> Network {
     let own = &network.requests.groups[group];
     let mss = own.tcp.options().mss.bytes;
-    // Policies that count VCs or have per-VC settings need all VCs; others need only these two.
+    // Policies that count VCs or have per-VC settings need all VCs. Other policies need only these two.
     let keeps_all = network.vcs[data_vc].path.iter().chain(&network.vcs[ack_vc].path).any(|&link| {
         let Link { policy, scheduler, .. } = &network.links[link];
         policy.counts_vcs() || scheduler.config().counts_vcs()
@@ -188,7 +189,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
 pub struct Recorder {
     mss: u64,
     opened: Option<Time>,
-    /// For each segment up to the last that arrived, when it did.
+    /// Arrival time of each segment, up to the last segment that arrived.
     arrived: Vec<Option<Time>>,
 }
 
@@ -197,7 +198,7 @@ impl Recorder {
         Self { mss, opened: None, arrived: Vec::new() }
     }
 
-    /// Returns, for each number of segments, the time until that many have arrived. Ends before the first segment that
+    /// For each number of segments, returns the time until that many have arrived. Ends before the first segment that
     /// did not arrive.
     fn after(self) -> Vec<Span> {
         let Some(opened) = self.opened else { return Vec::new() };
@@ -255,7 +256,7 @@ impl<'a> Describer<'a> {
         Self { network, memories, hosts_differ: is_drawn || clock_offset > Duration::default() || clock_skew > 0.0 }
     }
 
-    /// Describes everything that affects a group's connection that has its path to itself.
+    /// Describes everything that affects a connection of a group that is alone on its path.
     fn describe(&self, group: &RequestGroup, vcs: Vcs) -> String {
         let mut text = format!("{:?} {:?}", group.tcp, group.opening);
         for vc in vcs {
@@ -295,7 +296,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// Returns whether a port treats VCs by name, or by other information that is not in its settings.
+    /// Returns whether a port distinguishes VCs by name, or by other information that is not in its settings.
     fn depends_on_names(&self, link: LinkIndex) -> bool {
         let Link { policy, scheduler, .. } = &self.network.links[link];
         let config = scheduler.config();

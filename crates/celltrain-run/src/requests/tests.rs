@@ -158,13 +158,14 @@ fn the_numbers_that_percentiles_need_include_open_requests_and_the_mean_leaves_t
     assert_eq!((few.mean, few.median, few.p95), (Some(3.0), Some(Percentile::Exact(3.0)), None));
     let none = Statistics::of(Vec::new(), vec![one(1.0), one(4.0)]);
     assert_eq!((none.mean, none.median), (None, Some(Percentile::AtLeast(1.0))));
-    // The open request is the 20th of 20, so only the percentiles beyond it are unknown.
+    // The open request is the 20th of 20 requests, so only percentiles beyond it are unknown.
     let nineteen: Vec<_> = (1..=19).map(|value| one(f64::from(value))).collect();
     assert_eq!(Statistics::of(nineteen.clone(), vec![one(0.0)]).p95, Some(Percentile::Exact(19.0)));
     assert_eq!(Statistics::of(nineteen, vec![one(0.0), one(25.0)]).p95, Some(Percentile::AtLeast(19.0)));
 }
 
-/// Returns numbers, each repeated one to three times, as values with their numbers of times and one by one.
+/// Returns numbers in two forms: as distinct values with their counts, and as a list in which each number is repeated
+/// one to three times.
 fn repeated(limit: u32, most: usize) -> impl Strategy<Value = (Counted, Vec<f64>)> {
     vec((0..limit, 1_usize..4), 0..most).prop_map(|values| {
         let counted = values.iter().map(|&(value, times)| (f64::from(value), times as u64)).collect();

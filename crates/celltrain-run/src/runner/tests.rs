@@ -50,7 +50,7 @@ fn a_run_can_be_measured_in_a_part_of_its_time() {
     assert!((0.01 * goodput(&first) + 0.99 * goodput(&last) - goodput(&whole)).abs() < 1e-9);
 }
 
-/// Returns a run too long to finish.
+/// Returns a run that is too long to finish.
 fn long() -> Handle {
     Handle::of_text(text(2, "100000s", 100))
 }

@@ -1,4 +1,4 @@
-//! Measures of a queue or a priority group of a memory that ports share, and of a queue of a scheduler.
+//! Measures of a queue or priority group of a memory, and of a scheduler's queue.
 
 use celltrain_core::memory::Side;
 use celltrain_core::metrics::QueueResult;
@@ -7,7 +7,7 @@ use crate::measure::{Measure, When};
 
 type Queue = Measure<QueueResult>;
 
-/// Returns a number of cells of a queue. Only memories count them by queue.
+/// Returns the number of cells of a queue; `None` without a memory, because only memories count cells by queue.
 fn counted(queue: &QueueResult, cells: u64) -> Option<u64> {
     queue.pool.is_some().then_some(cells)
 }

@@ -116,7 +116,7 @@ impl Writer {
         }
     }
 
-    /// Draws a time from `least` picoseconds to a second, of any magnitude.
+    /// Changes this value, or a value inside it.
     fn time(&mut self, least: u64) -> String {
         const SECOND: u64 = 1_000_000_000_000;
         let power = 10u64.pow(self.rng.below((SECOND / least).ilog10() + 1));
@@ -124,7 +124,7 @@ impl Writer {
         format!("{}ps", SECOND.min(digit * power * least))
     }
 
-    /// Changes this value or one inside it.
+    /// Changes this value, or a value inside it.
     fn change(&mut self, value: &mut Value, schema: &'static Value, depth: u32) {
         let schema = resolved(schema);
         if depth > 0 && self.one_in(8) {

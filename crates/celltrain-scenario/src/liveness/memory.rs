@@ -10,11 +10,11 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::reasons;
 
-/// Number of queues that are tried. A switch has thousands, and almost all of them are alike.
+/// Number of queues that are tested. A switch has thousands of queues, almost all of them alike.
 const MOST_QUEUES: usize = 64;
 
 /// Offers a cell of each queue to a pool while its shared part is empty, and then while a cell of another queue is in
-/// it. Returns the fault of the pool's policy, if one queue gets no cell.
+/// it. If one of the queues gets no cell, returns the fault of the pool's policy.
 pub fn probe(memory: &MemoryConfig, pool: PoolIndex) -> Option<String> {
     let config = &memory.pools[pool];
     // A policy with predictions uses a list that exists only during a run.

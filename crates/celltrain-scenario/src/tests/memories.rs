@@ -1,4 +1,4 @@
-//! Tests of memories that ports share: the networks built from scenarios, and the faults in their tables.
+//! Tests of memories shared by ports: the networks built from scenarios, and the faults in their tables.
 
 use celltrain_core::aal5::CellFormat;
 use celltrain_core::engine::Engine;

@@ -1,6 +1,6 @@
 //! A general network of hosts, switches, edge devices, links and flows.
 //!
-//! Source: this project. A flow without a given path takes one with the fewest links.
+//! Source: this project. A flow without a given path takes a path with the fewest links.
 
 mod check;
 
@@ -40,8 +40,8 @@ pub struct Config {
     pub links: Vec<LinkConfig>,
     /// Connections.
     pub flows: Vec<FlowConfig>,
-    /// Port at which efficiency is measured, for example `sw1->sw2`; the port with the most connections relative to its
-    /// rate when absent. The table of ports may call this port `bottleneck`.
+    /// Port at which efficiency is measured, for example `sw1->sw2`. Default: the port with the most connections
+    /// relative to its rate. The table of ports may call this port `bottleneck`.
     #[serde(default)]
     pub bottleneck: Option<String>,
 }
